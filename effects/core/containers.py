@@ -63,7 +63,7 @@ def register_vmappable(
             there are.
         to_elt: ``to_elt(cont, get_idx, x, spec)`` is what a lane sees of ``x``. ``cont(part, spec)`` is what it sees of
             a part: of a tree of arrays, by an integer, or of another container, by its spec. ``get_idx()`` is the
-            number of the lane. It may compute with both, as the mapped function does.
+            index of the current lane. It may compute with both, as the mapped function does.
         from_elt: ``from_elt(cont, axis_size, y, spec)`` is the container of the results ``y`` of all lanes, of which
             ``cont(axis_size, part, spec)`` stacks a part.
         make_iota: ``make_iota(axis_size)``, for an ``axis_size`` of that type, is the vector of the numbers that lanes

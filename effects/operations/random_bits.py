@@ -138,7 +138,7 @@ def emit_block(emit: Any, k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[Any, Any]
 
 
 def emit_blocks(emit: Any, keys: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """The two words of the block of every key at every index of ``shape``."""
+    """The two uint32 outputs of Threefry for each key and counter."""
     lead = keys.type.shape
     result = array_type((*lead, *shape), uint32)
     key_words = [emit.broadcast_in_dim(word, result.shape, range(len(lead))) for word in key_parts(emit, keys)]

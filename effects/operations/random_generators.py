@@ -45,7 +45,7 @@ KeyWords = Sequence[Any]
 
 
 class Generator(NamedTuple):
-    """A generator, by functions of words that broadcast.
+    """A PRNG as four functions on uint32 key words, all of which broadcast.
 
     Key words come from ``seed(high, low)``, ``split(key, number)`` and ``fold_in(key, integer)``. The
     ``bits(key, width, shape)`` are drawn from key words with one dimension for each of ``shape`` behind their own.

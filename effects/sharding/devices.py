@@ -1,4 +1,6 @@
-"""What shardings ask of a device: any object with these attributes serves, and two are equal if they are one."""
+"""The interface of devices that shardings rely on: any object with these attributes serves; devices compare by
+identity.
+"""
 
 from __future__ import annotations
 
@@ -24,29 +26,31 @@ class MeshDevice(Protocol):
 
 
 class MemoryKinds(NamedTuple):
-    """The kinds of memory that a device reads and writes, and the one where arrays are unless told otherwise."""
+    """The kinds of memory that a device can address, and the default one."""
 
     default: str
     all: tuple[str, ...]
 
 
 class KnownDevices:
-    """The devices of a platform, of all processes; None: of the one in force. Set when the package is imported."""
+    """Dependency injection: ``of(platform)`` lists all devices of a platform, of all processes; None: the default
+    platform. Set when the package is imported.
+    """
 
     of: Callable[[str | None], Sequence[MeshDevice]]
 
 
 def devices_of_numbers(where: str, platform: str | None, numbers: Sequence[int]) -> list[MeshDevice]:
-    """The devices of these numbers. Raises BadArgument: the platform has not all of them."""
+    """The platform's devices with these ids. Raises BadArgument: it lacks one of them."""
     known = KnownDevices.of(platform)
-    found = {device.id: device for device in known}
-    absent = [number for number in numbers if number not in found]
+    by_id = {device.id: device for device in known}
+    absent = [number for number in numbers if number not in by_id]
     if absent:
         raise BadArgument(
             f"{where}: device {absent[0]} is needed, got {len(known)} devices of the platform {known[0].platform!r}.",
             hint="hx.config.update('num_cpu_devices', n), before their first use, makes devices.",
         )
-    return [found[number] for number in numbers]
+    return [by_id[number] for number in numbers]
 
 
 def is_addressable(device: MeshDevice) -> bool:
@@ -57,12 +61,12 @@ def is_addressable(device: MeshDevice) -> bool:
 @cached("memory kinds of devices", 4096)
 def memory_kinds(device: MeshDevice) -> MemoryKinds:
     """The kinds of memory of a device of any process."""
-    found = tuple([memory.kind for memory in device.addressable_memories()])
-    return MemoryKinds(device.default_memory().kind, found)
+    kinds = tuple([memory.kind for memory in device.addressable_memories()])
+    return MemoryKinds(device.default_memory().kind, kinds)
 
 
 def checked_memory_kind(where: str, device: MeshDevice, kind: str | None) -> str:
-    """The kind of memory that is meant, the device's own for None. Raises BadArgument: the device has none such."""
+    """The kind of memory, or the device's default for None. Raises BadArgument: the device has no such kind."""
     known = memory_kinds(device)
     if kind is None:
         return known.default

@@ -21,9 +21,10 @@ from .devices import KnownDevices, MeshDevice, devices_of_numbers, is_addressabl
 
 
 class AxisType(enum.Enum):
-    """How values are placed along an axis: by the compiler, by the types of values, or by the program itself.
+    """Who chooses how arrays are partitioned along a mesh axis: the compiler (Auto), array types (Explicit), or the
+    program (Manual).
 
-    ``Explicit`` is accepted where JAX accepts it, and places values as ``Auto`` does.
+    ``Explicit`` is accepted where JAX accepts it, and means the same as ``Auto``.
     """
 
     Auto = enum.auto()
@@ -35,7 +36,7 @@ class AxisType(enum.Enum):
 
 
 class AbstractDevice(Value):
-    """The kind of device that an abstract mesh stands for."""
+    """The kind of device, without its identity, of an abstract mesh."""
 
     device_kind: str
     num_cores: int | None
@@ -50,7 +51,7 @@ class AbstractDevice(Value):
 
 
 class MeshAxes(ImmutableObject):
-    """What meshes with and without devices share: their axes, with sizes, names and types."""
+    """The base of ``Mesh`` and ``AbstractMesh``: axes with sizes, names and types."""
 
     __slots__ = ("axis_sizes", "axis_names", "axis_types", "_hash", "__weakref__")
     _guard = ("meshes", "mesh.update(...) makes another one.")
@@ -84,7 +85,7 @@ class MeshAxes(ImmutableObject):
 
     @property
     def empty(self) -> bool:
-        """Whether this is the mesh that is in force where none is set."""
+        """Whether this is the empty mesh, which is in force where none is set."""
         return not self.axis_names
 
     @property
@@ -132,7 +133,7 @@ class MeshAxes(ImmutableObject):
 class AbstractMesh(MeshAxes):
     """The axes of a mesh without its devices: what a program that names mesh axes is traced and planned with.
 
-    Equal ones have equal axes and stand for the same kind of device. The axes are explicit unless said otherwise.
+    Abstract meshes are equal if their axes and their kinds of device are. The axes are explicit unless said otherwise.
 
     >>> AbstractMesh((2, 4), ("a", "b")).size
     8
@@ -209,7 +210,8 @@ class AbstractMesh(MeshAxes):
 
 
 class Mesh(MeshAxes):
-    """Devices in a grid whose axes have names: ``devices[i, j]`` is at position i along the first axis, j the second.
+    """Devices in a grid whose axes have names: ``devices[i, j]`` is at position i along the first axis and j along the
+    second.
 
     Immutable, hashable; equal meshes (devices, names and types) are one object. In a ``with`` block, specs without a
     mesh of their own are about this one. The axes are automatic unless said otherwise.
@@ -229,9 +231,9 @@ class Mesh(MeshAxes):
         assignment = tuple(grid.flat) if grid.ndim or names or grid[()] is not None else ()
         key = grid.shape, assignment, names, types
         with _LOCK:
-            found = _MESHES.get(key)
-            if found is not None:
-                return found
+            known = _MESHES.get(key)
+            if known is not None:
+                return known
             _check_grid(grid, assignment, names)
             mesh: Mesh = object.__new__(cls)
             _fill(mesh, axis_sizes=grid.shape, axis_names=names, axis_types=types, _hash=hash(key))
@@ -273,7 +275,7 @@ class Mesh(MeshAxes):
 
     @property
     def device_ids(self) -> np.ndarray[Any, Any]:
-        """The numbers of the devices, in the grid."""
+        """The ids of the devices, in an array of the grid's shape."""
         return np.array([device.id for device in self._assignment], int).reshape(self.axis_sizes)
 
     @property
@@ -294,7 +296,7 @@ class Mesh(MeshAxes):
 
     @property
     def local_mesh(self) -> Mesh:
-        """The part of the grid that is this process's. Raises BadArgument: that is no grid."""
+        """The subgrid of this process's devices. Raises BadArgument: they form no grid."""
         local = np.array([is_addressable(device) for device in self._assignment], bool).reshape(self.axis_sizes)
         places = np.nonzero(local)
         block = self.devices[np.ix_(*map(np.unique, places))] if self.axis_names else self.devices
@@ -314,7 +316,7 @@ class Mesh(MeshAxes):
 def mesh_of_numbers(
     platform: str | None, numbers: Sequence[int] | None, sizes: Sequence[int], names: Any, axis_types: Any = None
 ) -> Mesh:
-    """The mesh of a platform's devices of these numbers, row-major; None: of its first ones.
+    """The mesh of the platform's devices with these ids in row-major order; None: of its first devices.
 
     Raises: BadArgument: the platform has no such device, or fewer.
     """
@@ -329,7 +331,7 @@ def mesh_of_numbers(
 
 
 def sdy_axis(name: Hashable) -> str:
-    """An axis name as Shardy's text has it: in quotation marks; what is no string is shown as Python does."""
+    """An axis name in Shardy's syntax: a quoted string; a name that is no string is quoted as its ``repr``."""
     text = name if isinstance(name, str) else f"{name!r}:{type(name).__name__}"
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A") + '"'
 
@@ -344,7 +346,7 @@ def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractM
 
 
 def _without_devices(mesh: MeshAxes, assignment: tuple[MeshDevice, ...]) -> AbstractMesh:
-    """The axes of a mesh of these devices, with their kind where it is one."""
+    """The abstract mesh of a mesh of these devices; it has a kind of device if they all have the same."""
     kinds = {(device.device_kind, device.platform) for device in assignment}
     device = None
     if len(kinds) == 1:
@@ -354,7 +356,7 @@ def _without_devices(mesh: MeshAxes, assignment: tuple[MeshDevice, ...]) -> Abst
 
 
 def _grid(devices: Any) -> np.ndarray[Any, Any]:
-    """The devices as a read-only array of objects that nobody else holds."""
+    """The devices as a read-only object array that shares no memory with the argument."""
     grid = np.array(devices, object)
     grid.flags.writeable = False
     return grid
@@ -368,10 +370,10 @@ def _axis_types(where: str, names: tuple[Hashable, ...], types: Any, default: Ax
     """The type of each axis. Raises BadArgument: these are not types, or not one for each axis."""
     if types is None:
         return (default,) * len(names)
-    found = (types,) if isinstance(types, AxisType) else tuple(types)
-    if len(found) != len(names) or not all([isinstance(kind, AxisType) for kind in found]):
+    kinds = (types,) if isinstance(types, AxisType) else tuple(types)
+    if len(kinds) != len(names) or not all([isinstance(k, AxisType) for k in kinds]):
         raise BadArgument(f"{where}: axis_types must hold an AxisType for each of the axes {names}, got {types}.")
-    return found
+    return kinds
 
 
 def _check_names(where: str, names: tuple[Hashable, ...]) -> None:

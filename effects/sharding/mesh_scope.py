@@ -1,4 +1,4 @@
-"""The mesh in force: what specs are about that come without a mesh. It is a setting, of a thread or task."""
+"""The mesh in force: the mesh of specs that come without one. It is a setting, local to a thread or async task."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, AxisType, Mesh
 
 
 class set_mesh:
-    """Put a mesh in force from now on, in this thread or task; as a ``with`` block, until the block ends.
+    """Set the mesh in force in this thread or task; as a ``with`` block, until the block ends.
 
         set_mesh(mesh)              with set_mesh(mesh): ...
 
-    Specs without a mesh are about it, and arrays that are committed to no device are placed over it. None: no mesh.
+    It is the mesh of specs that come without one, and uncommitted arrays are put on its devices. None: no mesh.
     Raises: BadArgument: it is no mesh of devices.
     """
 
@@ -41,7 +41,7 @@ class set_mesh:
 
 @contextmanager
 def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
-    """Put a mesh without devices in force within the ``with`` block.
+    """Set an abstract mesh in force within the ``with`` block.
 
     Raises: BadArgument: it is none, or of another size than the mesh in force.
     """
@@ -61,10 +61,10 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
 
 
 def get_mesh() -> Mesh:
-    """The mesh that ``set_mesh`` has put in force; where it has not, an empty one."""
+    """The mesh that ``set_mesh`` set, else an empty mesh."""
     settings = config.current()
-    found: Mesh | None = settings.mesh
-    return EMPTY_MESH if found is None or settings.abstract_mesh is None else found
+    mesh: Mesh | None = settings.mesh
+    return EMPTY_MESH if mesh is None or settings.abstract_mesh is None else mesh
 
 
 def get_abstract_mesh() -> AbstractMesh:
@@ -78,5 +78,5 @@ def get_abstract_mesh() -> AbstractMesh:
         manual = {name for binding in around for name, _ in binding.axes}
         kinds = [AxisType.Manual if n in manual else kind for n, kind in zip(mesh.axis_names, mesh.axis_types)]
         return AbstractMesh(mesh.axis_sizes, mesh.axis_names, kinds, abstract_device=mesh.abstract_device)
-    found: AbstractMesh | None = config.current().abstract_mesh
-    return EMPTY_ABSTRACT_MESH if found is None else found
+    mesh_in_force: AbstractMesh | None = config.current().abstract_mesh
+    return EMPTY_ABSTRACT_MESH if mesh_in_force is None else mesh_in_force

@@ -1,4 +1,4 @@
-"""Shardings: which part of an array is on which device."""
+"""Shardings: which shard of an array each device holds."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ Index = tuple[slice, ...]
 
 
 class Tiles(NamedTuple):
-    """An array cut into equal tiles: the shape of their grid, and the tile of each device, counted row-major."""
+    """An array cut into a grid of equal tiles: the grid's shape, and for each device the row-major index of its tile.
+    """
 
     grid: Shape
     of_device: tuple[int, ...]
 
 
 class Sharding(ImmutableObject):
-    """Which part of an array is on which device. Immutable and hashable; the kinds below are all there are.
+    """Which shard of an array each device holds. Immutable and hashable; the subclasses in this module are all there
+    are.
 
-    Every kind says its devices in order and how it cuts an array of a rank into tiles; the rest follows.
+    A subclass defines its devices, in order, and the tiles of an array of a given rank; all else is derived from these.
     """
 
     __slots__ = ("_memory_kind", "_hash", "is_fully_replicated", "__weakref__")
@@ -42,19 +44,23 @@ class Sharding(ImmutableObject):
     @property
     @abstractmethod
     def _device_assignment(self) -> tuple[MeshDevice, ...]:
-        """The devices in order."""
+        """The devices, in the order of the tiles of ``tiles``."""
 
     @abstractmethod
     def parts(self, rank: int) -> Shape:
-        """Into how many parts each dimension of an array of this rank is cut. Raises ShapeMismatch: it is too low."""
+        """The number of shards along each dimension of an array of this rank. Raises ShapeMismatch: the rank is too
+        low.
+        """
 
     @abstractmethod
     def tiles(self, rank: int) -> Tiles:
-        """How an array of this rank is cut, and who holds what. Raises ShapeMismatch: the rank is too low."""
+        """The grid of tiles of an array of this rank, and each device's tile. Raises ShapeMismatch: the rank is too
+        low.
+        """
 
     @abstractmethod
     def sdy(self, rank: int) -> str:
-        """The dimensions of an array of this rank in Shardy's text: ``[{"a"}, {"b", "c"}, {}]``."""
+        """The sharding of an array of this rank in Shardy's syntax: ``[{"a"}, {"b", "c"}, {}]``."""
 
     @abstractmethod
     def with_memory_kind(self, kind: str) -> Any:
@@ -62,7 +68,7 @@ class Sharding(ImmutableObject):
 
     @property
     def memory_kind(self) -> str | None:
-        """The kind of memory where the parts are; None: the mesh is abstract, and nothing was said."""
+        """The kind of memory that holds the shards; None for an abstract mesh with no kind given."""
         return self._memory_kind
 
     @property
@@ -88,20 +94,22 @@ class Sharding(ImmutableObject):
         return all(map(is_addressable, self._device_assignment))
 
     def shard_shape(self, global_shape: Iterable[int]) -> Shape:
-        """The shape of the part on each device. Raises ShapeMismatch: too low a rank, a size that does not divide."""
-        return _shape_of_part(self, tuple(global_shape))
+        """The shape of each device's shard. Raises ShapeMismatch: the rank is too low, or a dimension does not divide
+        evenly.
+        """
+        return _shape_of_shard(self, tuple(global_shape))
 
     def devices_indices_map(self, global_shape: Iterable[int]) -> dict[Any, Index]:
-        """For each device the index of its part of the array. Raises ShapeMismatch as ``shard_shape``."""
-        return dict(zip(self._device_assignment, indices_of_parts(self, tuple(global_shape))))
+        """For each device the index (a tuple of slices) of its shard. Raises ShapeMismatch as ``shard_shape``."""
+        return dict(zip(self._device_assignment, indices_of_shards(self, tuple(global_shape))))
 
     def addressable_devices_indices_map(self, global_shape: Iterable[int]) -> dict[Any, Index]:
-        """For each device of this process the index of its part of the array. Raises ShapeMismatch."""
+        """For each device of this process the index (a tuple of slices) of its shard. Raises ShapeMismatch."""
         indices = self.devices_indices_map(global_shape)
         return {device: index for device, index in indices.items() if is_addressable(device)}
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether the other sharding places arrays of this rank alike: devices in order, parts and kind of memory."""
+        """Whether both shardings put arrays of this rank alike: the same devices in order, tiles and kind of memory."""
         return self == other or (
             isinstance(other, Sharding)
             and self._memory_kind == other._memory_kind
@@ -110,20 +118,22 @@ class Sharding(ImmutableObject):
         )
 
     def check_compatible_aval(self, aval_shape: Iterable[int]) -> None:
-        """Raises ShapeMismatch: an array of this shape cannot be placed so."""
+        """Check that an array of this shape can be sharded so. Raises: ShapeMismatch."""
         self.shard_shape(aval_shape)
 
     def check_fit(self, where: str, name: Callable[[], str], shape: Shape) -> None:
-        """Raises ShapeMismatch, for the function ``where`` and its array of this name: it cannot be placed so."""
+        """Check that an array of this shape can be sharded so. Raises: ShapeMismatch, which names the function
+        ``where`` and the array.
+        """
         try:
-            _shape_of_part(self, shape)  # which is cached
+            _shape_of_shard(self, shape)  # which is cached
             return
         except ShapeMismatch:
             pass
         self._refuse(where, name, shape)
 
     def _refuse(self, where: str, name: Callable[[], str], shape: Shape) -> None:
-        """Raises ShapeMismatch, with these names, where an array of this shape cannot be placed so."""
+        """Raise ShapeMismatch, naming the function and the array, if this shape cannot be sharded so."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -179,11 +189,11 @@ class SingleDeviceSharding(Sharding):
 
 
 class NamedSharding(Sharding):
-    """Dimension d of an array is cut along the mesh axes that entry d of the spec names; along all others it is whole.
+    """Dimension d of an array is cut along the mesh axes in entry d of the spec, and replicated along all other axes.
 
-        the part of the device at mesh position p, along a dimension cut by axes (a, b):  part p[a] * size(b) + p[b]
+        the shard of the device at mesh position p, along a dimension cut by axes (a, b):  shard p[a] * size(b) + p[b]
 
-    The mesh may be abstract: then there are shapes of parts, but no devices.
+    The mesh may be abstract: then shards have shapes, but no devices.
 
     Raises: BadArgument: the spec names an axis that the mesh has not, or one twice.
     """
@@ -241,7 +251,7 @@ class NamedSharding(Sharding):
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
-        """The axes of the mesh along which the array is whole."""
+        """The mesh axes along which arrays are replicated."""
         return frozenset(self.mesh.axis_names) - {*self.spec.axes}
 
     def parts(self, rank: int) -> Shape:
@@ -249,7 +259,7 @@ class NamedSharding(Sharding):
         return (*self._counts(), *(1,) * (rank - len(self.spec)))
 
     def _counts(self) -> list[int]:
-        """Into how many parts the dimension of each entry is cut."""
+        """The number of shards along the dimension of each entry of the spec."""
         sizes = dict(self.mesh.shape_tuple)
         return [prod([sizes[name] for name in entry_axes(entry)]) for entry in self.spec]
 
@@ -278,7 +288,7 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     def with_spec(self, spec: Any) -> NamedSharding:
-        """The sharding by another spec over the same mesh."""
+        """The sharding with another spec over the same mesh."""
         return self.update(spec=spec)
 
     def update(self, **changes: Any) -> NamedSharding:
@@ -298,7 +308,9 @@ class NamedSharding(Sharding):
 
 @cached("named shardings", 4096)
 def _named(mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:
-    """The sharding of a mesh and a spec. Raises BadArgument: an axis that is not the mesh's, or one twice."""
+    """The interned sharding of a mesh and a spec. Raises BadArgument: the spec names an axis that the mesh lacks, or
+    one twice.
+    """
     _check_axes(mesh, spec)
     if isinstance(mesh, Mesh) and mesh.size:
         memory_kind = checked_memory_kind("NamedSharding", mesh._assignment[0], memory_kind)
@@ -328,16 +340,16 @@ def make_single_device_sharding(device: MeshDevice, *, memory_kind: str | None =
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
-@cached("shapes of parts", 4096)
-def _shape_of_part(sharding: Sharding, shape: Shape) -> Shape:
-    """The shape of each part of an array of this shape. Raises ShapeMismatch."""
+@cached("shapes of shards", 4096)
+def _shape_of_shard(sharding: Sharding, shape: Shape) -> Shape:
+    """The shape of each shard of an array of this shape. Raises ShapeMismatch: a dimension does not divide evenly."""
     sharding._refuse(type(sharding).__name__, lambda: "an array", shape)
     return tuple([size // count for size, count in zip(shape, sharding.parts(len(shape)))])
 
 
 @cached("tiles of shardings", 1024)
 def _tile_of_device(mesh: MeshAxes, spec: PartitionSpec) -> tuple[int, ...]:
-    """The tile of each device of a mesh, counted row-major in the grid of tiles."""
+    """For each device of a mesh, the row-major index of its tile in the grid of tiles."""
     numbers: Any = np.zeros(mesh.axis_sizes, int)
     for name in spec.axes:  # row-major over the axes that cut, in the order of the spec: Horner's rule
         d = mesh.axis_names.index(name)
@@ -346,9 +358,11 @@ def _tile_of_device(mesh: MeshAxes, spec: PartitionSpec) -> tuple[int, ...]:
     return tuple(numbers.ravel().tolist())
 
 
-@cached("indices of parts", 1024)
-def indices_of_parts(sharding: Sharding, shape: Shape) -> tuple[Index, ...]:
-    """The index of each device's part of an array of this shape, in the order of the devices. Raises ShapeMismatch."""
+@cached("indices of shards", 1024)
+def indices_of_shards(sharding: Sharding, shape: Shape) -> tuple[Index, ...]:
+    """The index (a tuple of slices) of each device's shard of an array of this shape, in device order. Raises
+    ShapeMismatch.
+    """
     part, (grid, tiles) = sharding.shard_shape(shape), sharding.tiles(len(shape))
     slices = [
         [slice(None)] if count == 1 else [slice(k * size, (k + 1) * size) for k in range(count)]
@@ -366,6 +380,6 @@ def _fill(sharding: Sharding, **slots: Any) -> None:
 def single_device_of_number(
     platform: str | None, device: int, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
-    """The sharding of a whole array on a platform's device of this number. Raises BadArgument: it has none such."""
-    (found,) = devices_of_numbers("SingleDeviceSharding", platform, [device])
-    return SingleDeviceSharding(found, memory_kind=memory_kind)
+    """The sharding of a whole array on the platform's device with this id. Raises BadArgument: there is none."""
+    (single_device,) = devices_of_numbers("SingleDeviceSharding", platform, [device])
+    return SingleDeviceSharding(single_device, memory_kind=memory_kind)

@@ -73,7 +73,7 @@ class PartitionSpec(ImmutableObject):
         return tuple([name for entry in self._partitions for name in entry_axes(entry)])
 
     def update(self, partitions: Iterable[Any] | None = None) -> PartitionSpec:
-        """The spec with these entries."""
+        """The spec with these partitions."""
         return self if partitions is None else PartitionSpec(*partitions)
 
     def index(self, value: Any) -> int:
@@ -119,7 +119,7 @@ P = PartitionSpec
 
 
 def _entry(part: Any) -> Any:
-    """The entry of a dimension as it is kept: no axes are None, a tuple of one is that one."""
+    """The canonical form of an entry: an empty tuple becomes None, a tuple of one name that name."""
     if not isinstance(part, (tuple, list)):
         return part
     names = tuple(part)
@@ -134,5 +134,5 @@ def entry_axes(entry: Any) -> tuple[Hashable, ...]:
 
 
 def cut_along(d: int | None, axis: Hashable) -> PartitionSpec:
-    """The spec of an array whose dimension ``d`` alone is cut, along one axis; None: no dimension is."""
+    """The spec that cuts dimension ``d`` alone, along one axis; None: no dimension."""
     return PartitionSpec() if d is None else PartitionSpec(*[None] * d, axis)

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 class ArrayType(ImmutableObject, Sized):
-    """The type of an array: shape, dtype, and whether it is weak (``weak_type``). Equal types are one object.
+    """The type of an array: shape, dtype, and whether it is weak (``weak_type``). Equal types are the same object.
 
     ``varying``: in a program that each device of a mesh executes, the axes of the mesh, with their sizes, along which
     the value differs from device to device; along all others it is the same on each.
@@ -34,7 +34,7 @@ class ArrayType(ImmutableObject, Sized):
     varying: frozenset[tuple[Hashable, int]]
     size: int
     nbytes: int
-    ragged: ClassVar[bool] = False  # whether a size is an extent
+    ragged: ClassVar[bool] = False  # whether a dimension is symbolic
 
     def __new__(
         cls, shape: Sequence[int], dtype: Any, weak: bool = False, *, weak_type: bool = False
@@ -102,7 +102,9 @@ class ArrayType(ImmutableObject, Sized):
 
 
 class SymbolicType(ArrayType):
-    """The type of an array of which a size is an extent. The package reads its extents, a user lengths: ``read``."""
+    """The type of an array with a symbolic dimension. Within the package ``shape`` and ``size`` hold ``Extent``s, for a
+    user's code ``Length``s, which belong to a mapped axis.
+    """
 
     __slots__ = ()
     ragged = True
@@ -132,11 +134,11 @@ _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 def array_type(
     shape: tuple[int, ...], dtype: Any, weak: bool = False, varying: frozenset[tuple[Hashable, int]] = INVARIANT
 ) -> ArrayType:
-    """The type of this shape (ints and extents), dtype (or its scalar type, or name) and weakness, interned."""
+    """The interned type of this shape (ints and ``Extent``s), dtype (or scalar type, or name) and weakness."""
     key = (shape, dtype, weak, varying)
-    found = _INTERNED.get(key)
-    if found is not None:
-        return found
+    cached = _INTERNED.get(key)
+    if cached is not None:
+        return cached
     if not isinstance(dtype, np.dtype | ExtendedDType):
         dtype = np.dtype(dtype)
     sizes = tuple([as_size(size) if isinstance(size, SYMBOLIC) else int(size) for size in shape])
@@ -152,7 +154,9 @@ def array_type(
 
 
 class OfArrayType:
-    """A base of values that stand for an array of the type ``aval``, and are none."""
+    """Base class of values that are described by an array type ``aval`` without being arrays, such as recorded
+    variables.
+    """
 
     __slots__ = ()
     aval: ArrayType

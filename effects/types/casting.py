@@ -36,7 +36,7 @@ def _saturated(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def python_number(value: Any, dtype: Any) -> Any:
-    """A NumPy scalar, which is to have this dtype, as a Python number.
+    """A NumPy scalar as a Python number, for arithmetic whose result has this dtype.
 
     Raises: IntegerOverflow: ``dtype`` cannot hold an integer. NumPy's do not wrap around, as JAX has a wider result.
     """

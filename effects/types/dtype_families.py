@@ -87,7 +87,7 @@ class prng_key(extended):
 
 
 class ExtendedDType:
-    """A dtype that NumPy does not have: an element is represented by a small array of an ordinary dtype.
+    """A dtype that NumPy does not have; each element is represented by a small array of an ordinary dtype.
 
     A subclass is a frozen dataclass with ``type``, ``name``, ``base`` (the ordinary dtype) and ``shape`` (of the array
     that represents an element). It promotes with itself alone.

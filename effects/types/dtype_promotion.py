@@ -60,12 +60,12 @@ _STARS = ("i*", "f*", "c*")
 def _lattice(edges: Mapping[Any, Iterable[Any]]) -> Mapping[Any, frozenset[Any]]:
     """All upper bounds of each node, itself included: the reflexive transitive closure of the edges."""
 
-    found: dict[Any, frozenset[Any]] = {}
+    bounds: dict[Any, frozenset[Any]] = {}
 
     def above(node: Any) -> frozenset[Any]:
-        if node not in found:
-            found[node] = frozenset({node}).union(*[above(n) for n in edges.get(node, ())])
-        return found[node]
+        if node not in bounds:
+            bounds[node] = frozenset({node}).union(*[above(n) for n in edges.get(node, ())])
+        return bounds[node]
 
     return MappingProxyType({node: above(node) for node in (*_STARS, *EVERY)})
 

@@ -75,24 +75,27 @@ _DEFAULTS = MappingProxyType({
 
 
 def canonical(dtype_like: Any) -> Any:
-    """The dtype of arrays for which ``dtype_like`` is requested: the one that it names, if ``enable_x64`` keeps it.
+    """The dtype of arrays for which ``dtype_like`` is requested: the dtype that it names, narrowed if ``enable_x64`` is
+    False.
 
     Raises: DTypeMismatch: as ``named``.
     """
     try:
-        found = _ONE_WIDTH.get(dtype_like)
+        known = _ONE_WIDTH.get(dtype_like)
     except TypeError:  # not hashable
-        found = None
-    return requested(named(dtype_like)) if found is None else found
+        known = None
+    return requested(named(dtype_like)) if known is None else known
 
 
 def canonicalize_dtype(dtype: Any) -> Any:
-    """The dtype that values of ``dtype`` have in arrays: ``canonical`` for what nobody requested, without a warning."""
+    """The dtype that arrays have whose data come as ``dtype``: as ``canonical``, but without a warning where
+    ``enable_x64`` narrows it.
+    """
     try:
-        found = _ONE_WIDTH.get(dtype)
+        known = _ONE_WIDTH.get(dtype)
     except TypeError:
-        found = None
-    return kept(named(dtype)) if found is None else found
+        known = None
+    return kept(named(dtype)) if known is None else known
 
 
 def named(dtype_like: Any) -> Any:
@@ -129,7 +132,7 @@ _CANONICAL: Mapping[Any, Any] = MappingProxyType(
 )
 
 
-# those whose arrays have it under every setting
+# the dtype-likes that mean the same dtype under every setting
 _ONE_WIDTH: Mapping[Any, Any] = MappingProxyType({like: d for like, d in _CANONICAL.items() if d not in NARROWER})
 
 
@@ -200,7 +203,9 @@ def is_number_class(cls: type) -> bool:
 
 
 def is_adaptable_class(cls: type) -> bool:
-    """Whether numbers of this class specify no width: Python's, booleans and NumPy's of 64 bits."""
+    """Whether numbers of this class are weakly typed by default: Python's numbers, booleans, and NumPy's 64-bit
+    scalars.
+    """
     kind = _scalar_kind(cls)
     return kind is not None and (kind is bool_ or not isinstance(kind, np.dtype))
 
@@ -241,7 +246,7 @@ def to_real(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def to_inexact(dtype: np.dtype[Any], weak: bool = False) -> np.dtype[Any]:
-    """The dtype in which ``sin`` of such values is computed: f64 for 64-bit integers, f32 for narrower ones.
+    """The dtype in which ``sin`` of an array of ``dtype`` is computed: f64 for 64-bit integers, f32 for narrower ones.
 
     Of weak integers, whose width was not chosen, it is the default float.
     """

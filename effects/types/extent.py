@@ -1,14 +1,16 @@
-"""Extents: sizes of a shape that are symbols, ``f32[n0,64]``: the length of a lane, which differs from lane to lane.
+"""Symbolic dimensions: sizes in a shape such as ``n0`` in ``f32[n0,64]``, the length of a ragged axis, which differs
+from lane to lane.
 
     n0 + 1, 2*n0, n0 + n1, n0*n1, (4*n0) // n0 == 4         polynomials
     max(n0-1,0), floordiv(n0+1,2)                           the sizes of x[1:] and x[::2]
 
-An extent is a polynomial in the lengths ``n0``, ``n1``, ... of the ragged axes that are mapped, and in parts of others,
-interned: equal extents are one object, so that types, operations and programs that name them compare and hash by
-structure, never by a value. Parts have a normal form: ``x[1:]`` and ``x[:-1]`` have one size, and may be added. Extents
-of one length without quotients that are equal for all its values are one object.
-It is not an int: arithmetic that has no extent as result computes with the length itself, an array that ``length_of``
-makes; and what needs a Python integer raises.
+An ``Extent`` is a polynomial with integer coefficients in the lengths ``n0``, ``n1``, ... of the mapped ragged axes and
+in the atoms ``max(e,0)`` and ``floordiv(e,k)`` of other extents ``e``. Extents are interned, so that types, operations
+and programs that contain them compare and hash by structure, never by a value. Atoms have a normal form: ``x[1:]`` and
+``x[:-1]`` have the same size, and may be added. Extents of one length without quotients that are equal for all values
+of the length are the same object. It is not an int: arithmetic whose result is no such polynomial computes with the
+length of each lane, an int32 array that the operation ``length_of`` returns, and whatever needs a Python integer
+raises.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ..base.source_locations import is_internal
 
 
 class PositivePart(NamedTuple):
-    """``max(of, 0)``"""
+    """The atom ``max(of, 0)``."""
 
     of: Extent
 
@@ -38,7 +40,7 @@ class PositivePart(NamedTuple):
 
 
 class Quotient(NamedTuple):
-    """``of // divisor``, for a positive divisor"""
+    """The atom ``of // divisor``, for a positive divisor."""
 
     of: Extent
     divisor: int
@@ -50,14 +52,14 @@ class Quotient(NamedTuple):
         return f"floordiv({self.of!r},{self.divisor})"
 
 
-Monomial = tuple[Any, ...]  # its factors: the numbers of lengths, in order, then parts. (0, 0, 1) is n0*n0*n1
+Monomial = tuple[Any, ...]  # its factors: the indices of lengths, in order, then atoms. (0, 0, 1) is n0*n0*n1
 _INTERNED: dict[Any, Extent] = {}
-LONGEST = 2**31 - 2  # places of a lane, and their number, are int32
-TYPICAL = 256  # a length where only an estimate is needed
+LONGEST = 2**31 - 2  # indices along a lane, and the lane's length, are int32
+TYPICAL = 256  # the length that cost estimates assume
 
 
 class Extent(ImmutableObject):
-    """A size that is a polynomial in lengths, with integer coefficients. Made by ``length`` and by arithmetic.
+    """A symbolic dimension: a polynomial in lengths with integer coefficients. Made by ``length`` and by arithmetic.
 
     >>> n = length(0)
     >>> n + 1, 2 * n, (4 * n) // n, n - n, (n + 1) is (1 + n)
@@ -70,7 +72,7 @@ class Extent(ImmutableObject):
     terms: tuple[tuple[Monomial, int], ...]
 
     def at(self, sizes: Mapping[int, Any]) -> Any:
-        """Its value at these values of the lengths."""
+        """The value of the polynomial for these values of its lengths, by index."""
         total: Any = 0
         for monomial, factor in self.terms:
             term: Any = factor
@@ -81,7 +83,7 @@ class Extent(ImmutableObject):
 
     @property
     def lengths(self) -> frozenset[int]:
-        """The numbers of the lengths that occur in it."""
+        """The indices of the lengths that occur in it: those of ``n0*n1`` are {0, 1}."""
         factors = [x for monomial, _ in self.terms for x in monomial]
         return frozenset([n for x in factors for n in ((x,) if type(x) is int else x.of.lengths)])
 
@@ -109,16 +111,16 @@ class Extent(ImmutableObject):
 
     @property
     def value(self) -> Any:
-        """The length of the lane as an array."""
+        """The size in the current lane, as an int32 array."""
         return self.__handlax_array__()
 
     @property
     def least(self) -> float:
-        """A lower bound, the minimum for an extent of one length: lengths are not negative."""
-        found = _lines(self)
-        if found is None:
+        """A lower bound over all lengths >= 0; it is the minimum where only one length occurs."""
+        linear = _lines(self)
+        if linear is None:
             return -most(-self, _unknown)
-        _, constant, bends = found
+        _, constant, bends = linear
         if sum(bends.values()) < 0:
             return -most(-self, _unknown)
         return min([constant + sum([k * max(at - a, 0) for a, k in bends.items()]) for at in (0, *bends)])
@@ -154,7 +156,9 @@ class Extent(ImmutableObject):
     __radd__, __rmul__ = __add__, __mul__
 
     def __divmod__(self, other: Any) -> Any:
-        """Division by a positive integer, or a product of lengths that divides it; any other is one of the values."""
+        """Exact by a positive integer, and by a product of lengths that divides every term; otherwise computed on the
+        values.
+        """
         quotient = _quotient(self, other)
         if quotient is not None:
             return quotient, 0
@@ -174,7 +178,8 @@ class Extent(ImmutableObject):
         return divmod(self, other)[1]
 
     def __eq__(self, other: object) -> Any:
-        """Within the package by structure, as in ``shape == shape``; for the user by value, which lanes may differ in.
+        """Within the package, equality of the polynomials, as in ``shape == shape``; in a user's code, of the values in
+        each lane.
 
         Equal extents are one object, which Python compares first.
         """
@@ -213,17 +218,17 @@ _set_terms = setter(Extent, "terms")
 
 
 class BoundSize:
-    """A base of sizes that belong to certain lanes."""
+    """Base class of symbolic dimensions that belong to particular installations of ``vmap``; see ``Length``."""
 
     __slots__ = ()
-    extent: Any  # the size. Raises: EscapedBox: it is used elsewhere
+    extent: Any  # the symbolic dimension. Raises: EscapedBox: its vmap has ended
 
 
 SYMBOLIC = (Extent, BoundSize)
 
 
 def _value_operator(f: Callable[[Any, Any], Any], reflected: bool) -> Any:
-    """A method that computes with the length itself."""
+    """A method that applies ``f`` to the int32 value of the extent, since the result is no polynomial."""
     return (lambda self, other: f(other, self.value)) if reflected else lambda self, other: f(self.value, other)
 
 
@@ -238,13 +243,16 @@ for _f in (operator.floordiv, operator.mod):
 
 
 class InstalledLength:
-    """``value(extent)`` is the length as an array; the operation that it performs is installed when it is defined."""
+    """Dependency injection: ``value(extent)`` performs ``length_of``, an operation of a later layer, and returns an
+    int32 array.
+    """
 
     value: Callable[[Extent], Any]
 
 
 def extent(terms: Any) -> Any:
-    """The interned extent with these terms, of which equal monomials are added; an int where it is constant."""
+    """The interned sum of these (monomial, coefficient) terms; like monomials are added, and a constant becomes an int.
+    """
     sums: dict[Monomial, int] = {}
     for monomial, factor in terms:
         sums[monomial] = sums.get(monomial, 0) + int(factor)
@@ -252,21 +260,21 @@ def extent(terms: Any) -> Any:
     key = tuple(sorted(terms, key=lambda term: (-len(term[0]), *map(_order, term[0]))))
     if not key or key[0][0] == ():
         return key[0][1] if key else 0
-    found = _INTERNED.get(key)
-    if found is None:
+    interned = _INTERNED.get(key)
+    if interned is None:
         new = object.__new__(Extent)
         _set_terms(new, key)
-        found = _INTERNED.setdefault(key, new)  # two threads that make the same one get one object
-    return found
+        interned = _INTERNED.setdefault(key, new)  # two threads that make the same one get one object
+    return interned
 
 
 def length(number: int) -> Extent:
-    """The extent that is the length with this number."""
+    """The symbolic dimension ``n<number>``, the length of one ragged axis."""
     return extent([((number,), 1)])
 
 
 def part_extent(part: PositivePart | Quotient) -> Extent:
-    """The extent that is this part, which has its normal form."""
+    """The atom, which must have its normal form, as an extent."""
     return extent([((part,), 1)])
 
 
@@ -275,7 +283,9 @@ def _order(factor: Any) -> tuple[int, str]:
 
 
 def _parts(size: Extent) -> list[tuple[Any, int, Any]]:
-    """Its terms that are a part alone: the part, its factor, and the rest of the extent."""
+    """For each term that is a single atom times a coefficient: the atom, the coefficient, and the sum of all other
+    terms.
+    """
     alone = [(monomial[0], factor) for monomial, factor in size.terms if len(monomial) == 1]
     return [(x, factor, size - factor * part_extent(x)) for x, factor in alone if type(x) is not int]
 
@@ -289,9 +299,9 @@ def positive(size: Any) -> Any:
     """
     if type(size) is not Extent:
         return max(size, 0)
-    found = _lines(size)
-    if found is not None:
-        return _positive_lines(*found)
+    linear = _lines(size)
+    if linear is not None:
+        return _positive_lines(*linear)
     if size.least >= 0:
         return size
     if least(-size) >= 0:
@@ -310,7 +320,9 @@ def positive(size: Any) -> Any:
 
 
 def _lines(size: Extent) -> Any:
-    """``size`` as ``c + sum of k max(x - a, 0)`` of one length or quotient x: x, c, and {a: k}; None: it is not."""
+    """``size`` as a piecewise linear function ``c + sum of k max(x - a, 0)`` of one length or quotient x: (x, c, {a:
+    k}); None if it has no such form.
+    """
     x: Any = None
     constant, bends = 0, {}
     for monomial, factor in size.terms:
@@ -331,7 +343,9 @@ def _lines(size: Extent) -> Any:
 
 
 def _positive_lines(x: Monomial, constant: int, bends: dict[int, int]) -> Any:
-    """``max(c + sum of k max(x - a, 0), 0)`` in the same form, which has one for each function of x = 0, 1, 2, ..."""
+    """The extent ``max(c + sum of k max(x - a, 0), 0)`` in that piecewise linear form, which is unique for each
+    function of x = 0, 1, 2, ...
+    """
 
     def value(at: int) -> int:
         return max(constant + sum([k * max(at - a, 0) for a, k in bends.items()]), 0)
@@ -380,7 +394,7 @@ def least(size: Any) -> float:
 
 
 def _unknown(monomial: Monomial) -> float:
-    """What a product of lengths is at most, if nothing is known of them but that they are int32."""
+    """An upper bound of a product of lengths, knowing only that each is an int32."""
     return inf if len(monomial) > 1 else LONGEST
 
 
@@ -389,18 +403,19 @@ def _divided(bound: float, divisor: int) -> float:
 
 
 def most(size: Any, bound: Callable[[Monomial], float], lanes: int = 0) -> float:
-    """An upper bound of an extent, or of its sum over so many ``lanes``, from bounds of monomials, which are >= 0."""
+    """An upper bound of ``size`` in one lane, or of its sum over ``lanes`` lanes, from upper bounds of its monomials.
+    """
     if type(size) is not Extent:
         return size * max(lanes, 1)
     for part, factor, rest in _parts(size):
         if type(part) is Quotient:
             low = -factor * (part.divisor - 1) if factor < 0 else 0
-            found = _divided(most(part.divisor * rest + factor * part.of + low, bound, lanes), part.divisor)
+            joint = _divided(most(part.divisor * rest + factor * part.of + low, bound, lanes), part.divisor)
             if factor > 0:
-                apart = most(rest, bound, lanes) + factor * _divided(most(part.of, bound, lanes), part.divisor)
+                separate = most(rest, bound, lanes) + factor * _divided(most(part.of, bound, lanes), part.divisor)
             else:
-                apart = most(rest, bound, lanes) if part.of.least >= 0 else inf
-            return min(found, apart)
+                separate = most(rest, bound, lanes) if part.of.least >= 0 else inf
+            return min(joint, separate)
         if lanes and factor > 0:
             return most(rest + factor * extent([(m, f) for m, f in part.of.terms if f > 0]), bound, lanes)
         both = most(rest + factor * part.of, bound, lanes), most(rest, bound, lanes)
@@ -409,12 +424,12 @@ def most(size: Any, bound: Callable[[Monomial], float], lanes: int = 0) -> float
 
 
 def in_package() -> bool:
-    """Whether the method that asks was called in the package, rather than by the user."""
+    """Whether the function that called the caller of this one belongs to the package, and not to a user's code."""
     return is_internal(sys._getframe(2).f_code.co_filename)
 
 
 def _terms(size: Any) -> Any:
-    """The terms of an extent or integer; None: it is neither."""
+    """The (monomial, coefficient) terms of an extent or integer, else None."""
     size = unbound(size)
     if type(size) is Extent:
         return size.terms
@@ -432,14 +447,14 @@ def _computed(f: Callable[[Any, Any], Any], n: Extent, other: Any) -> Any:
 
 
 def _quotient(n: Extent, divisor: Any) -> Any:
-    """``n / divisor`` where every term of ``n`` has the divisor, of one term, as factor; else None."""
+    """``n / divisor`` if ``divisor`` has a single term that divides every term of ``n``, else None."""
     terms = _terms(divisor)
     if terms is None or len(terms) != 1:
         return None
     ((own, size),) = terms
     if not size:
         return None
-    found = []
+    quotients = []
     for monomial, factor in n.terms:
         rest = list(monomial)
         for number in own:
@@ -448,12 +463,14 @@ def _quotient(n: Extent, divisor: Any) -> Any:
             rest.remove(number)
         if factor % size:
             return None
-        found.append((tuple(rest), factor // size))
-    return extent(found)
+        quotients.append((tuple(rest), factor // size))
+    return extent(quotients)
 
 
 def equal(n: Extent, other: Any, internal: bool) -> Any:
-    """``n == other``: in the package whether both are one extent, for the user, unless they are, of the values."""
+    """``n == other``: within the package, equality of polynomials; in a user's code, True for equal polynomials, else a
+    comparison of the values in each lane.
+    """
     other = unbound(other)
     if n is other or internal:
         return n is other
@@ -461,12 +478,14 @@ def equal(n: Extent, other: Any, internal: bool) -> Any:
 
 
 def differs(n: Extent, other: Any, internal: bool) -> Any:
-    found = equal(n, other, internal)
-    return not found if isinstance(found, bool) else found if found is NotImplemented else n.value != unbound(other)
+    same = equal(n, other, internal)
+    return not same if isinstance(same, bool) else same if same is NotImplemented else n.value != unbound(other)
 
 
 def decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool) -> Any:
-    """A comparison: a bool where it is the same for all lengths, else, for the user, of the values."""
+    """The comparison ``f(n, other)``: a bool where it is the same for all lengths; else, in a user's code, of the
+    values in each lane.
+    """
     if _terms(other) is not None:
         difference = n - other
         low = difference if type(difference) is int else difference.least
@@ -482,23 +501,25 @@ def decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool)
     return f(n.value, other)
 
 
-def fits(size: Any, room: Any) -> bool:
-    """Whether ``size <= room`` may hold; what does not fit into a lane is clamped to it when it is read."""
-    return least(size - room) <= 0 if type(size) is Extent or type(room) is Extent else size <= room
+def fits(size: Any, limit: Any) -> bool:
+    """Whether ``size <= limit`` for at least one assignment of the lengths. Indices that exceed a lane's size at run
+    time are clamped.
+    """
+    return least(size - limit) <= 0 if type(size) is Extent or type(limit) is Extent else size <= limit
 
 
 def estimate(size: Any) -> int:
-    """An integer in place of a size, where nothing but the time that something takes depends on it."""
+    """An integer in place of a size, for cost estimates: every length is taken to be ``TYPICAL``."""
     return size if isinstance(size, int) else size.at(dict.fromkeys(size.lengths, TYPICAL))
 
 
 def single(size: Any) -> int:
-    """The size of a window of one element: 0 on an empty axis."""
+    """The size of a window of one element along an axis of this size: 1, or 0 if the axis is empty."""
     return min(1, size) if isinstance(size, int) else 1
 
 
 def unbound(x: Any) -> Any:
-    """What is, or in tuples has, sizes as the package has them: extents in place of those that are bound to lanes."""
+    """``x``, or a nested tuple, with every ``Length`` replaced by its ``Extent``."""
     if isinstance(x, BoundSize):
         return x.extent
     if type(x) is tuple and any([isinstance(item, (tuple, BoundSize)) for item in x]):
@@ -507,7 +528,7 @@ def unbound(x: Any) -> Any:
 
 
 def as_size(size: Any, where: str = "a size") -> Any:
-    """A size: an extent as it is, anything else as a Python integer; an error is of ``where``.
+    """A size of a shape: an extent as it is, anything else as a Python integer. ``where`` is named in errors.
 
     Raises: NotAnInteger, ConcretizationError: as ``whole_number``.
     """
@@ -522,30 +543,32 @@ def is_size(x: Any) -> bool:
 
 
 class Sized:
-    """A value of which sizes are part, such as a type: ``extents_in`` and ``with_sizes`` look into it."""
+    """Base class of values that contain sizes, such as types and programs, so that ``extents_in`` and ``with_sizes``
+    find them.
+    """
 
     __slots__ = ()
 
     def extents(self) -> Any:
-        """The extents that it names."""
+        """The symbolic dimensions that it contains."""
 
     def with_sizes(self, size: Callable[[Extent], int]) -> Any:
-        """The same with every extent replaced by its size."""
+        """The same value with ``size(e)`` in place of every extent ``e``."""
 
 
 def extents_in(value: Any) -> list[Extent]:
-    """The extents in the fields of an operation, or in a shape: in nested tuples, in types, and in programs."""
+    """The symbolic dimensions in a field of an operation or in a shape: in nested tuples, types and programs."""
     if isinstance(value, BoundSize):
         value = value.extent
     if type(value) is Extent:
         return [value]
     if isinstance(value, tuple):
-        return [found for item in value for found in extents_in(item)]
+        return [extent for item in value for extent in extents_in(item)]
     return [*value.extents()] if isinstance(value, Sized) else []
 
 
 def with_sizes(value: Any, size: Callable[[Extent], int]) -> Any:
-    """The field or shape with every extent replaced by its size."""
+    """The field or shape with ``size(e)`` in place of every extent ``e``."""
     if isinstance(value, BoundSize):
         value = value.extent
     if type(value) is Extent:

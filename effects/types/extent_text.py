@@ -1,4 +1,4 @@
-"""Extents in the text of programs: ``f32[max(n0-1,0),3]``."""
+"""Symbolic dimensions in the text of programs: ``f32[max(n0-1,0),3]``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXTENT = rf"-?(?:\d+\*)?{FACTOR}(?:\*{FACTOR})*(?:[+-](?:{TERM}))*"
 
 
 def parse_extent(text: str) -> Any:
-    """The extent or integer of this text.
+    """The extent or integer that this text denotes, the inverse of ``str``.
 
     >>> parse_extent("2*n0+1"), parse_extent("max(n0-1,0)"), parse_extent("3")
     (2*n0+1, max(n0-1,0), 3)

@@ -1,10 +1,10 @@
-"""Lengths: extents as a user holds them, which belong to the lanes that they were read in.
+"""Lengths: symbolic dimensions in a user's hands, each bound to the ``vmap`` that introduced it.
 
-    n = x.shape[0]          a Length: the extent n0 of this vmap, and of no other that has an n0
+    n = x.shape[0]          a Length: the dimension n0 of this vmap, distinct from n0 of any other
 
-Types, operations and programs name extents, which compare by structure. What ``x.shape`` gives outside of the package
-is bound to its lanes besides, and compares by value: used when they have ended, where n0 would be the length of other
-lanes, it is refused.
+Types, operations and programs contain ``Extent``s, which compare by structure. Outside of the package ``x.shape``
+returns ``Length``s, which compare by value, and whose use after their ``vmap`` has ended is an error, since n0 might
+then be the length of other lanes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .extent import BoundSize, Extent, decided, differs, equal, in_package, unbo
 
 
 class Length(BoundSize):
-    """An extent, and for each of its lengths the run of the lanes that have it.
+    """A symbolic dimension with, for each length in it, the ``vmap`` installation that introduced the length.
 
-    A size wherever one is asked for, and a number of the lane in arithmetic and comparisons. Arithmetic that has an
-    extent as result has a length.
+    It is accepted as a size; in arithmetic and comparisons it is the int32 value of the current lane, except that
+    arithmetic whose result is again a polynomial in lengths returns a ``Length``.
 
-    Raises, wherever it is used: EscapedBox: the lanes have ended.
+    Every use raises EscapedBox once the ``vmap`` has ended.
     """
 
     __slots__ = ("homes", "held")
@@ -39,7 +39,7 @@ class Length(BoundSize):
 
     @property
     def extent(self) -> Extent:
-        """The extent, in its lanes."""
+        """The ``Extent``. Raises: EscapedBox: its ``vmap`` has ended."""
         for number, home in self.homes.items():
             owner = _owner(number)
             if home.ended if owner is None else owner.home is not home:
@@ -53,7 +53,7 @@ class Length(BoundSize):
 
     @property
     def value(self) -> Any:
-        """The length of the lane as an array."""
+        """The size in the current lane, as an int32 array."""
         return self.extent.value
 
     def __handlax_array__(self) -> Any:
@@ -88,7 +88,7 @@ class Length(BoundSize):
 
 
 def _arithmetic(f: Callable[..., Any], reflected: bool = False) -> Any:
-    """A method that computes with the extents."""
+    """A method that applies ``f`` to the extents of its operands and binds the result to the same ``vmap``s."""
 
     def method(self: Length, *others: Any) -> Any:
         sizes = [self.extent, *map(unbound, others)]
@@ -120,27 +120,28 @@ for _f in _COMPARISONS:
 
 
 def read(*sizes: Any) -> tuple[Any, ...]:
-    """Sizes, for who called the function that calls this one: within the package extents, for a user lengths."""
+    """The sizes as the caller's caller should see them: ``Extent``s within the package, ``Length``s in a user's code.
+    """
     return sizes if is_internal(sys._getframe(2).f_code.co_filename) else held(*sizes)
 
 
 def held(*sizes: Any) -> tuple[Any, ...]:
-    """Sizes as a user holds them: extents bound to the lanes around the caller."""
+    """The sizes as ``Length``s, bound to the ``vmap`` installations in force."""
     return tuple([_bound(size, _homes(size)) for size in sizes])
 
 
 def _homes(size: Any) -> dict[int, Run]:
-    """The runs of the lanes around the caller that have the lengths of an extent."""
+    """For each length in the size, by index, the innermost ``vmap`` installation in force that introduced it."""
     owners = {number: _owner(number) for number in size.lengths} if type(size) is Extent else {}
     return {number: owner.home for number, owner in owners.items() if owner is not None}
 
 
 def _owner(number: int) -> Run | None:
-    """The innermost run whose lanes have the length with this number."""
+    """The innermost ``vmap`` installation in force that introduced length ``number``, or None."""
     return next((run for run in runs() if number in run.lengths), None)
 
 
 def _bound(size: Any, homes: dict[int, Run]) -> Any:
-    """A size as a length of these lanes; an extent of none of them, outside of lanes, is itself."""
+    """The size as a ``Length`` of these ``vmap`` installations; unchanged if none of them introduced its lengths."""
     own = {n: homes[n] for n in sorted(size.lengths) if n in homes} if type(size) is Extent else {}
     return Length(size, own) if own else size

@@ -1,4 +1,4 @@
-"""How long the parts of an axis are whose size is an integer or an extent: slices, and pieces of equal size."""
+"""Sizes and bounds of slices of an axis whose size is an integer or a symbolic dimension."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from .extent import Extent, floor_divided, least, positive
 
 
 def ceiling_divided(size: Any, divisor: int) -> Any:
-    """The least integer of at least ``size / divisor``."""
+    """``ceil(size / divisor)``."""
     return floor_divided(size + (divisor - 1), divisor)
 
 
 def smaller(size: Any, other: Any) -> Any:
-    """The minimum of two sizes."""
+    """``min(size, other)``, of integers or symbolic dimensions."""
     if type(size) is not Extent and type(other) is not Extent:
         return min(size, other)
     return size - positive(size - other)
 
 
 def part_of(size: Any, start: Any, stop: Any, step: int = 1) -> tuple[Any, Any]:
-    """The first place of ``range(size)[start:stop:step]``, from the front if the step is negative, and the one behind.
+    """The normalized bounds of ``range(size)[start:stop:step]``: the first index, from the front if the step is
+    negative, and one past the last.
 
     Raises: BadIndex: a bound is negative in some lanes and in others not.
 

@@ -28,7 +28,9 @@ NARROWER: Mapping[Any, Any] = MappingProxyType(
 
 
 def kept(dtype: Any) -> Any:
-    """The dtype that arrays of ``dtype`` have here: half as wide where ``enable_x64`` is False and it has 64 bits."""
+    """The dtype of arrays made of data of this dtype: 32 bits per real component where ``enable_x64`` is False and it
+    has 64, else unchanged.
+    """
     narrower = NARROWER.get(dtype)
     if narrower is None or CONFIG.get().settings.enable_x64 is not False:
         return dtype
@@ -36,11 +38,11 @@ def kept(dtype: Any) -> Any:
 
 
 def requested(dtype: Any) -> Any:
-    """``kept`` for a dtype that the user names; warns where it is not kept."""
-    found = kept(dtype)
-    if found is not dtype:
+    """``kept`` for a dtype that the user names; warns where it is narrowed."""
+    made = kept(dtype)
+    if made is not dtype:
         warn_user(
-            f"dtype: {dtype} was requested and {found} is made, because enable_x64 is False; "
+            f"dtype: {dtype} was requested and {made} is made, because enable_x64 is False; "
             "hx.config.update('jax_enable_x64', True) makes 64 bits the default, None keeps those that are named."
         )
-    return found
+    return made

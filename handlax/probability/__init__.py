@@ -10,7 +10,8 @@
     log_density(model, {"x": 0.2})()       the logarithm of their joint density
     enumerate_values(model)()              all combinations of values, if they are finitely many
 
-Sites may be inside ``scan``, ``cond``, ``jit`` and ``vmap``: each iteration and each lane has a value of its own.
+Sample sites may be inside ``scan``, ``cond``, ``jit`` and ``vmap``: each iteration and each lane has a value of its
+own.
 
 Source: Bingham et al., Pyro (2019); Phan, Pradhan & Jankowiak, Composable effects for flexible and accelerated
 probabilistic programming in NumPyro (2019); Gordon, Henzinger, Nori & Rajamani, Probabilistic programming (2014).

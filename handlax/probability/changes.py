@@ -1,4 +1,4 @@
-"""Handlers that draw sites, and that change their log-probability: seed, block, mask, scale."""
+"""Handlers that draw sample sites, and that change their log-probability: seed, block, mask, scale."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ DRAWING = SEED | handler({Sample: _draw})
 
 
 def seed(f: Callable[..., Any], key: Any) -> Callable[..., Any]:
-    """``f`` with its sites drawn, and its fresh keys derived, from a key.
+    """``f`` with its sample sites drawn, and its fresh keys derived, from a key.
 
         seed(f, k)(*args) == seed(jit(f), k)(*args)
 
-    The key of a site is derived from its name: a new site changes no other draw. In loops, lanes and plates all draws
-    are distinct. It is the outermost handler of a model, ``seed(trace(condition(f, values)), key)``, inside ``grad``.
+    The key of a sample site is derived from its name: adding a site changes no other draw. In loops, lanes and plates
+    all draws are distinct. It is the outermost handler of a model, ``seed(trace(condition(f, values)), key)``, inside
+    ``grad``.
 
     Raises: BadArgument: ``key`` is not one key.
 
@@ -48,7 +49,7 @@ def seed(f: Callable[..., Any], key: Any) -> Callable[..., Any]:
 
 
 def block(f: Callable[..., Any], hide: Iterable[str] | Callable[[str], bool] | None = None) -> Callable[..., Any]:
-    """``f`` with sites hidden from the handlers outside: they are drawn with fresh keys, and have no log-probability.
+    """``f`` with sample sites hidden from outer handlers: they are drawn with fresh keys, and have no log-probability.
 
     Args:
         hide: their names, or a predicate on names; by default all sites are hidden.
@@ -73,7 +74,7 @@ def _names(hide: Iterable[str]) -> frozenset[str]:
 
 
 def mask(f: Callable[..., Any], where: Any) -> Callable[..., Any]:
-    """``f`` with sites whose log-probability is 0 unless ``where`` is True; their values do not change.
+    """``f`` with the log-probability of its sample sites set to 0 where ``where`` is False; values do not change.
 
     Shapes: ``where`` broadcasts against the log-probability of each site.
 
@@ -95,7 +96,7 @@ def mask(f: Callable[..., Any], where: Any) -> Callable[..., Any]:
 
 
 def scale(f: Callable[..., Any], by: Any) -> Callable[..., Any]:
-    """``f`` with the log-probability of its sites multiplied by ``by``, such as data size over batch size.
+    """``f`` with the log-probability of its sample sites multiplied by ``by``, such as data size over batch size.
 
     >>> from handlax import probability as hp
     >>> float(hp.log_density(scale(lambda: hp.observe("x", hp.Normal(), 0.0), 2.0))()[0])

@@ -37,10 +37,10 @@ COUNTS = Support("counts", 0, discrete=True)
 
 
 class Distribution:
-    """The base of distributions, a user's too: a frozen dataclass of parameters, registered as a pytree node.
+    """The base class of distributions, also of a user's: a frozen dataclass of parameters, registered as a pytree.
 
-    A subclass defines ``sample(key, shape)`` and ``log_prob(x)``; for vectors also ``event_ranks``, the number of
-    trailing dimensions of each parameter that belong to one value, and ``event_rank``, that of a value; for integers
+    A subclass defines ``sample(key, shape)`` and ``log_prob(x)``; a distribution of vectors also ``event_ranks``, the
+    number of event dimensions of each parameter, and ``event_rank``, the number of a value's; one of integers
     ``discrete``.
     """
 
@@ -56,7 +56,9 @@ class Distribution:
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        """The shape of independent distributions to which the parameters broadcast."""
+        """The broadcast shape of the parameters, without event dimensions: one independent distribution for each
+        element.
+        """
         shapes = [_lead(type_of(x).shape, self.event_ranks.get(name, 0)) for name, x in self.parameters.items()]
         return broadcast_shape(type(self).__name__, *shapes)
 
@@ -88,7 +90,7 @@ class Distribution:
 
     @property
     def support(self) -> Support:
-        """The set of values whose density is not 0."""
+        """The set of values with positive density."""
         return REAL
 
     @property
@@ -117,7 +119,7 @@ class Distribution:
 
 
 def type_of(x: Any) -> ArrayType:
-    """The type of a parameter, which may be a type already."""
+    """The type of a parameter; a type stands for itself."""
     return x if isinstance(x, ArrayType) else as_array(x).type
 
 

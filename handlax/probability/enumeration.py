@@ -1,9 +1,9 @@
-"""Exact enumeration: every site takes each of its values, and the rest of the program is evaluated for each.
+"""Exact enumeration of the values of all sample sites, with the rest of the program evaluated for each.
 
     worlds = enumerate_values(f)(*args)
     worlds.values[i], worlds.log_prob[i]       the result of f in world i, and the log-probability of that world
 
-A world is one combination of values of all sites.
+A world is one combination of values of all sample sites.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ from .sites import DRAWN, Sample, need_open_sites
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Worlds:
-    """All worlds of a program along a first axis: its result in each, and the joint log-probability of each."""
+    """All worlds (combinations of sample sites' values) of a program along a first axis: results and joint
+    log-probabilities.
+    """
 
     values: Any
     log_prob: Any
 
     @property
     def log_evidence(self) -> Any:
-        """The log-probability of the observations: that of all worlds summed."""
+        """The log-probability of the observations: logsumexp over all worlds."""
         return nn.logsumexp(self.log_prob)
 
     @property
@@ -52,7 +54,7 @@ class Worlds:
 
 
 def _enumerate(resume: Any, s: Any, op: Any, *leaves: Any) -> Worlds:
-    """The worlds of the rest of the program, for all values of a site; the state is the log-probability so far."""
+    """The worlds of the rest of the program for all values of a sample site; ``s`` is the log-probability so far."""
     parts = op.parts(leaves)
     if op.kind != DRAWN:
         return resume(s + parts.log_prob(parts.value).sum(), parts.value)
@@ -67,7 +69,7 @@ def _enumerate(resume: Any, s: Any, op: Any, *leaves: Any) -> Worlds:
 
 
 def _combinations(values: Any, copies: int, shape: tuple[int, ...]) -> Any:
-    """All arrays of shape (*shape, *batch) whose every element takes each of its values, along a first axis."""
+    """All arrays of shape (*shape, *batch) with elements from ``values``, along a first axis."""
     count, *batch = values.type.shape
     numbers = copies * math.prod(batch)
     rows = hnp.broadcast_to(values.reshape(count, 1, -1), (count, copies, math.prod(batch))).reshape(count, numbers)
@@ -82,7 +84,7 @@ WORLDS = handler(
 
 
 def enumerate_values(f: Callable[..., Any]) -> Callable[..., Worlds]:
-    """``f`` in all its worlds, one for every combination of values of its sites.
+    """``f`` in all its worlds, one for every combination of values of its sample sites.
 
         enumerate_values(f)(*args).expectation() == the mean of f(*args), given its observations
 

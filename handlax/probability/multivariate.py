@@ -1,4 +1,4 @@
-"""Distributions of vectors: dirichlet, multivariate normal."""
+"""Distributions of vectors: Dirichlet and multivariate normal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .distribution import UNIT, Distribution
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Dirichlet(Distribution):
-    """Vectors of positive numbers of sum 1, with density proportional to ``prod(x**(concentration-1))``."""
+    """The Dirichlet distribution: positive vectors of sum 1, density proportional to ``prod(x**(concentration-1))``."""
 
     concentration: Any
     event_ranks = {"concentration": 1}
@@ -38,7 +38,7 @@ class Dirichlet(Distribution):
     def log_prob(self, x: Any) -> Any:
         a, x = hnp.asarray(self.concentration, self.float_dtype), hnp.asarray(x)
         y = special.xlogy(a - 1, x).sum(-1) + special.gammaln(a.sum(-1)) - special.gammaln(a).sum(-1)
-        rounding = 4 * x.shape[-1] * float(hnp.finfo(y.dtype).eps)  # of the sum of what was normalised
+        rounding = 4 * x.shape[-1] * float(hnp.finfo(y.dtype).eps)  # rounding error of the sum of a normalised vector
         return hnp.where((x < 0).any(-1) | (hnp.abs(x.sum(-1) - 1) > rounding), -hnp.inf, y)
 
 

@@ -1,4 +1,4 @@
-"""Plates: a program repeated over independent elements, with a name for their sites.
+"""Plates: a program repeated over independent elements, under a name that prefixes the keys of its sample sites.
 
     plate("rows", n)(f)(xs)[i] == f(xs[i])
 """
@@ -30,7 +30,7 @@ class Plate(Lanes, Keyed):
 
     @property
     def path(op) -> tuple[str, ...]:
-        """The name from which its keys are derived."""
+        """The name from which the keys of its sample sites are derived."""
         return ("plate", op.label)
 
 
@@ -39,8 +39,8 @@ def plate(name: str, size: int | None = None, in_axes: Any = 0) -> Callable[[Cal
 
         plate(name)(f)(xs)[i] == f(xs[i])
 
-    Each element has its own value of every site in ``f``; they are stacked along a first axis, before those of loops
-    inside. It works as a decorator.
+    Each element has its own value of every sample site in ``f``; these are stacked along a first axis, before those of
+    loops inside. It works as a decorator.
 
     Args:
         size: the number of elements, needed if ``f`` has no mapped argument.

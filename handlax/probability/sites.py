@@ -1,4 +1,4 @@
-"""Sites: named random or observed values of a program. They are effects, answered by handlers such as ``seed``.
+"""Sample sites: named random or observed values of a program. They are effects, answered by handlers such as ``seed``.
 
     x = sample("x", Normal(0.0, 1.0))              a value that is random
     observe("y", Normal(x, 1.0), 0.3)              a value that is known
@@ -31,7 +31,8 @@ DRAWN, GIVEN, OBSERVED = "drawn", "given", "observed"
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class SiteParts:
-    """The operands of a site: a distribution; or None each, a value, and mask and scale of the log-probability."""
+    """The operands of a sample site: a distribution; and optionally a value, a mask and a scale of its log-probability.
+    """
 
     dist: Any
     value: Any = None
@@ -46,12 +47,12 @@ class SiteParts:
         return log_prob if self.scale is None else log_prob * self.scale
 
 
-# a value of a distribution: drawn, or the given or observed one
+# a value of a distribution: drawn, given or observed
 @effect(vmap="per_lane")
 class Sample(Keyed):
-    """The effect that ``sample`` and ``observe`` perform: the value of a distribution under a name.
+    """The effect of ``sample`` and ``observe``: a named value of a distribution.
 
-    Its operands are the leaves of a ``SiteParts``. A handler draws the value, records it, or answers with another one.
+    Its operands are the leaves of a ``SiteParts``. A handler draws the value, records it, or replaces it.
     """
 
     label: str
@@ -84,12 +85,12 @@ class Sample(Keyed):
 
     @property
     def path(op) -> tuple[str, ...]:
-        """The name from which its key is derived."""
+        """The name from which the site's key is derived."""
         return ("sample", op.label)
 
 
 def perform_site(label: str, kind: str, shape: tuple[int, ...], parts: SiteParts) -> Any:
-    """Perform a site; returns its value."""
+    """Perform a sample site; returns its value."""
     leaves, tree = pytrees.flatten(parts)
     return perform(Sample(label, tree, kind, shape), *leaves)
 
@@ -137,7 +138,7 @@ def factor(name: str, log_weight: Any) -> None:
 
 
 def fit_value(who: str, label: str, dist: Distribution, shape: tuple[int, ...], value: Any, wider: bool = False) -> Any:
-    """A value converted to the dtype of the site's distribution; its shape must be that of the site.
+    """A value converted to the dtype of the site's distribution, after a check of its shape.
 
     An observation, ``wider``, may have leading dimensions and keeps a floating dtype of its own.
 
@@ -160,7 +161,7 @@ def fit_value(who: str, label: str, dist: Distribution, shape: tuple[int, ...], 
 
 
 def need_open_sites(who: str, f: Any) -> None:
-    """Raises BadArgument if ``f`` answers its sites itself, as ``seed(f, key)`` does: handlers outside see none."""
+    """Check that ``f`` leaves its sample sites to outer handlers, unlike ``seed(f, key)``. Raises: BadArgument."""
     if getattr(f, "answers_sites", False):
         name = name_of(f)
         raise BadArgument(

@@ -1,10 +1,10 @@
-"""Traces: the sampled and observed values of a program with their log-probabilities; and its log-density.
+"""Model traces: the sample sites of a program with values and log-probabilities; and its log-density.
 
     trace(f)(*args) == (sites, y)                       seed(trace(f), key) draws the sites without value
     log_density(f, values)(*args) == (log p, sites)
 
-A site in a loop, in lanes or in a plate is one site, with its values stacked as a result from there would be. A site in
-only some branches of a ``cond`` is ``When(taken, site)``.
+A sample site in a loop, in lanes or in a plate is one site, with its values stacked as results are. A site in only some
+branches of a ``cond`` is ``When(taken, site)``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from .values import substitute
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class SampleSite:
-    """One site of a trace: its value, the log-probability with mask and scale, and whether it is observed. A pytree."""
+    """One sample site of a trace: its value, its log-probability (masked and scaled), and whether it is observed. A
+    pytree.
+    """
 
     value: Any
     log_prob: Any
@@ -45,9 +47,9 @@ class SampleSite:
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class SiteEntry:
-    """A site in the log: ``taken`` is the mask of the branches around it, or None.
+    """A sample site in the log: ``taken`` is the mask of the branches around it, or None.
 
-    ``sure``: within the innermost branch it is unconditional. ``axes``: those that loops and lanes gave to it.
+    ``sure``: it is unconditional within the innermost branch. ``axes``: the leading axes that loops and lanes added.
     """
 
     site: SampleSite
@@ -58,7 +60,8 @@ class SiteEntry:
 
 
 class SiteLog(Movement):
-    """The state is a log of sites: stacked by loops and lanes; of branches, one entry per name with a mask."""
+    """How a log of sample sites crosses bodies: stacked over loops and lanes; over branches, one masked entry per name.
+    """
 
     __slots__ = ()
 
@@ -74,9 +77,9 @@ class SiteLog(Movement):
 
 
 class LoggedSites(AppendedState):
-    """The sites of all bodies leave as results; those of one name in several branches become one entry.
+    """The sample sites of all bodies leave as results; those of one name in several branches become one entry.
 
-    Clauses read the names of the sites before, those of their own body.
+    Within a body only its own log is visible.
     """
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
@@ -98,7 +101,7 @@ class LoggedSites(AppendedState):
 
 
 def _of_branches(bodies: Sequence[Sequence[SiteEntry]]) -> list[SiteEntry]:
-    """The sites of all branches, one for each name; without mask if every branch always has it."""
+    """The sample sites of all branches, one entry per name; unmasked if every branch always has it."""
     merged_entries = []
     for name in dict.fromkeys([entry.name for body in bodies for entry in body]):
         entries = [entry for body in bodies for entry in body if entry.name == name]
@@ -109,7 +112,7 @@ def _of_branches(bodies: Sequence[Sequence[SiteEntry]]) -> list[SiteEntry]:
 
 
 def _merge(a: SiteEntry, b: SiteEntry) -> SiteEntry:
-    """The entries of one name in two branches as one; at most one of the branches was taken."""
+    """The merged entry of one name in two branches, at most one of which was taken."""
     leaves, structure = pytrees.flatten(a.site)
     others, other_structure = pytrees.flatten(b.site)
     types, other_types = ([as_array(x).type.strong() for x in xs] for xs in (leaves, others))
@@ -153,7 +156,7 @@ def _sites(log: Sequence[SiteEntry]) -> dict[str, Any]:
 
 
 def trace(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` that also returns its sites by name, each with its value and log-probability.
+    """``f`` that also returns its sample sites by name, each with its value and log-probability.
 
         seed(trace(f), key)(*args) == (sites, y)
 
@@ -180,7 +183,7 @@ def trace(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def log_density(f: Callable[..., Any], values: Mapping[str, Any] | None = None) -> Callable[..., Any]:
-    """The logarithm of the density of a program at these values of its sites.
+    """The log-density of a program at these values of its sample sites.
 
         log_density(f, values)(*args) == (log p, sites)
 
@@ -205,7 +208,7 @@ def log_density(f: Callable[..., Any], values: Mapping[str, Any] | None = None) 
 
 
 def _total(entry: SiteEntry) -> Any:
-    """The summed log-probability of a site, where its branch was taken."""
+    """The summed log-probability of a sample site, 0 where its branch was not taken."""
     log_prob = hnp.asarray(entry.site.log_prob)
     if entry.taken is not None:
         log_prob = hnp.where(broadcast_mask(entry.taken, log_prob.shape), log_prob, 0.0)

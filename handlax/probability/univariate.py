@@ -1,4 +1,4 @@
-"""Distributions of numbers: normal, uniform, bernoulli, categorical, beta, gamma, poisson."""
+"""Univariate distributions: normal, uniform, Bernoulli, categorical, beta, gamma, Poisson."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .distribution import COUNTS, POSITIVE, UNIT, Distribution, Support, inside,
 
 
 def _within(support: Support, x: Any, log_prob: Any) -> Any:
-    """``log_prob`` of the values in the support, to which 0 belongs; -inf of others."""
+    """``log_prob`` evaluated at values in the support; -inf at all others."""
     good = inside(support, x)
     return hnp.where(good, log_prob(hnp.where(good, x, 0)), -math.inf)
 
@@ -87,7 +87,7 @@ class _Choice(Distribution):
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Bernoulli(_Choice):
-    """1 with probability ``probs``, which is ``sigmoid(logits)``, else 0."""
+    """The Bernoulli distribution: 1 with probability ``probs``, which is ``sigmoid(logits)``, else 0."""
 
     probs: Any = None
     logits: Any = None
@@ -122,7 +122,9 @@ class Bernoulli(_Choice):
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Categorical(_Choice):
-    """The number ``i`` with probability ``probs[..., i]``, which sum to 1; or ``softmax(logits)[..., i]``."""
+    """The categorical distribution: ``i`` with probability ``probs[..., i]``, which sum to 1; or ``softmax(logits)[...,
+    i]``.
+    """
 
     probs: Any = None
     logits: Any = None
@@ -172,7 +174,7 @@ class Categorical(_Choice):
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Beta(Distribution):
-    """Density proportional to ``x**(a-1) * (1-x)**(b-1)`` between 0 and 1."""
+    """The beta distribution: density proportional to ``x**(a-1) * (1-x)**(b-1)`` between 0 and 1."""
 
     a: Any
     b: Any
@@ -197,7 +199,7 @@ class Beta(Distribution):
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Gamma(Distribution):
-    """Density proportional to ``x**(concentration-1) * exp(-rate * x)``."""
+    """The gamma distribution: density proportional to ``x**(concentration-1) * exp(-rate * x)``."""
 
     concentration: Any
     rate: Any = 1.0
@@ -221,7 +223,7 @@ class Gamma(Distribution):
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Poisson(Distribution):
-    """Counts of mean ``rate``."""
+    """The Poisson distribution of mean ``rate``."""
 
     rate: Any
     discrete = True

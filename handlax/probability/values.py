@@ -1,7 +1,7 @@
-"""Handlers that set the values of sites: condition, substitute, replay, do.
+"""Handlers that set the values of sample sites: condition, substitute, replay, do.
 
-Values move by name: a body gets those of the sites inside it; an iteration, a lane or an element of a plate gets its
-slice of them. A site that has a value already keeps it.
+A body gets the values of the sample sites inside it, by name; an iteration, a lane or an element of a plate gets its
+slice. A site that has a value already keeps it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .sites import DRAWN, GIVEN, OBSERVED, Sample, fit_value, need_open_sites, p
 
 @dataclass(frozen=True)
 class GivenValues:
-    """The state of these handlers: values by name, and the names that sites have used."""
+    """The state of these handlers: values by site name, and the names that have been used."""
 
     values: Mapping[str, Any]
     used: frozenset[str] = frozenset()
 
 
 class NamedValues(Movement):
-    """Bodies get the values of the sites inside them; iterations and lanes a slice each."""
+    """How values cross bodies: each body gets those of its sample sites, each iteration and lane a slice."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class NamedValues(Movement):
 
 
 class HandedValues(StateFlow):
-    """Values enter a body; none leave, since the names that it uses are known from its effects."""
+    """Into a body: values enter; nothing leaves, since the names that the body uses are known from its effects."""
 
     def __init__(self, run: Any, op: HigherOrder):
         self.before: GivenValues = run.current
@@ -66,9 +66,9 @@ class HandedValues(StateFlow):
         self.operands, self.structure = leaves_of(values)
 
     def rows(self, op: HigherOrder, name: str, value: Any, axis: int) -> Any:
-        """A value with the rows of the iterations or lanes first, which stand along an axis: in order of the nest.
+        """The stacked values of a sample site with the axis of this operation's iterations or lanes first.
 
-        Raises: ShapeMismatch: it does not have one row for each.
+        Raises: ShapeMismatch: its size is not their number.
         """
 
         def rows_first(x: Any) -> Any:
@@ -100,7 +100,7 @@ class HandedValues(StateFlow):
 
 
 def _answering(who: str, kind: str) -> Handler:
-    """The handler that sets the value of a site by name, which is then of this kind."""
+    """The handler that sets the values of sample sites by name, and marks them as being of this kind."""
 
     def clause(s: GivenValues, op: Any, *leaves: Any) -> tuple[GivenValues, Any]:
         if op.label not in s.values:
@@ -149,7 +149,8 @@ DO = handler({Sample: _do}, moves=NamedValues())
 
 
 def _with_values(who: str, h: Handler, f: Callable[..., Any], values: Mapping[str, Any], all_used: bool) -> Any:
-    """``f`` under a handler of these values. With ``all_used``, a value that no site uses is an error."""
+    """``f`` under a handler of these values. With ``all_used``, a value for which there is no sample site is an error.
+    """
     need_open_sites(who, f)
     if not isinstance(values, Mapping):
         raise BadArgument(f"{who}: values must be a mapping from names of sites, got {type(values).__name__}.")
@@ -171,9 +172,9 @@ def _with_values(who: str, h: Handler, f: Callable[..., Any], values: Mapping[st
 
 
 def condition(f: Callable[..., Any], values: Mapping[str, Any]) -> Callable[..., Any]:
-    """``f`` with these sites observed.
+    """``f`` with these sample sites observed.
 
-    The value of a site in a loop, in lanes or in a plate has one row for each of them, stacked as a result would be.
+    The values of a site in a loop, in lanes or in a plate are stacked, as results are.
     Raises: BadArgument: no site has a name, or it has a value already. ShapeMismatch: a value has another shape.
     CannotCross: the site is in a ``while_loop``.
 
@@ -185,7 +186,7 @@ def condition(f: Callable[..., Any], values: Mapping[str, Any]) -> Callable[...,
 
 
 def substitute(f: Callable[..., Any], values: Mapping[str, Any]) -> Callable[..., Any]:
-    """``f`` with these values for its sites, which remain latent: in a trace they are not observed.
+    """``f`` with these values for its sample sites, which remain latent: in a trace they are not observed.
 
     Values and errors are those of ``condition``.
     """
@@ -193,7 +194,7 @@ def substitute(f: Callable[..., Any], values: Mapping[str, Any]) -> Callable[...
 
 
 def replay(f: Callable[..., Any], sites: Mapping[str, Any]) -> Callable[..., Any]:
-    """``f`` with the values of a trace; sites that the trace does not have are drawn.
+    """``f`` with the values of a trace; sample sites that the trace lacks are drawn.
 
         seed(trace(replay(f, sites)), key)(*args)  has the values of  sites
 
@@ -212,7 +213,7 @@ def _values(site: Any) -> Any:
 
 
 def do(f: Callable[..., Any], values: Mapping[str, Any]) -> Callable[..., Any]:
-    """``f`` with an intervention: these sites have fixed values, and contribute no log-probability.
+    """``f`` with an intervention: these sample sites have fixed values, and contribute no log-probability.
 
     Values and errors are those of ``condition``.
     Source: Pearl, Causality (2000), section 3.2.

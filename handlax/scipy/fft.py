@@ -41,8 +41,8 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
         y[k] == 2 * sum(x[j] * cos(pi * k * (2 * j + 1) / (2 * n)) for j in range(n))
 
     Args:
-        type: 2, the one that there is.
-        n: the length, to which ``x`` is cut or padded with zeros.
+        type: only 2 is supported.
+        n: the length, to which ``x`` is truncated or zero-padded.
         norm: "backward" leaves the sum as it is; "forward" divides it by ``2 * n``; "ortho" makes the map orthogonal.
     Raises: BadArgument: another type or norm.
     Source: J. Makhoul, A fast cosine transform in one and two dimensions (1980).
@@ -65,7 +65,7 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
 def dctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Any:
-    """``dct`` along each of the axes, by default along all, or the last ones where lengths ``s`` are given.
+    """``dct`` along each of the axes; by default all, or the last ones if lengths ``s`` are given.
 
     >>> dctn(np.ones((2, 2)))
     Array([[16.,  0.],
@@ -87,7 +87,7 @@ def idctn(
 
 
 def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, axes: Any, norm: Any) -> Any:
-    """``f`` along each of the axes; of complex numbers, of their parts."""
+    """``f`` along each of the axes; for complex numbers, of real and imaginary parts separately."""
     x = array_of(x)
     if type != 2:
         raise BadArgument(f"{name}: the type must be 2, the one that there is, got {type!r}.")
@@ -116,7 +116,7 @@ def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, a
 
 
 def _forward(x: Any, norm: str | None) -> Any:
-    """Along the last axis: the cosine transform of x is twice the real part of the turned Fourier transform of v.
+    """The cosine transform along the last axis: 2 Re(exp(-i pi k / 2n) FFT(v)), with v a permutation of x.
 
     v is x[0], x[2], ..., x[3], x[1]; of its transform the second half, the conjugate of the first, gives imaginary
     parts.
@@ -132,7 +132,7 @@ def _forward(x: Any, norm: str | None) -> Any:
 
 
 def _inverse(y: Any, norm: str | None) -> Any:
-    """Along the last axis: ``_forward`` step by step back."""
+    """The inverse of ``_forward``, step by step, along the last axis."""
     last, n = y.ndim - 1, y.shape[-1]
     if not n:
         return y
@@ -154,7 +154,7 @@ def _turn(x: Any, size: int, sign: int) -> Any:
 
 
 def _weights(y: Any, norm: str | None) -> Any:
-    """The factors of the elements along the last axis: twice 1, ``1 / 2n``, or what makes the rows orthonormal."""
+    """The normalisation factors of the elements along the last axis."""
     n = y.shape[-1]
     if norm != "ortho":
         return like(y, 1 / n if norm == "forward" else 2)

@@ -1,4 +1,4 @@
-"""``handlax.scipy.interpolate``: interpolation of values on a regular grid."""
+"""``handlax.scipy.interpolate``: interpolation on a regular grid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ __all__ = ["RegularGridInterpolator"]
 
 
 def _ascending(axis: Any, values: Any, d: int) -> tuple[Any, Any]:
-    """The points of axis ``d`` in increasing order, and the values in theirs. Raises: BadArgument: they are in none."""
+    """The coordinates of axis ``d`` in ascending order, and the values permuted alike. Raises: BadArgument: they are
+    not monotone.
+    """
     steps = np.diff(np.asarray(axis))
     if (steps < 0).all():
         return axis[::-1], hnp.flip(values, d)
@@ -28,7 +30,7 @@ def _ascending(axis: Any, values: Any, d: int) -> tuple[Any, Any]:
 
 
 def _traced_ascending(axis: Any, values: Any, d: int) -> tuple[Any, Any]:
-    """The same of points that are not known: the values are NaN where they are in no order."""
+    """``_ascending`` for traced coordinates: values are NaN if the coordinates are not monotone."""
     steps = hnp.diff(axis)
     down = hnp.all(steps < 0)
     values = hnp.where(down, hnp.flip(values, d), hnp.where(hnp.all(steps > 0), values, hnp.nan))
@@ -36,7 +38,7 @@ def _traced_ascending(axis: Any, values: Any, d: int) -> tuple[Any, Any]:
 
 
 class RegularGridInterpolator:
-    """Values on a regular grid, interpolated: a function of points ``f[*s, d]`` whose values are ``f[*s, *v]``.
+    """An interpolator on a regular grid: a function of points ``f[*s, d]`` with values ``f[*s, *v]``.
 
     Args:
         points: the coordinates along each of the d axes of the grid, in strictly increasing or decreasing order;
@@ -96,15 +98,16 @@ class RegularGridInterpolator:
         if xi.shape[-1:] != (count,):
             raise ShapeMismatch(f"RegularGridInterpolator: points must have {count} coordinates, got {xi.type}.")
         places = [self._place(axis, xi[..., d]) for d, axis in enumerate(self.grid)]
-        found = self._linear(places) if method == "linear" else self._nearest(places)
+        y = self._linear(places) if method == "linear" else self._nearest(places)
         if self.fill_value is None:
-            return found
+            return y
         outside = hnp.any(hnp.stack([outside for *_, outside in places]), 0)
-        trailing = (1,) * (found.ndim - outside.ndim)
-        return hnp.where(outside.reshape(outside.shape + trailing), self.fill_value, found)
+        trailing = (1,) * (y.ndim - outside.ndim)
+        return hnp.where(outside.reshape(outside.shape + trailing), self.fill_value, y)
 
     def _place(self, axis: Any, x: Any) -> tuple[Any, Any, Any]:
-        """The grid's point before ``x``, the distance from there in steps, and whether ``x`` is outside."""
+        """The index of the grid coordinate before ``x``, the relative distance from it, and whether ``x`` is outside.
+        """
         before = hnp.clip(hnp.searchsorted(axis, x, side="right") - 1, 0, max(axis.shape[0] - 2, 0))
         if axis.shape[0] == 1:
             return before, hnp.zeros_like(x), x != axis[0]
@@ -119,8 +122,8 @@ class RegularGridInterpolator:
             for (before, distance, _), end, axis in zip(places, corner, self.grid):
                 weight = weight * (distance if end else 1 - distance)
                 index.append(hnp.minimum(before + end, axis.shape[0] - 1))
-            found = self.values[tuple(index)]
-            total = total + found * weight.reshape(weight.shape + (1,) * (found.ndim - weight.ndim))
+            corner = self.values[tuple(index)]
+            total = total + corner * weight.reshape(weight.shape + (1,) * (corner.ndim - weight.ndim))
         return total
 
     def _nearest(self, places: Any) -> Any:

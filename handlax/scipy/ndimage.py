@@ -1,4 +1,4 @@
-"""``handlax.scipy.ndimage``: images at coordinates between their elements, under JAX's names."""
+"""``handlax.scipy.ndimage``: interpolation of images, with JAX's names."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["map_coordinates"]
 
 
 def _mirrored(index: Any, size: int) -> Any:
-    """The places of d c b | a b c d | c b a."""
+    """Indices reflected about the centres of the edge elements: d c b | a b c d | c b a."""
     last = size - 1
     return abs((index + last) % (2 * last) - last) if last else index * 0
 
 
 def _reflected(index: Any, size: int) -> Any:
-    """The places of c b a | a b c d | d c b."""
+    """Indices reflected about the outer sides of the edge elements: c b a | a b c d | d c b."""
     return (_mirrored(2 * index + 1, 2 * size + 1) - 1) // 2
 
 
@@ -44,7 +44,7 @@ def _nearest(x: Any) -> Any:
 
 
 def _nodes(order: int, x: Any) -> list[tuple[Any, Any]]:
-    """The neighbours of coordinates, with their weights."""
+    """The neighbouring indices of coordinates, with their interpolation weights."""
     if order == 0:
         return [(convert(_nearest(x), int32), None)]
     lower = x if is_integer(x.type.dtype) else floor(x)
@@ -55,13 +55,13 @@ def _nodes(order: int, x: Any) -> list[tuple[Any, Any]]:
 def map_coordinates(
     input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
 ) -> Any:
-    """An image at coordinates, one array of them for each of its axes, interpolated.
+    """An image interpolated at coordinates, given as one array for each of its axes.
 
         y[i] == input[coordinates[0][i], coordinates[1][i], ...]
 
     Args:
-        order: 0, the nearest element, or 1, linear interpolation.
-        mode: what is outside: "constant" is ``cval``, "nearest" the edge, "wrap" a repetition, "mirror" a reflection
+        order: 0 for the nearest element, 1 for linear interpolation.
+        mode: the values outside: "constant" is ``cval``, "nearest" the edge, "wrap" a repetition, "mirror" a reflection
             about the centres of the elements at the edge, "reflect" about their outer sides.
     Raises: BadArgument: there is no such order or mode. ShapeMismatch: there is not one array for each axis.
     Source: SciPy, ``ndimage.map_coordinates``, whose modes are "grid-constant" and "grid-wrap" here.
@@ -79,8 +79,8 @@ def map_coordinates(
         raise BadArgument(f"map_coordinates: order must be 0 or 1, got {order!r}.")
     outside = array(cval, dtype=x.type.dtype)
     axes = []
-    for place, size in zip(places, x.shape):
-        nodes = _nodes(order, place)
+    for coordinate, size in zip(places, x.shape):
+        nodes = _nodes(order, coordinate)
         axes.append([(_PLACES[mode](i, size), (i >= 0) & (i < size), weight) for i, weight in nodes])
     total = None
     for corner in product(*axes):

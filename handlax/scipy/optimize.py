@@ -1,6 +1,6 @@
-"""``handlax.scipy.optimize``: minima of functions of vectors, by the method of Broyden, Fletcher, Goldfarb, Shanno.
+"""``handlax.scipy.optimize``: minimisation of functions of vectors by BFGS and limited-memory BFGS.
 
-It estimates the inverse of the Hessian by a matrix, or by what it has seen in the last steps.
+The inverse Hessian is estimated by a matrix, or implicitly by the last steps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's conditions
 
 
 class OptimizeResults(NamedTuple):
-    """What ``minimize`` gives.
+    """The result of ``minimize``.
 
     The point, its value and gradient, the estimate of the inverse of the Hessian, and the numbers of evaluations,
     gradients and steps. ``status`` is 0 where the gradient has become small, 1 after too many steps, 2 after too many
@@ -39,7 +39,7 @@ class OptimizeResults(NamedTuple):
 
 
 class _LineSearch(NamedTuple):
-    """A search along a line: the step, its value and gradient, and the ends between which it must lie."""
+    """The state of a line search: the step, its value and gradient, and the interval that brackets the solution."""
 
     step: Any
     value: Any
@@ -48,12 +48,14 @@ class _LineSearch(NamedTuple):
     high: Any
     low_value: Any
     low_slope: Any
-    found: Any
+    done: Any
     count: Any
 
 
 def _next_step(low: Any, high: Any, low_value: Any, low_slope: Any, high_value: Any) -> Any:
-    """The least point of the parabola through the ends, away from them; twice the step where there is no upper end."""
+    """The minimum of the parabola through the interval's ends, kept away from them; twice the step if there is no upper
+    end.
+    """
     width = hnp.where(hnp.isinf(high), 1, high - low)
     bend = high_value - low_value - low_slope * width
     inner = hnp.where(bend > 0, -0.5 * low_slope * width / hnp.where(bend > 0, bend, 1), 0.5)
@@ -66,7 +68,7 @@ def _search(f: Callable[..., Any], x: Any, value: Any, gradient: Any, p: Any, fi
     slope = hnp.vdot(gradient, p)
 
     def more(line: _LineSearch) -> Any:
-        return ~line.found & (line.count < limit)
+        return ~line.done & (line.count < limit)
 
     def evaluate(line: _LineSearch) -> _LineSearch:
         v, g = f(x + line.step * p)
@@ -76,10 +78,10 @@ def _search(f: Callable[..., Any], x: Any, value: Any, gradient: Any, p: Any, fi
         high = hnp.where(above, line.step, line.high)
         low = hnp.where(steep, line.step, line.low)
         low_value, low_slope = hnp.where(steep, v, line.low_value), hnp.where(steep, at, line.low_slope)
-        found = ~above & ~steep
+        done = ~above & ~steep
         guess = _next_step(low, high, low_value, low_slope, hnp.where(above, v, hnp.inf))
-        after = hnp.where(found, line.step, guess)
-        return _LineSearch(after, v, g, low, high, low_value, low_slope, found, line.count + 1)
+        after = hnp.where(done, line.step, guess)
+        return _LineSearch(after, v, g, low, high, low_value, low_slope, done, line.count + 1)
 
     zero, one = hnp.zeros_like(value), hnp.ones_like(value)
     start = _LineSearch(
@@ -105,7 +107,7 @@ def _size(x: Any, order: Any) -> Any:
 
 
 class _LimitedOptions(NamedTuple):
-    """Those of ``_Options``, and when the value changes too little, and the number of steps that are remembered."""
+    """The options of L-BFGS: those of ``_Options``, tolerances of the value, and the length of the history."""
 
     gtol: Any = 1e-5
     norm: Any = hnp.inf
@@ -118,7 +120,7 @@ class _LimitedOptions(NamedTuple):
 
 
 class _History(NamedTuple):
-    """The last steps, the newest last, with the changes of the gradient and the inverses of their products, or 0."""
+    """The last steps, the newest last, with the gradient differences and the inverses of their inner products, or 0."""
 
     steps: Any
     changes: Any
@@ -126,7 +128,7 @@ class _History(NamedTuple):
 
 
 def _remembered(history: _History, s: Any, y: Any) -> _History:
-    """The history with one more step, if it can be used, and without the oldest."""
+    """The history with one more step, if its curvature is positive, without the oldest."""
     curvature = hnp.vdot(y, s)
     usable = curvature > 0
     newest = _History(s, y, 1 / hnp.where(usable, curvature, 1))
@@ -136,7 +138,8 @@ def _remembered(history: _History, s: Any, y: Any) -> _History:
 
 
 def _by_history(history: _History, g: Any) -> Any:
-    """The estimate of the inverse Hessian times a vector. Source: Nocedal & Wright, algorithm 7.4."""
+    """The L-BFGS inverse Hessian estimate times a vector (two-loop recursion). Source: Nocedal & Wright, algorithm 7.4.
+    """
 
     def back(q: Any, row: _History) -> tuple[Any, Any]:
         share = row.inverses * hnp.vdot(row.steps, q)
@@ -153,7 +156,7 @@ def _by_history(history: _History, g: Any) -> Any:
 
 
 def _updated(h: Any, s: Any, y: Any) -> Any:
-    """The estimate of the inverse Hessian that maps the change y of the gradient to the step s."""
+    """The BFGS update of the inverse Hessian estimate h, which then maps the gradient difference y to the step s."""
     curvature = hnp.vdot(y, s)
     usable = curvature > 0
     rho = 1 / hnp.where(usable, curvature, 1)
@@ -162,7 +165,7 @@ def _updated(h: Any, s: Any, y: Any) -> Any:
 
 
 class _Estimate(NamedTuple):
-    """How the inverse of the Hessian is estimated: at first, times a vector, and after a step."""
+    """A method of estimating the inverse Hessian: its initial value, its product with a vector, and its update."""
 
     first: Any
     times: Callable[[Any, Any], Any]
@@ -170,7 +173,7 @@ class _Estimate(NamedTuple):
 
 
 class _Termination(NamedTuple):
-    """When a search ends: see ``_Options`` and ``_LimitedOptions``."""
+    """The termination criteria: see ``_Options`` and ``_LimitedOptions``."""
 
     gtol: Any
     norm: Any
@@ -181,7 +184,9 @@ class _Termination(NamedTuple):
 
 
 def _descend(f: Callable[..., Any], x0: Any, estimate: _Estimate, limits: _Termination) -> OptimizeResults:
-    """Steps along the estimate times the gradient, each to a point that satisfies Wolfe's conditions."""
+    """Quasi-Newton descent: steps along minus the estimate times the gradient, each by a line search for Wolfe's
+    conditions.
+    """
 
     def more(r: OptimizeResults) -> Any:
         return (_size(r.jac, limits.norm) > limits.gtol) & (r.status == 0) & (r.nit < limits.steps)
@@ -191,10 +196,10 @@ def _descend(f: Callable[..., Any], x0: Any, estimate: _Estimate, limits: _Termi
         p = hnp.where(hnp.vdot(p, r.jac) < 0, p, -r.jac)
         first = hnp.where(r.nit == 0, hnp.minimum(1, 1 / hnp.sqrt(hnp.vdot(p, p))), 1)
         line = _search(f, r.x, r.fun, r.jac, p, first, limits.line)
-        less = line.found | (line.value < r.fun)
+        less = line.done | (line.value < r.fun)
         s = hnp.where(less, line.step * p, 0)
         value, gradient = hnp.where(less, line.value, r.fun), hnp.where(less, line.gradient, r.jac)
-        status = hnp.where(less, hnp.where(line.found, 0, 5), 3)
+        status = hnp.where(less, hnp.where(line.done, 0, 5), 3)
         if limits.change is not None:
             status = hnp.where((status == 0) & (r.fun - value < limits.change), 4, status)
         count = r.nfev + line.count
@@ -238,12 +243,12 @@ def minimize(
     fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str, tol: Any = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:  # fmt: skip
-    """The ``x`` at which ``fun(x, *args)`` is least, near ``x0``.
+    """A local minimum of ``fun(x, *args)`` near ``x0``.
 
     Args:
-        fun: a function of a vector that gives a number.
+        fun: a function of a vector that returns a scalar.
         method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this", which is JAX's name for that of limited memory.
-        tol: the norm of the gradient at which it ends, 1e-5; ``options`` has it as ``gtol``.
+        tol: the tolerance of the gradient's norm, 1e-5; the same as ``gtol`` in ``options``.
         options: ``gtol``, ``norm`` (the order of the norm, inf), ``maxiter`` and ``line_search_maxiter``; of limited
             memory ``maxls`` for the last, ``maxcor`` (steps that are remembered), ``ftol``, ``maxfun`` and ``maxgrad``.
 
@@ -270,5 +275,5 @@ def minimize(
     x = x.astype(hnp.result_type(x, float))
     if x.ndim != 1:
         raise ShapeMismatch(f"minimize: x0 must be a vector, got {x.type}.", hint="ravel it, and unravel it in fun.")
-    found: OptimizeResults = search(value_and_grad(lambda x: fun(x, *args)), x, kind(**chosen))
-    return found
+    results: OptimizeResults = search(value_and_grad(lambda x: fun(x, *args)), x, kind(**chosen))
+    return results

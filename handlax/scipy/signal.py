@@ -30,7 +30,7 @@ _MODES = ("full", "same", "valid")
 
 
 def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
-    """Two arrays of one rank and dtype. Raises BadArgument, ShapeMismatch: they are not, or there is no such mode."""
+    """Two arrays of one rank and dtype. Raises BadArgument, ShapeMismatch: ranks differ, or the mode is unknown."""
     if mode not in _MODES:
         raise BadArgument(f"{name}: mode must be one of 'full', 'same' and 'valid', got {mode!r}.")
     x, y = array_of(in1), array_of(in2)
@@ -41,7 +41,7 @@ def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
 
 
 def _swapped(name: str, m: Sequence[int], n: Sequence[int]) -> bool:
-    """Whether the second of two shapes is the larger one.
+    """Whether the second of two shapes is the larger one, for mode "valid".
 
     Raises: ShapeMismatch: neither is at least as large as the other in every dimension.
     """
@@ -91,7 +91,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
 
 
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
-    """``convolve(in1, rev(conj(in2)))``: how alike the arrays are at every shift.
+    """Cross-correlation: ``convolve(in1, rev(conj(in2)))``.
 
     >>> from handlax.numpy import array
     >>> correlate(array([1.0, 2.0, 3.0]), array([0.0, 1.0]))
@@ -102,7 +102,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", prec
 
 
 def _need_planes(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> tuple[Any, Any]:
-    """Two matrices. Raises BadArgument, ShapeMismatch: they are not, or the boundary is not zero."""
+    """Two matrices. Raises BadArgument, ShapeMismatch: ranks differ from 2, or the boundary is not zero."""
     if boundary != "fill" or fillvalue != 0:
         raise BadArgument(
             f"{name}: boundary must be 'fill' with fillvalue 0, got {boundary!r} with {fillvalue!r}.",
@@ -130,7 +130,7 @@ def convolve2d(
 def correlate2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
 ) -> Any:
-    """``correlate`` of two matrices; its "same" and "valid" are SciPy's, which differ from those of ``correlate``.
+    """``correlate`` of two matrices; modes "same" and "valid" are SciPy's, which differ from those of ``correlate``.
 
     >>> from handlax.numpy import eye, ones
     >>> correlate2d(eye(2), ones((2, 2)), "valid")

@@ -1,4 +1,4 @@
-"""Trends and spectra of signals: short-time Fourier transforms, their inverse, spectral densities by Welch's method."""
+"""Trends and spectra of signals: short-time Fourier transforms, their inverse, and Welch's spectral densities."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
 
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
-    """``data`` less its trend along an axis: its mean, or in each piece the straight line that is nearest to it.
+    """``data`` minus its trend along an axis: the mean, or in each segment the least-squares line.
 
     Args:
         type: "linear" or "constant".
-        bp: where pieces begin, beside 0.
-    Raises: BadArgument: there is no such type, or a piece would begin outside.
+        bp: the starts of segments, besides 0.
+    Raises: BadArgument: there is no such type, or a start is out of range.
     Source: SciPy, ``signal.detrend``.
 
     >>> detrend(np.array([1.0, 3.0, 5.0]), type="constant")
@@ -61,7 +61,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
 
 
 def _level(x: Any, axis: int) -> Any:
-    """The residuals of a straight line along an axis, fitted by least squares."""
+    """``x`` minus its least-squares line along an axis."""
     size = x.shape[axis]
     x = sub(x, broadcast(mean(x, axis, keepdims=True), x.type.shape))
     if size < 2:
@@ -73,7 +73,7 @@ def _level(x: Any, axis: int) -> Any:
 
 
 class SignalDivision(NamedTuple):
-    """How a signal is divided: the window of a segment, the distance of two starts, and the size of the transform."""
+    """How a signal is segmented: the window, the step between segments, and the size of the transform."""
 
     window: Any
     step: int
@@ -85,12 +85,12 @@ class SignalDivision(NamedTuple):
 
 
 def _window(window: Any, size: int, dtype: Any) -> Any:
-    """The window of this name, or as it is given. Raises ShapeMismatch: it is no vector of this size."""
+    """The window as a vector, from a name or values. Raises ShapeMismatch: it is no vector of this size."""
     if not isinstance(window, (str, tuple)):
-        found = array(window, dtype=dtype)
-        if found.shape != (size,):
-            raise ShapeMismatch(f"signal: the window must be a vector of {size} elements, got {found.type}.")
-        return found
+        vector = array(window, dtype=dtype)
+        if vector.shape != (size,):
+            raise ShapeMismatch(f"signal: the window must be a vector of {size} elements, got {vector.type}.")
+        return vector
     if window == "hann":
         values = np.sin(np.pi * np.arange(size) / size) ** 2 if size > 1 else np.ones(1)
     else:
@@ -101,7 +101,7 @@ def _window(window: Any, size: int, dtype: Any) -> Any:
 def _segments(
     name: str, length: int, dtype: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any
 ) -> SignalDivision:
-    """The division of a signal of this length, from the arguments of the functions below.
+    """The segmentation of a signal of this length, from the arguments of the functions below.
 
     Raises: BadArgument: a segment has no element, or no more than two have in common, or more than the transform.
     """
@@ -131,7 +131,7 @@ _EXTENSIONS: dict[Any, dict[str, Any]] = {
 
 
 def _extended(name: str, x: Any, boundary: Any, padded: bool, segments: SignalDivision) -> Any:
-    """The signal with half a segment more on either side, and zeros up to a whole number of segments."""
+    """The signal extended by half a segment on either side, and zero-padded to a whole number of segments."""
     before: list[tuple[int, int]] = [(0, 0)] * (x.ndim - 1)
     if boundary is not None:
         if boundary not in _EXTENSIONS:
@@ -144,7 +144,7 @@ def _extended(name: str, x: Any, boundary: Any, padded: bool, segments: SignalDi
 
 
 def _leveler(name: str, trend: Any, axis: int) -> Callable[[Any], Any]:
-    """The function that takes the trend from segments, whose elements are along the last axis."""
+    """The function that removes the trend from segments, along the last axis."""
     if isinstance(trend, str):
         return lambda x: detrend(x, type=trend)
     if callable(trend):
@@ -160,7 +160,7 @@ def _times(x: Any, v: Any) -> Any:
 
 
 def _transforms(x: Any, segments: SignalDivision, level: Callable[[Any], Any], onesided: bool) -> Any:
-    """The Fourier transforms of the segments of a signal: [..., segment, frequency]."""
+    """The Fourier transforms of a signal's windowed segments: [..., segment, frequency]."""
     count = max(0, (x.shape[-1] - segments.size) // segments.step + 1)
     places = np.arange(count)[:, None] * segments.step + np.arange(segments.size)
     windows = _times(level(take(x, places, axis=-1)), segments.window)
@@ -176,7 +176,7 @@ def _scale(name: str, scaling: str, window: Any, fs: Any) -> Any:
 
 
 def _signals(name: str, x: Any, y: Any, axis: Any) -> tuple[int, Any, Any]:
-    """The axis, and the signals along their last one, of one dtype and length; None where there is one alone."""
+    """The axis, and both signals with it as the last one, of equal dtype and length; None for a missing one."""
     x = inexact(x)
     axis = canonical_axis(axis, x.ndim, name)
     if y is None:
@@ -194,7 +194,7 @@ def _spectrum(
     name: str, x: Any, y: Any, *, fs: Any, division: tuple[Any, ...], trend: Any, onesided: bool, scaling: str,
     axis: Any, power: bool, boundary: Any = None, padded: bool = False,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Frequencies, times and the transforms of the segments, or with ``power`` their products with conjugates."""
+    """Frequencies, times, and the segments' transforms; with ``power``, their products x conj(y)."""
     axis, x, y = _signals(name, x, y, axis)
     result = dtypes.to_complex(x.type.dtype)
     real_dtype = dtypes.to_real(result)
@@ -214,7 +214,7 @@ def _spectrum(
         w = z if y is None else _transforms(y, segments, level, onesided)
         z, w = together(name, conj(z), w)
         z = _times(mul(z, w), scale)
-        if onesided:  # negative frequencies have as much as positive ones
+        if onesided:  # negative frequencies have the power of positive ones
             sides = np.ones(z.shape[-1], real_dtype)
             sides[1 : None if segments.nfft % 2 else -1] = 2
             z = _times(z, array(sides))
@@ -241,7 +241,7 @@ def stft(
         nperseg: the size of a segment; ``noverlap`` elements are in the next one too, by default half of them.
         nfft: the size of the transforms, for which segments are padded with zeros.
         boundary: how the signal is extended by half a segment on either side: "zeros", "even", "odd", "constant".
-        padded: whether zeros are put behind, up to a whole number of segments.
+        padded: whether the signal is zero-padded to a whole number of segments.
     Raises: BadArgument: sizes do not fit, or there is no such window or boundary.
     Source: SciPy, ``signal.stft``.
 
@@ -302,7 +302,7 @@ def welch(
 
 
 def _overlapped(frames: Any, step: int) -> Any:
-    """The sum of frames, the last axis, each put ``step`` behind the one before it, those of the axis before."""
+    """Overlap-add: the sum of the frames (last axis) shifted by ``step`` each along the axis before."""
     *outer, count, size = frames.shape
     parts = -(-size // step)
     around: list[tuple[int, int]] = [(0, 0)] * len(outer)

@@ -2,9 +2,9 @@
 
     dependence(p).results(marks)[j]   whether result j of p depends on a marked input
 
-One forward pass computes a set of inputs for each variable, whatever the marks; it is memoised on the program. A set is
-an integer: bit ``i`` stands for input ``i``. An operation with bodies composes the dependence of its bodies; the
-carries of a loop are closed under any number of iterations, a transitive closure.
+One forward pass computes a set of inputs for each variable, independently of the marks; it is memoised on the program.
+A set is an integer: bit ``i`` stands for input ``i``. An operation with bodies composes the dependence of its bodies;
+the carries of a loop are closed under any number of iterations, a transitive closure.
 
 ``body_dependence`` answers the two questions on an operation with bodies: forward, which inputs and results depend on
 marked operands (``reached``: partial evaluation and transposition), and backward, which inputs some results need
@@ -24,7 +24,7 @@ Marks = tuple[bool, ...]
 
 
 def effect_kinds(op: Operation) -> set[Any]:
-    """The classes of the effects that an operation, or its bodies, perform; naming a mapped axis does not count."""
+    """The classes of effects that an operation or its bodies perform, except naming a mapped axis."""
     return {type(effect) for effect in op.effects if not isinstance(effect, Axis)}
 
 
@@ -58,7 +58,7 @@ class Dependence(NamedTuple):
 
 
 def as_set(marks: Sequence[bool]) -> int:
-    """The set of the marked positions."""
+    """The set of the positions that are True, as a bit set."""
     result = 0
     for i, yes in enumerate(marks):
         if yes:
@@ -67,12 +67,12 @@ def as_set(marks: Sequence[bool]) -> int:
 
 
 def as_marks(numbers: int, count: int) -> Marks:
-    """For each position below ``count`` whether it is in the set."""
+    """For each position below ``count``, whether it is in the bit set."""
     return tuple([numbers >> i & 1 == 1 for i in range(count)])
 
 
 def union(sets: Iterable[int]) -> int:
-    """The union of sets."""
+    """The union of bit sets."""
     result = 0
     for numbers in sets:
         result |= numbers
@@ -87,17 +87,17 @@ def dependence(program: Program) -> Dependence:
 
 def _iterated(bodies: Sequence[Program]) -> list[Dependence]:
     """The dependence of the bodies of a loop: an effect depends on those of its class in earlier iterations too."""
-    found = [dependence(body) for body in bodies]
+    dependences = [dependence(body) for body in bodies]
     before: dict[Any, int] = {}
-    while (after := found[-1].effects) != before:
-        before, found = after, []
+    while (after := dependences[-1].effects) != before:
+        before, dependences = after, []
         for body in bodies:
-            found.append(_dependence(body, found[-1].effects if found else before))
-    return found
+            dependences.append(_dependence(body, dependences[-1].effects if dependences else before))
+    return dependences
 
 
 def _dependence(program: Program, earlier: dict[Any, int]) -> Dependence:
-    """The dependence of a program that is executed after effects which depend on these sets."""
+    """The dependence of a program executed after effects that depend, by class, on the sets ``earlier``."""
     values = [1 << i for i in range(len(program.in_types))]
     effects = dict(earlier)
     performs = bool(program.effects)
@@ -171,7 +171,7 @@ class BodyDependence:
         return Reached(tuple(inputs), results, test)
 
     def late_effects(self, inputs: Sequence[bool]) -> frozenset[Any]:
-        """The classes of effects of a loop that depend on these inputs of its body, perhaps of an earlier iteration."""
+        """The classes of a loop's effects that depend on these inputs of its body, in the same or a later iteration."""
         marked = as_set(inputs) if self.op.loops else 0
         return frozenset([kind for kind, numbers in self.effects.items() if numbers & marked])
 
@@ -194,7 +194,7 @@ class BodyDependence:
         return inputs, (*inputs[first : first + count], *used[count:])
 
     def composed(self, operands: Sequence[int]) -> tuple[list[int], dict[Any, int]]:
-        """The sets of the results and of the effects, where operand ``i`` depends on the set ``operands[i]``."""
+        """The dependence sets of results and effects, if operand ``i`` depends on the set ``operands[i]``."""
         op = self.op
         if not op.prunes:
             everything = union(operands)
@@ -206,13 +206,14 @@ class BodyDependence:
         if not (self.test or op.selects or self.effects):  # the common case: no control, no effects
             return [*carries, *_composed(self.outs[count:], inner)], {}
         (test, *outs) = _composed((self.test, *self.outs[count:]), inner)
-        control = union(operands[: op.selects]) | test  # what decides which body runs, and how often
-        effects = dict(zip(self.effects, [control | found for found in _composed(self.effects.values(), inner)]))
+        control = union(operands[: op.selects]) | test  # what decides which body is executed, and how often
+        effects = dict(zip(self.effects, [control | inputs for inputs in _composed(self.effects.values(), inner)]))
         results = [*carries, *outs]
-        return [control | found for found in results] if control else results, effects
+        return [control | inputs for inputs in results] if control else results, effects
 
     def entire(self, inputs: Marks) -> bool:
-        """Whether everything that the bodies compute depends on these inputs, so that no part can be split off.
+        """Whether everything that the bodies compute depends on these inputs, so that nothing can be evaluated without
+        them.
 
         Operations that are ``cheap_to_recompute``, such as broadcasts, do not count.
         """
@@ -223,7 +224,7 @@ class BodyDependence:
 
 
 def body_dependence(op: Any) -> BodyDependence:
-    """The dependence of an operation with bodies; memoised on its body where that is the only one."""
+    """The dependence of an operation with bodies; memoised on the body if there is only one."""
     if len(op.bodies) > 1 or not op.prunes:
         return BodyDependence(op)
     key = (BodyDependence, type(op), op.shared, op.carry)
@@ -236,15 +237,15 @@ def _composed(sets: Iterable[int], inner: Sequence[int]) -> list[int]:
     seen = {0: 0}
     results = []
     for numbers in sets:
-        found = seen.get(numbers)
-        if found is None:
-            found, left = 0, numbers
+        combined = seen.get(numbers)
+        if combined is None:
+            combined, left = 0, numbers
             while left:
                 i = left.bit_length() - 1
-                found |= inner[i]
+                combined |= inner[i]
                 left ^= 1 << i
-            seen[numbers] = found
-        results.append(found)
+            seen[numbers] = combined
+        results.append(combined)
     return results
 
 
@@ -258,15 +259,15 @@ def _closed(outs: Sequence[int], first: int) -> tuple[int, ...]:
     carries = (1 << len(rows)) - 1 << first
     done = 0  # carries whose row is closed
     for k in range(len(rows)):
-        found = rows[k] | 1 << first + k
-        waiting = found & carries ^ 1 << first + k
+        reached = rows[k] | 1 << first + k
+        waiting = reached & carries ^ 1 << first + k
         while waiting:
             closed = waiting & done
             i = (closed or waiting).bit_length() - 1
             row = rows[i - first]
-            waiting = waiting & ~row if closed else (waiting | row & carries & ~found) ^ 1 << i
-            found |= row
-        rows[k] = found
+            waiting = waiting & ~row if closed else (waiting | row & carries & ~reached) ^ 1 << i
+            reached |= row
+        rows[k] = reached
         done |= 1 << first + k
     return tuple(rows)
 

@@ -1,7 +1,7 @@
-"""Cost: the number of arithmetic operations of equations and programs, by the column ``flops``.
+"""Cost: the number of arithmetic operations of equations and programs, by the rule table ``flops``.
 
 A contraction counts two per multiplication, an elementwise operation one per element, data movement none. An operation
-with bodies costs its body times the number of iterations, and a cond its dearest branch.
+with bodies costs its body times the number of iterations, and a cond its most expensive branch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def program_flops(program: Program) -> int:
 
 @derived_once
 def _program_flops(program: Program, rules: int, tables: Any) -> int:
-    """Memoised by the state of the column: its number of rules, and the tables in force in a scope."""
+    """``program_flops`` memoised by the state of the rule table: its number of rules, and the overrides in force."""
     return sum(equation_flops(program))
 
 

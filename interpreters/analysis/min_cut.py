@@ -18,23 +18,23 @@ INFINITE = 1 << 200
 class Network:
     """A directed graph on nodes 0 .. count - 1 whose edges have integer capacities.
 
-    Edge ``e`` leads to ``ends[e]`` and has the residual capacity ``room[e]``; ``e ^ 1`` is its reverse edge.
+    Edge ``e`` leads to ``ends[e]`` and has the residual capacity ``residual[e]``; ``e ^ 1`` is its reverse edge.
     ``edges[v]``: the edges that leave node ``v``.
     """
 
-    __slots__ = ("edges", "ends", "room")
+    __slots__ = ("edges", "ends", "residual")
 
     def __init__(self, count: int):
         self.edges: list[list[int]] = [[] for _ in range(count)]
         self.ends: list[int] = []
-        self.room: list[int] = []
+        self.residual: list[int] = []
 
     def connect(self, start: int, end: int, capacity: int) -> None:
         """Add an edge."""
-        for node, other, room in ((start, end, capacity), (end, start, 0)):
+        for node, other, residual in ((start, end, capacity), (end, start, 0)):
             self.edges[node].append(len(self.ends))
             self.ends.append(other)
-            self.room.append(room)
+            self.residual.append(residual)
 
     def least_cut(self, source: int, sink: int) -> list[bool]:
         """For each node whether it is on the source's side of a minimum cut. The residual capacities change."""
@@ -53,29 +53,29 @@ class Network:
             node = queue.popleft()
             for e in self.edges[node]:
                 other = self.ends[e]
-                if self.room[e] and levels[other] < 0:
+                if self.residual[e] and levels[other] < 0:
                     levels[other] = levels[node] + 1
                     queue.append(other)
         return levels
 
     def _fill(self, source: int, sink: int, levels: list[int]) -> None:
         """A blocking flow: augment along paths on which the level grows by one, until each has a saturated edge."""
-        ends, room = self.ends, self.room
+        ends, residual = self.ends, self.residual
         left = [iter(edges) for edges in self.edges]
         path: list[int] = []
         node = source
         while True:
             if node == sink:
-                flow = min([room[e] for e in path])
+                flow = min([residual[e] for e in path])
                 for e in path:
-                    room[e] -= flow
-                    room[e ^ 1] += flow
-                full = next(i for i, e in enumerate(path) if not room[e])
+                    residual[e] -= flow
+                    residual[e ^ 1] += flow
+                full = next(i for i, e in enumerate(path) if not residual[e])
                 node = ends[path[full] ^ 1]
                 left[node] = iter(self.edges[node])
                 del path[full:]
                 continue
-            onward = next((e for e in left[node] if room[e] and levels[ends[e]] == levels[node] + 1), None)
+            onward = next((e for e in left[node] if residual[e] and levels[ends[e]] == levels[node] + 1), None)
             if onward is not None:
                 path.append(onward)
                 node = ends[onward]

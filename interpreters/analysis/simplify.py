@@ -26,7 +26,7 @@ class SimplifiedProgram(NamedTuple):
 
 
 class RetainedEquation(NamedTuple):
-    """An equation that is not removed; operands and results are numbers of variables of the original program."""
+    """An equation that is kept; operands and results are variable indices of the original program."""
 
     op: Operation
     args: tuple[int, ...]
@@ -58,7 +58,7 @@ def dead_code_elimination(
 
 
 def _marks(marked: Sequence[bool] | None, default: bool, count: int, name: str) -> Marks:
-    """An argument as a tuple of ``count`` marks; all ``default`` where it is None."""
+    """A sequence of ``count`` bools; all ``default`` for None. Raises BadArgument: it has another length."""
     marks = (default,) * count if marked is None else tuple(map(bool, marked))
     if len(marks) != count:
         raise BadArgument(f"dead_code_elimination: {name} must have {count} entries, got {len(marks)}.")
@@ -67,7 +67,7 @@ def _marks(marked: Sequence[bool] | None, default: bool, count: int, name: str) 
 
 @derived_once
 def _eliminate(program: Program, used_outputs: Marks, keep: Marks) -> SimplifiedProgram:
-    """``dead_code_elimination`` by a pass from the last equation to the first: ``live[n]`` marks variable ``n``."""
+    """``dead_code_elimination`` by a backward pass: ``live[n]`` says whether variable ``n`` is needed."""
     inputs, count = len(program.in_types), program.count
     if all(used_outputs) and len(program.consts) < 2 and _all_needed(program, keep):
         return SimplifiedProgram(program, (True,) * inputs)  # nothing is dead, and there are no two constants to merge
@@ -112,7 +112,7 @@ def _all_needed(program: Program, keep: Marks) -> bool:
 
 
 def _only(items: Sequence[Any], marks: Sequence[bool]) -> tuple[Any, ...]:
-    """The marked items."""
+    """The items whose mark is True."""
     return tuple([item for item, yes in zip(items, marks) if yes])
 
 

@@ -83,11 +83,11 @@ def _check_type(program: Program, i: int, op: Any, operands: Sequence[ArrayType]
     if not isinstance(op, Operation):
         _fail(program, None, f"equation {i} performs {op!r}, which is no operation")
     try:
-        found = result_type(op, tuple(operands))
+        computed = result_type(op, tuple(operands))
     except (HandlaxError, TypeError) as error:
         _fail(program, i, error.what.rstrip(".") if isinstance(error, HandlaxError) else str(error))
-    if found != stated:
-        _fail(program, i, f"states {_shown(stated)}, its type is {_shown(found)}")
+    if computed != stated:
+        _fail(program, i, f"states {_shown(stated)}, its type is {_shown(computed)}")
 
 
 def _shown(types: Any) -> str:
@@ -120,11 +120,11 @@ def boundary(op: Any, operands: Sequence[ArrayType]) -> Iterator[str]:
         if len(body.in_types) != len(inner):
             yield f"{body.name} takes {len(body.in_types)} values, it is given {len(inner)}"
             return
-        for k, (stated, found) in enumerate(zip(body.in_types, inner)):
+        for k, (stated, given) in enumerate(zip(body.in_types, inner)):
             sliced = k >= first_each and op.slices(stated)
-            if not _agrees(stated, found, sliced):
+            if not _agrees(stated, given, sliced):
                 each = ' per iteration' if sliced else ''
-                yield f"{body.name} takes {stated} as input {k}, it is given {found}{each}"
+                yield f"{body.name} takes {stated} as input {k}, it is given {given}{each}"
     for body in bodies:
         if len(body.outs) != len(bodies[0].outs) or body.out_types != bodies[0].out_types:
             yield f"{body.name} gives {_shown(body.out_types)}, {bodies[0].name} gives {_shown(bodies[0].out_types)}"
@@ -137,7 +137,7 @@ def boundary(op: Any, operands: Sequence[ArrayType]) -> Iterator[str]:
             yield f"the test {test.name} must give one bool, it gives {_shown(test.out_types)}"
 
 
-def _agrees(stated: ArrayType, found: ArrayType, sliced: bool) -> bool:
+def _agrees(stated: ArrayType, given: ArrayType, sliced: bool) -> bool:
     """Whether a body's input type agrees with its operand's type, up to weakness, which concerns promotion alone."""
-    shape = found.shape[1:] if sliced else found.shape
-    return stated.dtype == found.dtype and stated.shape == shape and (not sliced or bool(found.shape))
+    shape = given.shape[1:] if sliced else given.shape
+    return stated.dtype == given.dtype and stated.shape == shape and (not sliced or bool(given.shape))

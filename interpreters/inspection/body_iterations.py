@@ -1,8 +1,8 @@
-"""The iterations of a higher-order operation one at a time, with the state between two of them as a value.
+"""The iterations of a higher-order operation one at a time; the state between two of them is a value.
 
     r = first_iteration(op, operands);  while not over(r): r = execute(r);  results(r) == the results of op
 
-The sequence follows from the declared ``runs`` of the operation: no operation is treated by name. A branch or call is
+The sequence follows from the operation's execution mode ``runs``: no operation is treated by name. A branch or call is
 one iteration; a ``while`` alternates between its test and its body; lanes are iterated in index order.
 """
 
@@ -21,9 +21,9 @@ from ...effects.programs.program import Program, interpret
 
 
 class BodyIteration(NamedTuple):
-    """The state before an iteration: ``at`` iterations are over, ``carry`` and the stacked ``rows`` are their results.
+    """The state before an iteration: ``at`` iterations are done; ``carry`` and the stacked ``rows`` are their results.
 
-    Of a ``while``, ``testing`` is whether the test comes next, and ``more`` its last result.
+    In a ``while``, ``testing`` says whether the test is next, and ``more`` is its last result.
     """
 
     op: HigherOrder
@@ -47,7 +47,7 @@ def count(op: HigherOrder) -> int | None:
 
 
 def over(r: BodyIteration) -> bool:
-    """Whether no iteration is left."""
+    """Whether all iterations are done."""
     total = count(r.op)
     return not r.more if total is None else r.at >= total
 
@@ -74,7 +74,7 @@ def inputs(r: BodyIteration) -> list[Any]:
 
 
 def after(r: BodyIteration, results: Sequence[Any]) -> BodyIteration:
-    """The state after the next sub-program has given ``results``."""
+    """The state after the next sub-program, given its ``results``."""
     if r.testing:
         return r._replace(testing=False, more=bool(results[0]))
     split = len(r.carry)

@@ -1,4 +1,4 @@
-"""A debugger at a place of a program that is executed, with the values of the variables around the place."""
+"""A debugger in a program that is executed, with the Python variables that were in scope when it was traced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AROUND = 5  # lines shown before and after the one of a frame
 
 
 class FrameRecord:
-    """A function that was being called: its place and variables, whose arrays are numbers among those passed on."""
+    """A Python frame on the stack: its source line and variables; arrays among these are slots, by index."""
 
     def __init__(self, frame: Any, arrays: list[Array]):
         self.file = frame.f_code.co_filename
@@ -31,28 +31,28 @@ class FrameRecord:
         self.variables = {name: _taken(value, arrays) for name, value in frame.f_locals.items()}
 
     def values(self, arrays: Sequence[Any]) -> dict[str, Any]:
-        """The variables, with these arrays."""
+        """The variables, with these arrays in their slots."""
         return {name: _given(value, arrays) for name, value in self.variables.items()}
 
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.file}({self.line}) {self.function}"
 
     def source(self) -> str:
-        """The lines around the place, which is marked."""
+        """The source lines around the current one, which is marked."""
         lines = range(max(1, self.line - AROUND), self.line + AROUND + 1)
         shown = [(n, linecache.getline(self.file, n)) for n in lines]
         return "".join([f"{'->' if n == self.line else '  '} {text.rstrip()}\n" for n, text in shown if text])
 
 
 class _Slot:
-    """The place of an array among those passed on."""
+    """A stand-in for an array: its index among the arrays that the callback receives."""
 
     def __init__(self, number: int):
         self.number = number
 
 
 def _taken(value: Any, arrays: list[Array]) -> Any:
-    """The value with a slot for each of its arrays, which are appended to ``arrays``."""
+    """The value with a slot for each array in it; the arrays are appended to ``arrays``."""
     try:
         leaves, structure = pytrees.flatten(value)
     except Exception:  # a tree that cannot be flattened is shown as it is
@@ -77,7 +77,7 @@ def _given(value: Any, arrays: Sequence[Any]) -> Any:
 
 
 class Debugger(cmd.Cmd):
-    """The commands at one stop. An expression prints its value, in the function that is looked at."""
+    """The prompt at one stop. An expression prints its value in the selected frame."""
 
     prompt = "(hxdb) "
 
@@ -122,13 +122,13 @@ class Debugger(cmd.Cmd):
             self.say(f"{name} = {value!r}")
 
     def do_l(self, _: str) -> None:
-        """l: the source of this function, around the place."""
-        self.say(f"> {self.frames[self.at].place()}\n{self.frames[self.at].source()}".rstrip())
+        """l: the source of this function, around the current line."""
+        self.say(f"> {self.frames[self.at].location()}\n{self.frames[self.at].source()}".rstrip())
 
     def do_w(self, _: str) -> None:
         """w: the functions that are being called, the innermost last."""
         for i, frame in reversed(list(enumerate(self.frames))):
-            self.say(f"{'->' if i == self.at else '  '} {frame.place()}")
+            self.say(f"{'->' if i == self.at else '  '} {frame.location()}")
 
     def do_u(self, _: str) -> None:
         """u: look at the function that called this one."""
@@ -141,7 +141,7 @@ class Debugger(cmd.Cmd):
     def _look(self, number: int) -> None:
         if 0 <= number < len(self.frames):
             self.at = number
-            self.say(f"> {self.frames[number].place()}")
+            self.say(f"> {self.frames[number].location()}")
         else:
             self.say("*** there is no such function")
 
@@ -159,7 +159,7 @@ class Debugger(cmd.Cmd):
 
 
 class DebuggerCall:
-    """What a program calls when it comes to the place: opens a debugger on the values that it passes."""
+    """The host callback that opens a debugger on the values that it receives."""
 
     def __init__(self, frames: Sequence[FrameRecord], stdin: Any, stdout: Any):
         self.frames = frames
@@ -168,7 +168,7 @@ class DebuggerCall:
 
     def __call__(self, *arrays: Any) -> None:
         debugger = Debugger(self.frames, arrays, self.stdin, self.stdout)
-        debugger.say(f"> {self.frames[0].place()}")
+        debugger.say(f"> {self.frames[0].location()}")
         debugger.cmdloop()
         if debugger.ended:
             raise CallbackError("breakpoint: the program must be continued, got q at the prompt.")
@@ -194,8 +194,8 @@ def breakpoint(
         backend: "cli" or None: the prompt of a terminal. token: None.
         filter_frames: leave out the functions of handlax among those that are being called.
         num_frames: how many of these are kept, the innermost; None: all.
-        ordered: stops keep their order.
-        stdin, stdout: where commands are read and answers are written.
+        ordered: stops are in program order.
+        stdin, stdout: the streams of commands and answers.
 
     Raises: BadArgument: another backend, or a token. CallbackError: the prompt was left by ``q``.
 

@@ -1,4 +1,4 @@
-"""Comparisons of two executions of one program: which values differ, by how much, and where they first differ."""
+"""Comparison of two executions of one program: which values differ, by how much, and which is the first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ...effects.types.array_type import ArrayType
 
 
 class DifferingValue(NamedTuple):
-    """A value that differs between two executions; ``most`` is the largest distance of elements, NaN if one is NaN."""
+    """A value that differs between two executions; ``most`` is the largest distance of two elements, NaN if one is NaN.
+    """
 
     name: str
     type: ArrayType

@@ -17,7 +17,7 @@ from .html import document, fragment
 from .outline import Outline, bytes_text, outlines
 from .svg import svg_text
 
-SHOWN = 1000  # the most equations that a notebook shows
+SHOWN = 1000  # at most so many equations are shown in a notebook
 
 
 class Drawing(ImmutableObject):

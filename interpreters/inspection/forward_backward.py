@@ -18,7 +18,7 @@ from .draw import Drawing
 
 
 def inexact(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
-    """``fun`` from the leaves of its arguments to its results of inexact dtype, and the types of the leaves."""
+    """``fun`` as a function from leaves to the results of inexact dtype, and the types of the leaves."""
     leaves, tree = pytrees.flatten((args, kwargs))
 
     def flat(*xs: Any) -> Sequence[Any]:
@@ -30,7 +30,7 @@ def inexact(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable[.
 
 
 def both_passes(fun: Callable[..., Any], args: Any, kwargs: Any) -> Program:
-    """The program from arguments and cotangents of the results to results and cotangents of the arguments."""
+    """The program from the arguments and the results' cotangents to the results and the arguments' cotangents."""
     flat, types = inexact(fun, args, kwargs)
     results = make_program(flat)(*types).out_types
     count = len(types)
@@ -44,10 +44,10 @@ def both_passes(fun: Callable[..., Any], args: Any, kwargs: Any) -> Program:
 
 
 def draw(fun: Callable[..., Any]) -> Callable[..., Drawing]:
-    """The drawing of a function's forward and reverse pass: what is in memory at each equation.
+    """``draw(f)(*args)`` is the drawing of a function's forward and reverse pass, with the live memory at each
+    equation.
 
-    ``draw(f)(*args)`` is a ``Drawing``; nothing is computed. The residuals are the long lines: values of the forward
-    pass that the reverse pass uses.
+    Nothing is computed. Residuals are the long lines: values of the forward pass that the reverse pass uses.
 
     Raises: NotDifferentiable: the function performs something that has no derivative.
 

@@ -1,4 +1,4 @@
-"""Outlines: the text of a program's parts, its effects and memory, as data that drawings and the stepper lay out.
+"""Outlines: a program's text, effects and memory, part by part, as data that drawings and the stepper lay out.
 
 Each sub-program has one outline, however often it occurs; equations refer to it by number.
 """
@@ -29,7 +29,7 @@ class InnerOutline(NamedTuple):
 
     role: str
     number: int
-    first: bool  # whether this is its first occurrence
+    first: bool  # whether this is the first equation with this sub-program
 
 
 class OutlineLine(NamedTuple):
@@ -46,13 +46,13 @@ class OutlineLine(NamedTuple):
 
     @property
     def text(self) -> str:
-        """``c: f32[3] = mul a b``, sub-programs left out."""
+        """The equation as text, ``c: f32[3] = mul a b``, without sub-programs."""
         results = ", ".join([f"{y.text}: {t}" for y, t in zip(self.results, self.types)])
         return f"{results}{' = ' if results else ''}{self.operation}{''.join([' ' + x.text for x in self.operands])}"
 
     @property
     def operation(self) -> str:
-        """``reduce_sum[axes=(0,)]``: the operation with its fields."""
+        """The operation with its fields as text: ``reduce_sum[axes=(0,)]``."""
         return f"{self.name}[{self.fields}]" if self.fields else self.name
 
 
@@ -68,12 +68,12 @@ class Outline(NamedTuple):
 
     @property
     def length(self) -> str:
-        """``1 equation``, ``12 equations``."""
+        """The number of equations as text: ``1 equation``, ``12 equations``."""
         return f"{len(self.lines)} equation{'' if len(self.lines) == 1 else 's'}"
 
     @property
     def signature(self) -> str:
-        """``f(a: f32[3]) -> (f32[]) ! {Tick}``."""
+        """The signature as text: ``f(a: f32[3]) -> (f32[]) ! {Tick}``."""
         program = self.program
         inputs = ", ".join([f"{x.text}: {t}" for x, t in zip(self.inputs, program.in_types)])
         row = f" ! {self.effects}" if self.effects else ""
@@ -180,7 +180,7 @@ def source_line(site: Site) -> str:
 
 
 def bytes_text(count: int) -> str:
-    """``512 B``, ``4.0 KiB``, ``1.5 GiB``."""
+    """A number of bytes as text: ``512 B``, ``4.0 KiB``, ``1.5 GiB``."""
     size, unit = float(count), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024:
@@ -195,4 +195,4 @@ _UNSAFE = re.compile("[&<>\"'\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff
 
 def escape(text: str) -> str:
     """Text escaped for XML and HTML, attributes included; characters not allowed there become U+FFFD."""
-    return _UNSAFE.sub(lambda found: _ESCAPES.get(found[0], "\ufffd"), text)
+    return _UNSAFE.sub(lambda match: _ESCAPES.get(match[0], "\ufffd"), text)

@@ -1,4 +1,4 @@
-"""Pictures of shardings, in text: a box for each part of an array, with the devices that hold it."""
+"""Text pictures of shardings: a box for each shard of an array, with the devices that hold it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def visualize_sharding(
     max_width: int = 80,
     color_map: ColorMap | None = None,
 ) -> None:
-    """Print the parts of an array of this shape as boxes, each with the devices that hold it.
+    """Print the shards of an array of this shape as boxes, each with the devices that hold it.
 
     The shape has one dimension or two: rows go down, columns to the right. ``scale`` is the size of the picture, which
     is between ``min_width`` and ``max_width`` wide where its texts fit. On a terminal the boxes have colours, which
@@ -39,14 +39,14 @@ def visualize_sharding(
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """Print the parts of an array as boxes, each with the devices that hold it; options of ``visualize_sharding``."""
+    """Print the shards of an array as boxes, each with the devices that hold it; options of ``visualize_sharding``."""
     inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **kwargs))
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
     """Call a function with the sharding of an array.
 
-    Raises: CannotCross: the value is one of a program that is traced, of which the compiler chooses the sharding.
+    Raises: CannotCross: the value is only being traced; the compiler will choose its sharding.
     """
     x = as_array(value)
     if not isinstance(x, ConcreteArray):
@@ -66,7 +66,7 @@ def picture(
     max_width: int = 80,
     colors: ColorMap | None = None,
 ) -> str:
-    """The drawing of ``visualize_sharding``.
+    """The text that ``visualize_sharding`` prints.
 
     >>> from handlax.sharding import SingleDeviceSharding
     >>> import handlax as hx
@@ -95,7 +95,7 @@ def picture(
 
 
 def _holders(sharding: Sharding, rank: int) -> list[list[str]]:
-    """The texts of the parts, by row and column; of one dimension there is one row."""
+    """The labels of the shards, by row and column of the picture; one dimension gives one row."""
     grid, tiles = sharding.tiles(rank)
     devices = sharding._device_assignment
     held: list[list[Any]] = [[] for _ in range(max(tiles) + 1)]
@@ -121,7 +121,7 @@ def _rule(corners: str, width: int, columns: int) -> str:
 
 
 def _paint(text: str, colors: ColorMap | None, number: float) -> str:
-    """The text on a background of its colour, in the escape sequences of terminals."""
+    """The text with a background colour, by a terminal's escape sequences."""
     if colors is None:
         return text
     red, green, blue = [round(255 * part) for part in colors(number)[:3]]

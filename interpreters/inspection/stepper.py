@@ -1,4 +1,4 @@
-"""A stepper: the evaluation of a program one equation at a time, forwards and backwards.
+"""A stepper: evaluation of a program one equation at a time, forwards and backwards.
 
     s = step(f)(*args);  s.end().result == f(*args);  s.forward(n).back(n) is s
 
@@ -151,11 +151,11 @@ class Stepper(ImmutableObject):
         return s
 
     def start(self) -> Stepper:
-        """Before the first equation of this program, in this iteration."""
+        """The stepper before the first equation of this program, in this iteration."""
         return self._earlier(0)
 
     def _earlier(self, index: int) -> Stepper:
-        """The last stepper in this iteration of this program that had performed at most ``index`` equations."""
+        """The last stepper, in this iteration of this program, with at most ``index`` equations performed."""
         s = self
         while s.at > index or s.outer is not self.outer or s.iteration is not self.iteration:
             if s.before is None:
@@ -164,7 +164,7 @@ class Stepper(ImmutableObject):
         return s
 
     def end(self) -> Stepper:
-        """After the last equation of this program."""
+        """The stepper after the last equation of this program."""
         return self.forward(len(self.program))
 
     def to(self, where: int | str | Condition, inside: bool = False) -> Stepper:
@@ -188,7 +188,9 @@ class Stepper(ImmutableObject):
         return self._onward(where, lambda op: inside or is_root(op), lines=False)[1]
 
     def to_nan(self) -> Stepper:
-        """After the next equation whose results have a NaN, in the innermost sub-program; the end if there is none."""
+        """The stepper after the next equation with a NaN result, in the innermost sub-program; the end if there is
+        none.
+        """
         return self.to(has_nan)
 
     def _to_index(self, index: int) -> Stepper:
@@ -203,12 +205,12 @@ class Stepper(ImmutableObject):
         def wanted(op: Any, site: Site) -> bool:
             return site.line == int(line) and site.file.endswith(name) if line.isdigit() else op.name == where
 
-        found, s = self._onward(
+        reached, s = self._onward(
             lambda s: not s.done and wanted(s.program.ops[s.at], s.program.site(s.at)),
             lambda op: is_root(op) or any(_has(body, wanted) for body in op.bodies),
             lines=True,
         )
-        if not found:
+        if not reached:
             ahead = range(self.at, len(self.program))
             known = {str(self.program.site(i)) if line.isdigit() else self.program.ops[i].name for i in ahead}
             raise BadArgument(f"to: no equation ahead is {where}.", hint=f"those ahead: {', '.join(sorted(known))}.")
@@ -219,14 +221,14 @@ class Stepper(ImmutableObject):
 
         ``enters`` and ``lines`` are those of ``_search``.
         """
-        found, s = self._search(holds, enters, lines)
-        while not found and s.outer is not None:
+        reached, s = self._search(holds, enters, lines)
+        while not reached and s.outer is not None:
             depth = s.outer
             s = s._later(skip_test=False)
-            found = holds(s) if lines or s.outer is not depth else False
-            if not found:
-                found, s = s._search(holds, enters, lines)
-        return found, s
+            reached = holds(s) if lines or s.outer is not depth else False
+            if not reached:
+                reached, s = s._search(holds, enters, lines)
+        return reached, s
 
     def _search(self, holds: Condition, enters: Callable[[Any], bool], lines: bool) -> tuple[bool, Stepper]:
         """Whether a condition holds before the end of this program, and the stepper where it does; else the end.
@@ -238,26 +240,28 @@ class Stepper(ImmutableObject):
         while not s.done:
             op: Any = s.program.ops[s.at]
             entered = op.bodied and enters(op)
-            found, ahead = s._search_bodies(holds, enters, lines) if entered else (False, s.forward())
-            if not found and holds(ahead):
-                found = True
+            holds_here, ahead = s._search_bodies(holds, enters, lines) if entered else (False, s.forward())
+            if not holds_here and holds(ahead):
+                holds_here = True
                 if op.bodied and not entered and not lines:
                     within, inner = s._search_bodies(holds, enters, lines)
                     ahead = inner if within else ahead
-            if found:
+            if holds_here:
                 return True, ahead
             s = ahead
         return False, s
 
     def _search_bodies(self, holds: Condition, enters: Callable[[Any], bool], lines: bool) -> tuple[bool, Stepper]:
-        """Whether a condition holds in a sub-program of the next equation, and where; else after the equation."""
+        """Whether a condition holds in a sub-program of the next equation, and the stepper where it does; else after
+        the equation.
+        """
         r = self._first()
         while not body_iterations.over(r):
             inner = self._enter(r, self)
             if lines and holds(inner):
                 return True, inner
-            found, inner = inner._search(holds, enters, lines)
-            if found:
+            reached, inner = inner._search(holds, enters, lines)
+            if reached:
                 return True, inner
             r = body_iterations.after(r, inner.results)
         return False, self._after(r, self)
@@ -275,7 +279,8 @@ class Stepper(ImmutableObject):
         return Stepper(body_iterations.body(r), pvector(body_iterations.inputs(r)), 0, None, self, r, before)
 
     def into(self, k: int = 0, test: bool = False) -> Stepper:
-        """The start of iteration ``k`` of the sub-program of the next equation; those before it are performed.
+        """The stepper at the start of iteration ``k`` of the next equation's sub-program; earlier iterations are
+        performed.
 
         With ``test``, the start of the test of a ``while`` before this iteration.
 
@@ -291,11 +296,15 @@ class Stepper(ImmutableObject):
         return self._enter(r, self)
 
     def next_iteration(self) -> Stepper:
-        """The start of the next iteration of this sub-program, after the end of this one; after the last, ``out``."""
+        """The stepper at the start of the sub-program's next iteration, with this one completed; after the last, as
+        ``out``.
+        """
         return self._later(skip_test=True)
 
     def _later(self, skip_test: bool) -> Stepper:
-        """The start of the sub-program executed next, tests skipped with ``skip_test``; after the last, as ``out``."""
+        """The stepper at the start of the sub-program executed next, skipping tests with ``skip_test``; after the last,
+        as ``out``.
+        """
         outer, r = self._frame("next_iteration")
         r = body_iterations.after(r, self.end().results)
         if skip_test and r.testing:
@@ -303,7 +312,7 @@ class Stepper(ImmutableObject):
         return outer._after(r, self) if body_iterations.over(r) else outer._enter(r, self)
 
     def out(self) -> Stepper:
-        """After the equation that executes this sub-program: this iteration and all later ones are performed.
+        """The stepper after the equation that executes this sub-program, with all remaining iterations performed.
 
         The later iterations continue with the values that were changed in this one.
         """
@@ -320,7 +329,7 @@ class Stepper(ImmutableObject):
         return self.outer, self.iteration
 
     def _after(self, r: BodyIteration, before: Stepper) -> Stepper:
-        """After the next equation, whose iterations are over."""
+        """The stepper after the next equation, all of whose iterations are done."""
         values = self.values.extend(body_iterations.results(r))
         return Stepper(self.program, values, self.at + 1, self.tree, self.outer, self.iteration, before)
 
@@ -386,7 +395,7 @@ def _has(program: Program, wanted: Callable[[Any, Site], bool]) -> bool:
 
 
 def _need_known(where: str, xs: list[Array]) -> None:
-    """Raises: ConcretizationError: one of the arrays is a box, which has no value."""
+    """Check that the arrays have values. Raises: ConcretizationError: one of them is a box."""
     for x in xs:
         if not isinstance(x, ConcreteArray):
             raise ConcretizationError(

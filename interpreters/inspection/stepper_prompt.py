@@ -1,4 +1,4 @@
-"""The stepper at a terminal: its display, and its commands."""
+"""The stepper's terminal interface: its display, and its commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...effects.base.errors import BadArgument, HandlaxError
 from ...effects.programs.program import Program, derived_once
 from .outline import OutlineLine, escape, outlines, source_line
 
-LONGEST = 64  # letters of a value in a line
+LONGEST = 64  # characters of a value in a line
 AROUND = 3  # equations shown before and after the one that comes next
 
 # an abbreviation means the first command that it is a prefix of
@@ -88,7 +88,7 @@ def shown(s: Any, every: bool = False, html: bool = False) -> str:
 
 
 class _PromptSession:
-    """The state of a prompt: the current stepper, and the marked ones by name."""
+    """The state of a prompt: the current stepper, and steppers saved by name."""
 
     def __init__(self, stepper: Any, write: Callable[[str], Any]):
         self.s = stepper

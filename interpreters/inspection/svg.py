@@ -13,7 +13,7 @@ from .outline import Outline, OutlineLine, bytes_text, escape
 
 ROW, LANE, GAP, LETTER = 20, 9, 12, 7.3  # pixels: of a row, a column of lifetimes, between parts, and of a letter
 BAR = 120  # the longest memory bar
-LONGEST = 120  # letters of a text; the HTML page and the printed program do not shorten it
+LONGEST = 120  # characters of a text; the HTML page and the printed program do not shorten it
 HUES = 8
 
 STYLE = """

@@ -1,1 +1,1 @@
-"""Ragged arrays, and the handler of vmap over them; may import batching and what comes before it."""
+"""Ragged arrays, and the vmap handler for them; may import batching and what comes before it."""

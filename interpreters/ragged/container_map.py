@@ -1,6 +1,6 @@
-"""How the arguments of ``vmap`` enter the lanes, and how results leave them: arrays, and containers by their own specs.
+"""How ``vmap`` maps its arguments and stacks its results: arrays by dimension, containers by their own specs.
 
-    spec        enters                                 leaves
+    spec        lane gets                               leaves
     None        as it is: all lanes share it           the value that all lanes share
     an int      an array, mapped along a dimension     lanes stacked along a dimension
     Segments    rows of lanes of different lengths     these rows, and the lengths
@@ -38,7 +38,8 @@ from .ragged_batch import RaggedBatch
 
 
 def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Callable[..., Batch]:
-    """What makes a run of so many lanes: plain ones may have lengths, and numbers, of their own."""
+    """The function that installs a ``vmap`` of a given size; for arrays its axis is ragged if a ragged argument enters.
+    """
     outer = STACK.get()
 
     def new(size: Any, kind: ContainerKind | None) -> Batch:
@@ -58,15 +59,15 @@ def new_lanes(new_run: Callable[..., Batch], axis_name: Any, site: Any) -> Calla
 
 
 class ContainerMap:
-    """One call of ``vmap``. ``new_run(size, kind)`` makes the run, as soon as an axis that is mapped has a size.
+    """One call of ``vmap``. ``new_run(size, kind)`` installs its handler once the size of a mapped axis is known.
 
     ``axis_size``: the number of lanes as the user gives it, an integer or of a registered ``axis_size_type``.
     """
 
     run: Any = None
-    first: Any = ()  # words for the axis that said so
-    number: Any = None  # the number of a lane
-    kind: Any = None  # of the container that is entering
+    first: Any = ()  # describes the axis that determined the size
+    number: Any = None  # the index of the current lane
+    kind: Any = None  # the kind of the container that is being mapped
 
     def __init__(self, new_run: Callable[..., Batch], axis_size: Any = None):
         self.new_run = new_run
@@ -81,11 +82,11 @@ class ContainerMap:
 
     @property
     def outer(self) -> Run:
-        """What is around the lanes."""
+        """The installation outside of this ``vmap``."""
         return STACK.get() if self.run is None else self.run.outer
 
     def _agree(self, size: Any, *axis: Any) -> None:
-        """Raises: ShapeMismatch: there is another number of lanes already."""
+        """Install the handler for this size, or check that the mapped axes agree. Raises: ShapeMismatch."""
         if self.run is None:
             self.run, self.axis_size, self.first = self.new_run(size, self.kind), size, axis
             if self.kind is not None:
@@ -99,7 +100,7 @@ class ContainerMap:
     # --- entering
 
     def arguments(self, in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """What one lane sees of the arguments. Raises: BadArgument: nothing is mapped."""
+        """The arguments as one lane gets them. Raises: BadArgument: nothing is mapped."""
         if is_spec(in_axes) and not kwargs:
             entered: Any = tuple([self.enter(x, in_axes) for x in args]), {}
         else:
@@ -112,7 +113,7 @@ class ContainerMap:
         return entered
 
     def _by_prefix(self, in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> Any:
-        """What one lane sees of the arguments; arrays enter before containers, so that they say how many lanes."""
+        """The arguments as one lane gets them; arrays are mapped before containers, since they determine the size."""
         leaves, tree, specs = flat_arguments(in_axes, out_axes, args, kwargs)
         entered = {}
         for i in sorted(range(len(leaves)), key=lambda i: is_container(leaves[i])):
@@ -120,7 +121,7 @@ class ContainerMap:
         return pytrees.unflatten(tree, [entered[i] for i in range(len(leaves))])
 
     def enter(self, x: Any, spec: Any) -> Any:
-        """What one lane sees of an array, a container, or a tree of them. Raises: BadArgument: it has no such axis."""
+        """An array, a container, or a tree of them as one lane gets it. Raises: BadArgument: it has no such axis."""
         kind = container_kind(x)
         if kind is not None and spec is not None:
             _need_spec("in_axes", kind, spec)
@@ -134,7 +135,7 @@ class ContainerMap:
         return x if spec is None else self._mapped(as_array(x), spec)
 
     def _element(self, kind: ContainerKind, x: Any, spec: Any) -> Any:
-        """What the container's ``to_elt`` makes of it, in the lanes as soon as it is known how many there are."""
+        """The result of the container's ``to_elt``, computed under the handler once the number of lanes is known."""
         around, self.kind = self.kind, kind
         element = partial(kind.to_elt, self.enter, self.lane_number, x, spec)
         try:
@@ -146,7 +147,7 @@ class ContainerMap:
             self.kind = around
 
     def _mapped(self, x: Any, spec: Any) -> Any:
-        """The element of an array."""
+        """One lane's slice of an array."""
         if self.run is not None and x.run is self.run:
             raise BadArgument(f"vmap: a part enters once, got the {x.type} that a lane sees already.")
         if type(spec) is Segments:
@@ -168,7 +169,7 @@ class ContainerMap:
         return self.run.box(dim, (x,))
 
     def lane_number(self) -> Any:
-        """The number of the lane. Raises: BadArgument: it is not known yet how many there are."""
+        """The index of the current lane, int32, from 0. Raises: BadArgument: the number of lanes is not known yet."""
         if self.run is None:
             raise BadArgument(
                 "vmap: to_elt asks for the number of the lane before it is known how many there are.",
@@ -183,7 +184,7 @@ class ContainerMap:
     # --- leaving
 
     def results(self, out_axes: Any, results: Any) -> Any:
-        """The results of all lanes."""
+        """The results of all lanes, stacked as ``out_axes`` says."""
         if isinstance(self.run, RaggedBatch) and self.run.lanes.lengths:
             self.run.settle([y for y in pytrees.leaves(results) if isinstance(y, Array)])
         if is_spec(out_axes):
@@ -193,7 +194,7 @@ class ContainerMap:
         return pytrees.unflatten(spec, [self.leave(self.axis_size, y, target) for y, target in zip(parts, targets)])
 
     def leave(self, axis_size: Any, y: Any, spec: Any) -> Any:
-        """What all lanes have in place of ``y``, a container or a tree of results."""
+        """The results of all lanes for one lane's ``y``, a container or a tree of results."""
         kind = container_kind(y) or _made_of(y, spec)
         if kind is not None and spec is not None:
             _need_spec("out_axes", kind, spec)
@@ -208,7 +209,7 @@ class ContainerMap:
             return self._rows(y) if type(spec) is Segments else stacked(self.run, self._dense(y), spec)
 
     def _dense(self, y: Any) -> Any:
-        """A result that has one shape in all lanes. Raises: ShapeMismatch: it has a ragged axis."""
+        """A result that has the same shape in all lanes. Raises: ShapeMismatch: it has a ragged axis."""
         if isinstance(self.run, RaggedBatch) and self.run.lanes.owns(extents_in(y.type.shape)):
             raise ShapeMismatch(
                 f"vmap: a result with a ragged axis has out_axes=hx.ragged_axis, got {y.type}.",
@@ -217,7 +218,7 @@ class ContainerMap:
         return y
 
     def _rows(self, y: Any) -> tuple[Any, Any]:
-        """The rows of all lanes of a value whose first axis is its only ragged one, and its lengths."""
+        """The packed rows of all lanes, and the lengths, of a value whose first axis is its only ragged one."""
         axes: Any = self.run.ragged_axes(y.type.shape) if y.run is self.run else ()
         if [axis for axis, _ in axes] != [0]:
             several = "y.reshape(-1) makes one axis of two that stand one after the other; or reduce one of them."
@@ -235,7 +236,7 @@ def _words(axis: Sequence[Any]) -> str:
 
 
 def _need_spec(where: str, kind: ContainerKind, spec: Any) -> None:
-    """Raises: BadArgument: it is no spec of this container."""
+    """Raise BadArgument unless ``spec`` is a spec of this kind of container."""
     if type(spec) is not kind.spec_type:
         own = "its spec, or " if kind.only_spec is None else f"{kind.only_spec} maps over the lanes; "
         raise BadArgument(
@@ -245,7 +246,7 @@ def _need_spec(where: str, kind: ContainerKind, spec: Any) -> None:
 
 
 def _made_of(y: Any, spec: Any) -> ContainerKind | None:
-    """The container that is made of results which are none: the only one that this spec maps.
+    """The kind of container that a spec builds from plain results, if there is exactly one.
 
     Raises: BadCall: there are several.
     """

@@ -1,4 +1,4 @@
-"""Ragged rules of reading and writing at places along the ragged axis: those of the lane, and none behind its end."""
+"""Ragged rules of gather and scatter along a ragged axis: indices are relative to the lane and never leave it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ FILL, ONE_HOT = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT
 
 
 def _lengths(run: RaggedBatch, size: Any) -> list[Any]:
-    """The lengths of the lanes of each bucket."""
+    """For each bucket, the lengths of its lanes."""
     partition = run.lanes.rounded
     return [run.lanes.counts(size, partition, k) for k in range(len(partition.buckets))]
 
 
 @RAGGED.rule(Gather)
 def read(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any) -> Any:
-    """Of shared or whole lanes at ragged indices: on rows. Along a ragged axis: at the rows of the lane."""
+    """Gather: on packed rows if the operand has no ragged axis that is indexed, else at the rows of each lane."""
     axes: Any = run.ragged_axes(x.type.shape) if x.run is run else ()
     if not axes and (x.run is not run):
         return beside(op, run, types, x, index)
@@ -47,7 +47,7 @@ def read(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any) -> A
 
 
 def _within(run: RaggedBatch, numbers: Any, x: Any, index: Any, window: Sequence[Any], marked: bool) -> list[Any]:
-    """The indices in each bucket: a window that is not in the lane is ``marked`` by -2, or moved into it."""
+    """The indices in each bucket, for windows that exceed the lane: -2 if ``marked``, else moved into the lane."""
     parts = [convert(part, INT32) for part in run.padded(index, run.lanes.rounded)]
     for which, d in enumerate(numbers[2]):
         size = x.type.shape[d]
@@ -57,20 +57,22 @@ def _within(run: RaggedBatch, numbers: Any, x: Any, index: Any, window: Sequence
 
 
 def _clamped(at: Any, last: Any, which: int, marked: bool) -> Any:
-    """Index vectors of lanes, entry ``which`` of each between 0 and the lane's last place, or all of it -2."""
+    """Index vectors whose entry ``which`` is clamped to [0, last]; if ``marked``, an index out of range becomes -2
+    instead.
+    """
     shape = at.type.shape
     bound = broadcast_in_dim(last, shape, (0,))
     outside, nothing = full(at.type, -2), full(at.type, 0)
     other = ne(broadcast_in_dim(line(shape[-1]), shape, (len(shape) - 1,)), scalar(which, INT32))
     if marked:
-        found = bitwise_or(other, bitwise_and(le(nothing, at), le(at, bound)))
-        return select(found, at, outside)
+        in_range = bitwise_or(other, bitwise_and(le(nothing, at), le(at, bound)))
+        return select(in_range, at, outside)
     return select(other, at, clamp(nothing, at, maximum(bound, nothing)))
 
 
 @RAGGED.rule(ScatterFamily)
 def write(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any, updates: Any) -> Any:
-    """At the places of each lane, on padded lanes; -1 marks indices behind the end of a lane: nothing is written."""
+    """Scatter, on padded lanes; an index out of its lane becomes -1, and is dropped."""
     numbers = op.dimension_numbers
     window = window_sizes(numbers, x.type.shape, updates.type.shape)
     parts = _within(run, numbers, x, index, window, op.mode is not GatherScatterMode.CLIP)
@@ -83,7 +85,7 @@ def write(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any, upd
 
 
 def _read_rows(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any, axis: int, extent: Extent) -> Any:
-    """A gather at places of the ragged axis, one element of it each: at the row of the place, or at none."""
+    """Gather of single rows along the ragged axis of packed rows; indices out of the lane give the fill value."""
     numbers, n = op.dimension_numbers, run.lanes.of(extent)
     if axis not in numbers.collapsed_slice_dims or run.ragged_axes(op.slice_sizes):
         raise CannotCross(f"gather: along a ragged axis single elements are read, got {op!r} for {x.type}.")

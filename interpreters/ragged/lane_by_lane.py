@@ -1,9 +1,11 @@
-"""``LaneByLane``: the ragged batch that computes values with two ragged axes, such as scores, one lane at a time.
+"""``LaneByLane``: the ragged vmap handler that computes values with two ragged axes, such as attention scores, one lane
+at a time.
 
-For lengths that are values of a program. Padded, all lanes of such a value would take as much as the longest squared.
-So an operation with such a value waits, and what follows from it: until a result is needed outside of the lanes, or by
-an operation that cannot wait. Then the waiting equations are divided: those that are joined by values with two ragged
-axes are one ``RaggedLoop``, with what lies between them; the others are answered in the ordinary way, on rows.
+It is used where lengths are values of a program: padded, such a value takes the square of the longest lane in every
+lane. An operation on such a value, and all that depend on it, are therefore deferred until a result is needed outside
+of the lanes, or by an operation that cannot be deferred. Then the deferred equations are partitioned: those connected
+by values with two ragged axes, and those between them, become one ``RaggedLoop``; the others are evaluated on packed
+rows.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ from ..core.record import Record
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark, ragged_axes
 from .ragged_loop import RaggedLoop
 
-PAYS = 128  # in shorter lanes one iteration costs more than the scores
-MOST_LOOPS = 2  # that compute an equation, for results that are needed one after the other; then it is computed padded
+PAYS = 128  # bound of lane lengths below which a loop iteration costs more than padding
+MOST_LOOPS = 2  # loops that may recompute one equation, for results needed one after another; then it is padded
 
 
 class _Equation:
-    """An operation that waits, with its operands; ``number``: when it was performed; ``loops``: that computed it."""
+    """A deferred operation with its operands; ``number``: its position in program order; ``loops``: how many loops have
+    computed it.
+    """
 
     __slots__ = ("op", "operands", "types", "site", "number", "loops")
 
@@ -44,7 +48,7 @@ class _Equation:
 
 
 class _Waiting:
-    """In place of a mark: the value of the box is a result of an equation that waits."""
+    """The mark of a value that is the result of a deferred equation."""
 
     __slots__ = ("equation", "result")
 
@@ -62,10 +66,10 @@ def waits(x: Any) -> bool:
 
 
 class LaneByLane(RaggedBatch):
-    """An installation of the handler that delays what has two ragged axes."""
+    """The ragged vmap handler that defers operations on values with two ragged axes."""
 
     __slots__ = ("count",)
-    count: int  # of the equations so far
+    count: int  # the number of equations so far
 
     def __init__(self, *args: Any):
         super().__init__(*args)
@@ -97,7 +101,7 @@ class LaneByLane(RaggedBatch):
         return op.from_results(boxes)
 
     def _relates(self, op: Any, operands: Sequence[Any], own: Sequence[Any]) -> bool:
-        """Whether an operation that has to do with a ragged axis has a result with two of them."""
+        """Whether an operation on ragged operands has a result with two ragged axes."""
         marks = [type(x.dim) for x in own]
         if op.bodied or PaddedMark in marks:
             return False
@@ -107,7 +111,7 @@ class LaneByLane(RaggedBatch):
         return any([relates_rows(t) for t in types])
 
     def _compute(self, wanted: Sequence[Any]) -> None:
-        """Give the boxes ``wanted``, which wait, their values."""
+        """Compute the deferred boxes ``wanted``."""
         equations, boxes = _reached(wanted)
         goals = {_key(x) for x in wanted}
         users = [(id(equation), _key(x)) for equation in equations for x in equation.operands if waits(x)]
@@ -125,7 +129,7 @@ class LaneByLane(RaggedBatch):
             cell.site = outer_site
 
     def _perform(self, equation: _Equation, boxes: dict[Any, Any]) -> None:
-        """Answer one equation in the ordinary way."""
+        """Evaluate one deferred equation as ``RaggedBatch`` does."""
         self.cell.site = equation.site
         op = equation.op
         for k, y in enumerate(op.as_results(RaggedBatch.answer(self, op, equation.operands))):
@@ -139,9 +143,10 @@ class LaneByLane(RaggedBatch):
         box.dim, box.value = mark, tuple(parts) if type(mark) is PaddedMark else parts[0]
 
     def _loop(self, group: Sequence[_Equation], outside: dict[Any, Any]) -> bool:
-        """Compute these equations in a loop over the lanes, if what enters and leaves has at most one ragged axis.
+        """Evaluate these equations in one loop over the lanes, if its inputs and outputs have at most one ragged axis
+        each.
 
-        Not if that has happened before: a loop keeps what it computes to itself.
+        Returns False otherwise, and where too many loops have computed them, since loops do not share results.
         """
         inner = {id(equation) for equation in group}
         again = max([equation.loops for equation in group]) == MOST_LOOPS
@@ -161,7 +166,7 @@ class LaneByLane(RaggedBatch):
 
 
 class _Region:
-    """Equations of a lane as the body of a ``RaggedLoop``, and what enters and leaves it."""
+    """Equations that become the body of one ``RaggedLoop``, with its inputs and outputs."""
 
     def __init__(self, run: LaneByLane, given: dict[int, Any], group: Sequence[_Equation], outside: dict[Any, Any]):
         self.run, self.given, self.group, self.outside = run, given, group, outside
@@ -174,15 +179,17 @@ class _Region:
         axes = [ragged_axes(x.type.shape) for x in self.outside.values()]
         body = self.body(shared, own, [axis for _, axis in entering], axes)
         lengths = run.lanes.lengths
-        rooms = tuple([(number, n.total, n.longest) for number, n in lengths.items()])
-        op = RaggedLoop((body,), len(shared), 0, run.size, rooms)
+        bounds = tuple([(number, n.total, n.longest) for number, n in lengths.items()])
+        op = RaggedLoop((body,), len(shared), 0, run.size, bounds)
         selects = [n.values for n in lengths.values()]
         results = run.outer.answer(op, (*selects, *shared, *[value for value, _ in entering]))
         for x, y, a in zip(self.outside.values(), results, axes):
             self.leave(x, y, a)
 
     def body(self, shared: Sequence[Any], own: Sequence[Any], moved: Sequence[Any], axes: Sequence[Any]) -> Program:
-        """The program of one lane. Ragged axes of what enters and leaves, ``moved`` and ``axes``, are first."""
+        """The program of one lane. ``moved`` and ``axes``: the ragged axes of inputs and outputs, which the body has
+        first.
+        """
         recorder = Record(BASE, "")
         shapes = [x.type.shape if axis is None else _first(x.type.shape, axis) for x, axis in zip(own, moved)]
         inputs = recorder.inputs([*[x.type for x in shared], *[x.type.update(shape=s) for x, s in zip(own, shapes)]])
@@ -202,13 +209,13 @@ class _Region:
             return recorder.freeze(outs, "lane")
 
     def enter(self, x: Any) -> tuple[Any, int | None]:
-        """The operand of the loop for a value of the lanes, lanes or rows first; which axis of the value is ragged."""
+        """The loop operand for a value, with lanes or rows first, and the axis of the value that is ragged."""
         if type(x.dim) is RowsMark:
             return move_axis(x.value, x.dim.axis, 0), x.dim.axis
         return self.run.force(x, 0)[0], None
 
     def leave(self, x: Any, y: Any, axes: Any) -> None:
-        """Give a box the result of the loop."""
+        """Replace a deferred box by the loop's result."""
         if not axes:
             x.dim, x.value = 0, y
             return
@@ -222,28 +229,29 @@ def _first(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
 
 
 def _key(x: Any) -> tuple[int, int]:
-    """What a box that waits waits for."""
+    """The equation, by identity, and the result of it that a deferred box stands for."""
     return id(x.dim.equation), x.dim.result
 
 
 def _reached(wanted: Sequence[Any]) -> tuple[list[_Equation], dict[Any, Any]]:
-    """The equations that wait from which these boxes follow, in order; and the boxes of their results."""
-    found: dict[int, _Equation] = {}
+    """The deferred equations on which these boxes depend, in program order; and the boxes of their results."""
+    reached: dict[int, _Equation] = {}
     boxes: dict[Any, Any] = {}
     left = list(wanted)
     while left:
         x = left.pop()
         equation = x.dim.equation
         boxes[_key(x)] = x
-        if id(equation) not in found:
-            found[id(equation)] = equation
+        if id(equation) not in reached:
+            reached[id(equation)] = equation
             left += [y for y in equation.operands if waits(y)]
-    return sorted(found.values(), key=lambda equation: equation.number), boxes
+    return sorted(reached.values(), key=lambda equation: equation.number), boxes
 
 
 def _groups(equations: Sequence[_Equation]) -> list[list[_Equation]]:
-    """The equations in groups, one after the other: in one group are those between which a value has two ragged axes,
-    and what lies between equations of the group."""
+    """The equations partitioned into groups, in order: equations connected by a value with two ragged axes share a
+    group, as do those between two equations of one group.
+    """
     group = {id(equation): k for k, equation in enumerate(equations)}
 
     def merge(members: Sequence[int]) -> None:

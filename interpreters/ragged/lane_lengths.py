@@ -1,7 +1,7 @@
-"""The lengths of lanes, and where their rows stand: the index arrays that all values over one vector of lengths share.
+"""The lengths of lanes, and the index arrays that all values with the same vector of lengths share.
 
-    rows       lanes one after the other, T of them; behind the last lane, copies of the last row
-    padded     lanes of about equal length together, in buckets, each as long as its longest lane
+    packed     the rows of all lanes concatenated, T of them; padding after the last lane copies the last row
+    padded     lanes of similar length in one bucket, padded to a common length
 
 Index arrays are computed once, outside of the lanes; where the lengths are known they are constants.
 """
@@ -45,27 +45,28 @@ SMALLEST = 32
 
 
 def line(size: int) -> Any:
-    """0, 1, ..., size - 1."""
+    """The int32 array 0, 1, ..., size - 1."""
     return iota(INT32, size)
 
 
 def constant(x: Any) -> Any:
-    """Indices that are known, as an array."""
+    """A NumPy index array as an array of the program."""
     return from_numpy(np.asarray(x, INT32))
 
 
 def fitting_ends(lengths: Any, rows: int, longest: Any) -> Any:
-    """Where lanes end, whose lengths are values: from 0 to ``longest``, one bound or one each, and within the rows."""
+    """The cumulative lengths, with each length clamped to [0, longest] and the sum to the number of rows."""
     bound = constant(np.broadcast_to(longest, lengths.type.shape))
     ends = perform(shared(Cumsum, 0, False), minimum(maximum(lengths, scalar(0, INT32)), bound))
     return minimum(ends, scalar(rows, INT32))
 
 
 class LaneLengths:
-    """One vector of lengths. ``total``: the room of rows; ``longest``: a bound of the lengths; both at least 1.
+    """One vector of lengths. ``total``: the number of packed rows with padding; ``longest``: a bound of the lengths;
+    both at least 1.
 
-    ``known``: the lengths, where they are no values of a program; ``outer``: the run around the lanes. ``source``: the
-    ragged array that has them, if one does; ``ends``: the row behind the last one of each lane, where it is known.
+    ``known``: the lengths, if they are static; ``outer``: the run around the lanes. ``source``: the ragged array with
+    these lengths, if any; ``ends``: the cumulative lengths, if they are computed already.
     """
 
     def __init__(
@@ -77,87 +78,87 @@ class LaneLengths:
         self.total = max(total, 1)
         self.longest = max(min(longest, self.total), 1)
         self.known = values.value if isinstance(values, ConcreteArray) else None
-        rooms = getattr(source, "longest", None)  # a bound for each lane, or one for all
-        self.rooms = np.asarray(rooms) if isinstance(rooms, tuple) else None
-        self.place = BASE if self.known is not None else outer  # where its index arrays are computed
+        bounds = getattr(source, "longest", None)  # a bound for each lane, or one for all
+        self.bounds = np.asarray(bounds) if isinstance(bounds, tuple) else None
+        self.level = BASE if self.known is not None else outer  # where its index arrays are computed
         if ends is not None:
             self.ends = ends
 
     def as_operand(self, values: Any, outer: Run) -> LaneLengths:
-        """The same lengths where they are the operand ``values``; as little is known of them, whatever it is."""
+        """The same lengths as the value ``values``, with the same static bounds; static lengths are forgotten."""
         new = copy.copy(self)
         new.__dict__ = {name: x for name, x in vars(self).items() if name in _DESCRIPTION}
-        new.values, new.source, new.place = values, None, outer
+        new.values, new.source, new.level = values, None, outer
         return new
 
     @cached_property
     def ends(self) -> Any:
-        """The row behind the last one of each lane."""
-        with inside(self.place):
+        """For each lane, the index one past its last packed row."""
+        with inside(self.level):
             return perform(shared(Cumsum, 0, False), self.values)
 
     @cached_property
     def starts(self) -> Any:
-        """The first row of each lane."""
-        with inside(self.place):
+        """For each lane, the index of its first packed row."""
+        with inside(self.level):
             return self.ends - self.values
 
     @cached_property
     def end(self) -> Any:
-        """The row behind the last lane."""
-        with inside(self.place):
+        """The index one past the last row of the last lane, where padding begins."""
+        with inside(self.level):
             return index_in_dim(self.ends, self.count - 1, 0, False) if self.count else scalar(0, INT32)
 
     @cached_property
     def real(self) -> Any:
-        """Whether a row belongs to a lane, or is spare."""
-        with inside(self.place):
+        """For each packed row, whether it belongs to a lane rather than being padding."""
+        with inside(self.level):
             return lt(line(self.total), self.end)
 
     @property
     def full(self) -> bool:
-        """Whether there are no spare rows, as far as that is known."""
+        """Whether it is known statically that there is no padding."""
         return self.known is not None and int(self.known.sum()) == self.total
 
     @property
     def no_empty(self) -> bool:
-        """Whether every lane has a row, as far as that is known."""
+        """Whether it is known statically that no lane is empty."""
         return self.known is not None and bool(self.known.all())
 
     @cached_property
     def segment(self) -> Any:
-        """The lane of each row; of spare rows the number of lanes."""
-        with inside(self.place):
+        """For each packed row, the index of its lane; for padding the number of lanes."""
+        with inside(self.level):
             return lanes_of_rows(self.ends, self.total)
 
     @cached_property
     def index(self) -> Any:
-        """The description of the lanes that folds of rows and repetitions take."""
-        with inside(self.place):
-            found = row_index(minimum(self.ends, scalar(self.total, INT32)), self.total)
-            return found if self.known is not None else tuple([perform(OptimizationBarrier(), v)[0] for v in found])
+        """The index arrays that segmented reductions and repetitions of packed rows take."""
+        with inside(self.level):
+            arrays = row_index(minimum(self.ends, scalar(self.total, INT32)), self.total)
+            return arrays if self.known is not None else tuple([perform(OptimizationBarrier(), v)[0] for v in arrays])
 
     @property
     def lane(self) -> Any:
-        """The lane of each row; of spare rows that of the last row."""
+        """For each packed row, the index of its lane; padding counts to the last row's lane."""
         return self.index[2]
 
     @cached_property
     def within(self) -> Any:
-        """The place of each row in its lane."""
-        with inside(self.place):
+        """For each packed row, its index within its lane."""
+        with inside(self.level):
             if not self.count:
                 return zeros(array_type((self.total,), INT32))
             return line(self.total) - self.repeated(self.starts)
 
     @cached_property
     def places(self) -> Any:
-        """The place of each row in its lane; of spare rows that of the last row."""
-        with inside(self.place):
+        """For each packed row, its index within its lane; padding has that of the last row."""
+        with inside(self.level):
             return self.within if self.full else self.copied(self.within)
 
     def repeated(self, x: Any) -> Any:
-        """For each row what its lane has: ``x``, lanes first, along the rows."""
+        """Repeat each lane's value for each of its rows; ``x`` has the lanes first."""
         if self.count == 1:
             return broadcast_in_dim(x, (self.total, *x.type.shape[1:]), tuple(range(len(x.type.shape))))
         if x.type.dtype in INEXACT and self.count:
@@ -165,7 +166,8 @@ class LaneLengths:
         return take_rows(x, self.lane)
 
     def copied(self, x: Any) -> Any:
-        """Rows with copies of the last one, or ones, without cotangent, in place of the spare ones."""
+        """Packed rows whose padding is replaced by copies of the last row, or ones if there is none, without cotangent.
+        """
         last = perform(Unread(), take_rows(x, reshape(self.last, (1,))))
         (last,) = perform(OptimizationBarrier(), select(self.end > 0, last, full(last.type, 1)))  # it is read once
         last = broadcast_in_dim(last, x.type.shape, tuple(range(x.ndim)))
@@ -173,18 +175,18 @@ class LaneLengths:
 
     @cached_property
     def last(self) -> Any:
-        """The last row of a lane, an index; 0 where all lanes are empty."""
-        with inside(self.place):
+        """The index of the last packed row of a lane; 0 if all lanes are empty."""
+        with inside(self.level):
             return maximum(self.end - 1, scalar(0, INT32))
 
 
-_DESCRIPTION = ("count", "total", "longest", "known", "rooms")  # what is static of a ``LaneLengths``
+_DESCRIPTION = ("count", "total", "longest", "known", "bounds")  # what is static of a ``LaneLengths``
 
 
 class EnteredRows(BatchBox):
-    """Rows as they ``entered``, where the spare ones may be anything; in ``value`` they are copies of the last one.
+    """Packed rows as given in ``entered``, with arbitrary padding; in ``value`` padding copies the last row.
 
-    The copies are made when they are first asked for: a sum leaves the spare rows out, and costs none.
+    The copy is made at first use; a sum, which ignores padding, needs none.
     """
 
     __slots__ = ("entered", "lengths", "_copied")
@@ -205,26 +207,29 @@ class EnteredRows(BatchBox):
 
 @dataclass(frozen=True, eq=False)
 class Bucket:
-    """Lanes that are padded to one length: their numbers, and for each number of a length the size of the padding."""
+    """Lanes that are padded to a common length: their indices, and the padded size of each length, by its index."""
 
     lanes: np.ndarray[Any, Any]
     sizes: dict[int, int]
-    exact: bool = False  # whether all lanes have these lengths
+    exact: bool = False  # whether no lane is shorter than the padded size
 
-    def room(self, size: Any) -> int:
-        """The size that an extent has in the lanes of the bucket, which are padded; others are as any size."""
+    def padded(self, size: Any) -> int:
+        """The padded size in this bucket of a size in the lane; lengths of outer lanes remain symbolic."""
         if type(size) is not Extent or size.lengths.isdisjoint(self.sizes):
             return size
-        return size.at(self.sizes) if self.exact else room_of(size, self.sizes)
+        return size.at(self.sizes) if self.exact else bound_of(size, self.sizes)
 
 
 def common_factor(size: Extent) -> int:
-    """The least room: k for k times a size, so that its rows can be divided."""
+    """The greatest common factor k of the extent's coefficients, by which its packed rows can be divided in a reshape.
+    """
     return gcd(*[factor for _, factor in size.terms])
 
 
 class Partition:
-    """The lanes divided into buckets. ``order``: the lanes, bucket by bucket; ``whole``: it is one bucket, in order."""
+    """The lanes partitioned into buckets. ``order``: the lane indices, bucket by bucket; ``whole``: there is one
+    bucket, in order.
+    """
 
     def __init__(self, count: int, buckets: Sequence[Bucket]):
         self.buckets = tuple(buckets)
@@ -236,24 +241,24 @@ class Partition:
 
 
 class Segments(NamedTuple):
-    """The spec of rows: lanes of these lengths one after the other. ``key`` is equal for the same vector of lengths.
+    """The spec of packed rows with a vector of lengths; specs with the same vector have equal ``key``s.
 
-    ``lengths``: the ``LaneLengths``, or what computes them, given the run around the lanes. Of results: lanes of
-    whatever lengths they have.
+    ``lengths``: the ``LaneLengths``, or a function that computes them, given the run around the lanes. Without them, as
+    an output spec, it accepts any lengths.
     """
 
     key: Any = None
     lengths: Any = None
 
     def within(self, outer: Run) -> Segments:
-        """The spec with its lengths computed."""
+        """The spec with its ``LaneLengths`` computed."""
         return self._replace(lengths=self.lengths(outer)) if callable(self.lengths) else self
 
 
 class RaggedLanes:
-    """All that the runs of one ragged ``vmap`` share: the lengths by their numbers, and the layouts computed so far.
+    """The state shared by all installations of one ragged ``vmap``: lengths by index, and cached index arrays.
 
-    ``first``: the number of its first length. ``make_numbers``: the numbers of the lanes, if they are not 0, 1, 2, ...
+    ``first``: the index of its first length. ``make_numbers``: computes the lane indices, if they are not 0, 1, 2, ...
     """
 
     def __init__(
@@ -271,7 +276,9 @@ class RaggedLanes:
         self._layouts: dict[Any, Any] = {}
 
     def of_operands(self, values: Sequence[Any], outer: Run) -> RaggedLanes:
-        """The same lanes where these are the lengths that are not known, then the numbers if they are not 0, 1, ..."""
+        """The same lanes with these values for the lengths that are not static, then for lane indices other than 0, 1,
+        2, ...
+        """
         rest = iter(values)
         lengths = {k: n if n.known is not None else n.as_operand(next(rest), outer) for k, n in self.lengths.items()}
         new = RaggedLanes(self.count, lengths, outer, self.first, self.make_numbers)
@@ -281,7 +288,7 @@ class RaggedLanes:
         return new
 
     def extent(self, rows: Segments) -> Extent:
-        """The length of these rows in the lanes: rows of the same vector of lengths have one."""
+        """The symbolic dimension of these packed rows in the lane; equal vectors of lengths have the same one."""
         number = self._numbers.get(rows.key)
         if number is None:
             number = self._numbers[rows.key] = self.first + len(self.lengths)
@@ -291,24 +298,24 @@ class RaggedLanes:
 
     @cached_property
     def numbers(self) -> Any:
-        """The number of each lane."""
+        """The index of each lane."""
         with inside(self.outer):
             return line(self.count) if self.make_numbers is None else as_array(self.make_numbers())
 
     def owns(self, extents: Sequence[Extent]) -> bool:
-        """Whether one of the extents is a length of these lanes."""
+        """Whether one of the symbolic dimensions is introduced by this ``vmap``."""
         return any([number in self.lengths for extent in extents for number in extent.lengths])
 
     def rows(self, size: Extent) -> Any:
-        """The room of rows of an extent; a length of lanes around these is as any size."""
+        """The number of packed rows, with padding, of an axis of this size; lengths of outer lanes remain symbolic."""
         return self.of(size).total if self.owns((size,)) else size
 
     def of(self, size: Any) -> LaneLengths:
-        """The lengths that an extent, or a size that all lanes share, has in the lanes."""
-        found = self._derived.get(size)
-        if found is None:
-            found = self._derived[size] = self._lengths_of(size)
-        return found
+        """The vector of sizes that a symbolic dimension, or an integer, has in the lanes."""
+        lengths = self._derived.get(size)
+        if lengths is None:
+            lengths = self._derived[size] = self._lengths_of(size)
+        return lengths
 
     def _lengths_of(self, size: Any) -> LaneLengths:
         if type(size) is not Extent:
@@ -321,16 +328,16 @@ class RaggedLanes:
         if size.terms == (((min(size.lengths),), 1),):
             return self.lengths[min(size.lengths)]
         parts = {number: self.lengths[number] for number in size.lengths}
-        place = BASE if all([n.known is not None for n in parts.values()]) else self.outer
-        with inside(place):
+        level = BASE if all([n.known is not None for n in parts.values()]) else self.outer
+        with inside(level):
             values: Any = as_array(size.at({number: n.values for number, n in parts.items()}))
-        longest = room_of(size, {number: n.longest for number, n in parts.items()})
+        longest = bound_of(size, {number: n.longest for number, n in parts.items()})
         totals = {number: n.total for number, n in parts.items()}
         ((first, factor), *more) = size.terms
         if not more and len(first) == 1 and type(first[0]) is int:
             total = factor * totals[first[0]]  # so that a reshape moves no rows
         else:
-            total = rows_room(size, totals, {number: n.longest for number, n in parts.items()}, self.count)
+            total = rows_bound(size, totals, {number: n.longest for number, n in parts.items()}, self.count)
         if isinstance(values, ConcreteArray):
             longest = int(values.value.max(initial=0))
             if len(size.terms) > 1 or type(size.terms[0][0][-1]) is not int or len(size.terms[0][0]) > 1:
@@ -339,20 +346,21 @@ class RaggedLanes:
 
     @cached_property
     def whole(self) -> Partition:
-        """All lanes in one bucket."""
+        """The partition with all lanes in one bucket, in order."""
         sizes = {number: n.longest for number, n in self.lengths.items()}
         return Partition(self.count, [Bucket(np.arange(self.count), sizes)])
 
     @property
     def divided(self) -> bool:
-        """Whether lanes are known to differ in their room, so that they are not all padded to the longest."""
-        return self.known or any([n.rooms is not None for n in self.lengths.values()])
+        """Whether lanes have different static bounds of their lengths, so that they need not all be padded to the
+        longest.
+        """
+        return self.known or any([n.bounds is not None for n in self.lengths.values()])
 
     @cached_property
     def rounded(self) -> Partition:
-        """Lanes of one room together, which is the rounded length where it is known.
-
-        It is rounded to a multiple of an eighth of the longest, of at least 32.
+        """The partition by length, or its static bound, rounded up to multiples of an eighth of the longest, of at
+        least 32.
         """
         if not self.divided or not self.count:
             return self.whole
@@ -360,27 +368,29 @@ class RaggedLanes:
 
     @cached_property
     def equal(self) -> Partition:
-        """Lanes of equal lengths together, without any padding. The lengths are known."""
+        """The partition by length, without any padding, for lengths that are static."""
         return self._grouped({number: n.known for number, n in self.lengths.items()}, exact=True)
 
     @cached_property
     def refined(self) -> list[tuple[Any, Any, list[int]]]:
-        """For each rounded bucket: its lanes by equal lengths, an order and its inverse, and the numbers of these."""
-        found = []
+        """For each rounded bucket: a permutation of its lanes that groups equal lengths, its inverse, and the indices
+        of these groups.
+        """
+        refinements = []
         for bucket in self.rounded.buckets:
             inner = [j for j, part in enumerate(self.equal.buckets) if part.lanes[0] in bucket.lanes]
             order = np.searchsorted(bucket.lanes, np.concatenate([self.equal.buckets[j].lanes for j in inner]))
-            found.append((constant(order), constant(np.argsort(order)), inner))
-        return found
+            refinements.append((constant(order), constant(np.argsort(order)), inner))
+        return refinements
 
     def _round(self, n: LaneLengths) -> Any:
         if n.known is None:
-            return np.full(self.count, n.longest) if n.rooms is None else np.clip(n.rooms, 1, n.longest)
+            return np.full(self.count, n.longest) if n.bounds is None else np.clip(n.bounds, 1, n.longest)
         step = bucket_step(n.longest)
         return np.clip(-(-n.known // step) * step, 1, n.longest)
 
     def _grouped(self, sizes: dict[int, Any], exact: bool = False) -> Partition:
-        """The partition by these sizes of the lanes."""
+        """The partition of the lanes by these sizes, equal sizes in one bucket."""
         columns = np.stack(list(sizes.values()), 1)
         kinds, which = np.unique(columns, axis=0, return_inverse=True)
         which = which.reshape(-1)
@@ -390,38 +400,40 @@ class RaggedLanes:
         ])
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What ``make()`` gave for this key at first."""
-        found = self._layouts.get(key)
-        if found is None:
-            found = self._layouts[key] = make()
-        return found
+        """The cached result of ``make()`` for this key."""
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = make()
+        return layout
 
     def layout(self, size: Any, partition: Partition) -> tuple[Any, Any]:
-        """The row at each padded place, and the padded place of each row, as ``Relocate`` takes them."""
+        """The pair of index arrays of ``Relocate``: packed row of each padded element, and padded element of each
+        packed row.
+        """
         key = (size, partition)
-        found = self._layouts.get(key)
-        if found is None:
+        layouts = self._layouts.get(key)
+        if layouts is None:
             n = self.of(size)
-            with inside(n.place):
-                found = self._layouts[key] = (self._to_padded(n, size, partition), self._to_rows(n, size, partition))
-        return found
+            with inside(n.level):
+                layouts = self._layouts[key] = (self._to_padded(n, size, partition), self._to_rows(n, size, partition))
+        return layouts
 
     def _to_padded(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
         pieces = []
         for bucket, first, count in self._by_bucket(n, partition):
-            shape = (len(bucket.lanes), bucket.room(size))
-            place = broadcast_in_dim(line(shape[1]), shape, (1,))
+            shape = (len(bucket.lanes), bucket.padded(size))
+            index = broadcast_in_dim(line(shape[1]), shape, (1,))
             first, count = [broadcast_in_dim(v, shape, (0,)) for v in (first, count)]
-            row = first + minimum(place, count - 1)  # of an empty lane the one before it
+            row = first + minimum(index, count - 1)  # of an empty lane the one before it
             row = minimum(maximum(row, scalar(0, INT32)), scalar(n.total - 1, INT32))
-            pieces.append(reshape(select(lt(place, count), row, bitwise_not(row)), (shape[0] * shape[1],)))
+            pieces.append(reshape(select(lt(index, count), row, bitwise_not(row)), (shape[0] * shape[1],)))
         return concatenate(pieces, 0) if pieces else zeros(array_type((0,), INT32))
 
     def _to_rows(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
         base = np.zeros(self.count, INT32)
         offset = 0
         for bucket in partition.buckets:
-            width = bucket.room(size)
+            width = bucket.padded(size)
             base[bucket.lanes] = offset + width * np.arange(len(bucket.lanes))
             offset += width * len(bucket.lanes)
         if not self.count:
@@ -430,11 +442,11 @@ class RaggedLanes:
         at = minimum(at, scalar(max(offset - 1, 0), INT32))
         if n.full:
             return at
-        last = take_rows(at, reshape(n.last, (1,)))  # spare rows are copies of it
+        last = take_rows(at, reshape(n.last, (1,)))  # padding is copies of it
         return select(n.real, at, broadcast_in_dim(bitwise_not(last), at.type.shape, (0,)))
 
     def _by_bucket(self, n: LaneLengths, partition: Partition) -> Any:
-        """For each bucket: itself, and the first rows and lengths of its lanes."""
+        """For each bucket: the bucket, and the first packed rows and the lengths of its lanes."""
         for bucket in partition.buckets:
             index = constant(bucket.lanes)
             yield bucket, *[v if partition.whole else take_rows(v, index) for v in (n.starts, n.values)]
@@ -442,36 +454,37 @@ class RaggedLanes:
     def counts(self, size: Any, partition: Partition, k: int) -> Any:
         """The lengths of the lanes of bucket ``k``."""
         n = self.of(size)
-        with inside(n.place):
+        with inside(n.level):
             return n.values if partition.whole else take_rows(n.values, constant(partition.buckets[k].lanes))
 
     def unpadded(self, size: Any, partition: Partition, k: int) -> bool:
-        """Whether all lanes of bucket ``k`` are known to be as long as their padding."""
+        """Whether all lanes of bucket ``k`` are statically known to have the padded length."""
         known, bucket = self.of(size).known, partition.buckets[k]
-        return known is not None and bool((known[bucket.lanes] == bucket.room(size)).all())
+        return known is not None and bool((known[bucket.lanes] == bucket.padded(size)).all())
 
     def aligned(self, size: Any, partition: Partition) -> bool:
-        """Whether rows are the padded places in order: one bucket without padding."""
+        """Whether the packed rows equal the padded elements in order: one bucket without padding."""
         return partition.whole and self.of(size).full and self.unpadded(size, partition, 0)
 
     def mask(self, size: Any, partition: Partition, k: int) -> Any:
-        """Which places of bucket ``k`` the lanes have: bool[lanes, places]."""
+        """Which elements of bucket ``k`` are not padding: bool[lanes, padded length]."""
         key = (size, partition, k)
-        found = self._layouts.get(key)
-        if found is None:
+        mask = self._layouts.get(key)
+        if mask is None:
             n, bucket = self.of(size), partition.buckets[k]
-            with inside(n.place):
-                shape = (len(bucket.lanes), bucket.room(size))
+            with inside(n.level):
+                shape = (len(bucket.lanes), bucket.padded(size))
                 count = self.counts(size, partition, k)
-                place = broadcast_in_dim(line(shape[1]), shape, (1,))
-                found = self._layouts[key] = lt(place, broadcast_in_dim(count, shape, (0,)))
-        return found
+                index = broadcast_in_dim(line(shape[1]), shape, (1,))
+                mask = self._layouts[key] = lt(index, broadcast_in_dim(count, shape, (0,)))
+        return mask
 
 
 class LengthsAsOperands(StateFlow):
-    """How lanes cross an operation with deferred rules: lengths that are values, and numbers, enter it as operands.
+    """How a ragged ``vmap`` crosses an operation with deferred rules: lengths and lane indices that are values become
+    operands.
 
-    A rule is evaluated where the values of the body around the operation, index arrays among them, have ended.
+    A deferred rule may be evaluated outside of the body whose values, index arrays among them, it would capture.
     """
 
     def __init__(self, lanes: RaggedLanes):
@@ -488,45 +501,47 @@ class LengthsAsOperands(StateFlow):
         run.bodies = INNER_BODIES.new_part()  # bodies capture index arrays
 
 
-def room_of(size: Any, rooms: Mapping[int, int]) -> int:
-    """A bound of a size, where the lengths are at most these."""
+def bound_of(size: Any, bounds: Mapping[int, int]) -> int:
+    """An upper bound of a size, given bounds of the lengths by index."""
     if type(size) is not Extent:
         return size
 
     def bound(monomial: Sequence[Any]) -> int:
-        return prod([rooms[x] if type(x) is int else room_of(part_extent(x), rooms) for x in monomial])
+        return prod([bounds[x] if type(x) is int else bound_of(part_extent(x), bounds) for x in monomial])
 
     return max(int(most(size, bound)), common_factor(size))
 
 
-def rows_room(size: Any, totals: Mapping[int, int], longest: Mapping[int, int], count: int) -> int:
-    """A bound of the sum of an extent over the lanes: one factor of each term by its total, the others by theirs."""
+def rows_bound(size: Any, totals: Mapping[int, int], longest: Mapping[int, int], count: int) -> int:
+    """An upper bound of the sum of a size over the lanes: in each term, the total of one length times the bounds of the
+    others.
+    """
 
     def total(monomial: Sequence[Any]) -> int:
         first, *others = monomial
-        room = totals[first] if type(first) is int else rows_room(part_extent(first), totals, longest, count)
-        return room * prod([longest[x] if type(x) is int else room_of(part_extent(x), longest) for x in others])
+        bound = totals[first] if type(first) is int else rows_bound(part_extent(first), totals, longest, count)
+        return bound * prod([longest[x] if type(x) is int else bound_of(part_extent(x), longest) for x in others])
 
-    return max(min(int(most(size, total, count)), count * room_of(size, longest)), common_factor(size))
+    return max(min(int(most(size, total, count)), count * bound_of(size, longest)), common_factor(size))
 
 
 def bucket_step(longest: int) -> int:
-    """Lengths are rounded up to its multiples."""
+    """The granularity of rounded lengths: an eighth of the longest, at least ``SMALLEST``."""
     return max(SMALLEST, -(-longest // BUCKETS))
 
 
 def lane_sizes(longest: Mapping[int, int]) -> list[dict[int, int]]:
-    """The sizes at which lanes with lengths up to these are computed one after the other, from small to large.
+    """The padded sizes at which lanes with lengths up to these are computed one after the other, in ascending order.
 
-    As in buckets, and below the smallest of these the halves of it, so that a bound that is too large costs little.
+    They are the buckets' sizes, and repeated halves of the smallest, so that a loose bound costs little.
     """
-    found = {}
+    sizes_of = {}
     for number, bound in longest.items():
         step = bucket_step(bound)
         sizes = [min(size, bound) for size in range(step, bound + step, step)]
         while sizes[0] // 2 >= SMALLEST:
             sizes.insert(0, sizes[0] // 2)
-        found[number] = sizes
-    count = max(map(len, found.values()))
-    rows = {number: [sizes[0]] * (count - len(sizes)) + sizes for number, sizes in found.items()}
-    return [{number: sizes[k] for number, sizes in rows.items()} for k in range(count)]
+        sizes_of[number] = sizes
+    count = max(map(len, sizes_of.values()))
+    padded = {number: [sizes[0]] * (count - len(sizes)) + sizes for number, sizes in sizes_of.items()}
+    return [{number: sizes[k] for number, sizes in padded.items()} for k in range(count)]

@@ -1,4 +1,4 @@
-"""Ragged rules of loops along the ragged axis: as many iterations as the longest lane has rows."""
+"""Ragged rules of loops along the ragged axis, with as many iterations as the longest lane has rows."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, RowsMark
 
 @RAGGED.rule(Scan)
 def scan_along(op: Any, run: RaggedBatch, types: Any, *operands: Any) -> Any:
-    """The loop over the longest lane; a lane that has ended keeps its carry, and what it makes then is padding."""
+    """Scan for the length of the longest lane; a lane that has ended keeps its carry, and its further outputs are
+    padding.
+    """
     extent = op.length
     if not run.lanes.owns(extents_in(extent)):
         return cross(run, op, operands)
     n = run.lanes.of(extent)
     _, shared, carry, each = op.groups(operands)
-    with inside(n.place):
+    with inside(n.level):
         mask = run.lanes.mask(extent, run.lanes.whole, 0)
     guarded = type(op)((_guarded(op, _share(run, n)),), op.shared, op.carry, n.longest, op.backwards, op.unroll)
     columns = [_columns(run, x, n.longest) for x in each]
@@ -42,7 +44,7 @@ def scan_along(op: Any, run: RaggedBatch, types: Any, *operands: Any) -> Any:
 
 
 def _columns(run: RaggedBatch, x: Any, longest: int) -> Any:
-    """A stacked operand, whose first axis is ragged, for as many iterations as the longest lane has."""
+    """A stacked operand whose first axis is ragged, padded to the longest lane."""
     if not run.size:
         return run.of_no_lanes(x.type.update(shape=(longest, *x.type.shape[1:])))
     axes = tuple(run.ragged_axes(x.type.shape)[1:])
@@ -55,7 +57,7 @@ def _columns(run: RaggedBatch, x: Any, longest: int) -> Any:
 
 
 def _repeated(part: Any, size: int) -> Any:
-    """Lanes first, then rows, the last of which is repeated until there are so many."""
+    """Lanes first, then rows, padded to ``size`` rows by copies of the last row."""
     count, own = part.type.shape[:2]
     if own == size:
         return part
@@ -65,7 +67,7 @@ def _repeated(part: Any, size: int) -> Any:
 
 
 def _rows(run: RaggedBatch, y: Any, extent: Any) -> Any:
-    """A stacked result, of a value for each iteration: in each lane, of those that it has had."""
+    """A stacked result: of each lane, the outputs of its own iterations."""
     if not run.size:
         return run.of_no_lanes(y.type.update(shape=(extent, *y.type.shape[1:])))
     axes = run.ragged_axes(y.type.shape)
@@ -78,10 +80,10 @@ def _rows(run: RaggedBatch, y: Any, extent: Any) -> Any:
 
 
 def _ended(run: RaggedBatch, part: Any, extent: Any, k: int) -> Any:
-    """Bucket ``k`` of results for all iterations: those that a lane has not had are copies of its last."""
+    """Bucket ``k`` of stacked outputs, in which those after a lane's end are copies of its last."""
     bucket = run.lanes.rounded.buckets[k]
     count, longest = part.type.shape[:2]
-    shape = (count, bucket.room(extent))
+    shape = (count, bucket.padded(extent))
     n = run.lanes.counts(extent, run.lanes.rounded, k)
     last = maximum(broadcast_in_dim(n, shape, (0,)) - 1, 0)
     at = minimum(broadcast_in_dim(line(shape[1]), shape, (1,)), last)
@@ -91,12 +93,14 @@ def _ended(run: RaggedBatch, part: Any, extent: Any, k: int) -> Any:
 
 
 def _share(run: RaggedBatch, n: LaneLengths) -> tuple[int, ...]:
-    """How many iterations lanes have, of as many for each as the longest has; () if that is not known."""
+    """The fraction of iterations in which a lane has not ended, as (numerator, denominator); () if lengths are not
+    static.
+    """
     return () if n.known is None else (int(n.known.sum()), max(run.size, 1) * n.longest)
 
 
 def _guarded(op: Any, share: Any) -> Any:
-    """The body with one more slice, the first: whether the lane goes on, as it does in this share of iterations."""
+    """The loop's body with a further stacked input, first: a bool, whether the lane has not ended."""
     body = op.bodies[0]
     recorder = Record(BASE, "")
     first = op.shared + op.carry
@@ -115,5 +119,5 @@ def _guarded(op: Any, share: Any) -> Any:
 
 
 def _held(more: Any, x: Any) -> Any:
-    """The value, without cotangent where a lane has ended: there it may be NaN, as what the body computes then."""
+    """The value with its cotangent dropped in lanes that have ended, where the body may compute NaN."""
     return select(more, x, perform(Unread(), x)) if is_inexact(x.type.dtype) else x

@@ -1,4 +1,4 @@
-"""Two ragged axes as one, ``[n, m] -> [n*m]``, whose rows can leave the lanes; and one as two."""
+"""Reshapes of two ragged axes into one, ``[n, m] -> [n*m]``, and back."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ...effects.operations.manipulation.slicing import concatenate, split
 from .lane_lengths import INT32, constant, line
 from .ragged_batch import RaggedBatch, RowsMark
 
-AdjacentAxes = tuple[int, Any, Any]  # an axis, its size, and that of the next one
+AdjacentAxes = tuple[int, Any, Any]  # an axis, its size, and the size of the next axis
 
 
 def merges(run: RaggedBatch, shape: Sequence[Any], merged: Sequence[Any]) -> AdjacentAxes | None:
-    """The two ragged axes of a shape that are one axis of the other, elements in their order; None: there are none."""
+    """The two adjacent ragged axes of ``shape`` that are one axis of ``merged``, else None."""
     axes = run.ragged_axes(shape)
     if len(axes) != 2 or axes[1][0] != axes[0][0] + 1:
         return None
@@ -31,7 +31,7 @@ def merges(run: RaggedBatch, shape: Sequence[Any], merged: Sequence[Any]) -> Adj
 
 
 def merged(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) -> Any:
-    """The rows of each lane one after the other: element ``(i, j)`` becomes element ``i * m + j``."""
+    """The value with both axes merged, row-major: element ``(i, j)`` becomes element ``i * m + j``."""
     axis, n, m = pair
     parts = [move_axis(move_axis(part, 1 + axis, 1), 2 + axis, 2) for part in run.padded(x, run.lanes.rounded)]
     flat = [reshape(v, (v.type.shape[0] * v.type.shape[1] * v.type.shape[2], *v.type.shape[3:])) for v in parts]
@@ -45,7 +45,7 @@ def divided(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) 
     axis, n, m = pair
     index, inverse = _places(run, n, m)
     places = relocate(move_axis(run.rows(x), axis, 0), inverse, index, copies=True)
-    sizes = [(len(b.lanes), b.room(n), b.room(m)) for b in run.lanes.rounded.buckets]
+    sizes = [(len(b.lanes), b.padded(n), b.padded(m)) for b in run.lanes.rounded.buckets]
     parts = []
     for piece, size in zip(split(places, [count * i * j for count, i, j in sizes]), sizes):
         piece = reshape(piece, (*size, *places.type.shape[1:]))
@@ -54,11 +54,11 @@ def divided(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) 
 
 
 def _places(run: RaggedBatch, n: Any, m: Any) -> Any:
-    """The padded place of each row of the merged axis, and the row at each padded place."""
+    """The padded element of each packed row of the merged axis, and the packed row of each padded element."""
     whole = run.lanes.of(n * m)
 
     def both() -> Any:
-        with inside(whole.place):
+        with inside(whole.level):
             return _place_of_rows(run, n, m, whole), _rows_at_places(run, n, m, whole)
 
     return run.lanes.kept(("merged", n, m), both)
@@ -68,8 +68,8 @@ def _place_of_rows(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
     first, width = np.zeros((2, run.size), INT32)
     end = 0
     for bucket in run.lanes.rounded.buckets:
-        width[bucket.lanes] = bucket.room(m)
-        step = bucket.room(n) * bucket.room(m)
+        width[bucket.lanes] = bucket.padded(m)
+        step = bucket.padded(n) * bucket.padded(m)
         first[bucket.lanes] = end + step * np.arange(len(bucket.lanes))
         end += step * len(bucket.lanes)
     count = maximum(take_rows(run.lanes.of(m).values, whole.lane), scalar(1, INT32))
@@ -83,12 +83,12 @@ def _place_of_rows(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
 def _rows_at_places(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
     pieces = []
     for bucket in run.lanes.rounded.buckets:
-        shape = (len(bucket.lanes), bucket.room(n), bucket.room(m))
+        shape = (len(bucket.lanes), bucket.padded(n), bucket.padded(m))
         lanes = constant(bucket.lanes)
         values = [take_rows(v, lanes) for v in (whole.starts, run.lanes.of(n).values, run.lanes.of(m).values)]
         start, rows, columns = [broadcast_in_dim(v, shape, (0,)) for v in values]
         i, j = [broadcast_in_dim(line(shape[d]), shape, (d,)) for d in (1, 2)]
         row = clamp(scalar(0, INT32), start + i * columns + j, scalar(whole.total - 1, INT32))
-        there = bitwise_and(lt(i, rows), lt(j, columns))
-        pieces.append(reshape(select(there, row, bitwise_not(row)), (shape[0] * shape[1] * shape[2],)))
+        in_lane = bitwise_and(lt(i, rows), lt(j, columns))
+        pieces.append(reshape(select(in_lane, row, bitwise_not(row)), (shape[0] * shape[1] * shape[2],)))
     return concatenate(pieces, 0)

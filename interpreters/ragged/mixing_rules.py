@@ -1,4 +1,4 @@
-"""Ragged rules of operations that mix along the ragged axis: folds, prefixes and orders."""
+"""Ragged rules of operations that mix along the ragged axis: reductions, cumulative operations, sorts."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from .lane_lengths import INT32, EnteredRows
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths
 from .row_rules import beside, mixing
 
-Unit = Callable[[Any], Any]  # the dtype -> the unit of a fold
+Unit = Callable[[Any], Any]  # the dtype -> the identity of a reduction
 zero: Unit = lambda dtype: 0
 one: Unit = lambda dtype: 1
 
 
 def folding(unit: Unit) -> Callable[..., Any]:
-    """The rule of a fold: lanes padded with its unit, which is the result of an empty lane."""
+    """The rule of a reduction: pad lanes with its identity, which is also the result of an empty lane."""
 
     def fold(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         return run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, unit(x.type.dtype)))], zeros=())
@@ -66,7 +66,7 @@ def folding(unit: Unit) -> Callable[..., Any]:
 
 
 def folding_rows(fold: Any, dtypes: Any, padded: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of a fold of rows as they are, of these dtypes; where there are several ragged axes it is ``padded``."""
+    """The rule of a segmented reduction of packed rows of these dtypes; with several ragged axes, ``padded``."""
 
     def rule(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         if not _folds_rows(op, x) or x.type.dtype not in dtypes:
@@ -85,22 +85,24 @@ def _folds_rows(op: Any, x: Any) -> bool:
 
 
 def _entered(x: Any) -> Any:
-    """Rows for what leaves spare ones out, whatever they are."""
+    """The packed rows of an operation that ignores padding, with arbitrary padding."""
     return x.entered if type(x) is EnteredRows else x.value
 
 
 def places_of(fold: Any, padded: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of the place of an extreme: the first one in the lane of a row that equals it, or is NaN; 0 of none."""
+    """The rule of argmin and argmax: the first index in the lane of a row that equals the extreme, or is NaN; 0 if
+    empty.
+    """
 
     def rule(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         if not _folds_rows(op, x):
             return padded(op, run, types, x)
         axis, extent = x.dim
         n, rows = run.lanes.of(extent), move_axis(_entered(x), axis, 0)
-        found = bitwise_or(eq(rows, n.repeated(run.folded(fold, rows, extent))), ne(rows, rows))
-        kind, most = array_type(found.type.shape, INT32), np.iinfo(INT32).max
-        place = select(found, broadcast_in_dim(n.within, kind.shape, (0,)), full(kind, most))
-        first = run.folded(MinRows(), place, extent)
+        is_extreme = bitwise_or(eq(rows, n.repeated(run.folded(fold, rows, extent))), ne(rows, rows))
+        kind, most = array_type(is_extreme.type.shape, INT32), np.iinfo(INT32).max
+        candidate = select(is_extreme, broadcast_in_dim(n.within, kind.shape, (0,)), full(kind, most))
+        first = run.folded(MinRows(), candidate, extent)
         first = select(lt(first, full(first.type, most)), first, full(first.type, 0))
         return run.box(0, (convert(first, op.index_dtype),))
 
@@ -125,20 +127,20 @@ for _rows in (SumRows, MaxRows, MinRows, AndRows, OrRows, XorRows, RepeatRows):
 
 @RAGGED.rule(Reduce)
 def folded_by(op: Any, run: RaggedBatch, _: Any, *operands: Any) -> Any:
-    """Over lanes padded with the start, which changes nothing."""
+    """Reduce lanes padded with the initial value, an identity of the reduction."""
     types = op.as_results(result_type(op, tuple([x.type for x in operands])))
-    starts, found = operands[: op.carry], list(operands[op.carry :])
-    for i, (start, x) in enumerate(zip(starts, found)):
+    starts, padded = operands[: op.carry], list(operands[op.carry :])
+    for i, (start, x) in enumerate(zip(starts, padded)):
         axes = [(axis, extent) for axis, extent in run.ragged_axes(x.type.shape) if axis in op.axes]
         if axes:
-            found[i] = [_started(run, part, first, axes, k) for k, (part, first) in enumerate(
+            padded[i] = [_started(run, part, first, axes, k) for k, (part, first) in enumerate(
                 zip(run.padded(x, run.lanes.rounded), run.padded(start, run.lanes.rounded))
             )]
-    return run.by_bucket(op, types, [*starts, *found])
+    return run.by_bucket(op, types, [*starts, *padded])
 
 
 def _started(run: RaggedBatch, part: Any, start: Any, axes: Any, k: int) -> Any:
-    """Bucket ``k`` of a value, with its start in the places of these axes that a lane does not have."""
+    """Bucket k, its padding along these axes replaced by the reduction's initial value."""
     for axis, extent in axes:
         mask = run.lanes.mask(extent, run.lanes.rounded, k)
         wide = broadcast_in_dim(start, part.type.shape, (0,))
@@ -149,9 +151,9 @@ def _started(run: RaggedBatch, part: Any, start: Any, axes: Any, k: int) -> Any:
 @RAGGED.rule(Softmax)
 @mixing(lambda op, x: op.axes)
 def shares(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Lanes padded with -inf, whose share is 0, and so what a cotangent there gives.
+    """Softmax over lanes padded with -inf, whose result, and so whose gradient, is 0.
 
-    An empty lane is padded with 0, since shares of nothing are no numbers, and they are made 0.
+    An empty lane is padded with 0 and its result set to 0, since softmax over nothing but -inf is NaN.
     """
     given = run.padded(x, run.lanes.rounded, unread=op.axes)
     given = [_shared_out(run, part, x, op.axes, k) for k, part in enumerate(given)]
@@ -166,7 +168,7 @@ def shares(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
 
 
 def _shared_out(run: RaggedBatch, part: Any, x: Any, axes: Any, k: int) -> Any:
-    """Bucket ``k`` of the operand of a softmax, with -inf in the places of these axes that a lane does not have."""
+    """Bucket ``k`` of the operand of a softmax, its padding along these axes replaced by -inf."""
     for axis, extent in run.ragged_axes(x.type.shape):
         if axis in axes:
             padding = full(part.type, -float("inf"))
@@ -178,7 +180,9 @@ def _shared_out(run: RaggedBatch, part: Any, x: Any, axes: Any, k: int) -> Any:
 
 
 def running(unit: Unit) -> Callable[..., Any]:
-    """The rule of a cumulative operation: from the front padding is never met, from the end it is the unit."""
+    """The rule of a cumulative operation: a forward one never reaches padding; for a reverse one padding is its
+    identity.
+    """
 
     def prefix(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         operand = run.filled(x, {op.axis: unit(x.type.dtype)}) if op.reverse else x
@@ -197,25 +201,25 @@ RAGGED.rule(Cumlogsumexp)(running(lowest))
 @RAGGED.rule(Sort)
 @mixing(lambda op, *xs: (op.dimension,))
 def order(op: Any, run: RaggedBatch, types: ResultTypes, *xs: Any) -> Any:
-    """All rows in one order, by the lane first; of padded lanes, the rows that a lane has first."""
+    """Sort: packed rows with the lane as first key; padded lanes with a first key that puts padding last."""
     axes, at = run.ragged_axes(xs[0].type.shape), op.dimension
     if len(axes) == 1:
         values = [run.rows(x) for x in xs]
         lane = broadcast_in_dim(run.lanes.of(axes[0][1]).segment, values[0].type.shape, (at,))
         _, *ys = perform(shared(Sort, at, op.is_stable, op.num_keys + 1), lane, *values)
         return tuple([run.box(RowsMark(*axes[0]), (y,)) for y in ys])
-    partition, found = run.lanes.rounded, []
+    partition, sorted_buckets = run.lanes.rounded, []
     for k, parts in enumerate(zip(*[run.padded(x, partition) for x in xs])):
         mask = run.lanes.mask(dict(axes)[at], partition, k)
         behind = broadcast_in_dim(convert(bitwise_not(mask), INT32), parts[0].type.shape, (0, 1 + at))
-        found.append(perform(shared(Sort, 1 + at, op.is_stable, op.num_keys + 1), behind, *parts)[1:])
-    return tuple([run.from_buckets(column, t.shape, partition) for t, column in zip(types, zip(*found))])
+        sorted_buckets.append(perform(shared(Sort, 1 + at, op.is_stable, op.num_keys + 1), behind, *parts)[1:])
+    return tuple([run.from_buckets(column, t.shape, partition) for t, column in zip(types, zip(*sorted_buckets))])
 
 
 @RAGGED.rule(TopK)
 @mixing(lambda op, x: (op.axis,))
 def largest(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Of padded lanes; of a lane with fewer than k rows, the least number behind them."""
+    """Top-k of padded lanes; a lane with fewer than k rows is padded with the least value of the dtype."""
     kind, at = x.type.dtype, 1 + op.axis
     parts = []
     for part in run.filled(x, {op.axis: lowest(kind)}):
@@ -228,31 +232,32 @@ def largest(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
 @RAGGED.rule(OnLastAxes)
 @mixing(lambda op, x, *others: range(len(x.type.shape) - op.last_axes, len(x.type.shape)))
 def on_last_axes(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
-    """Transforms and factorisations along a ragged axis are of its length."""
+    """Transforms and factorisations along a ragged axis: each distinct length separately."""
     return equal_lengths(op, run, types, *operands)
 
 
 @RAGGED.rule(ReduceWindow)
 def folded_windows(op: Any, run: RaggedBatch, _: Any, *operands: Any) -> Any:
-    """Lanes of one length together, where all lengths are known."""
+    """Generic window reductions: each distinct length separately, for static lengths."""
     types = op.as_results(result_type(op, tuple([x.type for x in operands])))
     return equal_lengths(op, run, types, *operands)
 
 
 RAGGED.rule(PureCallback)(equal_lengths)  # the function takes arrays of one shape
-RAGGED.rule(WindowExtremeIndex)(equal_lengths)  # places are numbered through the whole array
+RAGGED.rule(WindowExtremeIndex)(equal_lengths)  # its results are indices into the whole array
 
 
 @RAGGED.rule(WindowReduction)
 @mixing(lambda op, x: [d for d, along in enumerate(zip(*op.window[:4])) if along != (1, 1, (0, 0), 1)])
 def over_windows(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Windows along a ragged axis end where a lane does."""
+    """Window reductions: padding after a lane's end holds the reduction's identity."""
     return equal_lengths(op, run, types, x)
 
 
 @RAGGED.rule(ConvGeneralDilated)
 def convolved(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, kernel: Any) -> Any:
-    """Of rows that are signals of their own, if all lanes share the kernel; else as windows along a ragged axis."""
+    """Convolution: packed rows as a batch dimension if all lanes share the kernel; else windows along the ragged axis.
+    """
     signals = op.dimension_numbers.lhs_spec[0]
     apart = kernel.run is not run and op.batch_group_count == 1
     apart = apart and all([axis == signals for axis, _ in run.ragged_axes(x.type.shape)])

@@ -1,12 +1,12 @@
-"""Rows that go to other places of their lanes: slices, padding, reversed lanes, by one index and its inverse.
+"""Affine moves of rows within their lanes: slices, padding, reversal, as one gather index and its inverse.
 
-    up * p == down * q + shift        row p of a lane of the result is row q of the operand's
+    up * p == down * q + shift        row p of the result's lane is row q of the operand's lane
 
-A slice has p = (q - start) / stride, padding p = (interior + 1) q + low, a reversed lane p = n - 1 - q.
-Where there is no such q stands a copy of a row that exists, without cotangent.
+A slice has p = (q - start) / stride, padding p = (interior + 1) q + low, reversal p = n - 1 - q.
+Where no q solves the equation, row p is a copy of an existing row, without cotangent.
 
-What is done to rows is done to all lanes one after the other, or, where values have further ragged axes, to the padded
-lanes of each bucket, which are rows of equally long lanes.
+It acts on the packed rows of all lanes or, for values with further ragged axes, on the padded lanes of each bucket,
+seen as packed rows of equally long lanes.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from .ragged_batch import RaggedBatch, RowsMark
 
 
 class BucketRows:
-    """The rows of the padded lanes of a bucket, one lane after the other, described as ``LaneLengths`` does."""
+    """The padded lanes of a bucket as packed rows, with the interface of ``LaneLengths``."""
 
     def __init__(self, lanes: RaggedLanes, bucket: Bucket, size: Any):
         n = lanes.of(size)
-        self.place = n.place
-        self.count, self.room = len(bucket.lanes), bucket.room(size)
-        self.total = self.count * self.room
-        with inside(self.place):
+        self.level = n.level
+        self.count, self.length = len(bucket.lanes), bucket.padded(size)
+        self.total = self.count * self.length
+        with inside(self.level):
             self.values = take_rows(n.values, constant(bucket.lanes))
-            self.starts = line(self.count) * self.room
+            self.starts = line(self.count) * self.length
 
     @cached_property
     def lane(self) -> Any:
-        with inside(self.place):
-            return reshape(broadcast_in_dim(line(self.count), (self.count, self.room), (0,)), (self.total,))
+        with inside(self.level):
+            return reshape(broadcast_in_dim(line(self.count), (self.count, self.length), (0,)), (self.total,))
 
     @cached_property
     def within(self) -> Any:
-        with inside(self.place):
-            return reshape(broadcast_in_dim(line(self.room), (self.count, self.room), (1,)), (self.total,))
+        with inside(self.level):
+            return reshape(broadcast_in_dim(line(self.length), (self.count, self.length), (1,)), (self.total,))
 
     @cached_property
     def real(self) -> Any:
-        with inside(self.place):
+        with inside(self.level):
             return lt(self.within, take_rows(self.values, self.lane))
 
 
 class Frame:
-    """Rows of all lanes, or of those of one bucket: ``of(size)`` says where the lanes of this length have theirs."""
+    """Packed rows of all lanes, or of those of one bucket: ``of(size)`` is the layout for lanes of this size."""
 
     def __init__(self, run: RaggedBatch, bucket: Bucket | None = None):
         self.lanes, self.bucket = run.lanes, bucket
@@ -73,17 +73,19 @@ class Frame:
         return self.lanes.count if self.bucket is None else len(self.bucket.lanes)
 
     def pick(self, values: Any) -> Any:
-        """The values of these lanes, from those of all."""
+        """The entries of a per-lane array for the lanes of this frame."""
         return values if self.bucket is None else take_rows(values, constant(self.bucket.lanes))
 
-    def place(self, *sizes: Any) -> Run:
-        """Where index arrays that depend on these sizes are computed."""
-        known = all([self.lanes.of(size).place is BASE for size in sizes])
+    def level(self, *sizes: Any) -> Run:
+        """The run in which index arrays that depend on these sizes are computed."""
+        known = all([self.lanes.of(size).level is BASE for size in sizes])
         return BASE if known else self.lanes.outer
 
 
 def moved(run: RaggedBatch, x: Any, axis: int, size: Any, up: int, down: int, shift: Any) -> Any:
-    """The value whose row ``p`` along ``axis``, of this size in the lane, is row ``q`` of ``x``: see the module."""
+    """The value whose row ``p`` along ``axis``, of this size in the lane, is row ``q`` of ``x``, up * p == down * q +
+    shift.
+    """
     given = x.type.shape[axis]
 
     def move(frame: Frame, rows: Any) -> Any:
@@ -92,10 +94,10 @@ def moved(run: RaggedBatch, x: Any, axis: int, size: Any, up: int, down: int, sh
             return zeros(rows.type.update(shape=(result.total, *rows.type.shape[1:])))
 
         def both() -> Any:
-            with inside(frame.place(given, size, shift)):
+            with inside(frame.level(given, size, shift)):
                 by = frame.of(shift).values if type(shift) is Extent else shift
-                there = _image(result, source, up, down, by)
-                return there, _image(source, result, down, up, -by)
+                index = _image(result, source, up, down, by)
+                return index, _image(source, result, down, up, -by)
 
         index, inverse = run.lanes.kept(("moved", frame.key, given, size, up, down, shift), both)
         return relocate(rows, index, inverse, copies=True)
@@ -104,9 +106,10 @@ def moved(run: RaggedBatch, x: Any, axis: int, size: Any, up: int, down: int, sh
 
 
 def _image(result: Any, source: Any, up: int, down: int, shift: Any) -> Any:
-    """For each row p of ``result`` the row q of ``source``, ``up * p == down * q + shift``; ~(a row) where it has none.
+    """For each row p of ``result``, the row q of ``source`` with ``up * p == down * q + shift``, or the complement ~q'
+    of some row if there is none.
 
-    Behind the end of a lane of the result stands what its last row has.
+    Padding of a lane of the result gets the value of its last row.
     """
     lane, zero = result.lane, scalar(0, INT32)
     p = minimum(result.within, take_rows(result.values, lane) - 1)
@@ -114,16 +117,16 @@ def _image(result: Any, source: Any, up: int, down: int, shift: Any) -> Any:
     difference = up * p - by
     q = difference if down == 1 else -difference if down == -1 else difference // down
     length = take_rows(source.values, lane)
-    found = bitwise_and(bitwise_and(result.real, lt(q, length)), lt(scalar(-1, INT32), q))
+    in_lane = bitwise_and(bitwise_and(result.real, lt(q, length)), lt(scalar(-1, INT32), q))
     if abs(down) != 1:
-        found = bitwise_and(found, eq(q * down, difference))
+        in_lane = bitwise_and(in_lane, eq(q * down, difference))
     row = clamp(zero, q, length - 1) + take_rows(source.starts, lane)
     row = clamp(zero, row, scalar(source.total - 1, INT32))
-    return select(found, row, bitwise_not(row))
+    return select(in_lane, row, bitwise_not(row))
 
 
 def along(run: RaggedBatch, xs: Sequence[Any], axis: int, size: Any, f: Callable[..., Any]) -> Any:
-    """``f(frame, *rows)`` of the rows of ``xs`` along ``axis``, which has this size in the result."""
+    """``f(frame, *rows)`` applied to the packed rows of ``xs`` along ``axis``, which has this size in the result."""
     shape = (*xs[0].type.shape[:axis], size, *xs[0].type.shape[axis + 1 :])
     others = [a for value in (shape, *[x.type.shape for x in xs]) for a, _ in run.ragged_axes(value) if a != axis]
     if not others:
@@ -133,22 +136,22 @@ def along(run: RaggedBatch, xs: Sequence[Any], axis: int, size: Any, f: Callable
         y = reshape(slice_in_dim(y, 0, run.size * size), (run.size, size, *y.type.shape[1:]))
         return run.box(0, (move_axis(y, 1, 1 + axis),))
     partition = run.lanes.rounded
-    found = []
+    buckets = []
     for bucket, parts in zip(partition.buckets, zip(*[run.padded(x, partition) for x in xs])):
         y = f(Frame(run, bucket), *[_flat(part, axis) for part in parts])
-        y = reshape(y, (len(bucket.lanes), bucket.room(size), *y.type.shape[1:]))
-        found.append(move_axis(y, 1, 1 + axis))
-    return run.from_buckets(found, shape, partition)
+        y = reshape(y, (len(bucket.lanes), bucket.padded(size), *y.type.shape[1:]))
+        buckets.append(move_axis(y, 1, 1 + axis))
+    return run.from_buckets(buckets, shape, partition)
 
 
 def _flat(part: Any, axis: int) -> Any:
-    """The rows along ``axis`` of padded lanes, which stand first, lane by lane."""
+    """The packed rows along ``axis`` of padded lanes; the lanes are first."""
     part = move_axis(part, 1 + axis, 1)
     return reshape(part, (part.type.shape[0] * part.type.shape[1], *part.type.shape[2:]))
 
 
 def lane_rows(run: RaggedBatch, x: Any, axis: int) -> Any:
-    """The rows of all lanes along ``axis``, its only ragged one or of one size in all lanes; at least one row."""
+    """The packed rows of all lanes along ``axis``, which is the only ragged axis or has one size in all lanes."""
     if run.ragged_axes(x.type.shape[axis : axis + 1]):
         return move_axis(run.rows(x), axis, 0)
     rows = _flat(run.force(x, 0)[0], axis)
@@ -156,7 +159,7 @@ def lane_rows(run: RaggedBatch, x: Any, axis: int) -> Any:
 
 
 def interchanged(run: RaggedBatch, x: Any, axis: int, k: int, back: bool = False) -> Any:
-    """Rows that number [n, k] numbered as [k, n], along an axis that merges them; or back."""
+    """Rows of a merged axis [n, k] transposed to [k, n]; or, with ``back``, the inverse."""
     whole = x.type.shape[axis]
     n = whole // k
 
@@ -166,7 +169,7 @@ def interchanged(run: RaggedBatch, x: Any, axis: int, k: int, back: bool = False
             return rows
 
         def both() -> Any:
-            with inside(frame.place(whole, n)):
+            with inside(frame.level(whole, n)):
                 lane, zero = rows_of.lane, scalar(0, INT32)
                 count = take_rows(frame.of(n).values, lane)
                 p = minimum(rows_of.within, k * count - 1)

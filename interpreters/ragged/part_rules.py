@@ -1,4 +1,4 @@
-"""Ragged rules of parts of the ragged axis: slices, padding, joins, reversed lanes, rows from a place on."""
+"""Ragged rules of slicing, padding, concatenation and reversal along the ragged axis."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .row_rules import beside, mixing
 @RAGGED.rule(Rev)
 @mixing(lambda op, x: op.dimensions)
 def reverse(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Rows exchanged within each lane; along other axes reversed as they are."""
+    """Reverse: along a ragged axis within each lane, along other axes as it is."""
     shape = x.type.shape
     own = dict(run.ragged_axes(shape))
     others = tuple([d for d in op.dimensions if d not in own])
@@ -54,12 +54,12 @@ def reverse(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
 @RAGGED.rule(Concatenate)
 @mixing(lambda op, *xs: (op.dimension,))
 def join(op: Any, run: RaggedBatch, types: ResultTypes, *xs: Any) -> Any:
-    """The lanes of all operands interleaved: lane i has its rows of the first, then of the second, ..."""
+    """Concatenate: each lane of the result has its rows of the first operand, then of the second, and so on."""
     d = op.dimension
     size, sizes = types[0].shape[d], [x.type.shape[d] for x in xs]
 
     def interleaved(frame: Frame, *rows: Any) -> Any:
-        with inside(frame.place(size, *sizes)):
+        with inside(frame.level(size, *sizes)):
             counts = [part.type.shape[0] for part in rows]
             index, inverse = _interleaved(frame.of(size), [frame.of(n) for n in sizes], counts)
         return relocate(concatenate(rows, 0), index, inverse, copies=True)
@@ -68,16 +68,16 @@ def join(op: Any, run: RaggedBatch, types: ResultTypes, *xs: Any) -> Any:
 
 
 def _interleaved(whole: Any, parts: Sequence[Any], counts: Sequence[int]) -> tuple[Any, Any]:
-    """The index of ``join``: of the rows of all operands, one after the other, into those of the result; and back."""
-    within = minimum(whole.within, take_rows(whole.values, whole.lane) - 1)  # behind a lane its last row
+    """The index from the concatenated rows of all operands into those of the result, and its inverse."""
+    within = minimum(whole.within, take_rows(whole.values, whole.lane) - 1)  # padding has its lane's last row
     index = within * 0
     back = []
     offset = 0
     before = whole.values * 0
     for n, count in zip(parts, counts):
-        place = within - take_rows(before, whole.lane)
-        here = place + take_rows(n.starts, whole.lane) + offset
-        index = select(lt(place, 0), index, here)
+        index_in_operand = within - take_rows(before, whole.lane)
+        joined_row = index_in_operand + take_rows(n.starts, whole.lane) + offset
+        index = select(lt(index_in_operand, 0), index, joined_row)
         target = take_rows(whole.starts + before, n.lane) + n.within
         back.append(slice_in_dim(select(n.real, target, line(n.total) * 0 - 1), 0, count))
         offset += count
@@ -92,8 +92,8 @@ def _interleaved(whole: Any, parts: Sequence[Any], counts: Sequence[int]) -> tup
     lambda op, d: op.slice_sizes[d],
 )
 def piece(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, *starts: Any) -> Any:
-    """Rows from a place of each lane on, which is clamped so that they lie in it."""
-    with inside(run):  # a start that counts from the end of a lane is one of its values
+    """Dynamic slice: rows of each lane from a start index, clamped so that they lie in the lane."""
+    with inside(run):  # a start relative to a lane's end is a value of the lane
         starts = tuple([convert(start, INT32) for start in starts])
     sizes = list(op.slice_sizes)
     for axis, n in enumerate(x.type.shape):
@@ -111,7 +111,7 @@ def piece(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, *starts: Any) -
 
 
 def read_along(x: Any, axis: int, index: Any) -> Any:
-    """The elements of a lane at these places of an axis, which are clamped to it."""
+    """The elements of a lane at these indices along an axis, clamped to the axis."""
     shape = x.type.shape
     numbers = GatherDimensionNumbers(tuple([d for d in range(len(shape)) if d != axis]), (axis,), (axis,))
     window = tuple([1 if d == axis else n for d, n in enumerate(shape)])
@@ -120,9 +120,9 @@ def read_along(x: Any, axis: int, index: Any) -> Any:
 
 
 def _taken(run: RaggedBatch, x: Any, axis: int, size: int, starts: Any) -> Any:
-    """So many rows of each lane, along a ragged axis, from these places on; a lane that has fewer repeats its last.
+    """``size`` rows of each lane along a ragged axis, from these starts on; a shorter lane repeats its last row.
 
-    An empty lane has zeros, not the rows of its neighbours.
+    An empty lane gives zeros.
     """
     extent = x.type.shape[axis]
 
@@ -133,9 +133,9 @@ def _taken(run: RaggedBatch, x: Any, axis: int, size: int, starts: Any) -> Any:
         zero = scalar(0, INT32)
         at = clamp(zero, frame.pick(starts), maximum(n.values - size, zero))
         shape = (len(frame), size)
-        place = broadcast_in_dim(at, shape, (0,)) + broadcast_in_dim(line(size), shape, (1,))
+        position = broadcast_in_dim(at, shape, (0,)) + broadcast_in_dim(line(size), shape, (1,))
         last, first = [broadcast_in_dim(v, shape, (0,)) for v in (n.values - 1, n.starts)]
-        index = clamp(zero, minimum(place, last) + first, scalar(n.total - 1, INT32))
+        index = clamp(zero, minimum(position, last) + first, scalar(n.total - 1, INT32))
         y = take_rows(rows, reshape(index, (len(frame) * size,)))
         if run.lanes.of(extent).no_empty:
             return y
@@ -146,33 +146,33 @@ def _taken(run: RaggedBatch, x: Any, axis: int, size: int, starts: Any) -> Any:
 
 
 def _replaced(op: Any, x: Any, u: Any, *starts: Any) -> list[int]:
-    """The dimensions of which a part is replaced."""
+    """The dimensions in which the update is smaller than the operand."""
     return [d for d, (n, size) in enumerate(zip(x.type.shape, u.type.shape)) if size != n]
 
 
 @RAGGED.rule(DynamicUpdateSlice)
 @mixing(_replaced)
 def replace(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, u: Any, *starts: Any) -> Any:
-    """Rows of the update where they fall, read at their distance from the place where it starts."""
+    """Dynamic update slice: rows of the update are gathered by their distance from the start index."""
     own = {**dict(run.ragged_axes(x.type.shape)), **dict(run.ragged_axes(u.type.shape))}
     replaced = [d for d in _replaced(op, x, u, *starts) if d in own]
     with inside(run):
-        there, start = None, list(starts)
+        updated, start = None, list(starts)
         for d in replaced:
             n, size = x.type.shape[d], u.type.shape[d]
             last = convert(positive(n - size), INT32)
-            place = iota(INT32, n) - clamp(scalar(0, INT32), convert(starts[d], INT32), last)
-            u = u[(*[slice(None)] * d, clamp(scalar(0, INT32), place, convert(size - 1, INT32)))]
-            mask = broadcast_in_dim((place >= 0) & (place < size), x.type.shape, (d,))
-            there = mask if there is None else there & mask
+            offset = iota(INT32, n) - clamp(scalar(0, INT32), convert(starts[d], INT32), last)
+            u = u[(*[slice(None)] * d, clamp(scalar(0, INT32), offset, convert(size - 1, INT32)))]
+            mask = broadcast_in_dim((offset >= 0) & (offset < size), x.type.shape, (d,))
+            updated = mask if updated is None else updated & mask
             start[d] = scalar(0, INT32)
         if u.type.shape != x.type.shape:
             u = perform(op, x, u, *[convert(at, INT32) for at in start])
-        return select(there, u, x)
+        return select(updated, u, x)
 
 
 def _sliced(op: Any, x: Any) -> list[int]:
-    """The dimensions of which a slice takes a part."""
+    """The dimensions in which a slice is not the whole operand."""
     whole = [(0, n, 1) for n in x.type.shape]
     return [d for d, part in enumerate(zip(op.start, op.limit, op.strides)) if part != whole[d]]
 
@@ -180,7 +180,7 @@ def _sliced(op: Any, x: Any) -> list[int]:
 @RAGGED.rule(Slice)
 @mixing(_sliced, lambda op, d: (op.start[d], op.limit[d]))
 def part(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Rows of each lane, which has as many as its length says; along other axes sliced as it is."""
+    """Slice: along a ragged axis within each lane, along other axes as it is."""
     ragged = [axis for axis, _ in run.ragged_axes(x.type.shape)]
     taken = [d for d in _sliced(op, x) if d in ragged]
     measured = [d for d in _sliced(op, x) if d not in ragged and run.lanes.owns(extents_in((op.start[d], op.limit[d])))]
@@ -199,7 +199,7 @@ def part(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
 
 @RAGGED.rule(Pad)
 def extend(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, value: Any) -> Any:
-    """Rows moved apart within each lane, and the value where there is none then."""
+    """Pad: along a ragged axis rows move within each lane, and the padding value fills the gaps."""
     shape = types[0].shape
     sizes = list(zip(x.type.shape, shape))
     taken = [d for d, part in enumerate(op.config) if any(part) and run.lanes.owns(extents_in(sizes[d]))]
@@ -212,18 +212,18 @@ def extend(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, value: Any) ->
         given = x.type.shape[d]
         x = moved(run, x, d, shape[d], 1, interior + 1, low)
         with inside(run):
-            place = iota(INT32, shape[d]) - low
-            there = (place >= 0) & (place < given + positive(given - 1) * interior)
+            index = iota(INT32, shape[d]) - low
+            filled = (index >= 0) & (index < given + positive(given - 1) * interior)
             if interior:
-                there = there & (place % (interior + 1) == 0)
-            x = select(broadcast_in_dim(there, x.type.shape, (d,)), x, broadcast_in_dim(value, x.type.shape, ()))
+                filled = filled & (index % (interior + 1) == 0)
+            x = select(broadcast_in_dim(filled, x.type.shape, (d,)), x, broadcast_in_dim(value, x.type.shape, ()))
     return x
 
 
 @RAGGED.rule(Split)
 @mixing(lambda op, x: (op.axis,))
 def pieces(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """A slice for each size."""
+    """Split: a slice for each size."""
     starts = [sum(op.sizes[:k]) for k in range(len(op.sizes))]
     with inside(run):
         return tuple([slice_in_dim(x, a, a + size, axis=op.axis) for a, size in zip(starts, op.sizes)])

@@ -1,4 +1,4 @@
-"""``vmap(per_length=True)``: one call for each distinct length, which is an integer, on all lanes that have it."""
+"""``vmap(per_length=True)``: one call of the function for each distinct length, on all lanes with this length."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .ragged_batch import RaggedBatch
 
 
 def call_per_length(fun: Callable[..., Any], run: Any, args: Any, kwargs: Any, out_axes: Any) -> Any:
-    """The results of all lanes, values of ``run`` as the arguments are, from one call for each distinct length.
+    """The results of all lanes, as values of ``run``, from one call of ``fun`` for each distinct length.
 
-    Lanes of one length are those of an ordinary ``vmap``.
+    Each call is under an ordinary ``vmap`` over the lanes of one length, which is an integer in it.
 
     Raises: BadArgument: there are no ragged arrays, lengths are values, or lanes have an axis name. ShapeMismatch:
     results that are not ragged have different shapes.
@@ -46,7 +46,7 @@ def call_per_length(fun: Callable[..., Any], run: Any, args: Any, kwargs: Any, o
     partition = run.lanes.equal
     with inside(run.outer):
         columns = [run.padded(x, partition) if x.run is run else None for x in leaves]
-        found = []
+        results_of = []
         for k, bucket in enumerate(partition.buckets):
             kind = Batch if len(partition.buckets) == 1 else _SomeLanes
             lanes = kind(run.outer, len(bucket.lanes), None, run.site)
@@ -54,8 +54,8 @@ def call_per_length(fun: Callable[..., Any], run: Any, args: Any, kwargs: Any, o
             with installed(lanes):
                 positional, named = pytrees.unflatten(tree, boxes)
                 results = pytrees.tree_map(as_array, fun(*positional, **named))
-            found.append(pytrees.tree_map(lambda y, lanes=lanes: stacked(lanes, y, 0), results))
-        flat, structure = zip(*map(pytrees.flatten, found))
+            results_of.append(pytrees.tree_map(lambda y, lanes=lanes: stacked(lanes, y, 0), results))
+        flat, structure = zip(*map(pytrees.flatten, results_of))
         if len({*structure}) > 1:
             raise TreeMismatch(f"vmap: all lengths must give results of one structure, got {structure[0]} and others.")
         targets = pytrees.broadcast_prefix(out_axes, results, is_leaf=is_axis, what="vmap out_axes")
@@ -63,14 +63,14 @@ def call_per_length(fun: Callable[..., Any], run: Any, args: Any, kwargs: Any, o
 
 
 class _SomeLanes(Batch):
-    """Batch over the lanes of one length. Effects are refused: they would be performed in the order of the lengths."""
+    """The vmap handler for the lanes of one length. It refuses effects, whose order would be that of the lengths."""
 
     __slots__ = ()
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        found = [effect for effect in op.effects if not isinstance(effect, Axis) and not _in_no_order(effect)]
-        if found:
-            names = ", ".join(sorted({effect.name for effect in found}))
+        effects = [effect for effect in op.effects if not isinstance(effect, Axis) and not _in_no_order(effect)]
+        if effects:
+            names = ", ".join(sorted({effect.name for effect in effects}))
             raise CannotCross(
                 f"vmap: with per_length=True lanes would perform {names} in the order of their lengths.",
                 hint="handle it inside: vmap(hx.handle(h)(f), per_length=True); or leave per_length out.",
@@ -79,16 +79,17 @@ class _SomeLanes(Batch):
 
 
 def _in_no_order(effect: Any) -> bool:
-    """Whether an effect may be performed in any order: it calls the host, as it pleases."""
+    """Whether an effect may be performed in any order, such as an unordered callback to the host."""
     return bool(effect.calls_host) and not getattr(effect, "ordered", False)
 
 
 def _joined(run: RaggedBatch, columns: Sequence[Sequence[Any]], targets: Sequence[Any]) -> list[Any]:
-    """Boxes of all lanes, from a part for each length. Where the target is ``ragged_axis`` the first axis is ragged."""
+    """Boxes of all lanes, from one array for each length. Where the target is ``ragged_axis`` the first axis is ragged.
+    """
     shapes = []
     sizes = [dict(bucket.sizes) for bucket in run.lanes.equal.buckets]
     for parts, target in zip(columns, targets):
-        found = {part.type.shape[1:] for part in parts}
+        shapes_of = {part.type.shape[1:] for part in parts}
         shape: tuple[Any, ...] = parts[0].type.shape[1:]
         if target is ragged_axis and shape:
             rows = [part.type.shape[1] for part in parts]
@@ -96,9 +97,9 @@ def _joined(run: RaggedBatch, columns: Sequence[Sequence[Any]], targets: Sequenc
             for size, count in zip(sizes, rows):
                 size[min(extent.lengths)] = count
             shape = (extent, *shape[1:])
-        if len({s[1:] if extents_in(shape) else s for s in found}) > 1:
+        if len({s[1:] if extents_in(shape) else s for s in shapes_of}) > 1:
             raise ShapeMismatch(
-                f"vmap: lanes of different lengths have results of different shapes, got {sorted(found)}.",
+                f"vmap: lanes of different lengths have results of different shapes, got {sorted(shapes_of)}.",
                 hint="out_axes=hx.ragged_axis where only the first axis differs.",
             )
         shapes.append(shape)
@@ -107,7 +108,7 @@ def _joined(run: RaggedBatch, columns: Sequence[Sequence[Any]], targets: Sequenc
 
 
 def _extent(run: RaggedBatch, rows: Sequence[int]) -> Any:
-    """The extent of so many rows in the lanes of each length, that of an argument if it has as many."""
+    """The symbolic dimension with these sizes in the lanes of each length; an argument's, if it has the same sizes."""
     values = np.zeros(run.size, INT32)
     for bucket, count in zip(run.lanes.equal.buckets, rows):
         values[bucket.lanes] = count

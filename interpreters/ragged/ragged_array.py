@@ -1,4 +1,4 @@
-"""Ragged arrays: rows of lanes of different lengths, one after the other, and the vector of lengths."""
+"""Ragged arrays: arrays of different lengths, concatenated into packed rows, and the vector of lengths."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, fitting_end
 
 
 class RaggedAxis:
-    """The mapped axis of a ``Ragged`` in ``in_axes`` and ``out_axes``: there is one, ``ragged_axis``."""
+    """The type of ``ragged_axis``, which marks the ragged argument of ``vmap`` in ``in_axes`` and ``out_axes``."""
 
     only = "hx.ragged_axis"
 
@@ -41,7 +41,7 @@ ragged_axis = RaggedAxis()
 
 
 class Ragged(ImmutableObject):
-    """Lanes of different lengths: ``x[i]`` has the rows of lane i, ``f32[segment_lengths[i], ...]``.
+    """Lanes of different lengths, concatenated: ``x[i]`` has the rows of lane i, ``f32[segment_lengths[i], ...]``.
 
         vmap(f, in_axes=ragged_axis)(x)[i] == f(x[i])
 
@@ -49,7 +49,7 @@ class Ragged(ImmutableObject):
 
     Args:
         data: the rows of all lanes one after the other along dimension 0: an array, or a tree of arrays, whose lanes
-            then have equal lengths. Rows behind the last lane are spare.
+            then have equal lengths. Rows after the last lane are padding.
         segment_lengths: a tuple of integers, static: programs are compiled for them. Or an array: one program serves
             all lengths whose sum is at most the number of rows.
         longest: a static bound of the lengths where they are an array, by default the number of rows; what mixes along
@@ -109,7 +109,8 @@ class Ragged(ImmutableObject):
 
     @property
     def type(self) -> RaggedType:
-        """``i:3 => f32[[3,1,4].i]``: lane i has the length that stands at place i."""
+        """The type ``i:3 => f32[[3,1,4].i]``: for each of 3 lanes i, an f32 array whose length is entry i of [3,1,4].
+        """
         n = self.segment_lengths
         shown = n if isinstance(n, tuple) else tuple(n.value.tolist()) if isinstance(n, ConcreteArray) else None
         return RaggedType(self.count, shown, pytrees.tree_map(type_of, self.data))
@@ -124,7 +125,7 @@ class Ragged(ImmutableObject):
         return self.count
 
     def __getitem__(self, i: int) -> Any:
-        """The rows of lane ``i``, whose length must be known."""
+        """The rows of lane ``i``; the lengths must be static or evaluated."""
         if not -self.count <= i.__index__() < self.count:
             raise IndexError(f"Ragged: lane {i} of {self.count}.")
         ends = np.cumsum(self._known())
@@ -133,11 +134,13 @@ class Ragged(ImmutableObject):
         return pytrees.tree_map(lambda x: slice_in_dim(x, start, stop), self.data)
 
     def to_list(self) -> list[Any]:
-        """The lanes; their lengths must be known."""
+        """The lanes as a list of arrays; the lengths must be static or evaluated."""
         return [self[i] for i in range(self.count)]
 
     def to_padded(self, fill: Any = 0) -> tuple[Any, Any]:
-        """``(x, mask)``: lanes as rows of one array, each as long as the longest, and which places a lane has."""
+        """``(x, mask)``: one array with every lane padded to the longest, and a mask that is True at the lanes'
+        elements.
+        """
         n = lengths_of(self, STACK.get())
         lanes = RaggedLanes(self.count, {0: n}, STACK.get())
         size, partition = length(0), lanes.whole
@@ -164,7 +167,7 @@ class Ragged(ImmutableObject):
         return known
 
     def to_masked(self) -> Any:
-        """The padded array as one of ``numpy.ma``, whose mask is over the padding; a tree of them for a tree."""
+        """The padded array as one of ``numpy.ma``, whose mask covers the padding; a tree of them for a tree."""
         padded, mask = self.to_padded()
 
         def masked(x: Any) -> Any:
@@ -174,12 +177,12 @@ class Ragged(ImmutableObject):
         return pytrees.tree_map(masked, padded)
 
     def over(self, other: Ragged) -> Ragged:
-        """These rows, with the lengths of ``other``: within lanes, the axes of both then have one length.
+        """These rows with the lengths of ``other``: within ``vmap``, their axes then have the same symbolic dimension.
 
             y = y.over(x)
 
-        Two ragged arrays have lengths of their own, also where the values are equal, and all the more in ``jit``,
-        which cannot see that. Where both are known they are compared.
+        Separate ragged arrays have separate symbolic dimensions, even if their lengths are equal, which ``jit`` could
+        not see. Lengths that are known are checked to be equal.
 
         Raises: ShapeMismatch: the numbers of lanes differ, or known lengths do.
         """
@@ -196,7 +199,7 @@ class Ragged(ImmutableObject):
 
     @staticmethod
     def from_list(lanes: Sequence[Any]) -> Ragged:
-        """The ragged array, or tree, of these lanes; its lengths are an array, ``longest`` the next power of two.
+        """The ragged array, or tree, of these lanes; the lengths are an array, ``longest`` the next power of two.
 
         >>> Ragged.from_list([np.ones(2), np.ones(0), np.ones(1)]).type
         i:3 => f64[[2,0,1].i]
@@ -206,10 +209,11 @@ class Ragged(ImmutableObject):
 
     @staticmethod
     def bucketed(lanes: Sequence[Any], multiple: int = 64) -> Ragged:
-        """The ragged array, or tree, of these lanes, each with the room of the next multiple of its length.
+        """The ragged array, or tree, of these lanes, each padded to the next multiple of ``multiple``.
 
-        Rooms are static, lengths an array: what mixes along the ragged axis is computed on lanes of one room together,
-        in one program for all lengths with these rooms. Sorted by length, lanes with equally many of every room do.
+        Padded lengths are static, lengths an array: operations that mix along the ragged axis are computed on lanes of
+        equal padded length together, and one program serves all lengths with the same padded lengths in order. Sort
+        lanes by length, so that batches have the same padded lengths.
 
         >>> x = Ragged.bucketed([np.ones(70), np.ones(3)])
         >>> x.type, x.longest, x.data.shape
@@ -218,13 +222,13 @@ class Ragged(ImmutableObject):
         if _integers("the multiple", (multiple,))[0] < 1:
             raise BadArgument(f"Ragged.bucketed: the multiple must be positive, got {multiple}.")
         data, lengths = _joined_lanes("Ragged.bucketed", lanes)
-        rooms = tuple([max(1, -(-n // multiple)) * multiple for n in lengths])
-        data = pytrees.tree_map(lambda x: _with_rows(x, sum(rooms)), data)
-        return Ragged(data, np.asarray(lengths, INT32), rooms)
+        bounds = tuple([max(1, -(-n // multiple)) * multiple for n in lengths])
+        data = pytrees.tree_map(lambda x: _with_rows(x, sum(bounds)), data)
+        return Ragged(data, np.asarray(lengths, INT32), bounds)
 
     @staticmethod
     def from_padded(x: Any, segment_lengths: Any) -> Ragged:
-        """The first ``segment_lengths[i]`` rows of each ``x[i]``; as many spare rows as there is padding."""
+        """The first ``segment_lengths[i]`` rows of each ``x[i]``, packed; the last rows become padding."""
         leaves, tree = pytrees.flatten(x)
         leaves = [as_array(leaf) for leaf in leaves]
         count, width = _lanes_and_places("Ragged.from_padded", leaves)
@@ -253,9 +257,9 @@ class Ragged(ImmutableObject):
 
     @staticmethod
     def from_masked(x: Any, mask: Any = None) -> Ragged:
-        """The rows ``x[i, j]`` with ``mask[i, j]``, in order, of an array or a tree; ``mask`` is bool[lanes, places].
+        """The rows ``x[i, j]`` with ``mask[i, j]``, in order, of an array or a tree; ``mask`` is bool[lanes, rows].
 
-        Without a mask: of an array of ``numpy.ma``, what its own mask leaves.
+        Without ``mask``, ``x`` is an array of ``numpy.ma``, and its own mask counts.
 
         >>> Ragged.from_masked(np.ma.masked_equal([[1, 0, 2], [0, 0, 3]], 0)).to_list()
         [Array([1, 2], dtype=int64), Array([3], dtype=int64)]
@@ -287,7 +291,7 @@ class Ragged(ImmutableObject):
 
 
 class RaggedType:
-    """The type of a ragged array: as many lanes, their lengths if they are known, and the types of the rows."""
+    """The type of a ragged array: the number of lanes, their lengths if static, and the types of the rows."""
 
     def __init__(self, count: int, lengths: tuple[int, ...] | None, rows: Any):
         self.count, self.lengths, self.rows = count, lengths, rows
@@ -302,7 +306,7 @@ class RaggedType:
 
 
 class _LaneText(str):
-    """A text that shows without quotation marks."""
+    """A string whose ``repr`` has no quotation marks."""
 
     __slots__ = ()
 
@@ -311,7 +315,7 @@ class _LaneText(str):
 
 
 def _integers(what: str, sizes: Sequence[Any]) -> tuple[int, ...]:
-    """Static sizes. Raises: DTypeMismatch: one of them is no integer."""
+    """The sizes as Python integers. Raises: DTypeMismatch: one of them is no integer."""
     for n in sizes:
         if not hasattr(n, "__index__"):
             raise DTypeMismatch(f"Ragged: {what} must be integral, got {type(n).__name__} {n!r}.")
@@ -319,7 +323,7 @@ def _integers(what: str, sizes: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _length_vector(lengths: Any) -> Any:
-    """Lengths that are an array. Raises: DTypeMismatch: it is no vector of integers."""
+    """Lengths as an integer vector. Raises: DTypeMismatch: it is none."""
     lengths = as_array(lengths)
     if len(lengths.type.shape) != 1 or not dtypes.is_integer(lengths.type.dtype):
         raise DTypeMismatch(f"Ragged: lengths are a vector of integers, got {lengths.type}.")
@@ -327,7 +331,7 @@ def _length_vector(lengths: Any) -> Any:
 
 
 def _lanes_and_places(name: str, leaves: Sequence[Any]) -> tuple[int, int]:
-    """The first two sizes of all arrays. Raises: ShapeMismatch: they differ, or are missing."""
+    """The first two sizes that all arrays share. Raises: ShapeMismatch: they differ, or are missing."""
     sizes = {x.type.shape[:2] for x in leaves}
     if len(sizes) != 1 or len(min(sizes)) < 2:
         shown = ", ".join([str(x.type) for x in leaves])
@@ -339,7 +343,7 @@ def _lanes_and_places(name: str, leaves: Sequence[Any]) -> tuple[int, int]:
 
 
 def _joined_lanes(name: str, lanes: Sequence[Any]) -> tuple[Any, list[int]]:
-    """The rows of lanes, one after the other, and how many each has."""
+    """The concatenated rows of lanes, and the length of each."""
     if not lanes:
         raise BadArgument(f"{name}: needs at least one lane, got none.")
     trees = [pytrees.tree_map(as_array, lane) for lane in lanes]
@@ -355,7 +359,7 @@ def _joined_lanes(name: str, lanes: Sequence[Any]) -> tuple[Any, list[int]]:
 
 
 def _with_rows(x: Any, rows: int) -> Any:
-    """So many rows: spare ones are left out, or zeros."""
+    """The first ``rows`` rows, padded with zeros if there are fewer."""
     missing = rows - x.type.shape[0]
     if missing <= 0:
         return slice_in_dim(x, 0, rows)
@@ -375,7 +379,7 @@ def _set(x: Ragged, data: Any, segment_lengths: Any, longest: Any) -> Ragged:
 
 
 def _check(lengths: Any, rows: int, longest: Any) -> None:
-    """Raises: BadArgument: known lengths do not fit."""
+    """Check lengths that are known against the number of rows and ``longest``. Raises: BadArgument."""
     for lane in np.flatnonzero(lengths < 0)[:1]:
         raise BadArgument(
             f"Ragged: lengths must not be negative, lane {lane} has {lengths[lane]}.",
@@ -384,7 +388,7 @@ def _check(lengths: Any, rows: int, longest: Any) -> None:
     if lengths.sum() > rows:
         raise BadArgument(
             f"Ragged: the lengths sum to {lengths.sum()}, but the data has {rows} rows.",
-            hint="the rows of all lanes stand one after the other along dimension 0, further ones are spare.",
+            hint="the rows of all lanes stand one after the other along dimension 0, further ones are padding.",
         )
     for lane in np.flatnonzero(lengths > (rows if longest is None else np.asarray(longest)))[:1]:
         bound = longest[lane] if isinstance(longest, tuple) else longest
@@ -406,7 +410,9 @@ pytrees.register_pytree_node(Ragged, _flatten, _unflatten)
 
 
 def _to_elt(cont: Any, get_idx: Any, x: Ragged, spec: RaggedAxis) -> Any:
-    """The rows of one lane, as many as its length. Equal lengths are static ones of one value, or the same array."""
+    """One lane's rows, as ``vmap`` passes them. Equal static lengths, or one array of lengths, give one symbolic
+    dimension.
+    """
     static = isinstance(x.segment_lengths, tuple)
     key = (x.segment_lengths if static else id(x.segment_lengths), _row_count(x))
     rows = Segments(key, partial(lengths_of, x))
@@ -414,9 +420,9 @@ def _to_elt(cont: Any, get_idx: Any, x: Ragged, spec: RaggedAxis) -> Any:
 
 
 def _from_elt(cont: Any, axis_size: Any, ys: Any, spec: RaggedAxis) -> Ragged:
-    """The ragged array of a tree of results, whose first axes have one length.
+    """The ragged array of all lanes' results, a tree of arrays whose first axes have one symbolic dimension.
 
-    Raises: ShapeMismatch: they have not.
+    Raises: ShapeMismatch: they differ.
     """
     leaves, tree = pytrees.flatten(ys)
     rows = [cont(axis_size, y, Segments()) for y in leaves]
@@ -443,7 +449,7 @@ def _row_count(x: Ragged) -> int:
 
 
 def with_zeros_behind(x: Ragged) -> Ragged:
-    """The same lanes, with zeros in the spare rows, which belong to none."""
+    """The same lanes, with zeros in the padding rows."""
     n = lengths_of(x, STACK.get())
     if n.full or not _row_count(x):
         return x
@@ -455,7 +461,7 @@ def with_zeros_behind(x: Ragged) -> Ragged:
 
 
 def lengths_of(x: Ragged, outer: Any) -> LaneLengths:
-    """The lengths of a ragged array, with its rows as room; values that do not fit are clamped to it."""
+    """The ``LaneLengths`` of a ragged array; lengths that exceed its bounds at run time are clamped to them."""
     rows = _row_count(x)
     n = x.segment_lengths
     if not isinstance(n, tuple) and not dtypes.is_integer(n.dtype):

@@ -1,14 +1,15 @@
 """The handler of vmap over lanes of different lengths: ``vmap(f)(x)[i] == f(x_i)``, x_i : f32[n_i, ...].
 
-Within a lane its length is an extent, ``f32[n0,64]``. The mark of a value says how all lanes stand in arrays:
+Within a lane its length is a symbolic dimension, ``f32[n0,64]``. The mark of a value is its layout in arrays of all
+lanes:
 
-    int d                    value[.., B, ..]               it has no ragged axis: as in ordinary vmap
-    RowsMark(a, n)               value[.., T, ..]               one ragged axis, a: all lanes one after the other
+    int d                    value[.., B, ..]               no ragged axis: as in ordinary vmap
+    RowsMark(a, n)               value[.., T, ..]               one ragged axis, a: packed rows
     PaddedMark(d, ((a, n), ..))  value[.., B_k, .., M_k, ..]    any number of them: one array for each bucket of lanes
 
-Rows are numbered as the dimensions of the lane, so that an operation that does not mix along the axis is itself on
-rows; it costs what the sum of the lengths costs. Padding and spare rows hold copies of rows that exist: no NaN comes
-from there that no lane has. They are masked where rows are folded, where they are contracted, and where they leave.
+Packed rows have the dimensions of one lane, so that an operation that does not mix along the ragged axis is applied to
+them unchanged, at the cost of the sum of the lengths. Padding holds copies of existing rows, so that it causes no NaN
+that no lane has. It is masked in reductions, in contractions, and in results.
 """
 
 from __future__ import annotations
@@ -51,16 +52,18 @@ RaggedAxes = tuple[tuple[int, Extent], ...]
 
 
 class RowsMark(NamedTuple):
-    """All lanes one after the other along dimension ``axis``, which has this extent in the lane."""
+    """The layout of packed rows: all lanes concatenated along dimension ``axis``, whose size in a lane is ``extent``.
+    """
 
     axis: int
     extent: Extent
 
 
 class PaddedMark(NamedTuple):
-    """Lanes along ``dim`` of one array for each bucket, their ragged ``axes``, with extents, padded.
+    """The layout of padded lanes: one array for each bucket, lanes along ``dim``, with these ragged ``axes``, padded.
 
-    Along the axes ``zeros`` padding is 0, NaN where all of the lane is; who needs copies there makes them first.
+    Along the axes ``zeros`` padding is 0 (NaN where all of the lane is NaN) and not copies, which must be made if
+    needed.
     """
 
     dim: int
@@ -69,17 +72,19 @@ class PaddedMark(NamedTuple):
 
 
 def ragged_axes(shape: Sequence[Any]) -> RaggedAxes:
-    """The ragged axes of a shape, with their extents."""
+    """The ragged axes of a shape, with their symbolic dimensions."""
     return tuple([(axis, size) for axis, size in enumerate(shape) if type(size) is Extent])
 
 
 def at_rest(axes: RaggedAxes) -> Any:
-    """The mark under which values with these ragged axes are kept."""
+    """The default layout of values with these ragged axes: packed rows for one, padded lanes for several."""
     return RowsMark(*axes[0]) if len(axes) == 1 else PaddedMark(0, axes) if axes else 0
 
 
 class RaggedBatch(Batch):
-    """An installation of the handler: it answers also operations that name one of its extents, without any operand."""
+    """The vmap handler for ragged lanes; also batches operand-free operations, such as iota, whose size is one of its
+    ragged lengths.
+    """
 
     __slots__ = ("lanes",)
     lanes: RaggedLanes
@@ -106,7 +111,7 @@ class RaggedBatch(Batch):
         return run
 
     def key(self) -> Any:
-        """Bodies capture index arrays and numbers of lanes, which differ from one ``vmap`` to the next."""
+        """Transformed bodies capture index arrays and lane indices, which differ from one ``vmap`` to the next."""
         return None if self.lanes.lengths or self.lanes.make_numbers else super().key()
 
     def flow(self, op: Any) -> StateFlow:
@@ -114,7 +119,7 @@ class RaggedBatch(Batch):
         return LengthsAsOperands(self.lanes) if given else super().flow(op)
 
     def ragged_axes(self, shape: Sequence[Any]) -> RaggedAxes:
-        """The axes of a shape that are ragged in these lanes; lengths of lanes around them are as any size."""
+        """The axes of a shape that are ragged in these lanes; lengths of outer lanes count as ordinary sizes."""
         return tuple([(axis, size) for axis, size in ragged_axes(shape) if self.lanes.owns((size,))])
 
     def axes(self, mark: Any) -> RaggedAxes:
@@ -142,14 +147,14 @@ class RaggedBatch(Batch):
         return [type_.update(shape=shape) for shape in self.stored(mark, type_.shape)]
 
     def stored(self, mark: Any, shape: Sequence[Any]) -> list[tuple[int, ...]]:
-        """The shapes of the parts of a value that has this shape in the lane."""
+        """The shapes of the arrays that hold a value with this shape in the lane."""
         if type(mark) is RowsMark:
             return [with_sizes(tuple(shape), self.lanes.rows)]
-        found = []
+        shapes = []
         for bucket in self.lanes.rounded.buckets:
-            sizes = [bucket.room(size) for size in shape]
-            found.append((*sizes[: mark.dim], len(bucket.lanes), *sizes[mark.dim :]))
-        return found
+            sizes = [bucket.padded(size) for size in shape]
+            shapes.append((*sizes[: mark.dim], len(bucket.lanes), *sizes[mark.dim :]))
+        return shapes
 
     def force(self, x: Any, mark: Any) -> Sequence[Any]:
         own, parts = self.split(x)
@@ -172,22 +177,22 @@ class RaggedBatch(Batch):
         return None if mark is None else self.mapped_mark(type)
 
     def join(self, marks: Sequence[Any]) -> Any:
-        found = {mark for mark in marks if mark is not None}
-        if len(found) <= 1:
-            return found.pop() if found else None
-        return at_rest(max([self.axes(mark) for mark in found], key=len))
+        layouts = {mark for mark in marks if mark is not None}
+        if len(layouts) <= 1:
+            return layouts.pop() if layouts else None
+        return at_rest(max([self.axes(mark) for mark in layouts], key=len))
 
     def carried(self, mark: Any) -> Any:
         return None if mark is None else at_rest(self.axes(mark))
 
     def form(self, axes: RaggedAxes, operands: Sequence[Any]) -> Any:
-        """The mark of a result with these axes: padded also where it has one, if no operand stands as rows."""
+        """The layout of a result with these ragged axes: with one axis, padded only if no operand is packed."""
         ragged = [x.dim for x in operands if x.run is self and type(x.dim) is not int]
         padded = len(axes) == 1 and ragged and all([type(mark) is PaddedMark for mark in ragged])
         return PaddedMark(0, axes) if padded else at_rest(axes)
 
     def slice(self, mark: Any, parts: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-        if type(mark) is RowsMark:  # the loop's axis is another one: ``answer`` has seen to that
+        if type(mark) is RowsMark:  # the loop's axis is never the ragged one: see ``answer``
             return RowsMark(mark.axis - 1, mark.extent), parts
         if type(mark) is not PaddedMark:
             return super().slice(mark, parts)
@@ -205,27 +210,27 @@ class RaggedBatch(Batch):
         return PaddedMark(mark.dim + 1, axes, tuple([a + 1 for a in mark.zeros]))
 
     def of_no_lanes(self, type: ArrayType) -> Any:
-        """The value of this type where there are no lanes: all rows that it has are spare ones."""
+        """The value of this type for zero lanes, all of whose rows are padding."""
         mark = self.mapped_mark(type)
         return self.box(mark, [full(t, 1) for t in self.part_types(mark, type)])
 
-    # --- changes of form
+    # --- changes of layout
 
     def extent(self, rows: Segments) -> Extent:
-        """The length of these rows in the lanes."""
+        """The symbolic dimension of these packed rows in the lane."""
         if not self.lanes.lengths:
             self.label = "ragged " + self.label
         return self.lanes.extent(rows)
 
     def enter(self, x: Any, extent: Extent) -> Any:
-        """The box of rows whose spare ones may be anything; in its value they are copies of the last one."""
+        """The box of packed rows with arbitrary padding; in the box's value padding copies the last row."""
         n = self.lanes.of(extent)
         if not x.type.shape[0]:
             x = concatenate([x, full(x.type.update(shape=(1, *x.type.shape[1:])), 1)], 0)
         return self.box(RowsMark(0, extent), (x,)) if n.full else EnteredRows(self, RowsMark(0, extent), n, x)
 
     def leave(self, x: Any, extent: Extent) -> Any:
-        """The rows of a value whose first axis is ragged, zeros in the spare ones."""
+        """The packed rows of a value whose first axis is ragged, with zeros as padding."""
         ((axis, _),) = self.ragged_axes(x.type.shape)
         n, rows = self.lanes.of(extent), move_axis(self.rows(x), axis, 0)
         if n.full:
@@ -234,7 +239,7 @@ class RaggedBatch(Batch):
         return select(mask, rows, full(rows.type, 0))
 
     def rows(self, x: Any) -> Any:
-        """The lanes one after the other along the ragged axis of a value, which has one."""
+        """The packed rows, along its ragged axis, of a value that has one."""
         mark, parts = self.split(x)
         if type(mark) is RowsMark:
             return parts[0]
@@ -242,7 +247,7 @@ class RaggedBatch(Batch):
         return self.joined_rows([move_axis(part, mark.dim, 0) for part in parts], axis, extent, self.lanes.rounded)
 
     def joined_rows(self, parts: Sequence[Any], axis: int, extent: Extent, partition: Partition) -> Any:
-        """Rows along ``axis`` from the buckets of a partition, lanes first."""
+        """The packed rows along ``axis`` from the padded lanes of each bucket, which have the lanes first."""
         moved = [move_axis(part, 1 + axis, 1) for part in parts]
         flat = [reshape(v, (v.type.shape[0] * v.type.shape[1], *v.type.shape[2:])) for v in moved]
         if not self.lanes.aligned(extent, partition):
@@ -253,9 +258,10 @@ class RaggedBatch(Batch):
     def padded(
         self, x: Any, partition: Partition, copies: bool = True, unread: Container[int] = ()
     ) -> list[Any]:
-        """The lanes first, in the buckets of a partition; padding is copies of the lane's last row, or zeros.
+        """The padded lanes of each bucket of a partition, lanes first; padding is copies of the lane's last row, or
+        zeros.
 
-        Along the axes ``unread`` it may be anything.
+        Along the axes ``unread`` padding is arbitrary.
         """
         mark, parts = self.split(x)
         if mark is None or type(mark) is int:
@@ -270,18 +276,18 @@ class RaggedBatch(Batch):
                 if axis in mark.zeros and axis not in unread:
                     parts = [self._copied(part, axis, extent, k) for k, part in enumerate(parts)]
             return list(parts)
-        sizes = [len(bucket.lanes) * bucket.room(mark.extent) for bucket in partition.buckets]
+        sizes = [len(bucket.lanes) * bucket.padded(mark.extent) for bucket in partition.buckets]
         pieces = [move_axis(parts[0], mark.axis, 0)]
         if not self.lanes.aligned(mark.extent, partition):
             pieces = relocated(pieces, *self.lanes.layout(mark.extent, partition), sizes, copies)
-        found = []
+        buckets = []
         for piece, bucket in zip(pieces, partition.buckets):
-            piece = reshape(piece, (len(bucket.lanes), bucket.room(mark.extent), *piece.type.shape[1:]))
-            found.append(move_axis(piece, 1, 1 + mark.axis))
-        return found
+            piece = reshape(piece, (len(bucket.lanes), bucket.padded(mark.extent), *piece.type.shape[1:]))
+            buckets.append(move_axis(piece, 1, 1 + mark.axis))
+        return buckets
 
     def masked(self, part: Any, axis: int, extent: Extent, k: int, padding: Any) -> Any:
-        """Bucket ``k``, lanes first, with this padding along ``axis``."""
+        """Bucket ``k``, lanes first, with its padding along ``axis`` replaced."""
         partition, shape = self.lanes.rounded, part.type.shape
         if self.lanes.unpadded(extent, partition, k):
             return part
@@ -289,9 +295,9 @@ class RaggedBatch(Batch):
         return select(broadcast_in_dim(mask, shape, (0, 1 + axis)), part, padding)
 
     def _copied(self, part: Any, axis: int, extent: Extent, k: int) -> Any:
-        """Bucket ``k``, lanes first, with copies of a lane's last element behind it, and ones in an empty lane."""
+        """Bucket ``k``, lanes first, whose padding copies the lane's last element, or is 1 in an empty lane."""
         lanes, shape = self.lanes, part.type.shape
-        with inside(lanes.of(extent).place):
+        with inside(lanes.of(extent).level):
             length = lanes.counts(extent, lanes.rounded, k)
             last, some = maximum(length - 1, scalar(0, INT32)), length > 0
         starts = [last if d == axis else scalar(0, INT32) for d in range(len(shape) - 1)]
@@ -302,15 +308,15 @@ class RaggedBatch(Batch):
         return self.masked(part, axis, extent, k, perform(Unread(), copy))
 
     def by_lane(self, value: Any, partition: Partition) -> list[Any]:
-        """An array with the lanes first, divided into the buckets of a partition."""
+        """An array with the lanes first, partitioned into the buckets."""
         if partition.whole:
             return [value]
         return list(relocated([value], partition.order, partition.inverse, partition.counts))
 
     def from_buckets(self, parts: Sequence[Any], shape: Sequence[Any], partition: Partition, zeros: Any = None) -> Any:
-        """The box of a value of this shape in the lane, from the buckets of a partition, lanes first.
+        """The box of a value with this shape in the lane, from the padded lanes of each bucket, lanes first.
 
-        ``zeros``: the axes along which its padding is 0, and copies along the others; None: it may be anything.
+        ``zeros``: the axes along which padding is 0; along others it is copies. None: padding is arbitrary.
         """
         axes = self.ragged_axes(shape)
         if not axes:
@@ -324,52 +330,56 @@ class RaggedBatch(Batch):
         return self.box(PaddedMark(0, axes, tuple([a for a, _ in axes if a in (zeros or ())])), parts)
 
     def _cut(self, parts: Sequence[Any], shape: Sequence[Any]) -> list[Any]:
-        """From padded lanes, lanes of equal length, without padding."""
-        found: dict[int, Any] = {}
+        """From the padded lanes of rounded buckets, the lanes of each length, without padding."""
+        by_length: dict[int, Any] = {}
         for part, (order, inverse, inner) in zip(parts, self.lanes.refined):
             buckets = [self.lanes.equal.buckets[j] for j in inner]
             pieces = relocated([part], order, inverse, [len(bucket.lanes) for bucket in buckets])
             for j, piece, bucket in zip(inner, pieces, buckets):
                 for axis, extent in self.ragged_axes(shape):
-                    piece = slice_in_dim(piece, 0, bucket.room(extent), axis=1 + axis)
-                found[j] = piece
-        return [found[j] for j in sorted(found)]
+                    piece = slice_in_dim(piece, 0, bucket.padded(extent), axis=1 + axis)
+                by_length[j] = piece
+        return [by_length[j] for j in sorted(by_length)]
 
     def _extended(self, parts: Sequence[Any], shape: Sequence[Any]) -> list[Any]:
-        """From lanes of equal length, padded lanes; behind a lane stand copies of its last element, or ones."""
-        found = []
+        """From the lanes of each length, the padded lanes of rounded buckets; padding copies a lane's last element, or
+        is 1.
+        """
+        buckets = []
         for bucket, (order, inverse, inner) in zip(self.lanes.rounded.buckets, self.lanes.refined):
             pieces = []
             for piece in [parts[j] for j in inner]:
                 for axis, extent in self.ragged_axes(shape):
-                    size, room = piece.type.shape[1 + axis], bucket.room(extent)
-                    more = (*piece.type.shape[: 1 + axis], room - size, *piece.type.shape[2 + axis :])
+                    size, padded = piece.type.shape[1 + axis], bucket.padded(extent)
+                    more = (*piece.type.shape[: 1 + axis], padded - size, *piece.type.shape[2 + axis :])
                     if size:
                         last = perform(Unread(), slice_in_dim(piece, size - 1, size, axis=1 + axis))
                         behind = broadcast_in_dim(last, more, tuple(range(len(more))))
                     else:
                         behind = full(piece.type.update(shape=more), 1)
-                    piece = concatenate([piece, behind], 1 + axis) if room > size else piece
+                    piece = concatenate([piece, behind], 1 + axis) if padded > size else piece
                 pieces.append(piece)
-            found.append(relocated(pieces, inverse, order, (len(bucket.lanes),))[0])
-        return found
+            buckets.append(relocated(pieces, inverse, order, (len(bucket.lanes),))[0])
+        return buckets
 
     def filled(self, x: Any, units: dict[int, Any]) -> list[Any]:
-        """The buckets of a value, lanes first, with a unit in the places of these axes that a lane does not have."""
+        """The padded lanes of a value, lanes first, with padding along the axes of ``units`` replaced by a reduction's
+        identity.
+        """
         partition, axes = self.lanes.rounded, self.ragged_axes(x.type.shape)
         if set(units.values()) == {0} and len(axes) == 1 and axes[0][0] in units and type(x.dim) is RowsMark:
             return self.padded(x, partition, copies=False)
-        found = []
+        buckets = []
         zeros = x.dim.zeros if type(x.dim) is PaddedMark else ()
         for k, part in enumerate(self.padded(x, partition, unread=units)):
             for axis, extent in axes:
                 if axis in units and not (axis in zeros and units[axis] == 0):
                     part = self.masked(part, axis, extent, k, full(part.type, units[axis]))
-            found.append(part)
-        return found
+            buckets.append(part)
+        return buckets
 
     def spread(self, x: Any, mark: Any, shape: Sequence[Any]) -> list[Any]:
-        """The parts of a scalar of the lane, repeated along the shape of a value with this mark."""
+        """The arrays of a scalar of the lane, broadcast to a shape in the lane with this layout."""
         own, (value,) = self.split(x)
         stored = self.stored(mark, shape)
         if own is None and isinstance(value, ConcreteArray):
@@ -383,9 +393,10 @@ class RaggedBatch(Batch):
         return self.guarded([broadcast_in_dim(part, size, (dim,)) for part, size in zip(parts, stored)], mark)
 
     def guarded(self, parts: Sequence[Any], mark: Any) -> list[Any]:
-        """The parts of a value that lanes share, or that is repeated: spare rows and padding get no cotangent.
+        """The arrays of a value that lanes share, or that is repeated, with cotangents of padding dropped.
 
-        There it may be NaN, if an empty lane has infinite values; where it counts, all cotangents are summed.
+        Such a cotangent may be NaN, if an empty lane has infinite values, and would otherwise enter the sum over all
+        rows.
         """
         full = type(mark) is RowsMark and self.lanes.of(mark.extent).full
         if full or not all([part.type.dtype in INEXACT for part in parts]):
@@ -397,20 +408,20 @@ class RaggedBatch(Batch):
         ]
 
     def real(self, mark: Any, shape: tuple[int, ...], k: int) -> Any:
-        """Which elements of part ``k`` of a value lanes have; None: all."""
+        """Which elements of array ``k`` of a value are not padding; None: all."""
         if type(mark) is RowsMark:
             return broadcast_in_dim(self.lanes.of(mark.extent).real, shape, (mark.axis,))
-        found = None
+        real = None
         for axis, extent in mark.axes:
             if self.lanes.unpadded(extent, self.lanes.rounded, k):
                 continue
             mask = self.lanes.mask(extent, self.lanes.rounded, k)
             mask = broadcast_in_dim(mask, shape, (mark.dim, axis + (axis >= mark.dim)))
-            found = mask if found is None else bitwise_and(found, mask)
-        return found
+            real = mask if real is None else bitwise_and(real, mask)
+        return real
 
     def folded(self, fold: Any, rows: Any, extent: Extent) -> Any:
-        """The rows of each lane folded by this operation, rows and lanes first."""
+        """The segmented reduction of packed rows, which are first, by this operation; one result for each lane."""
         return perform(fold, rows, *self.lanes.of(extent).index)
 
     # --- answers
@@ -447,7 +458,7 @@ class RaggedBatch(Batch):
         return op.renumbered(self.axis_name, y, self.lanes.numbers - line(self.size)), dim
 
     def ragged(self, op: Any, operands: tuple[Any, ...]) -> Any:
-        """Answer an operation that has to do with a ragged axis."""
+        """Answer an operation with a ragged operand or result."""
         if not self.size and is_pure(op):
             types = op.as_results(result_type(op, tuple([x.type for x in operands])))
             return op.from_results([self.of_no_lanes(t) for t in types])
@@ -481,10 +492,10 @@ class RaggedBatch(Batch):
         partition: Partition | None = None,
         zeros: Any = None,
     ) -> Any:
-        """An operation by its ordinary batch rule on each bucket.
+        """Apply an operation to each bucket by its ordinary batch rule.
 
-        ``operands``: boxes, or lists of a part for each bucket, lanes first. ``zeros``: as ``from_buckets`` takes it;
-        () where, of the axes that the results keep, the operation mixes along none.
+        ``operands``: boxes, or lists of an array for each bucket, lanes first. ``zeros``: as in ``from_buckets``; () if
+        the operation mixes along none of the axes that the results keep.
         """
         partition = partition or self.lanes.rounded
         columns: list[list[Any]] = [[] for _ in types]
@@ -497,20 +508,20 @@ class RaggedBatch(Batch):
         for bucket, values in zip(partition.buckets, zip(*parts)):
             sized = sized_operation(op, bucket)
             y, dim = (perform(sized, *values), None) if all(shared) else BATCH.find(type(op))(sized, dims, *values)
-            found = dim if isinstance(dim, (tuple, list)) else (dim,) * len(types)
-            for column, value, d in zip(columns, op.as_results(y), found):
+            result_dims = dim if isinstance(dim, (tuple, list)) else (dim,) * len(types)
+            for column, value, d in zip(columns, op.as_results(y), result_dims):
                 column.append(axis_at(value, d, 0, len(bucket.lanes)))
         results = [self.from_buckets(column, t.shape, partition, zeros) for column, t in zip(columns, types)]
         return op.from_results(results)
 
 
 def sized_operation(op: Any, bucket: Any) -> Any:
-    """The operation with the sizes of a bucket in place of extents."""
-    return type(op)(*with_sizes(op.fields, bucket.room))
+    """The operation with the padded sizes of a bucket in place of symbolic dimensions."""
+    return type(op)(*with_sizes(op.fields, bucket.padded))
 
 
 def lengths_needed(op: Any, run: RaggedBatch, types: Sequence[ArrayType], operands: Sequence[Any], why: str) -> Any:
-    """The ordinary batch rule on all lanes of one length, for each length.
+    """Apply the ordinary batch rule to all lanes of each length.
 
     Raises: MissingRule: the lengths are values of a program.
     """
@@ -525,7 +536,7 @@ def lengths_needed(op: Any, run: RaggedBatch, types: Sequence[ArrayType], operan
 
 
 def equal_lengths(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operands: Any) -> Any:
-    """The rule of operations that no formula on a longer lane computes."""
+    """The rule of operations that cannot be computed on padded lanes: each distinct length separately."""
     return lengths_needed(op, run, types, operands, "it depends on the length as a whole")
 
 
@@ -534,7 +545,7 @@ def without_cell(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operand
 
 
 def batch_of_scope(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operands: Any) -> Any:
-    """The rule where a scope overrides the batch rule, ``hx.rules(batch=...)``: that one, on lanes of one shape."""
+    """The rule where ``hx.rules(batch=...)`` overrides the batch rule: the override, on lanes of one length each."""
     if isinstance(op, Elementwise):
         return run.by_bucket(op, types, operands, zeros=())
     return lengths_needed(op, run, types, operands, "the batch rule of this scope is for lanes of one length")

@@ -1,11 +1,11 @@
-"""``RaggedLoop``: a body executed for one lane after the other, for lengths that are values of a program.
+"""``RaggedLoop``: a loop over lanes, for lengths that are values of a program.
 
-    c[i + 1], y[i] = body(s, c[i], x[i]),   x[i], y[i] : f32[n_i, ...] in rows, or f32[...]
+    c[i + 1], y[i] = body(s, c[i], x[i]),   x[i], y[i] : f32[n_i, ...] as packed rows, or f32[...]
 
-The body is the program of a lane, ``f32[n0,64] -> ...``, and stays that under every transformation. Only where it is
-evaluated or compiled do its types get numbers: for each of a few sizes there is a loop over the lanes that this size
-holds but no smaller one, in which they are padded to it. So a value with two ragged axes takes memory for one lane, and
-time for the lanes' own lengths. Reverse mode saves the operands, and computes a lane's residuals again.
+The body is the program of one lane, ``f32[n0,64] -> ...``, under every transformation. Symbolic dimensions get values
+only in evaluation and lowering: for each of a few padded sizes there is a loop over the lanes for which it is the
+smallest that suffices. So a value with two ragged axes takes the memory of one lane, and the time of the lanes'
+lengths. Reverse mode saves the operands, and recomputes a lane's residuals.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from ...effects.programs.higher_order import BodyTransforms, HigherOrder, record
 from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.extent import Extent, extents_in
-from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, lane_sizes, line, rows_room
+from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, lane_sizes, line, rows_bound
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark
 
-Room = tuple[int, int, int]
+LengthBounds = tuple[int, int, int]
 
 
 def leading_extent(type: ArrayType) -> Extent | None:
-    """The extent of a lane's value whose lanes stand in rows; None for one with one place for each lane."""
+    """The symbolic first dimension of a lane's value, of which all lanes are packed rows; None: lanes are stacked."""
     size = type.shape[0] if type.shape else None
     return size if isinstance(size, Extent) else None
 
@@ -51,16 +51,17 @@ def leading_extent(type: ArrayType) -> Extent | None:
 # c[i + 1], y[i] = body(s, c[i], x[i])  for the lanes i, where x[i] and y[i] are rows with the lane's length
 @operation
 class RaggedLoop(HigherOrder):
-    """``rooms``: for each vector of lengths, one of the operands ``selects``: its number, and bounds of sum and length.
+    """``bounds``: for each vector of lengths, which are the operands ``selects``: its index, and bounds of its sum and
+    its maximum.
 
-    The carry is a sum over the lanes, which are taken in the order of their lengths.
+    The carry must be a sum over the lanes, since they are visited in the order of their lengths.
     """
 
     bodies: tuple[Program, ...]
     shared: int
     carry: int
     length: int
-    rooms: tuple[Room, ...]
+    bounds: tuple[LengthBounds, ...]
     backwards: bool = False
     runs = "loop"
     ordered = False
@@ -68,21 +69,21 @@ class RaggedLoop(HigherOrder):
 
     @property
     def selects(self) -> int:  # type: ignore[override]
-        return len(self.rooms)
+        return len(self.bounds)
 
     @property
     def longest(self) -> dict[int, int]:
-        """A bound of each length."""
-        return {number: longest for number, _, longest in self.rooms}
+        """A bound of each length, by index."""
+        return {number: longest for number, _, longest in self.bounds}
 
-    def room(self, extent: Extent) -> int:
-        """The number of rows of all lanes, spare ones included."""
-        return rows_room(extent, {number: total for number, total, _ in self.rooms}, self.longest, self.length)
+    def rows(self, extent: Extent) -> int:
+        """The number of packed rows of an axis of this size, with padding."""
+        return rows_bound(extent, {number: total for number, total, _ in self.bounds}, self.longest, self.length)
 
     @property
     def typical(self) -> tuple[Program, ...]:
-        """Lanes of the mean length, if there are no spare rows."""
-        sizes = {number: min(-(-total // max(self.length, 1)), longest) for number, total, longest in self.rooms}
+        """The body at the mean length, assuming no padding."""
+        sizes = {number: min(-(-total // max(self.length, 1)), longest) for number, total, longest in self.bounds}
         return tuple([sized_program(body, tuple(sizes.items())) for body in self.bodies])
 
     def slices(self, type: ArrayType) -> bool:
@@ -97,7 +98,7 @@ class RaggedLoop(HigherOrder):
             )
         if extent is None:
             return type.update(shape=(self.length, *type.shape))
-        return type.update(shape=(self.room(extent), *type.shape[1:]))
+        return type.update(shape=(self.rows(extent), *type.shape[1:]))
 
     def batch(op, dims, *operands):
         same_lengths = all([d is None for d in dims[: op.selects]])
@@ -112,22 +113,22 @@ class RaggedLoop(HigherOrder):
 
 @derived_once
 def sized_program(program: Program, lengths: tuple[tuple[int, int], ...]) -> Program:
-    """The program for lanes of these lengths, by number."""
+    """The program with these integers in place of the lengths, by index."""
     sizes = dict(lengths)
     return program.with_sizes(lambda extent: extent.at(sizes))
 
 
 def _batched(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[Any]) -> Any:
-    """Over more dimensions: the body batched, with them behind the axis along which lanes stand."""
+    """The batch rule: the body batched, with the new dimension behind the axis of lanes."""
     size = next(x.type.shape[d] for x, d in zip(operands, dims) if d is not None)
     groups, marks = op.groups(operands), op.groups(dims)
     mapped = [None if d is None else 0 for d in marks.shared] + [0] * op.carry
     types = op.bodies[0].in_types[len(mapped) :]
     inner = [None if d is None else 1 if leading_extent(t) else 0 for d, t in zip(marks.each, types)]
-    program, found = BodyTransforms.batch(op.bodies[0], [*mapped, *inner], size)
+    program, result_dims = BodyTransforms.batch(op.bodies[0], [*mapped, *inner], size)
     ends = [0] * op.carry + [1 if leading_extent(t) else 0 for t in op.bodies[0].out_types[op.carry :]]
     body = record_body(
-        lambda *xs: [axis_at(y, d, at, size) for y, d, at in zip(interpret(program, xs), found, ends)],
+        lambda *xs: [axis_at(y, d, at, size) for y, d, at in zip(interpret(program, xs), result_dims, ends)],
         program.in_types,
         program.name,
     )
@@ -139,7 +140,7 @@ def _batched(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[Any]
 
 
 def _one_by_one(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[Any]) -> Any:
-    """Where the lengths differ from one to the next: one after the other."""
+    """The batch rule for mapped lengths: one loop for each element of the mapped axis."""
     size = next(x.type.shape[d] for x, d in zip(operands, dims) if d is not None)
     fixed = [i for i, d in enumerate(dims) if d is None]
     moving = [i for i, d in enumerate(dims) if d is not None]
@@ -152,9 +153,10 @@ def _one_by_one(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[A
 
 
 class _OneLane(RaggedBatch):
-    """One lane in arrays of a size that holds it: its rows are its padded form. What stands behind them is anything.
+    """The ragged vmap handler for a single lane padded to a given size, where packed and padded form coincide; padding
+    is arbitrary.
 
-    Its program is not differentiated any more, so that no cotangent is to be kept from there.
+    Its program is not differentiated afterwards, so that cotangents of padding need not be dropped.
     """
 
     __slots__ = ()
@@ -186,7 +188,7 @@ class _OneLane(RaggedBatch):
 
 @derived_once
 def over_lanes(body: Program, op: RaggedLoop) -> Program:
-    """The operation as a program of ordinary ones: for each size a loop over the lanes that it holds."""
+    """The operation as a program of ordinary loops: for each padded size a loop over the lanes of this size."""
     selects = [array_type((op.length,), INT32)] * op.selects
     shared, carry = body.in_types[: op.shared], body.in_types[op.shared : op.shared + op.carry]
     each = [op.stacked(t) for t in body.in_types[op.shared + op.carry :]]
@@ -194,23 +196,23 @@ def over_lanes(body: Program, op: RaggedLoop) -> Program:
 
 
 class _LaneLoops:
-    """The loops over the lanes of one operation, on these operands."""
+    """The loops over lanes that compute one ``RaggedLoop``, with its operands."""
 
     def __init__(self, op: RaggedLoop, operands: Sequence[Any]):
         self.op = op
         self.body = op.bodies[0]
         selects, self.shared, self.carry, each = op.groups(operands)
         self.selects = selects
-        lengths = zip(selects, op.rooms)
-        found = {number: LaneLengths(n, total, longest, current()) for n, (number, total, longest) in lengths}
-        self.lanes = RaggedLanes(op.length, found, current())
+        lengths = zip(selects, op.bounds)
+        lengths_by_index = {index: LaneLengths(n, total, longest, current()) for n, (index, total, longest) in lengths}
+        self.lanes = RaggedLanes(op.length, lengths_by_index, current())
         self.out_types = self.body.out_types[op.carry :]
         types = self.body.in_types[op.shared + op.carry :]
         self.each_types = types
-        self.each = [self.with_room(x, t) for x, t in zip(each, types)]
+        self.each = [self.with_padding(x, t) for x, t in zip(each, types)]
 
-    def with_room(self, x: Any, t: ArrayType) -> Any:
-        """Rows with space behind them, so that what is cut from a lane's start on lies in the array."""
+    def with_padding(self, x: Any, t: ArrayType) -> Any:
+        """Packed rows, padded so that a slice of the padded size from any lane's start lies in the array."""
         extent = leading_extent(t)
         if extent is None:
             return x
@@ -220,11 +222,11 @@ class _LaneLoops:
         op = self.op
         sizes = lane_sizes(op.longest)
         kind = zeros(array_type((op.length,), INT32))
-        for (number, _, _), n in zip(op.rooms, self.selects):
+        for (number, _, _), n in zip(op.bounds, self.selects):
             too_small = [convert(gt(n, size[number]), INT32) for size in sizes[:-1]]
             kind = maximum(kind, sum(too_small, zeros(kind.type)))
         kinds, order = perform(shared(Sort, 0, True, 1), kind, line(op.length))
-        state = [*self.carry, *[self.with_room(zeros(op.stacked(t)), t) for t in self.out_types]]
+        state = [*self.carry, *[self.with_padding(zeros(op.stacked(t)), t) for t in self.out_types]]
         first = scalar(0, INT32)
         for k, size in enumerate(sizes):
             last = reduce_sum(convert(le(kinds, scalar(k, INT32)), INT32), (0,))
@@ -236,12 +238,12 @@ class _LaneLoops:
         return [*state[: op.carry], *ends]
 
     def step(self, order: Any, sizes: dict[int, int], i: Any, state: Sequence[Any]) -> list[Any]:
-        """The state after one lane."""
+        """The loop's state after one more lane."""
         op = self.op
         lane = dynamic_index_in_dim(order, i, keepdims=False)
         own = {
             number: LaneLengths(dynamic_slice_in_dim(n, lane, 1), sizes[number], sizes[number], current())
-            for n, (number, _, _) in zip(self.selects, op.rooms)
+            for n, (number, _, _) in zip(self.selects, op.bounds)
         }
         run = _OneLane(current(), RaggedLanes(1, own, current()))
         extents = dict.fromkeys(map(leading_extent, (*self.each_types, *self.out_types)))
@@ -257,14 +259,14 @@ class _LaneLoops:
         return [*sums, *[self.write(run, old, y, lane, starts) for old, y in zip(state[op.carry :], ys[op.carry :])]]
 
     def read(self, run: Any, x: Any, t: ArrayType, lane: Any, sizes: dict[int, int], starts: dict[Any, Any]) -> Any:
-        """What the lane has of an operand."""
+        """One lane's slice of an operand."""
         extent = leading_extent(t)
         if extent is None:
             return run.box(0, (dynamic_slice_in_dim(x, lane, 1),))
         return run.box(RowsMark(0, extent), (dynamic_slice_in_dim(x, starts[extent], extent.at(sizes)),))
 
     def write(self, run: Any, old: Any, y: Any, lane: Any, starts: dict[Any, Any]) -> Any:
-        """A result with the lane's part of it; rows of other lanes stay."""
+        """A stacked or packed result with one lane's slice updated; rows of other lanes stay."""
         extent = leading_extent(y.type)
         if extent is None:
             return dynamic_update_slice_in_dim(old, run.force(y, 0)[0], lane, 0)

@@ -1,4 +1,4 @@
-"""Ragged rules of random bits and keys, of which every element is a function of its own place in the lane."""
+"""Ragged rules of random bits and keys: each element is a function of its own index in the lane."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RAGGED.rule(BlockFunction)(elementwise)
 
 @RAGGED.rule(RandomBits)
 def bits(op: Any, run: RaggedBatch, types: ResultTypes, keys: Any) -> Any:
-    """Where a lane draws as many as it is long: of the blocks of its places, as the operation is defined."""
+    """Random bits of a ragged shape: each element from the generator's block at its index in the lane."""
     if not extents_in(op.shape):
         return beside(op, run, types, keys)
     with inside(run):
@@ -49,7 +49,7 @@ def bits(op: Any, run: RaggedBatch, types: ResultTypes, keys: Any) -> Any:
 
 @RAGGED.rule(RandomSplit)
 def split(op: Any, run: RaggedBatch, types: ResultTypes, keys: Any) -> Any:
-    """Where a lane has as many keys as it is long: of the blocks of its places, as the operation is defined."""
+    """As many keys as the lane is long: each from the generator's block at its index in the lane."""
     if not extents_in(op.shape):
         return beside(op, run, types, keys)
     with inside(run):
@@ -57,7 +57,7 @@ def split(op: Any, run: RaggedBatch, types: ResultTypes, keys: Any) -> Any:
 
 
 def _blocks(run: RaggedBatch, keys: Any, shape: tuple[Any, ...]) -> tuple[Any, Any]:
-    """The two words of the block of every key at every index of ``shape``, in the lane."""
+    """The two uint32 outputs of Threefry for each key and each index of ``shape`` in the lane."""
     lead = keys.type.shape
     whole, count = (*lead, *shape), len(lead)
     data = random_unwrap(keys)
@@ -68,7 +68,7 @@ def _blocks(run: RaggedBatch, keys: Any, shape: tuple[Any, ...]) -> tuple[Any, A
 
 
 def _counters(shape: tuple[Any, ...], wide: bool) -> tuple[Any, Any]:
-    """High and low word of the row-major number of every index of ``shape``; ``wide``: it may exceed a word."""
+    """The high and low uint32 of the row-major index of every element of ``shape``; ``wide``: it may exceed 32 bits."""
     dtype = uint64 if wide else uint32
     number = full(array_type(shape, dtype), 0)
     for d in range(len(shape)):

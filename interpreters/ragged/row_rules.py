@@ -1,4 +1,4 @@
-"""Ragged rules of operations that do not mix along the ragged axis: each is itself, on rows, or on every bucket."""
+"""Ragged rules of operations that do not mix along the ragged axis: applied to packed rows, or to every bucket."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark
 
 @RAGGED.rule(Elementwise)
 def elementwise(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
-    """On rows; a number of the lane is repeated for each of its rows."""
+    """Apply the operation to packed rows; a value without ragged axis is repeated for each row of its lane."""
     shape = types[0].shape
     mark = run.form(run.ragged_axes(shape), operands)
     parts = [run.force(x, mark) if x.type.shape else run.spread(x, mark, shape) for x in operands]
@@ -47,7 +47,7 @@ def elementwise(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -
 
 @RAGGED.rule(BroadcastInDim)
 def broadcast(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Along a ragged axis every row of a lane gets what the lane has; the adjoint is the sum over these rows."""
+    """Broadcast along a ragged axis repeats a lane's value for each row; the adjoint is a segmented sum."""
     mark = run.form(run.ragged_axes(op.shape), [x])
     stored = run.stored(mark, op.shape)
     own, (value, *_) = run.split(x)
@@ -64,14 +64,14 @@ def broadcast(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
 
 
 def _may_fill(run: RaggedBatch, op: Any, x: Any) -> bool:
-    """Whether a value becomes padding alone: where it has no ragged axis, or a lane may be empty along a new one."""
+    """Whether a value may occur in padding alone: it has no ragged axis, or a lane may be empty along a new one."""
     kept = [op.dims[axis] for axis, _ in run.ragged_axes(x.type.shape)]
     new = [extent for d, extent in run.ragged_axes(op.shape) if d not in kept]
     return not kept or any([not run.lanes.of(extent).no_empty for extent in new])
 
 
 def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[int, ...]) -> Any:
-    """Rows from rows, or from a value of each lane, which has size 1 along the axis, or does not have it."""
+    """Broadcast to packed rows, from packed rows or from one value for each lane."""
     dims = op.dims
     if run.ragged_axes(x.type.shape):
         return broadcast_in_dim(run.rows(x), shape, dims)
@@ -87,7 +87,7 @@ def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[
 
 @RAGGED.rule(Iota)
 def places(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
-    """The place within the lane; in padding and spare rows the last one."""
+    """Iota: the index within the lane; padding has the lane's last index."""
     mark = at_rest(run.ragged_axes(op.shape))
     stored = run.stored(mark, op.shape)
     if type(mark) is RowsMark and mark.axis == op.dimension:
@@ -102,7 +102,7 @@ def places(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
 
 
 def _to_the_last(run: RaggedBatch, places: Any, extent: Any, k: int) -> Any:
-    """Places in bucket ``k``, lanes first, none of them behind the last one of the lane."""
+    """Indices in bucket ``k``, lanes first, clamped to the last index of the lane."""
     if run.lanes.unpadded(extent, run.lanes.rounded, k):
         return places
     last = maximum(run.lanes.counts(extent, run.lanes.rounded, k) - 1, 0)
@@ -127,7 +127,7 @@ def named_value(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
 
 @RAGGED.rule(OptimizationBarrier)
 def barrier(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
-    """Around the parts of all operands at once."""
+    """Optimization barrier: one around the arrays of all operands."""
     split = [run.split(x) for x in operands]
     ys = iter(perform(op, *[part for _, parts in split for part in parts]))
     return tuple([run.box(mark, [next(ys) for _ in parts]) for mark, parts in split])
@@ -135,7 +135,7 @@ def barrier(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> An
 
 @RAGGED.rule(Reshape)
 def kept_axes(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Every ragged axis stays one, with as many elements before it; its rows may be divided or joined, two be one.
+    """Reshape that keeps every ragged axis, with the same number of elements before it, possibly merged or divided.
 
     Raises: CannotCross: the rows of a lane would be interleaved.
     """
@@ -170,7 +170,7 @@ def kept_axes(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
 
 
 def _merged(run: RaggedBatch, op: Any, x: Any, k: int, n: Any, front: int, at: int) -> Any:
-    """A reshape of [front, k, n, each] to [front, k*n*each], with further axes behind; or back."""
+    """Reshape [front, k, n, ...] to [front, k*n, ...] for packed rows; or back."""
     merging = x.type.shape[at : at + 1] != op.shape[at : at + 1] and run.ragged_axes(op.shape)[0][1] is not n
     whole = run.ragged_axes(op.shape if merging else x.type.shape)[0][1]
     each, size = whole // (k * n), prod(x.type.shape) // (front * whole)
@@ -185,7 +185,7 @@ def _merged(run: RaggedBatch, op: Any, x: Any, k: int, n: Any, front: int, at: i
 
 @RAGGED.rule(DotGeneral)
 def dot(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, y: Any) -> Any:
-    """With what all lanes share one product over all rows; else lanes padded, zeros in what a contraction sums."""
+    """Contraction: packed rows with an operand that all lanes share; else padded lanes, with zeros where it sums."""
     inner, _ = op.dimension_numbers
     pair = (x, y)
     if all([_free(run, v, inner[i]) for i, v in enumerate(pair)]) and _same_rows(run, op, pair):
@@ -195,12 +195,13 @@ def dot(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, y: Any) -> Any:
 
 
 def _free(run: RaggedBatch, x: Any, inner: Sequence[int]) -> bool:
-    """Whether an operand stands as rows that are not contracted, or is shared."""
+    """Whether an operand is shared, or packed rows along an axis that is not contracted."""
     return x.run is not run or (type(x.dim) is RowsMark and x.dim.axis not in inner)
 
 
 def _same_rows(run: RaggedBatch, op: Any, operands: Sequence[Any]) -> bool:
-    """Whether a row of one operand meets all of the other, which is shared, or the same row of it."""
+    """Whether each row of one operand is combined with all of the other, which is shared, or with the same row of it.
+    """
     shared = [x.run is not run for x in operands]
     if any(shared):
         return True
@@ -209,12 +210,12 @@ def _same_rows(run: RaggedBatch, op: Any, operands: Sequence[Any]) -> bool:
 
 
 def _contracted(run: RaggedBatch, x: Any, inner: Sequence[int]) -> Any:
-    """An operand for ``by_bucket``, zero in the places of contracted axes that a lane does not have."""
+    """The operand for ``by_bucket``, with zeros as padding along contracted axes."""
     return run.filled(x, dict.fromkeys(inner, 0)) if x.run is run else x
 
 
 def beside(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
-    """The rule of an operation that does not mix along any ragged axis of its operands."""
+    """The rule of an operation that mixes along no ragged axis of its operands."""
     results = [run.form(run.ragged_axes(t.shape), operands) for t in types]
     marks = [*results, *[x.dim for x in operands if x.run is run]]
     if all([type(mark) is RowsMark for mark in marks]):
@@ -227,8 +228,8 @@ def beside(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any
 def mixing(axes_of: Callable[..., Any], part: Callable[[Any, int], Any] = lambda op, d: None) -> Callable[..., Any]:
     """Decorator of the rule of operations that mix along the axes ``axes_of(op, *operands)`` of all operands.
 
-    It is for lanes that have a ragged axis among these, or of whose axis it takes a ``part`` by the lane's length;
-    along all others the operation goes on ``beside`` it.
+    The rule is used if one of these axes is ragged, or if ``part(op, d)`` contains a length of the lanes; otherwise
+    ``beside`` is.
     """
 
     def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -247,18 +248,20 @@ def mixing(axes_of: Callable[..., Any], part: Callable[[Any, int], Any] = lambda
 @RAGGED.rule(Relocate)
 @mixing(lambda op, *operands: (0,))
 def relocated_rows(op: Any, run: RaggedBatch, types: ResultTypes, index: Any, inverse: Any, *xs: Any) -> Any:
-    """The rows of all lanes at once, counted from where each lane begins; several operands or results by length."""
+    """Relocate with ragged indices: on packed rows, with each lane's indices offset by its start; otherwise each length
+    separately.
+    """
     shapes = [v.type.shape for v in (index, inverse, *xs)]
     if len(types) > 1 or len(xs) > 1 or any([[d for d, _ in run.ragged_axes(shape)] != [0] for shape in shapes]):
         return equal_lengths(op, run, types, index, inverse, *xs)
     source, result = [run.lanes.of(shape[0]) for shape in (shapes[2], shapes[0])]
-    there, back = _among_all(run.rows(index), result, source), _among_all(run.rows(inverse), source, result)
-    y = relocate(run.rows(xs[0]), there, back, op.copies)
+    indices, inverses = _among_all(run.rows(index), result, source), _among_all(run.rows(inverse), source, result)
+    y = relocate(run.rows(xs[0]), indices, inverses, op.copies)
     return (run.box(RowsMark(0, shapes[0][0]), (y if result.full else result.copied(y),)),)
 
 
 def _among_all(index: Any, n: Any, other: Any) -> Any:
-    """An index of places in other lanes, negative for padding, as one of their rows; spare rows are padding."""
+    """Row indices within lanes (negative: padding) as indices of packed rows; padding becomes negative."""
     start = as_type(n.repeated(other.starts), index.type)
     at = select(lt(index, full(index.type, 0)), index - start, index + start)
     return at if n.full else select(n.real, at, full(index.type, -1))

@@ -1,3 +1,3 @@
-"""Mutable references, discharged where they were made, and references as arguments; may import batching and what comes
-before it.
+"""Mutable references, discharged at the level that made them, and references as arguments; may import batching and what
+comes before it.
 """

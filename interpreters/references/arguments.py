@@ -1,8 +1,8 @@
-"""References as arguments: inside the called function each is a reference of its own, whose last value is written back.
+"""References as arguments: each becomes a fresh reference in the called function, and its final value is written back.
 
     f(ref)  ==  y, where  y, values = pure_of(f, positions)(ref[...]);  ref[...] = values[position]
 
-So a function that is passed references is traced by their types and transformed as a pure one.
+So a function of references is traced by their types and transformed as a pure function.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def positions_of(leaves: Sequence[Any]) -> tuple[int, ...]:
 
 
 def pure_of(fun: Callable[..., Any], positions: tuple[int, ...]) -> Callable[..., Any]:
-    """``fun`` as a function of values in the place of its references, the leaves of its arguments at ``positions``.
+    """``fun`` as a function of values in place of the references that are its argument leaves at ``positions``.
 
-    Its result is that of ``fun``, and by position the last values of those references that ``fun`` wrote.
+    It returns the result of ``fun``, and by position the final values of the references that ``fun`` wrote.
     """
 
     @wraps(fun)
@@ -44,7 +44,7 @@ def pure_of(fun: Callable[..., Any], positions: tuple[int, ...]) -> Callable[...
 def call_pure(
     pure: Callable[..., Any], args: Any, kwargs: Any, positions: Sequence[int], place: Any = lambda i, value: value
 ) -> Any:
-    """Call a function made by ``pure_of`` on the values of references; write ``place(i, value)`` back.
+    """Call a function made by ``pure_of`` on the references' values; write ``place(i, value)`` back to each.
 
     Raises: BadCall: one reference is passed twice, or read from the surroundings too.
     """
@@ -67,6 +67,6 @@ def call_pure(
 
 
 def check_usable(refs: Iterable[Ref]) -> None:
-    """Raises: DeletedArray, BadCall, EscapedBox: a function that was traced before uses one that it may not use now."""
+    """Check that the references a cached trace uses may be used now. Raises: DeletedArray, BadCall, EscapedBox."""
     for ref in refs:
         usable(ref)

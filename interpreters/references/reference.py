@@ -1,12 +1,12 @@
-"""References: mutable cells, as two effects that are discharged at the level where the reference was made.
+"""References: mutable cells, read and written by two effects that are discharged at the level that made the reference.
 
     ref = new_ref(x);  ref[i]  ==  value[i];  ref[i] = y  makes the value  value.at[i].set(y)
 
-A reference belongs to the level of the stack where it was made, and its cell holds a value of that level, boxes
-included. Levels further in perform ``RefGet`` and ``RefSet``, so it crosses every operation and every transformation
-by the law of effects: where an operation with such a row reaches the level, the values enter its bodies as a carried
-state, and the last ones are written back. The level of a reference that is made inside a transformation is a run,
-``References``, which ends with the transformation; that of any other is the base.
+A reference belongs to the level of the handler stack that made it, and its cell holds a value of that level, boxes
+included. Inner levels perform ``RefGet`` and ``RefSet``, so it crosses every operation and every transformation by the
+law of effects: where an operation whose effect row has them reaches the level, the values enter its bodies as a carried
+state, and the final ones are written back. The level of a reference that is made inside a transformation is a run of
+``References``, which ends with the transformation; of any other reference it is the base.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from ..core.solver_state import cross_solver
 
 _NUMBERS = count()
 
-# the arguments of the calls being executed in this thread or task, which have another name for them
+# the references that calls in progress were passed, in this thread or task: inside, they have another identity
 LENT: ContextVar[frozenset[Ref]] = ContextVar("handlax_lent", default=frozenset())
 
 
 class Ref(OfArrayType):
-    """A reference to an array that changes. Made by ``new_ref``; compares by identity, and is no array itself.
+    """A mutable cell that holds an array. Made by ``new_ref``; compares by identity, and is no array itself.
 
     ``ref[i]`` reads and ``ref[i] = y`` writes, with the indices of arrays; ``...`` is the whole value.
     """
@@ -54,7 +54,7 @@ class Ref(OfArrayType):
     __slots__ = ("aval", "level", "cell", "number", "frozen", "argument", "__weakref__")
     aval: ArrayType
     level: Run
-    cell: Any  # the value of a reference whose level is the base
+    cell: Any  # the value, if the level is the base
 
     def __init__(self, aval: ArrayType, level: Run, argument: bool = False):
         self.aval = aval
@@ -62,7 +62,7 @@ class Ref(OfArrayType):
         self.cell = None
         self.number = next(_NUMBERS)
         self.frozen = False
-        self.argument = argument  # stands for the reference of a caller, which alone may freeze it
+        self.argument = argument  # whether it stands for a caller's reference, which only the caller may freeze
 
     def __len__(self) -> int:
         return len(get(self))
@@ -81,7 +81,7 @@ class Ref(OfArrayType):
         addupdate(self, index, value)
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the present value on the device."""
+        """The address of the current value on the device."""
         return int(get(self).unsafe_buffer_pointer())
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class Ref(OfArrayType):
 WRITERS[Ref] = lambda printer, ref: f"?'ref {ref.number}'"
 
 
-# the present value of a reference
+# the current value of a reference
 @effect(vmap="once")
 class RefGet:
     ref: Any
@@ -140,7 +140,7 @@ class RefSet:
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False) -> Ref:
-    """A reference to an array that changes: a mutable cell with this first value.
+    """A reference with this initial value: a mutable cell that holds an array.
 
         ref = new_ref(x);  ref[...] == x;  after ref[i] = y:  ref[...] == x.at[i].set(y)
 
@@ -154,8 +154,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None,
     >>> ref
     Ref(2., dtype=float32)
     """
-    for parameter, found in (("memory_space", memory_space), ("kind", kind), ("pin", pin or None)):
-        must_be_empty("new_ref", parameter, found, "a reference lies where its value lies.")
+    for parameter, given in (("memory_space", memory_space), ("kind", kind), ("pin", pin or None)):
+        must_be_empty("new_ref", parameter, given, "a reference lies where its value lies.")
     return reference_here(as_array(init_val), False)
 
 
@@ -169,8 +169,8 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     >>> ref
     Ref([1., 1.], dtype=float32)
     """
-    for parameter, found in (("memory_space", memory_space), ("pin", pin or None)):
-        must_be_empty("empty_ref", parameter, found, "a reference lies where its value lies.")
+    for parameter, given in (("memory_space", memory_space), ("pin", pin or None)):
+        must_be_empty("empty_ref", parameter, given, "a reference lies where its value lies.")
     return reference_here(zeros(ArrayType(ty.shape, ty.dtype)), False)
 
 
@@ -180,7 +180,7 @@ def free_ref(ref: Ref) -> None:
 
 
 def reference_here(x: Array, argument: bool) -> Ref:
-    """A reference of the present level; ``argument``: it stands for one of a caller."""
+    """A reference at the current level; ``argument``: it stands for a caller's reference."""
     x = convert(x, x.type.dtype, False)
     run = top = current()
     while not run.owns_boxes:
@@ -230,7 +230,7 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
 
 
 def swap(ref: Ref, idx: Any, value: Any) -> Any:
-    """Replace the elements of a reference at an index; the elements before."""
+    """Replace the elements of a reference at an index; returns the previous ones."""
     before = get(ref, idx)
     set(ref, idx, value)
     return before
@@ -261,7 +261,7 @@ def freeze(ref: Ref) -> Any:
 
 
 def _whole(ref: Ref) -> Any:
-    """The present value of a reference."""
+    """The current value of a reference."""
     usable(ref)
     top = current()
     if ref.level is top:
@@ -270,7 +270,7 @@ def _whole(ref: Ref) -> Any:
 
 
 def usable(ref: Ref) -> None:
-    """Raises: DeletedArray, BadCall, EscapedBox: a reference may not be used here."""
+    """Check that a reference may be used at this point. Raises: DeletedArray, BadCall, EscapedBox."""
     if ref.frozen:
         raise DeletedArray(f"freeze: a reference {ref.aval} was used after it was frozen.")
     if ref in LENT.get():
@@ -299,9 +299,9 @@ def _at_base(ref: Ref) -> Ref:
 
 
 class References(BodyTransformer):
-    """The level of references that are made inside a transformation: answers their effects, forwards all others.
+    """The level of references made inside a transformation: answers their effects, and forwards all others.
 
-    ``cells`` maps them to their present values. It crosses operations whose rows name them with the values as a state.
+    ``cells`` maps them to their current values, which are the state with which it crosses operations that use them.
     """
 
     __slots__ = ("cells",)
@@ -324,7 +324,7 @@ class References(BodyTransformer):
         return self.outer.answer(op, operands)
 
     def cross(self, op: Any, operands: tuple[Any, ...], refs: Sequence[Ref]) -> Any:
-        """Answer an operation whose bodies use these references; write back their last values."""
+        """Answer an operation whose bodies use these references, and write their final values back."""
         run = References(self.outer, {ref: self.cells[ref] for ref in refs})
         token = STACK.set(self.outer)
         try:
@@ -349,7 +349,7 @@ class References(BodyTransformer):
 
 
 class CarriedValues(StateFlow):
-    """The values of references enter each body and leave it; in a loop they are carried. Their types never change."""
+    """Into bodies: the values of references enter and leave each body; a loop carries them. Their types are fixed."""
 
     in_carry = True
 
@@ -376,8 +376,8 @@ class CarriedValues(StateFlow):
 
 def references_in(effects: Iterable[Any]) -> list[Ref]:
     """The references that an effect row names, each once, in the order in which they were made."""
-    found = {effect.ref for effect in effects if isinstance(effect, (RefGet, RefSet))} if effects else ()
-    return sorted(found, key=lambda ref: ref.number)
+    references = {effect.ref for effect in effects if isinstance(effect, (RefGet, RefSet))} if effects else ()
+    return sorted(references, key=lambda ref: ref.number)
 
 
 def written_in(effects: Iterable[Any]) -> list[Ref]:
@@ -386,7 +386,7 @@ def written_in(effects: Iterable[Any]) -> list[Ref]:
 
 
 def discharge(op: HigherOrder, operands: tuple[Any, ...], refs: Sequence[Ref]) -> Any:
-    """Answer an operation at the base whose bodies use references of the base; write back their last values."""
+    """Evaluate, at the base, an operation whose bodies use these references; write their final values back."""
     cells = {ref: _at_base(ref).cell for ref in refs}
     run = References(BASE, cells)
     results = run.cross(op, operands, refs)

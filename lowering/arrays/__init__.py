@@ -1,1 +1,1 @@
-"""Arrays over devices: put there, cut, assembled, and their parts; may import compile and what comes before it."""
+"""Arrays over devices: transferred, sharded, assembled from shards; may import compile and what comes before it."""

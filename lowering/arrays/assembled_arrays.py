@@ -1,4 +1,4 @@
-"""Arrays over devices, assembled of their parts."""
+"""Arrays over several devices, assembled from their shards."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ from .requested_shardings import over_mesh
 def make_array_from_callback(
     shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any = None
 ) -> ConcreteArray:
-    """The array whose part at each index that a device of this process holds is ``data_callback(index)``.
+    """The array whose shard at each ``index`` (a tuple of slices) that this process holds is ``data_callback(index)``.
 
         make_array_from_callback(x.shape, s, lambda index: x[index]) == x
 
-    Raises: ShapeMismatch: a part has another shape, or the shape cannot be cut so.
+    Raises: ShapeMismatch: a shard has the wrong shape, or the shape cannot be cut so.
     """
     sharding.check_fit("make_array_from_callback", lambda: "the array", tuple(shape))
     made: dict[Any, Any] = {}
-    parts = []
+    shards = []
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple([(cut.start, cut.stop) for cut in index])
         if key not in made:
-            found = data_callback(index)
-            made[key] = _known(found if dtype is None else np.asarray(found, dtype))
-        parts.append(made[key].value)
-    if not parts:
+            data = data_callback(index)
+            made[key] = _known(data if dtype is None else np.asarray(data, dtype))
+        shards.append(made[key].value)
+    if not shards:
         raise BadArgument("make_array_from_callback: this process must have a device of the sharding, it has none.")
-    return _assemble("make_array_from_callback", tuple(shape), sharding, parts)
+    return _assemble("make_array_from_callback", tuple(shape), sharding, shards)
 
 
 def make_array_from_process_local_data(
     sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
 ) -> Any:
-    """The array of which each process gives what its devices hold, in order along each dimension.
+    """The array of which each process passes what its own devices hold, concatenated in order along each dimension.
 
         one process:  make_array_from_process_local_data(s, x) == x
 
-    Without ``global_shape`` a dimension that other processes hold parts of is as much longer as it has more parts.
+    Without ``global_shape``, a dimension is longer than the local one by the ratio of all shards to this process's.
 
-    Raises: ShapeMismatch: the local data do not have the size of the parts of this process.
+    Raises: ShapeMismatch: the local data do not have the size of this process's shards.
     """
     if global_shape is not None and not all([isinstance(size, int) for size in global_shape]):
         return pytrees.map(lambda x, shape: make_array_from_process_local_data(sharding, x, shape), local_data,
                            global_shape)
-    place = destination("make_array_from_process_local_data", sharding)
-    return pytrees.map(lambda x: _of_local_data(place, x, global_shape), local_data)
+    target = destination("make_array_from_process_local_data", sharding)
+    return pytrees.map(lambda x: _of_local_data(target, x, global_shape), local_data)
 
 
 def _known(x: Any) -> ConcreteArray:
-    """``x`` as an array. Raises: TracerArrayConversionError: it is not known while a program is traced."""
+    """``x`` as an array with a value. Raises: TracerArrayConversionError: it is only being traced."""
     y = as_array(x)
     return y if isinstance(y, ConcreteArray) else from_numpy(np.asarray(y))
 
@@ -75,7 +75,7 @@ def _of_local_data(sharding: Sharding, x: Any, global_shape: Sequence[int] | Non
     grid, tiles = sharding.tiles(rank)
     places = zip(sharding._device_assignment, tiles)
     mine = [np.unravel_index(tile, grid) if grid else () for device, tile in places if is_addressable(device)]
-    held = [sorted({int(at[d]) for at in mine}) for d in range(rank)]  # along each dimension the parts of this process
+    held = [sorted({int(at[d]) for at in mine}) for d in range(rank)]  # along each dimension, this process's shards
     sizes = zip(data.shape, grid, held)
     shape = tuple(global_shape) if global_shape is not None else tuple([n * g // len(h) for n, g, h in sizes])
     sharding.check_fit("make_array_from_process_local_data", lambda: "the array", shape)
@@ -98,10 +98,10 @@ def _of_local_data(sharding: Sharding, x: Any, global_shape: Sequence[int] | Non
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
 ) -> ConcreteArray:
-    """The array of which the given ones are the parts, each on its device; nothing is copied.
+    """The array whose shards are the given arrays, each on its device; nothing is copied.
 
-    Raises: DeviceMismatch: they are not on the devices of the sharding that are this process's, one on each.
-    ShapeMismatch: one has another shape than its part.
+    Raises: DeviceMismatch: they are not on this process's devices of the sharding, one on each.
+    ShapeMismatch: one does not have the shape of a shard.
     """
     where = "make_array_from_single_device_arrays"
     cut, shape = over_mesh(sharding), tuple(shape)
@@ -118,14 +118,14 @@ def make_array_from_single_device_arrays(
     kinds = {x.type.dtype for x in parts} | (set() if dtype is None else {canonical(dtype)})
     if len(kinds) > 1:
         raise DTypeMismatch(f"{where}: the parts must have one dtype, got {', '.join(sorted(map(str, kinds)))}.")
-    _check_parts(where, shape, cut, [x.type.shape for x in parts])
+    _check_shards(where, shape, cut, [x.type.shape for x in parts])
     over(cut.mesh)
     kind = array_type(shape, parts[0].type.dtype)
     return concrete(kind, None, runtime.assemble([x.buffer for x in parts], *_stored(kind, cut)))
 
 
 def own_part(x: Any) -> ConcreteArray:
-    """What this process holds of an array over a mesh, as an array over the part of the mesh that is its own."""
+    """This process's shards of an array, as an array over the submesh of this process's devices."""
     cut = x.sharding
     mine, part = NamedSharding(cut.mesh.local_mesh, cut.spec), cut.shard_shape(x.shape)
     shape = [size * count for size, count in zip(part, mine.parts(len(part)))]
@@ -133,22 +133,24 @@ def own_part(x: Any) -> ConcreteArray:
 
 
 def _stored(kind: Any, sharding: Any) -> tuple[Any, Any]:
-    """The runtime's type and sharding of arrays of a type."""
+    """The runtime's type and sharding for arrays of a type."""
     stored, dtype = storage(kind)
     return runtime.aval(stored, dtype), runtime.sharding_over(sharding, len(stored))
 
 
-def _check_parts(where: str, shape: Sequence[int], sharding: Sharding, found: Sequence[Sequence[int]]) -> None:
+def _check_shards(where: str, shape: Sequence[int], sharding: Sharding, shapes: Sequence[Sequence[int]]) -> None:
     sharding.check_fit(where, lambda: "the array", tuple(shape))
     expected = sharding.shard_shape(shape)
-    for got in found:
-        if tuple(got) != expected:
-            raise ShapeMismatch(f"{where}: a part of {tuple(shape)} by {sharding} has the shape {expected}, got {got}.")
+    for shape_of_shard in shapes:
+        if tuple(shape_of_shard) != expected:
+            raise ShapeMismatch(
+                f"{where}: a shard of {tuple(shape)} by {sharding} has the shape {expected}, got {shape_of_shard}."
+            )
 
 
 def _assemble(where: str, shape: Any, sharding: Sharding, parts: Sequence[np.ndarray[Any, Any]]) -> ConcreteArray:
-    """The array of these parts, for the devices of this process in order."""
-    _check_parts(where, shape, sharding, [part.shape[: len(shape)] for part in parts])
+    """The array of these shards, one for each device of this process, in order."""
+    _check_shards(where, shape, sharding, [part.shape[: len(shape)] for part in parts])
     kind = array_type(shape, as_array(parts[0]).type.dtype)
     if sharding.num_devices == 1 and not hasattr(sharding, "mesh"):
         (device,) = sharding._device_assignment

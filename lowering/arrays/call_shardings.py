@@ -1,4 +1,4 @@
-"""The shardings that ``jit`` was told of arguments and results, and where a call is executed by them."""
+"""The shardings that ``jit`` was given for arguments and results, and the devices on which a call is executed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .requested_shardings import for_leaves, is_requested, leaf_name, over_mesh,
 
 
 class CallShardings(NamedTuple):
-    """Trees of shardings, prefixes of the positional arguments and of the results; None: nothing was said."""
+    """Trees of shardings, prefixes of the positional arguments and of the results; None: unspecified."""
 
     arguments: Any = None
     results: Any = None
@@ -37,7 +37,8 @@ class CallShardings(NamedTuple):
                 requested("jit out_shardings", leaf)
 
     def of_arguments(self, args: Any, kwargs: dict[str, Any]) -> list[Any]:
-        """The sharding said of each leaf of the dynamic arguments. Raises: BadArgument, TreeMismatch."""
+        """The sharding specified for each leaf of the dynamic arguments, else None. Raises: BadArgument, TreeMismatch.
+        """
         if self.arguments is None:
             return [None] * len(pytrees.leaves((args, kwargs)))
         if kwargs:
@@ -49,42 +50,50 @@ class CallShardings(NamedTuple):
         return for_leaves("jit in_shardings", shardings, tuple(args))
 
     def of_results(self, name: str, tree: Any, types: Sequence[ArrayType]) -> list[Any]:
-        """The sharding said of each leaf of the results of the function of this name.
+        """The sharding specified for each leaf of the results of the function ``name``, else None.
 
         Raises: TreeMismatch, ShapeMismatch.
         """
         if self.results is None:
             return [None] * len(types)
         results = tree.unflatten(list(range(len(types))))
-        found = for_leaves("jit out_shardings", self.results, results)
-        for i, (sharding, t) in enumerate(zip(found, types)):
+        by_leaf = for_leaves("jit out_shardings", self.results, results)
+        for i, (sharding, t) in enumerate(zip(by_leaf, types)):
             if sharding is not None:
                 sharding.check_fit(name, partial(leaf_name, "the result", results, i), t.shape)
-        return found
+        return by_leaf
 
     def placement(
-        self, name: str, asked: list[Any], found: Sequence[Any], where: Placement | None, names: Callable[[int], str]
+        self,
+        name: str,
+        specified: list[Any],
+        committed: Sequence[Any],
+        where: Placement | None,
+        names: Callable[[int], str],
     ) -> Placement | None:
-        """Where a call is executed: as said of its arguments, or of its results, else ``where`` its arguments are.
+        """Where a call is executed: as specified for its arguments or results, else ``where``, the placement of its
+        arguments.
 
-        ``asked`` is the sharding said of each argument, ``found`` that of each that is committed, else None.
+        ``specified`` has the specified sharding of each argument, ``committed`` that of each committed array, else
+        None.
 
-        Raises: DeviceMismatch: they are over different devices. BadArgument: an argument is cut otherwise than said.
+        Raises: DeviceMismatch: they are over different devices. BadArgument: a committed argument has another
+        sharding than specified.
         """
         results = [requested("jit", s) for s in pytrees.leaves(self.results, is_requested) if s is not None]
-        known = [sharding for sharding in (*asked, *results) if sharding is not None]
+        known = [sharding for sharding in (*specified, *results) if sharding is not None]
         if not known:
             return where
         devices = _devices(known[0])
-        others = [*map(_devices, known), *([] if where is None else [where.devices])]
-        for other in others:
-            if other != devices:
-                pair = " and ".join([str([device.id for device in each]) for each in (devices, other)])
+        device_lists = [*map(_devices, known), *([] if where is None else [where.devices])]
+        for devices_there in device_lists:
+            if devices_there != devices:
+                pair = " and ".join([str([device.id for device in each]) for each in (devices, devices_there)])
                 raise DeviceMismatch(
                     f"{name}: arguments and shardings must be over the same devices in the same order, got {pair}.",
                     hint="device_put the arguments there, or make the meshes of one list of devices.",
                 )
-        for i, (sharding, own) in enumerate(zip(asked, found)):
+        for i, (sharding, own) in enumerate(zip(specified, committed)):
             if sharding is not None and own is not None and not own[0].is_equivalent_to(sharding, own[1]):
                 raise BadArgument(
                     f"{name}: in_shardings say {sharding} of {names(i)}, which is cut by {own[0]}.",
@@ -94,13 +103,13 @@ class CallShardings(NamedTuple):
         if not meshes:
             note_placement(devices[0])
             return on_device(devices[0])
-        held = where.arguments if where is not None and where.arguments else [None] * len(asked)
-        return over(meshes[0], [own if s is None else over_mesh(s) for s, own in zip(asked, held)])
+        held = where.arguments if where is not None and where.arguments else [None] * len(specified)
+        return over(meshes[0], [own if s is None else over_mesh(s) for s, own in zip(specified, held)])
 
     def with_results(
         self, name: str, placement: Placement | None, tree: Any, types: Sequence[ArrayType]
     ) -> Placement | None:
-        """The placement with the shardings said of the results."""
+        """The placement with the shardings specified for the results."""
         if self.results is None or placement is None or placement.mesh is None:
             return placement
         asked = self.of_results(name, tree, types)
@@ -111,20 +120,21 @@ NO_SHARDINGS = CallShardings()
 
 
 def _devices(sharding: Sharding) -> tuple[Any, ...]:
-    """The devices of a sharding; none where its mesh is abstract."""
+    """The devices of a sharding; empty if its mesh is abstract."""
     abstract = isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
     return () if abstract else sharding._device_assignment
 
 
 def constrained(xs: Sequence[Any], shardings: Sequence[Sharding | None]) -> list[Any]:
-    """The arrays of a program, those with a sharding constrained to it."""
+    """The arrays of a program, each constrained to its sharding, if it has one."""
     return [
         x if s is None else perform(ShardingConstraint(over_mesh(s)), as_array(x)) for x, s in zip(xs, shardings)
     ]
 
 
 def described_placement(leaves: Sequence[Any], name: str, names: Callable[[int], str]) -> Placement | None:
-    """Where a call with such arguments is executed: committed arrays, and types with a sharding; None: nowhere special.
+    """Where a call with these arguments is executed: on the devices of committed arrays and of types with a sharding;
+    None: on the default device.
 
     Raises: DeviceMismatch: they are over different devices.
     """
@@ -134,7 +144,7 @@ def described_placement(leaves: Sequence[Any], name: str, names: Callable[[int],
 
 
 def shardings_of(leaves: Sequence[Any]) -> list[Any]:
-    """For each argument that is committed its sharding and rank, else None."""
+    """For each argument, its sharding and rank if it is committed to devices, else None."""
     return [
         (x.sharding, len(x.type.shape)) if getattr(x, "_buffer", None) is not None and runtime.is_committed(x._buffer)
         else None for x in leaves

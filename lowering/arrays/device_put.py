@@ -1,4 +1,4 @@
-"""Arrays put on devices: on one, or cut over several."""
+"""Transfers of arrays to devices: to one, or sharded over several."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ else:
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
-    """The arrays of a tree where ``device`` says, committed to it: computations with them happen there.
+    """The arrays of a tree on ``device``, committed to it: computations with them are executed on it.
 
         device_put(x, d) == x
 
     Inside of a program it is ``with_sharding_constraint``; a single device is then chosen when that is compiled.
 
     Args:
-        device: a device, a sharding, a PartitionSpec about the mesh in force, or a tree of them, a prefix of ``x``;
+        device: a device, a sharding, a PartitionSpec over the mesh in force, or a tree of them, a prefix of ``x``;
             without it arrays stay where they are, and numbers become arrays.
         donate: whether the arrays may be deleted. may_alias: False: an array that is there already is copied, too.
             Each for all arrays, or a tree of them, a prefix of ``x``.
@@ -55,8 +55,8 @@ def device_put(
     donated = pytrees.broadcast_prefix(donate, x, what="device_put donate")
     aliased = pytrees.broadcast_prefix(may_alias, x, lambda y: y is None, what="device_put may_alias")
     placed = []
-    for i, (leaf, place, given, shared) in enumerate(zip(leaves, places, donated, aliased)):
-        moved = _put(leaf, destination("device_put", place), partial(leaf_name, "x", x, i))
+    for i, (leaf, target, given, shared) in enumerate(zip(leaves, places, donated, aliased)):
+        moved = _put(leaf, destination("device_put", target), partial(leaf_name, "x", x, i))
         if shared is False and moved is leaf and isinstance(leaf, ConcreteArray):
             moved = concrete(leaf.type, None, runtime.duplicate(leaf.buffer))
         if given and moved is not leaf and isinstance(leaf, ConcreteArray):
@@ -65,22 +65,22 @@ def device_put(
     return pytrees.unflatten(tree, placed)
 
 
-def destination(where: str, place: Any) -> Any:
-    """The sharding that a place stands for; None for none. Raises: BadArgument: it is no place."""
-    if place is None:
+def destination(where: str, target: Any) -> Any:
+    """The sharding that a device, sharding or spec denotes; None for None. Raises: BadArgument: it is none of these."""
+    if target is None:
         return None
-    if runtime.is_device(place):
-        return SingleDeviceSharding(place)
-    if not is_requested(place):
+    if runtime.is_device(target):
+        return SingleDeviceSharding(target)
+    if not is_requested(target):
         raise BadArgument(
-            f"{where}: the device must be one of hx.devices(), or a sharding, got {type(place).__name__}.",
+            f"{where}: the device must be one of hx.devices(), or a sharding, got {type(target).__name__}.",
             hint="name one, or leave it out.",
         )
-    return requested(where, place)
+    return requested(where, target)
 
 
 def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array:
-    """The array of this name where the sharding says; inside of a program a constraint on it."""
+    """The array with this sharding; while a program is traced, a sharding constraint. ``name`` names it in errors."""
     x = as_array(leaf)
     if current().guarded and STACK.get() is BASE:
         with explicit_transfers():
@@ -96,17 +96,17 @@ def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array
 
 
 def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
-    """Log or refuse the transfer of a leaf, as the settings say. Raises: TransferRefused."""
+    """Log or refuse the transfer of a leaf, as the settings of transfer guards say. Raises: TransferRefused."""
     if not isinstance(leaf, Array):
         check_transfer("host_to_device", str(x.type))
     elif sharding is not None:
-        here, there = x.devices(), sharding.device_set
-        if here != there:
-            check_transfer("device_to_device", f"{x.type} from {here} to {there}")
+        source, target = x.devices(), sharding.device_set
+        if source != target:
+            check_transfer("device_to_device", f"{x.type} from {source} to {target}")
 
 
 def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
-    """The array, committed where the sharding says, which fits it."""
+    """The array, committed to a sharding that is known to be compatible with its shape."""
     buffer = x._buffer
     committed = buffer is not None and runtime.is_committed(buffer)
     if isinstance(sharding, NamedSharding):
@@ -129,14 +129,14 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
 
 
 def put_like(y: Any, x: Any, device: Any = None) -> Any:
-    """``y`` where ``device`` says; without it where ``x`` is, if that is an array of its shape committed to devices."""
+    """``y`` on ``device``; without one, on the devices of ``x`` if that is a committed array of the same shape."""
     if device is None and isinstance(x, ConcreteArray) and x.committed and x.type.shape == y.type.shape:
         device = x.sharding
     return y if device is None else device_put(y, device)
 
 
 def _check_same(x: ConcreteArray, sharding: Sharding) -> None:
-    """Raises ProcessesDiffer: the processes of the devices do not all put the same array there."""
+    """Check that all processes of the devices put the same array. Raises: ProcessesDiffer."""
     joined = runtime.connection()
     if joined is not None:
         digest = hashlib.sha256(x.value.tobytes()).hexdigest()
@@ -152,7 +152,7 @@ def _check_same(x: ConcreteArray, sharding: Sharding) -> None:
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
-    """Trees of arrays, one for each device, as trees of arrays whose first dimension is cut over the devices.
+    """Stack trees of arrays, one for each device, along a new first dimension that is sharded over the devices.
 
         device_put_sharded(xs, devices)[i] == xs[i], and is on devices[i]
     """

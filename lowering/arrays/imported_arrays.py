@@ -1,4 +1,4 @@
-"""Arrays of other libraries, by DLPack."""
+"""Import of other libraries' arrays by DLPack."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..xla.lazy import runtime
 
 
 def imported(x: Any, copy: bool | None = None) -> Array:
-    """The array of an object with ``__dlpack__``; memory is shared where it is read-only or ``copy=False``.
+    """The array of an object with ``__dlpack__``; memory is shared if it is read-only or ``copy=False``.
 
-    What NumPy does not read, such as bfloat16 and the memory of a GPU, the runtime does.
+    NumPy imports it where it can, the runtime otherwise, as for bfloat16 and a GPU's memory.
 
     Raises: NotAnArray: it has no ``__dlpack__``. BufferError: its memory is not given away, or needs a copy.
     """

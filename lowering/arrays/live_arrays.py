@@ -1,4 +1,4 @@
-"""The arrays that there are."""
+"""The arrays that are alive in this process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..xla.lazy import runtime
 
 
 def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
-    """The arrays of a platform, by default that of new arrays, that something refers to and nobody has deleted.
+    """The arrays of a platform, by default the default one, that are referenced and not deleted.
 
-    It looks at every object of the process, which takes a while. An array that no device has seen is where new ones
-    are.
+    It visits every object of the process, which is slow. An array that was never transferred counts as one of the
+    default platform.
 
     >>> from handlax import numpy as hnp
     >>> x = hnp.arange(3)
@@ -22,5 +22,5 @@ def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
     """
     home = default_device().platform
     wanted = home if platform is None else runtime.backend(platform).platform
-    found = [x for x in gc.get_objects() if type(x) is ConcreteArray and not (is_shared(x) or x.is_deleted())]
-    return [x for x in found if wanted == (home if x._buffer is None else runtime.devices_of(x._buffer)[0].platform)]
+    alive = [x for x in gc.get_objects() if type(x) is ConcreteArray and not (is_shared(x) or x.is_deleted())]
+    return [x for x in alive if wanted == (home if x._buffer is None else runtime.devices_of(x._buffer)[0].platform)]

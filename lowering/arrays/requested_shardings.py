@@ -16,12 +16,12 @@ from ...effects.trees import pytrees
 
 
 def is_requested(x: Any) -> bool:
-    """Whether a value is a leaf of a tree of shardings; None is one too."""
+    """Whether a value is a leaf of a tree of requested shardings; None is one, too."""
     return x is None or isinstance(x, (Sharding, PartitionSpec))
 
 
 def requested(where: str, sharding: Any) -> Any:
-    """The sharding that is meant: itself, or that of a spec over the mesh in force.
+    """The sharding itself, or that of a spec over the mesh in force.
 
     Raises: BadArgument: it is neither, or no mesh is in force.
     """
@@ -43,7 +43,7 @@ def requested(where: str, sharding: Any) -> Any:
 
 
 def over_mesh(sharding: Sharding) -> NamedSharding:
-    """The sharding as one over a mesh; one on a single device is over a mesh of that device alone."""
+    """An equivalent sharding over a mesh; a single device becomes a mesh of that device alone."""
     if isinstance(sharding, NamedSharding):
         return sharding
     (device,) = sharding._device_assignment
@@ -51,18 +51,20 @@ def over_mesh(sharding: Sharding) -> NamedSharding:
 
 
 def for_leaves(where: str, shardings: Any, tree: Any) -> list[Any]:
-    """The sharding asked for each leaf of a tree, None where none is. Raises: TreeMismatch: it is no prefix."""
-    found = pytrees.broadcast_prefix(shardings, tree, is_requested, what=where)
-    return [None if sharding is None else requested(where, sharding) for sharding in found]
+    """The sharding requested for each leaf of a tree, else None. Raises: TreeMismatch: ``shardings`` is no prefix of
+    it.
+    """
+    by_leaf = pytrees.broadcast_prefix(shardings, tree, is_requested, what=where)
+    return [None if sharding is None else requested(where, sharding) for sharding in by_leaf]
 
 
 def leaf_name(root: str, tree: Any, i: int) -> str:
-    """The name of leaf ``i`` of a tree that is called ``root``, such as ``x['w'][0]``."""
+    """The name of leaf ``i`` of the tree ``root``, such as ``x['w'][0]``."""
     return f"{root}{pytrees.keystr(pytrees.leaves_with_path(tree)[i][0])}"
 
 
 def whole_shardings(where: str, shardings: Any) -> None:
-    """Raises BadArgument: a leaf of a tree of shardings is none, or leaves a dimension to the compiler."""
+    """Check that every leaf of a tree is a sharding without unconstrained dimensions. Raises: BadArgument."""
     for leaf in pytrees.leaves(shardings, is_requested):
         if leaf is not None and not is_requested(leaf):
             requested(where, leaf)

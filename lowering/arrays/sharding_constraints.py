@@ -1,4 +1,4 @@
-"""Constraints on how values inside of programs are cut over devices."""
+"""Constraints on the sharding of values inside of programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .requested_shardings import for_leaves, leaf_name, over_mesh
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """The arrays of a tree, cut over devices as the shardings say, also inside of programs.
+    """The arrays of a tree with these shardings, also inside of programs.
 
         with_sharding_constraint(x, s) == x
 
@@ -23,7 +23,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     of a program a dimension that cannot be cut into equal parts is padded by the compiler.
 
     Args:
-        shardings: a sharding, a PartitionSpec about the mesh in force, or a tree of them, a prefix of ``x``.
+        shardings: a sharding, a PartitionSpec over the mesh in force, or a tree of them, a prefix of ``x``.
 
     Raises: TreeMismatch: it is no prefix. ShapeMismatch: the rank is too low, or an array outside of programs cannot be
     cut into equal parts. BadArgument: a leaf is no sharding. DeviceMismatch: ``x``, or the rest of the program, is on
@@ -36,7 +36,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     placed = []
     for i, (leaf, sharding) in enumerate(zip(leaves, wanted)):
         cut = over_mesh(sharding)
-        over(cut.mesh)  # calls check from now on where their arguments are
+        over(cut.mesh)  # later calls must check their arguments' devices
         value = as_array(leaf)
         shape = value.type.shape
         if current() is BASE or len(cut.spec) > len(shape):

@@ -1,4 +1,5 @@
-"""What settings refuse or log when a compiled function is called: executions, and transfers of its arguments."""
+"""What settings refuse or log in a call of a compiled function: its execution, and implicit transfers of its arguments.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from ..xla.lazy import runtime
 
 
 def check_call(name: str, leaves: Sequence[Any], names: Callable[[int], str]) -> None:
-    """Raises: ExecutionRefused: under ``no_execution``. TransferRefused: an argument is on the host."""
+    """Apply the guards of calls. Raises: ExecutionRefused: ``no_execution`` is set. TransferRefused: an argument is on
+    the host.
+    """
     if current().no_execution:
         raise ExecutionRefused(f"{name}: nothing is executed under no_execution.", hint="f.lower(x).compile().")
     for i, x in enumerate(leaves):
@@ -22,7 +25,9 @@ def check_call(name: str, leaves: Sequence[Any], names: Callable[[int], str]) ->
 
 
 def check_moves(name: str, buffers: Sequence[Any], places: Sequence[Any], names: Callable[[int], str]) -> None:
-    """Raises: TransferRefused: an argument is on another device than the one where the program takes it from."""
+    """Apply the guards of transfers. Raises: TransferRefused: an argument is on another device than the program's
+    input.
+    """
     for i, (buffer, where) in enumerate(zip(buffers, places)):
         if where is not None and runtime.mover(buffer, where) is not None:
             check_transfer("device_to_device", f"{names(i)} of {name}, {buffer.aval.dtype}{list(buffer.aval.shape)}")

@@ -1,1 +1,2 @@
-"""XLA's clients: one for each platform, joined with those of other processes; may import effects and interpreters."""
+"""XLA's clients, one for each platform, and the connection with other processes; may import effects and interpreters.
+"""

@@ -1,6 +1,7 @@
-"""Clusters: how a process learns from its environment which of how many it is, and where all of them meet.
+"""Clusters: a process's index, the number of processes, and the coordinator's address, read from a launcher's
+environment.
 
-``CLUSTERS`` lists those that are known. The scheduler of a cluster starts every process with variables of its own.
+``CLUSTERS`` lists the launchers that are supported; each sets environment variables of its own.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What one kind of cluster tells a process, read from its environment at each call.
+    """One kind of launcher: functions that read this process's place in the cluster from the environment at each call.
 
     ``host`` is that of the first process, and ``port`` one that is likely to be free there, the same for all processes.
-    ``local_index`` counts the processes of one machine; None: they share its devices. ``by_name_only``: it is used
-    where it is asked for, not where it is found.
+    ``local_index`` is the index among the processes of one machine; None: they share its devices. ``by_name_only``: it
+    is used only if requested by name, never detected.
     """
 
     name: str
@@ -47,9 +48,9 @@ class Cluster:
 
 
 def find(name: str | None = None) -> Cluster | None:
-    """The cluster that started this process; of those known, the one of this name, if it did; None: none did.
+    """The cluster that started this process, or None; with a name, only that kind of cluster is considered.
 
-    Raises: BadArgument: none has the name.
+    Raises: BadArgument: no cluster has this name.
     """
     names = [*dict.fromkeys([each.name for each in CLUSTERS])]
     if name not in (None, *names):
@@ -70,7 +71,7 @@ def _number(name: str) -> Callable[[], int]:
 
 
 def _ephemeral(number: int) -> int:
-    """A port that jobs of different numbers are unlikely to share: one of the last 4,096."""
+    """A port for a job number: one of the last 4,096, so that jobs of different numbers are unlikely to share it."""
     return 65536 - 4096 + number % 4096
 
 
@@ -85,12 +86,12 @@ def _launched_at(part: int) -> str:
 
 
 def _slurm_host() -> str:
-    """The first of ``node001,host2`` or of ``node[001-015,020],host2``."""
+    """The first host of a node list such as ``node001,host2`` or ``node[001-015,020],host2``."""
     nodes = os.environ["SLURM_STEP_NODELIST"]
-    found = re.match(r"([^\[,]+)(?:\[([^\],-]+))?", nodes)
-    if found is None:
+    match = re.match(r"([^\[,]+)(?:\[([^\],-]+))?", nodes)
+    if match is None:
         raise ProcessFailure(f"distributed.initialize: SLURM_STEP_NODELIST must begin with a node, got {nodes!r}.")
-    return found[1] + (found[2] or "")
+    return match[1] + (match[2] or "")
 
 
 # Open MPI: before version 5 the launcher tells its address, since then mpi4py has to be asked
@@ -101,11 +102,13 @@ def _ompi_uri() -> str:
 
 
 def _ompi_host() -> str:
-    """Of ``1531576320.0;tcp://10.96.0.1,10.148.0.1:34911`` or ``...;tcp6://[fe80::1,2620::2]:43370`` the first."""
-    found = re.search(r"tcp://(.+?)[,:]|tcp6://\[(.+?)[,\]]", _ompi_uri())
-    if found is None:
+    """The first host of a URI such as ``1531576320.0;tcp://10.96.0.1,10.148.0.1:34911`` or
+    ``...;tcp6://[fe80::1,2620::2]:43370``.
+    """
+    match = re.search(r"tcp://(.+?)[,:]|tcp6://\[(.+?)[,\]]", _ompi_uri())
+    if match is None:
         raise ProcessFailure(f"distributed.initialize: Open MPI must tell an address, got {_ompi_uri()!r}.")
-    return found[1] or found[2]
+    return match[1] or match[2]
 
 
 def _is_ompi_5() -> bool:
@@ -126,7 +129,7 @@ def _mpi() -> Any:
 
 
 def _mpi_host() -> str:
-    """The host of the first process, which all processes must ask for."""
+    """The host of the first process; a collective call, which every process must make."""
     world = _mpi().COMM_WORLD
     return str(world.bcast(socket.gethostname() if world.Get_rank() == 0 else None, root=0))
 
@@ -152,7 +155,7 @@ def _mpi_local_index() -> int:
 
 
 def _kubernetes_job() -> dict[str, Any]:
-    """The job of this pod, whose host name is ``JOB-INDEX``. Raises ProcessFailure: it cannot be asked for."""
+    """The Kubernetes job of this pod, whose host name is ``JOB-INDEX``. Raises ProcessFailure: it cannot be read."""
     job = os.environ.get("HOSTNAME", socket.gethostname()).rpartition("-")[0]
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     try:
@@ -162,17 +165,19 @@ def _kubernetes_job() -> dict[str, Any]:
         request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
         trust = ssl.create_default_context(cafile=str(_SERVICE_ACCOUNT / "ca.crt"))
         with urllib.request.urlopen(request, context=trust, timeout=30) as answer:
-            found: dict[str, Any] = json.load(answer)
+            job_record: dict[str, Any] = json.load(answer)
     except OSError as error:
         raise ProcessFailure(
             f"distributed.initialize: the pod's service account must be able to read its job {job!r}, got {error}.",
             hint="allow it to `get` jobs, or give coordinator_address, num_processes and process_id.",
         ) from error
-    return found
+    return job_record
 
 
 def _kubernetes_host() -> str:
-    """The name of the pod with index 0, which the job's headless service knows. Raises ProcessFailure: it has none."""
+    """The name of the pod with index 0 in the job's headless service. Raises ProcessFailure: the job has no such
+    service.
+    """
     job = _kubernetes_job()
     name, labels = job["metadata"]["name"], job["metadata"].get("labels") or {}
     subdomain = job["spec"]["template"]["spec"].get("subdomain")

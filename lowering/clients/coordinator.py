@@ -1,13 +1,15 @@
-"""The process at which the processes of a program meet; a program of its own, which imports nothing of the package.
+"""The coordinator of several processes; a program of its own, which imports nothing of the package.
 
     python coordinator.py ADDRESS PROCESSES START_TIMEOUT OPTIONS
 
-First it waits for all of them: each sends its number, and is answered ``go``, or which are ``missing`` when the time is
-over. XLA's runtime would end those that wait. Then it is jaxlib's service at the same port, with these options as JSON.
+First it waits for all processes: each sends its index and is answered ``go``, or, when the time is over, which are
+``missing``, since XLA's runtime would abort those that wait. Then it runs jaxlib's distributed runtime service at the
+same port, with these options as JSON.
 
-It prints ``ready`` when it listens, or why it cannot, and serves until its standard input ends and nobody is connected
-any more: where the input was ``done`` for some seconds at most, else for some heartbeat timeouts, in which the
-processes that are left learn who has died. When it ends, XLA's runtime ends all that are connected still.
+It prints ``ready`` when it listens, or why it cannot. It serves until its standard input ends and no process is
+connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts, within which
+the remaining processes learn which one died. When it exits, XLA's runtime aborts all processes that are still
+connected.
 """
 
 import importlib
@@ -25,29 +27,29 @@ ESTABLISHED = "01"  # a connection's state in Linux's tables
 
 def listen(address: str) -> socket.socket:
     host, _, port = address.rpartition(":")
-    family, _, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+    family, _, _, _, address_of_socket = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-    return socket.create_server(place[:2], family=family, dualstack_ipv6=both, backlog=4096)
+    return socket.create_server(address_of_socket[:2], family=family, dualstack_ipv6=both, backlog=4096)
 
 
 def gather(listener: socket.socket, processes: int, timeout: float) -> dict[int, socket.socket]:
-    """The connections of those that come in time, by their numbers. The listener is then closed."""
+    """The connections of the processes that come before the timeout, by index. Closes the listener."""
     deadline = time.monotonic() + timeout
-    found: dict[int, socket.socket] = {}
+    by_index: dict[int, socket.socket] = {}
     with listener:
-        while len(found) < processes and time.monotonic() < deadline:
-            with suppress(OSError, ValueError):  # also of a visitor that is none of them
+        while len(by_index) < processes and time.monotonic() < deadline:
+            with suppress(OSError, ValueError):  # also if the visitor is none of the processes
                 listener.settimeout(max(deadline - time.monotonic(), 0.01))
                 visitor = listener.accept()[0]
                 visitor.settimeout(5)
-                found[int(visitor.makefile().readline())] = visitor
-            if len(found) == processes:
-                found = {number: each for number, each in found.items() if waits(each)}
-    return found
+                by_index[int(visitor.makefile().readline())] = visitor
+            if len(by_index) == processes:
+                by_index = {index: connection for index, connection in by_index.items() if waits(connection)}
+    return by_index
 
 
 def waits(visitor: socket.socket) -> bool:
-    """Whether the other end is still there; it sends nothing more."""
+    """Whether the other end is still connected; it sends nothing more."""
     visitor.setblocking(False)
     try:
         return bool(visitor.recv(1))
@@ -73,7 +75,7 @@ def is_connected(port: int) -> bool:
 
 
 def main(address: str, processes: int, start_timeout: int, options: str) -> None:
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # who has died is told by those who miss it
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # the processes themselves report who died
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # meant for the process that has started this one
     listener = listen(address)

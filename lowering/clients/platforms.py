@@ -68,7 +68,7 @@ _lock = threading.RLock()
 
 
 def is_used() -> bool:
-    """Whether a client was created, which fixes with which processes this one is joined."""
+    """Whether a client exists, after which this process can no longer be joined with others."""
     return bool(_backends)
 
 
@@ -86,9 +86,9 @@ def backend(platform: str | None = None) -> PlatformClient:
     >>> backend("cpu").platform
     'cpu'
     """
-    found = _backends.get(platform)
-    if found is not None:
-        return found
+    known = _backends.get(platform)
+    if known is not None:
+        return known
     with _lock:
         name = _resolve(platform)
         if name not in _backends:
@@ -132,7 +132,7 @@ def _make_backend(name: str) -> PlatformClient:
 
 
 def _make_cpu_client(count: int, joined: Connection | None) -> Client:
-    """The CPU's client with so many devices; with other processes it waits for theirs."""
+    """The CPU client with ``count`` devices; joined with other processes, it waits for their clients."""
     if joined is None:
         return xc.make_cpu_client(asynchronous=True, num_devices=count)
     joined.meet("the CPU", joined.membership.start_timeout)
@@ -143,7 +143,7 @@ def _make_cpu_client(count: int, joined: Connection | None) -> Client:
 
 
 def _cpu_collectives(joined: Connection) -> Any:
-    """How devices of several processes meet, by the setting ``cpu_collectives_implementation``."""
+    """The implementation of collectives between processes that the setting ``cpu_collectives_implementation`` names."""
     chosen = config.current().cpu_collectives_implementation
     if chosen == "mpi":
         collectives = _jax.make_mpi_collectives()
@@ -159,7 +159,8 @@ def _cpu_collectives(joined: Connection) -> Any:
 
 
 def _cpu_device_count() -> int:
-    """The setting ``num_cpu_devices``; else what the environment says, by a variable or by XLA's own flag."""
+    """The number of CPU devices: the setting ``num_cpu_devices``, else the environment variable, else XLA's own flag.
+    """
     chosen = config.current().num_cpu_devices
     if chosen is not None:
         return chosen
@@ -173,7 +174,7 @@ def _cpu_device_count() -> int:
 
 
 def _gpu_present() -> bool:
-    """Whether the NVIDIA driver shows a device to this process, by the file system alone: no library is loaded."""
+    """Whether the NVIDIA driver shows a device to this process; reads the file system alone, loading no library."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1"):
         return False
     return any(pathlib.Path("/dev").glob("nvidia[0-9]*")) or pathlib.Path("/dev/dxg").exists()
@@ -199,13 +200,13 @@ def _package_folder(name: str) -> pathlib.Path | None:
 
 
 def _make_cuda_client(joined: Connection | None) -> Client:
-    found = _cuda_plugin()
-    if found is None:
+    plugin = _cuda_plugin()
+    if plugin is None:
         raise ConfigurationError(
             "platform 'cuda' needs a CUDA plug-in, none is installed",
             hint=f'pip install "jax-cuda13-plugin[with-cuda]" of the version of jaxlib, or {PLATFORMS_VARIABLE}=cpu',
         )
-    version, library = found
+    version, library = plugin
     try:
         _load_cuda_plugin(version, library)
         options = xc.generate_pjrt_gpu_plugin_options()

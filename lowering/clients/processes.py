@@ -2,9 +2,9 @@
 
     connect(Membership("10.0.0.1:1234", count=4, index=0))      before the first client is made
 
-The processes meet at a coordinator, which the first of them starts as a process of its own: whichever of them dies, the
-others can still ask who is alive. Each answers a roll call again and again. Who has not answered for the heartbeat
-timeout is dead, and calls that wait for it end with ProcessFailure; who is only slow is waited for.
+The processes connect to a coordinator, which process 0 starts as a process of its own, so that whichever process dies,
+the others can still ask which are alive. Each sends heartbeats. A process without one for the heartbeat timeout is
+dead, and calls that wait for it raise ProcessFailure; a slow process is waited for.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PATIENCE = 10  # seconds that the end waits for an answer of the coordinator
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Which of how many processes this one is, where they meet, and how long they wait for each other, in seconds.
+    """This process's index, the number of processes, the coordinator's address, and the timeouts, in seconds.
 
     ``credentials`` are jaxlib's options for mutual TLS. ``local_devices`` are the GPUs of this process; None: all.
     """
@@ -87,17 +87,19 @@ def connect(membership: Membership) -> None:
 
 
 def _come_together(membership: Membership) -> None:
-    """Wait until the coordinator says that all are there. Raises ProcessFailure: it does not in time."""
+    """Wait until the coordinator says that all processes have come. Raises ProcessFailure: not within
+    ``start_timeout``.
+    """
     host, _, port = membership.coordinator_address.rpartition(":")
     deadline = time.monotonic() + membership.start_timeout
     answer = ""
     while answer != "go":
         late = time.monotonic() > deadline
         if late or answer:
-            found = f"process {answer.removeprefix('missing ')} is missing" if answer else "it cannot be reached"
+            reason = f"process {answer.removeprefix('missing ')} is missing" if answer else "it cannot be reached"
             raise ProcessFailure(
                 f"distributed.initialize: all {membership.count} processes must come to "
-                f"{membership.coordinator_address} within {membership.start_timeout} s, {found}.",
+                f"{membership.coordinator_address} within {membership.start_timeout} s, {reason}.",
                 hint="start them all with the same address; initialization_timeout gives them more time.",
             )
         with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=5) as visit:
@@ -109,7 +111,7 @@ def _come_together(membership: Membership) -> None:
 
 
 def disconnect() -> None:
-    """Wait for all processes to come to their end, and leave them; nothing where this process is alone.
+    """Wait for all processes to disconnect, then leave; does nothing in a process that is alone.
 
     Raises: ProcessFailure: one did not come within ``end_timeout``.
     """
@@ -118,7 +120,7 @@ def disconnect() -> None:
 
 
 def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
-    """The coordinator, ready to be connected to. Raises ProcessFailure: it does not start."""
+    """Start the coordinator, and wait until it accepts connections. Raises ProcessFailure: it does not start."""
     timeouts = {"heartbeat_timeout": membership.heartbeat_timeout, "shutdown_timeout": membership.end_timeout}
     options = json.dumps(timeouts | dict(membership.credentials))
     facts = [membership.bind_address, str(membership.count), str(membership.start_timeout), options]
@@ -138,9 +140,9 @@ def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
 
 
 class Connection:
-    """The other processes, as one process is joined with them.
+    """This process's connection with the others: barriers, exchanged messages, and the detection of dead processes.
 
-    ``failure`` says who has failed, when someone has.
+    ``failure`` describes the failure of another process, once there is one.
     """
 
     def __init__(self, membership: Membership, client: Client, coordinator: subprocess.Popen[str] | None):
@@ -160,14 +162,14 @@ class Connection:
         atexit.register(_leave_at_exit)
 
     def local_host(self) -> str | None:
-        """The address at which collectives of the CPU listen; None: that of the host's name."""
+        """The address at which the CPU's collectives listen; None: the address of the host name."""
         host = self.membership.coordinator_address.rpartition(":")[0].strip("[]")
         with suppress(ValueError):
             return host if ipaddress.ip_address(host).is_loopback else None
         return "127.0.0.1" if host == "localhost" else None
 
     def gpu_options(self) -> dict[str, Any]:
-        """What the client of a GPU is told of the processes."""
+        """The options that describe the processes to a GPU client."""
         told = {"node_id": self.index, "num_nodes": self.count, "partition_index": self.membership.partition,
                 "visible_devices": self.membership.local_devices}  # fmt: skip
         return {name: [*value] if isinstance(value, tuple) else value for name, value in told.items()
@@ -176,7 +178,7 @@ class Connection:
     # Waiting for others
 
     def meet(self, name: str, timeout: int, who: Iterable[int] | None = None) -> None:
-        """Wait until all processes are here, or those of these numbers.
+        """A barrier: wait until all processes, or those with the indices ``who``, have called it with this name.
 
         Raises: ProcessFailure: one has failed or ended, or does not come in time.
         """
@@ -185,8 +187,9 @@ class Connection:
         self._wait(name, timeout, numbers)
 
     def _wait(self, name: str, timeout: int, numbers: Iterable[int]) -> None:
-        """A barrier of the runtime does not end when a process dies: it is tried for a second at a time, until all are
-        at it at once."""
+        """A barrier that ends when a process dies, as the runtime's does not: tries of one second each, until all
+        succeed at once.
+        """
         deadline = time.monotonic() + timeout
         while True:
             self.check()
@@ -199,34 +202,38 @@ class Connection:
                     raise self.error(f"one did not come to {name} within {timeout} s") from error
 
     def all_say(self, text: str, who: frozenset[int]) -> dict[int, str]:
-        """What each of the processes of these numbers says, which all of them ask at once."""
-        self._said[who] += 1  # two places in turn: who writes to one again knows that all have read it
-        place = f"handlax/said/{sorted(who)}/{self._said[who] % 2}"
-        self.client.key_value_set(f"{place}/{self.index}", text, allow_overwrite=True)
-        self.meet(place, _LONGEST_WAIT, who)
-        found = self.client.key_value_dir_get(place)
-        return {int(name.rpartition("/")[2]): said for name, said in found}
+        """All-gather of texts over the processes with these indices, each of which must call it."""
+        self._said[who] += 1  # two keys in turn: a process that writes one again knows that all have read it
+        key = f"handlax/said/{sorted(who)}/{self._said[who] % 2}"
+        self.client.key_value_set(f"{key}/{self.index}", text, allow_overwrite=True)
+        self.meet(key, _LONGEST_WAIT, who)
+        texts = self.client.key_value_dir_get(key)
+        return {int(name.rpartition("/")[2]): said for name, said in texts}
 
     def take_part(self, who: frozenset[int]) -> None:
-        """Count what the processes of these numbers do together: who has ended and counted less is missed."""
+        """Count a joint action of the processes with these indices, so that one that ended with a lower count is
+        reported missing.
+        """
         with self._counting:
             self._shared[who] += 1
 
     def check(self) -> None:
-        """Raises ProcessFailure: a process has failed."""
+        """Raise ProcessFailure if another process has failed."""
         if self.failure is not None:
             raise self.error(self.failure)
 
-    def error(self, found: str) -> ProcessFailure:
+    def error(self, reason: str) -> ProcessFailure:
         return ProcessFailure(
-            f"process {self.index}: all {self.count} processes must take part, {found}.",
+            f"process {self.index}: all {self.count} processes must take part, {reason}.",
             hint="its own output says why it failed; restart all of them.",
         )
 
     # Who is alive
 
     def _call_roll(self) -> None:
-        """Ask again and again who is alive. The answer comes when all have asked who are, or after their timeout."""
+        """The loop of heartbeats: ask which processes are alive; the answer comes when all have asked, or after the
+        timeout.
+        """
         everyone, timeout = [*range(self.count)], self.membership.heartbeat_timeout
         while self.failure is None and not self._ended.wait(min(timeout / 10, 2)):
             try:
@@ -242,7 +249,8 @@ class Connection:
                 return self._fail(f"process {_numbers(dead)} has left, or has not answered for {timeout} s")
 
     def _look_who_has_ended(self) -> set[int]:
-        """Those that have come to their end, which is a failure if they had still to take part in something."""
+        """The indices of processes that have disconnected; a failure if they were still to take part in a joint action.
+        """
         notes = {int(name.rpartition("/")[2]): json.loads(text) for name, text in self.client.key_value_dir_get(_ENDED)}
         missed = [index for index, note in notes.items() if self._misses(index, **note)]
         if missed:
@@ -250,14 +258,16 @@ class Connection:
         return set(notes)
 
     def _misses(self, index: int, waits: bool, shared: list[tuple[list[int], int]]) -> bool:
-        """Whether this process does something with one that will not, as it has ended, or does not wait at the end."""
+        """Whether this process waits in a joint action for process ``index``, which has ended or does not wait at its
+        end.
+        """
         counts = {frozenset(who): count for who, count in shared}
         return not waits if self._at_end else any([
             index in who and count > counts.get(who, 0) for who, count in [*self._shared.items()]])
 
-    def _fail(self, found: str) -> None:
+    def _fail(self, reason: str) -> None:
         if not self._ended.is_set():
-            self.failure = found
+            self.failure = reason
             self.on_failure()
 
     # The CPU's collectives wait for a process that is stopped, not ended, for half an hour, within the launch of a
@@ -265,7 +275,7 @@ class Connection:
     # be ended but with the process, which is what XLA's runtime does too.
 
     def note_listener(self, port: int | None) -> None:
-        """Tell the others at which port the collectives of this process listen."""
+        """Tell the other processes the port at which this process's collectives listen."""
         if port is not None:
             self.client.key_value_set(f"handlax/listener/{self.index}", str(port))
 
@@ -275,7 +285,7 @@ class Connection:
             break_connections(frozenset([int(port) for _, port in listeners]))
 
     def end_process(self) -> None:
-        """Say who has failed, and end this process."""
+        """Report the failure, and exit this process."""
         sys.stderr.write(f"handlax.errors.ProcessFailure: {self.error(str(self.failure))}\n")
         sys.stderr.flush()
         os._exit(1)
@@ -283,7 +293,7 @@ class Connection:
     # The end
 
     def close(self, wait: bool = True) -> None:
-        """Leave the others, when all have come here; at once where one of them has failed, or without ``wait``.
+        """Leave the other processes, after a barrier of all; at once if one of them has failed, or without ``wait``.
 
         Raises: ProcessFailure: one did not come within ``end_timeout``.
         """
@@ -308,12 +318,13 @@ class Connection:
                 self.coordinator.stdin.close()  # type: ignore[union-attr]
 
 
-def _numbers(found: Iterable[int]) -> str:
-    return ", ".join(map(str, found))
+def _numbers(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _leave_at_exit() -> None:
-    """Leave the others when Python ends; by an error without waiting for them, as they may wait for this process."""
+    """Disconnect when Python exits; after an error without waiting for the others, as they may wait for this process.
+    """
     if _CURRENT:
         with suppress(ProcessFailure):
             _CURRENT.pop().close(wait=getattr(sys, "last_value", None) is None)
@@ -323,22 +334,23 @@ _BY_OTHERS = re.compile(r"\bGloo\b|\bgloo\b|NCCL|GetKeyValue|coordination servic
 
 
 def failure_of_others(error: Exception) -> ProcessFailure | None:
-    """The error to raise for a failure of the runtime that another process has caused; None for every other."""
+    """The ProcessFailure for a runtime error that the failure of another process has caused; None for any other error.
+    """
     joined = connection()
     if joined is None or not _BY_OTHERS.search(str(error)):
         return None
     if joined.failure is None:
         joined.failure = f"one has ended or cannot be reached ({str(error).partition(chr(10))[0]})"
-    found = joined.error(joined.failure)
-    found.__cause__ = error
-    return found
+    failure = joined.error(joined.failure)
+    failure.__cause__ = error
+    return failure
 
 
 # Connections of this process, by the table of its open files
 
 
 def listening_ports() -> frozenset[int]:
-    """The ports at which this process listens; none where the system has no table of open files."""
+    """The ports at which this process listens; empty if the system has no table of open files."""
     return frozenset([
         each.getsockname()[1] for each in _sockets() if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)])
 
@@ -352,7 +364,7 @@ def break_connections(ports: frozenset[int]) -> None:
 
 
 def _sockets() -> Iterator[socket.socket]:
-    """The open TCP sockets, each as a copy that is closed after its turn."""
+    """The open TCP sockets of this process, each as a duplicate that is closed after its iteration."""
     table = Path("/proc/self/fd")
     for number in [int(entry.name) for entry in table.iterdir()] if table.exists() else ():
         with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:  # OSError: no socket, or closed by now

@@ -1,4 +1,4 @@
-"""pmap: one lane of a function on each device."""
+"""pmap: vmap with each lane on its own device."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def pmap(
 
         pmap(f)(xs)[i] == f(xs[i])
 
-    The arguments, and where lanes meet, are those of ``vmap``; a ``pmap`` in the function of another one maps its lanes
-    on the device of each. Results are divided over the devices.
+    Arguments and collectives are those of ``vmap``; a nested ``pmap`` maps its lanes on the device of the outer lane.
+    Results are sharded over the devices.
 
-    With several processes each gives the lanes of its own devices, as many as the others, and gets their results; the
-    lanes of all of them meet, in the order of the processes.
+    Of several processes, each passes the lanes of its own devices, equally many, and gets the results of these;
+    collectives are over the lanes of all processes, in their order.
 
     Args:
         static_broadcasted_argnums: positions of arguments that are Python values, the same in all lanes.
-        devices: those of the lanes, in order; by default the first ones of the process.
+        devices: the device of each lane; by default the first ones of the process.
         donate_argnums: positions of arguments whose memory may be used for results.
 
     Raises: BadArgument: there are fewer devices than lanes. ShapeMismatch: mapped axes differ in size.
@@ -99,7 +99,7 @@ def pmap(
 def _dynamic(
     args: tuple[Any, ...], fixed: frozenset[int], in_axes: Any
 ) -> tuple[tuple[Any, ...], Any, Callable[[Sequence[Any]], list[Any]]]:
-    """The arguments that have lanes, their axes, and all arguments as a function of other ones in their places."""
+    """The non-static arguments, their axes, and a function that puts other values in their positions."""
     at = [i for i in range(len(args)) if i not in fixed]
     axes = in_axes if not isinstance(in_axes, (tuple, list)) else tuple([in_axes[i] for i in at])
 
@@ -114,7 +114,7 @@ def _on_devices(
     lane: Callable[..., Any], args: Any, in_axes: Any, out_axes: Any, name: Hashable, axis_size: int | None,
     devices: Sequence[Any] | None, backend: str | None,
 ) -> Any:  # fmt: skip
-    """The lanes as pieces of size 1 of the mapped axes, divided over a mesh of one axis."""
+    """``shard_map`` over a mesh of one axis, whose shards are slices of size 1 of the mapped axes."""
     leaves, tree = pytrees.flatten(args)
     xs = [as_array(x) for x in leaves]
     dims = dimensions("pmap", in_axes, args, xs)
@@ -143,7 +143,7 @@ def _on_devices(
 
 
 def as_row(x: Any) -> Any:
-    """``x`` as the only row of an array."""
+    """``x`` with a new first dimension of size 1."""
     return reshape(x, (1, *x.type.shape))
 
 
@@ -152,13 +152,13 @@ def _without(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
 
 
 def _devices(count: int, devices: Sequence[Any] | None, backend: str | None) -> list[Any]:
-    """The devices of so many lanes. Raises: BadArgument: there are fewer."""
-    found = [*devices] if devices is not None else local_devices(backend=backend)
+    """The first ``count`` devices. Raises: BadArgument: there are fewer."""
+    chosen = [*devices] if devices is not None else local_devices(backend=backend)
     if devices is None and config.PROCESS.joined > 1:
-        found = devices_of_all(count // process_count(backend), backend)
-    if len(found) < count:
+        chosen = devices_of_all(count // process_count(backend), backend)
+    if len(chosen) < count:
         raise BadArgument(
-            f"pmap: every lane needs a device, got {count} lanes for {len(found)} devices.",
+            f"pmap: every lane needs a device, got {count} lanes for {len(chosen)} devices.",
             hint="vmap maps any number of lanes on one device; hx.config.update('num_cpu_devices', n) makes devices.",
         )
-    return found[:count]
+    return chosen[:count]

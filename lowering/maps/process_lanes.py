@@ -1,4 +1,5 @@
-"""The lanes of ``pmap`` on devices of several processes: each gives those of its devices, and gets their results."""
+"""``pmap`` over devices of several processes: each process passes the lanes of its own devices, and gets their results.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from ..jit.devices import devices, process_count
 
 
 def devices_of_all(count: int, backend: str | None = None) -> list[Any]:
-    """The first devices of each process, so many of each, in the order of the processes."""
+    """The first ``count`` devices of each process, in the order of the processes."""
     of_process: dict[int, list[Any]] = {}
     for device in devices(backend):
         of_process.setdefault(device.process_index, []).append(device)
@@ -30,9 +31,9 @@ def devices_of_all(count: int, backend: str | None = None) -> list[Any]:
 def with_all_processes(
     mapped: Callable[..., Any], values: Any, in_axes: Any, name: Hashable, axis_size: int | None, backend: str | None
 ) -> Any:
-    """``mapped`` of all lanes, of which each process gives its own in ``values``; the results of its own.
+    """``mapped`` applied to the lanes of all processes, of which ``values`` are this process's; its results for these.
 
-    Raises: CannotCross: the values are not known yet, within a transformation.
+    Raises: CannotCross: a value is only being traced, within a transformation.
     """
     if STACK.get() is not BASE:
         raise CannotCross(

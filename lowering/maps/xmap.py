@@ -1,4 +1,4 @@
-"""xmap: programs over axes with names, which stand where they are declared, on one device or divided over a mesh."""
+"""xmap: functions over named axes, on one device or sharded over a mesh."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...interpreters.transformations.vmap import vmap
 from ..arrays.sharding_constraints import with_sharding_constraint
 from ..jit.jit import jit
 
-NamedDims = dict[int, Hashable]  # dimension -> the name of the axis there
+NamedDims = dict[int, Hashable]  # dimension -> the name of its axis
 
 
 def xmap(
@@ -30,12 +30,12 @@ def xmap(
     axis_resources: Mapping[Hashable, Any] | None = None,
     mesh: Any = None,
 ) -> Callable[..., Any]:
-    """Map ``fun`` over axes with names: it sees arrays without them, and collectives reduce and gather along them.
+    """Map ``fun`` over named axes: it gets arrays without them, and collectives reduce and gather along them by name.
 
         xmap(f, in_axes={0: "i"}, out_axes={0: "i"})(x) == vmap(f, axis_name="i")(x)
 
-    It is ``vmap`` over each name, in whatever dimensions the name stands; on a mesh the same program is divided over
-    devices, and has the same values.
+    It is ``vmap`` over each name, in the dimensions that carry it; on a mesh the same program is sharded over devices,
+    and has the same values.
 
     Args:
         in_axes, out_axes: for each argument and result, or a prefix of their trees, where which axis stands: a dict
@@ -85,7 +85,7 @@ def xmap(
 
 
 def _check_resources(resources: Mapping[Hashable, Any], sizes: Mapping[Hashable, int], mesh: Any) -> None:
-    """Raises BadArgument: there is no mesh to divide axes over, or one that is to be divided is none of the program."""
+    """Check that there is a mesh, and that every axis to be sharded is one of the function. Raises: BadArgument."""
     unknown = [name for name in resources if name not in sizes]
     if unknown:
         raise BadArgument(f"xmap: axis_resources must name axes of {[*sizes]}, got {unknown[0]!r}.")
@@ -96,8 +96,8 @@ def _check_resources(resources: Mapping[Hashable, Any], sizes: Mapping[Hashable,
         )
 
 
-def _with_named(y: Any, out_axes: Any, names: list[Hashable], place: Callable[[Any, NamedDims], Any]) -> Any:
-    """The results with their named dimensions where ``out_axes`` has them, from those that have them first.
+def _with_named(y: Any, out_axes: Any, names: list[Hashable], arrange: Callable[[Any, NamedDims], Any]) -> Any:
+    """The results with their named dimensions where ``out_axes`` puts them; ``y`` has them first.
 
     Raises: BadArgument: an entry names an axis that there is not.
     """
@@ -105,12 +105,12 @@ def _with_named(y: Any, out_axes: Any, names: list[Hashable], place: Callable[[A
     entries = pytrees.broadcast_prefix(out_axes, y, is_leaf=is_entry, what="xmap out_axes")
     for leaf, entry in zip(pytrees.leaves(y), entries):
         where = places_of("out_axes", entry, len(leaf.type.shape))
-        results.append(place(_named_placed(leaf, where, names), where))
+        results.append(arrange(_named_placed(leaf, where, names), where))
     return pytrees.unflatten(pytrees.structure(y), results)
 
 
 def is_entry(x: Any) -> bool:
-    """Whether ``x`` says where axes stand in one array, and is no tree of such."""
+    """Whether ``x`` describes the named axes of one array, rather than being a tree of such descriptions."""
     if isinstance(x, dict):
         return all([isinstance(d, int) for d in x])
     return isinstance(x, list) and all([name is None or name is ... or isinstance(name, Hashable) for name in x])
@@ -123,7 +123,7 @@ def names_of(entry: Any) -> Iterator[Hashable]:
 
 
 def places_of(where: str, entry: Any, rank: int) -> NamedDims:
-    """The name in each dimension, counted from 0, of an array that has the named dimensions.
+    """For each named dimension of an array of this rank, counted from 0, its name.
 
     Raises: BadArgument: there is no such dimension, or a name stands twice.
     """
@@ -143,7 +143,7 @@ def places_of(where: str, entry: Any, rank: int) -> NamedDims:
 
 
 def _sizes(xs: list[Array], places: list[NamedDims], given: Mapping[Hashable, int]) -> dict[Hashable, int]:
-    """The size of each axis, in the order in which they are named. Raises: ShapeMismatch: one has two."""
+    """The size of each axis, by name, in order of first occurrence. Raises: ShapeMismatch: an axis has two sizes."""
     sizes: dict[Hashable, int] = {}
     for x, where in zip(xs, places):
         for d, name in sorted(where.items()):
@@ -157,7 +157,7 @@ def _sizes(xs: list[Array], places: list[NamedDims], given: Mapping[Hashable, in
 
 
 def _order(where: NamedDims, names: list[Hashable], rank: int) -> tuple[int, ...]:
-    """The dimensions with names, in the order of the names, then the others."""
+    """The permutation that puts the named dimensions first, in the order of the names."""
     named = sorted(where, key=lambda d: names.index(where[d]))
     return (*named, *[d for d in range(rank) if d not in where])
 
@@ -173,7 +173,7 @@ def _named_placed(x: Array, where: NamedDims, names: list[Hashable]) -> Any:
 
 
 def _divided(x: Any, where: NamedDims, resources: Mapping[Hashable, Any], mesh: Any) -> Any:
-    """The array with its named dimensions divided over the axes of the mesh that are their resources."""
+    """The array with its named dimensions sharded over the mesh axes that are their resources."""
     if not any([name in resources for name in where.values()]):
         return x
     spec = P(*[resources.get(where[d]) if d in where else P.UNCONSTRAINED for d in range(len(x.type.shape))])

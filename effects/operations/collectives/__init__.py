@@ -1,1 +1,1 @@
-"""Collectives, the operations over named axes; may import operations and what comes before it."""
+"""Collective operations, which communicate over named axes; may import operations and what comes before it."""

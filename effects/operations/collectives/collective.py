@@ -1,8 +1,8 @@
-"""Collectives, the operations over named axes, and the rules by which the handler of one axis answers them.
+"""Collectives: operations over named axes, and the rules by which the handler that binds an axis answers them.
 
-The axes in scope span *lanes*, and a value is one array per lane. A collective names axes, whose product has N lanes,
-numbered row-major, the first named axis major; all other axes are bystanders. ``groups`` is a partition of these lanes
-into ordered lists; None is one list of all. Every collective has the form
+The axes in scope span *lanes*; a value is one array per lane. A collective names axes, whose product has N lanes,
+indexed row-major, the first named axis major. ``groups`` is a partition of these lanes into ordered lists; None is one
+list of all. Every collective has the form
 
     y(lane) = f(x of the lanes of my group, my position in it)
 
@@ -10,12 +10,14 @@ Three rules answer it at the handler that binds one axis:
 
     one axis at a time   ungrouped, and separable or over that axis alone: the rule ``collective`` of the block answers
                          this axis, and performs what remains over the others
-    by rows              groups over that axis alone: a lane is renamed (group, position), and the ungrouped operation
+    by group             groups over that axis alone: a lane is indexed by (group, position), and the ungrouped
+    operation
                          along the positions is that of all groups at once
-    in one place         anything else: all lanes are gathered, the operation is applied to the table of them, and each
-                         lane takes its own row. To gather under ``vmap`` is to look at a dimension: nothing is copied
+    gathered             anything else: all lanes are gathered, the operation is applied to the stacked array, and each
+                         lane takes its own slice. A gather under ``vmap`` exposes the mapped dimension: nothing is
+                         copied
 
-The inner product of derivatives sums over lanes and elements; each lane has a copy of its own.
+In derivatives, the inner product of two values sums over all lanes and elements.
 """
 
 from __future__ import annotations
@@ -70,21 +72,21 @@ from .traffic import exchange, permutation, ring
 
 
 class Collective(Operation):
-    """An operation over the product of the named ``axes``, the first one major.
+    """An operation that communicates over the product of the named ``axes``, the first one major.
 
-    ``dims`` are the dimensions of operand or result that lanes become or come from: ``dims[k]`` belongs to ``axes[k]``;
-    one for all axes where lanes are grouped.
+    ``dims[k]`` is the dimension of operand or result that the lanes of ``axes[k]`` are exchanged with; with groups
+    there is a single one for all axes.
     """
 
     __slots__ = ()
     named = True
-    separable: ClassVar[bool] = True  # over several axes it is the operation over one after the other, in any order
+    separable: ClassVar[bool] = True  # over several axes it equals one axis after the other, in any order
     reads_dims: ClassVar[bool] = False  # its operand has ``dims``
     makes_dims: ClassVar[bool] = False  # its result has ``dims``
-    meets: ClassVar[bool] = True  # lanes get values of each other
-    meets_all: ClassVar[bool] = False  # the devices of the whole mesh execute it together, not each group by itself
+    meets: ClassVar[bool] = True  # lanes receive other lanes' values
+    meets_all: ClassVar[bool] = False  # all devices of the mesh execute it together, not each group separately
     makes_equal: ClassVar[bool] = False  # without groups all lanes get the same result
-    unit: ClassVar[Callable[[Any], Any]] = lambda dtype: 0  # what an absent lane holds, where groups differ in size
+    unit: ClassVar[Callable[[Any], Any]] = lambda dtype: 0  # pads the smaller groups, where groups differ in size
     axes: tuple[SizedAxis, ...]
     groups: Groups | None = None
     dims: tuple[int, ...] = ()
@@ -104,7 +106,7 @@ class Collective(Operation):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The sizes of ``dims``: those of the axes, or that of a group."""
+        """The size of each dimension of ``dims``: those of the axes, or that of a group."""
         return tuple([size for _, size in self.axes]) if self.groups is None else (len(self.groups[0]),)
 
     def varies(self, operands: frozenset[SizedAxis]) -> frozenset[SizedAxis]:
@@ -112,11 +114,11 @@ class Collective(Operation):
 
     @property
     def needs_all_lanes(self) -> bool:
-        """Whether the handler of one of its axes cannot answer for this axis alone, but in one place."""
+        """Whether the handler of one of its axes cannot answer for that axis alone, and all lanes must be gathered."""
         return len(self.axes) > 1 and (self.groups is not None or not self.separable)
 
     def renumbered(self, axis: Hashable, y: Any, shift: Any) -> Any:
-        """The result where lane ``i`` of an axis has the number ``i + shift[i]``; ``y`` has the lanes first."""
+        """The result where lane ``i`` of an axis has the index ``i + shift[i]``; ``y`` has the lanes first."""
         return y
 
     def result_type(self, *types: Any) -> Any:
@@ -124,11 +126,13 @@ class Collective(Operation):
         return types[0]
 
     def batch(self, dims: Sequence[Any], x: Any) -> tuple[Any, Any]:
-        """Over an axis that the operation does not name: the same operation, its dimensions renumbered."""
+        """The batch rule for an axis that it does not name: the same operation with its dimensions shifted."""
         return beside(self, x, dims[0])
 
     def shifted(self: Any, d: int) -> tuple[Any, int]:
-        """The operation for an operand with one more dimension ``d``, and where this dimension is in the result."""
+        """The operation for an operand with a further dimension ``d``, and the position of this dimension in the
+        result.
+        """
         at = out = d
         if self.makes_dims and not self.reads_dims:
             kept = [e for e in range(d + len(self.dims)) if e not in self.dims]
@@ -138,7 +142,9 @@ class Collective(Operation):
         return (replace(self, dims=tuple([e + (e >= at) for e in self.dims])) if self.dims else self), out
 
     def without(self: Any, axis: Hashable) -> tuple[Any, int]:
-        """What remains over the other axes, and the dimension of this one, without which theirs are numbered."""
+        """The collective over the other axes, and this axis's dimension; the others are renumbered as if it were
+        removed.
+        """
         at = self.axis_names.index(axis)
         rest = replace(self, axes=self.axes[:at] + self.axes[at + 1 :])
         if not self.dims:
@@ -148,7 +154,9 @@ class Collective(Operation):
         return replace(rest, dims=others if stays else tuple([e - (e > d) for e in others])), d
 
     def in_one_place(self: Any, x: Any) -> Any:
-        """The operation by gathering: applied to the table of all lanes, of which each lane takes its own row."""
+        """The operation by gathering: applied to the stacked values of all lanes, of which each lane takes its own
+        slice.
+        """
         name, rule = "table", COLLECTIVE.find(type(self))
 
         def of_table(table: Any) -> Any:
@@ -160,7 +168,7 @@ class Collective(Operation):
 
     @classmethod
     def adapt(cls, column: str, cell: Any) -> Any:
-        """The rule ``collective`` of a block, which answers ungrouped operations, and by rows those with groups."""
+        """The block's rule ``collective`` for ungrouped operations, extended to groups."""
         if column != "collective":
             return cell
 
@@ -171,7 +179,9 @@ class Collective(Operation):
 
 
 def beside(op: Collective, x: Any, dim: int | None) -> tuple[Any, int | None]:
-    """Perform an operation on lanes that are rows along ``dim``, which is no axis of its; and where they are then."""
+    """Perform an operation on a value with lanes along ``dim``, an axis that it does not name; the result, and its
+    dimension.
+    """
     if dim is None or not op.axes:
         return (perform(op, x) if op.axes else x), dim
     mapped, out = op.shifted(dim)
@@ -188,7 +198,9 @@ def _by_rows(rule: Any, op: Any, axis: Hashable, size: int, dims: Sequence[int |
 
 
 def on_table(f: Callable[[Any], Any], x: Any, axes: tuple[SizedAxis, ...]) -> Any:
-    """``f(a[lanes, ...])[my lane]``: a function of the table of all lanes, of which each lane takes its own row."""
+    """``f(a[lanes, ...])[axis_index]``: a function of the stacked values of all lanes, of which each lane takes its own
+    slice.
+    """
     whole = perform(AllGather(axes, None, tuple(range(len(axes)))), x) if axes else x
     total = prod([size for _, size in axes])
     y = f(reshape(whole, (total, *whole.type.shape[len(axes) :])))
@@ -196,19 +208,19 @@ def on_table(f: Callable[[Any], Any], x: Any, axes: tuple[SizedAxis, ...]) -> An
 
 
 def collect(op: Collective, x: Any) -> Any:
-    """Perform a collective on a value of each lane, also where it is the same in all of them."""
+    """Perform a collective on a value that may be the same in all lanes, and then is not mapped."""
     return perform(op, vary(x, tracked(op.axes)))
 
 
 def lane_number(axes: tuple[SizedAxis, ...], varying: frozenset[SizedAxis]) -> Any:
-    """The number of this lane in the product of the axes; ``varying`` names those that are tracked."""
+    """The index of the current lane in the product of the axes, typed as varying along those of them in ``varying``."""
     if not axes:
         return scalar(0, int32)
     return vary(perform(AxisIndex(axes)), varying & frozenset(axes))
 
 
 def lane_position(axes: tuple[SizedAxis, ...], groups: Groups | None, varying: frozenset[SizedAxis]) -> Any:
-    """The position of this lane in its group; ``varying`` as in ``lane_number``."""
+    """The position of the current lane in its group; ``varying`` as in ``lane_number``."""
     lane = lane_number(axes, varying)
     return lane if groups is None else dynamic_index_in_dim(GroupTable.of(groups).position, lane, 0, keepdims=False)
 
@@ -224,7 +236,7 @@ class LaneReduction(Collective):
     traffic = ring(2)
 
     def gathered(self, x: Any) -> Any:
-        """The same by gathering all lanes."""
+        """The reduction by gathering all lanes."""
         if self.groups is not None:
             return self.in_one_place(x)
         dims = tuple(range(len(self.axes)))
@@ -238,7 +250,7 @@ class LaneReduction(Collective):
 
 
 def _times(x: Any, n: int) -> Any:
-    """n x; as a sum where the dtype may be too narrow for n."""
+    """n x; as a sum where the dtype may be too narrow to hold n."""
     if x.type.dtype.itemsize < 4 or n > 1 << 24:
         return reduce_sum(axis_at(x, None, 0, n), (0,))
     return mul(x, broadcast(scalar(n, x.type.dtype), x.type.shape))
@@ -256,7 +268,9 @@ class Psum(LaneReduction):
     jvp = linear
 
     def transpose(op, ct, x):
-        """Lanes whose results are the same value get its cotangent; those with a copy each get the sum of theirs."""
+        """The adjoint: the cotangent itself if the result is one value for all lanes; the sum over lanes if each has a
+        copy.
+        """
         if op.groups is not None:
             return perform(op, ct)
         copies = tuple([axis for axis in op.axes if axis not in x.varying])
@@ -275,7 +289,7 @@ class Pprod(LaneReduction):
     lower = reduction("multiply")
 
     def jvp(op, primals, tangents):
-        """dy = sum of dx times all other factors, which are products before and after: there is no division by 0."""
+        """dy = sum of dx times the product of all other factors, by prefix and suffix products, without division."""
         (x,), (dx,) = primals, tangents
         before, after = [exclusive_products(x, op.axes, op.groups, reverse) for reverse in (False, True)]
         return perform(op, x), perform(Psum(op.axes, op.groups), mul(dx, mul(before, after)))
@@ -318,7 +332,7 @@ class Pmin(LaneExtreme):
 
 
 def exclusive_products(x: Any, axes: tuple[SizedAxis, ...], groups: Groups | None, reverse: bool) -> Any:
-    """The product of x over the lanes of the group before this one; after it where ``reverse``."""
+    """The product of x over the lanes of the group before the current one; after it if ``reverse``."""
     return on_table(lambda table: along_groups(cumprod, table, groups, reverse, True, Pprod.unit), x, axes)
 
 
@@ -427,7 +441,7 @@ class Pbroadcast(Collective):
     traffic = ring(2)
 
     def lower(op, emit, x):
-        """As a sum of words of which all but one are 0: XLA's CPU runtime has no broadcast."""
+        """Broadcast as an all-reduce of bit patterns, zero on all devices but the root."""
         dtype = x.type.dtype
         if isinstance(dtype, ExtendedDType):
             x = x._replace(type=x.type.update(shape=(*x.type.shape, *dtype.shape), dtype=dtype.base))
@@ -435,7 +449,8 @@ class Pbroadcast(Collective):
 
 
 def _sum_of_one(op: Any, x: Any) -> Any:
-    """x of the source of a ``Pbroadcast``, by its bits: a sum of floats would lose the sign of zero."""
+    """The root's value of a ``Pbroadcast`` as a sum of bit patterns, since a sum of floats would lose the sign of zero.
+    """
     dtype = x.type.dtype
     if dtype in COMPLEX:
         return complex(_sum_of_one(op, real(x)), _sum_of_one(op, imag(x)))
@@ -470,7 +485,7 @@ class Ppermute(Collective):
     traffic = permutation
 
 
-# y = the number of this lane
+# y = the index of the current lane
 @operation
 class AxisIndex(Collective):
     meets = False
@@ -496,7 +511,7 @@ class AxisIndex(Collective):
     lower = axis_index
 
 
-# y = x, as a value of which each lane has a copy
+# y = x, with a type that varies along the axes: each lane has a copy
 @operation
 class Pvary(Collective):
     meets = False

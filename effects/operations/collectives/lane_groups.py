@@ -1,4 +1,4 @@
-"""Groups of lanes as a table with a row for each group, in which they are a dimension like any other."""
+"""Groups of lanes as a rectangular table, so that groups and positions are dimensions."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 def rows(x: Any, index: Any, **fill: Any) -> Any:
-    """``x[index]`` along dimension 0 for a vector of numbers; ``mode="fill", fill_value=0``: 0 for those too large."""
+    """``x[index]`` along dimension 0 for an index vector; with ``mode="fill", fill_value=0``, 0 for indices out of
+    range.
+    """
     window = (1, *x.type.shape[1:])
     numbers = GatherDimensionNumbers(tuple(range(1, len(window))), (0,), (0,))
     return gather(x, np.asarray(index, np.int32)[:, None], numbers, window, **fill)
 
 
 class GroupTable(NamedTuple):
-    """A partition of lanes into ordered groups, as a table with a row for each group.
+    """A partition of lanes into ordered groups, as a table with one line for each group.
 
     Attributes:
-        lanes: the lane in each cell; the number of lanes where a cell is empty, as groups differ in size.
-        cell: the cell of each lane, counted row by row.
+        lanes: the lane at each (group, position); the number of lanes as padding, where groups differ in size.
+        cell: the row-major index of each lane in this table.
         position: the position of each lane in its group.
     """
 
@@ -49,11 +51,11 @@ class GroupTable(NamedTuple):
 
     @property
     def in_order(self) -> bool:
-        """Whether the cells are those of lanes 0, 1, 2, ..., row by row."""
+        """Whether the table holds lanes 0, 1, 2, ... in row-major order."""
         return np.array_equal(self.cell, np.arange(self.lanes.size))
 
     def by_group(self, table: Any, unit: Callable[[Any], Any]) -> Any:
-        """``a[lanes, ...] -> a[groups, positions, ...]``, with ``unit(dtype)`` in the empty cells."""
+        """``a[lanes, ...] -> a[groups, positions, ...]``, padded with ``unit(dtype)``."""
         if self.lanes.size > self.cell.size:
             dtype = table.type.dtype
             empty = broadcast(scalar(unit(dtype), dtype), (1, *table.type.shape[1:]))
@@ -72,7 +74,7 @@ class GroupTable(NamedTuple):
 def along_groups(
     scan: Callable[..., Any], table: Any, groups: Groups | None, reverse: bool, exclusive: bool, unit: Any
 ) -> Any:
-    """A cumulative function ``scan(x, axis, reverse)`` along the lanes of each group, of ``a[lanes, ...]``."""
+    """A cumulative function ``scan(x, axis, reverse)`` of ``a[lanes, ...]`` along the lanes of each group."""
     total = table.type.shape[0]
     members = GroupTable.of(groups or (tuple(range(total)),))
     y = scan(members.by_group(table, unit), 1, reverse)

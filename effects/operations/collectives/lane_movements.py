@@ -1,4 +1,4 @@
-"""Values sent from lanes to lanes of named axes: gathered, scattered, exchanged, permuted."""
+"""Collectives that move values between the lanes of named axes: gather, scatter, exchange, permute."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .lane_reductions import equal_groups
 
 
 def _dims(axes: tuple[SizedAxis, ...], groups: Groups | None, d: int) -> tuple[int, ...]:
-    """The dimensions from ``d`` on, one for each axis, or one for all of them where lanes are grouped."""
+    """The dimensions from ``d`` on, one for each axis; a single one if lanes are grouped."""
     return tuple(range(d, d + (len(axes) if groups is None else 1)))
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int, *, axis_index_groups: Any = None) -> Any:
-    """``x`` of lane ``source`` in all lanes, on every leaf; with groups the lane ``source`` of each.
+    """``x`` of lane ``source`` in all lanes, on every leaf; with groups, of the lane at position ``source`` of each.
 
     Raises: BadArgument: there is no such lane; groups differ in size. UnboundAxis: nothing binds a name.
     """
@@ -40,7 +40,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int, *, axis_index_groups: Any = 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """Lane ``target`` gets ``x`` of lane ``source`` for every pair of ``perm``; lanes that are no target get zeros.
 
-    Over several axes lanes are counted row-major, the first axis major.
+    Over several axes lanes are indexed row-major, the first axis major.
     Raises: BadArgument: two pairs have one source or one target, or a lane does not exist. UnboundAxis: nothing binds a
     name.
     """
@@ -71,9 +71,9 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 def all_gather(
     x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False
 ) -> Any:
-    """``x`` of all lanes, stacked along a new dimension ``axis``; joined along an existing one where ``tiled``.
+    """``x`` of all lanes, stacked along a new dimension ``axis``; with ``tiled``, concatenated along an existing one.
 
-    With groups the lanes of the group, in their order there.
+    With groups, the lanes of the own group, in its order.
     Raises: BadArgument: there is no such dimension, or groups differ in size. UnboundAxis: nothing binds a name.
     """
     axes, groups, size = equal_groups("all_gather", axis_name, axis_index_groups)
@@ -90,7 +90,7 @@ def all_gather(
 
 
 def _divided(where: str, x: Any, dimension: int, size: int, tiled: bool) -> tuple[int, int]:
-    """Dimension, counted from 0, and its size divided by the number of lanes, which is 1 unless ``tiled``.
+    """The normalised dimension, and its size divided by the number of lanes, 1 unless ``tiled``.
 
     Raises: BadArgument: there is no such dimension. ShapeMismatch: its size does not fit the lanes.
     """
@@ -108,7 +108,7 @@ def _divided(where: str, x: Any, dimension: int, size: int, tiled: bool) -> tupl
 def psum_scatter(
     x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
 ) -> Any:
-    """The sum of ``x`` over all lanes, of which each lane keeps its index along ``scatter_dimension``.
+    """The sum of ``x`` over all lanes, scattered: each lane keeps its index along ``scatter_dimension``.
 
         psum_scatter(x, "i") == psum(x, "i")[axis_index("i")]
 
@@ -153,7 +153,7 @@ def all_to_all(
 def _exchanged(
     where: str, x: Any, axis_name: Any, split_axis: int, concat_axis: int, groups: Any, tiled: bool
 ) -> Any:
-    """``all_to_all`` for the function ``where``."""
+    """``all_to_all``; ``where`` names the function in errors."""
     axes, groups, size = equal_groups(where, axis_name, groups)
     sizes = [n for _, n in axes] if groups is None else [size]
 
@@ -209,11 +209,11 @@ def pgather(src: Any, idx: Any, axes: Any) -> Any:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """``x``, of which each device of a mesh has a copy along the named axes: ``to="varying"``, on every leaf.
+    """``x`` as a value that varies along the named axes of a mesh: ``to="varying"``, on every leaf.
 
-    Its cotangent is the sum of those of the copies. Values are cast by themselves where they meet others that vary, so
-    that this is for types that must agree from the start.
-    Raises: BadArgument: another ``to``. UnboundAxis: nothing binds a name.
+    Each device has a copy; the cotangent is the sum of the copies' cotangents. Operations cast their operands
+    themselves; this is needed where types must agree, as for the initial carry of a loop. Raises: BadArgument: another
+    ``to``. UnboundAxis: nothing binds a name.
     """
     if to != "varying":
         raise BadArgument(f"pcast: values can be cast to='varying', got {to!r}.", hint="psum makes them invariant.")

@@ -1,4 +1,4 @@
-"""Sums, products, extremes and prefixes over the lanes of named axes; and which lane this is."""
+"""Reductions and prefix reductions over the lanes of named axes; and the index of the current lane."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .lane_groups import Groups, along_groups
 
 
 def lanes_that_meet(where: str, axis_name: Any, groups: Any) -> tuple[tuple[SizedAxis, ...], Groups | None, set[int]]:
-    """The axes of a call, its groups as tuples, and the sizes of the groups.
+    """The axes of a call, its groups as tuples, and the set of the groups' sizes.
 
     Raises: UnboundAxis: nothing binds a name. BadArgument: the groups do not hold each lane once.
     """
@@ -38,7 +38,7 @@ def lanes_that_meet(where: str, axis_name: Any, groups: Any) -> tuple[tuple[Size
 
 
 def equal_groups(where: str, axis_name: Any, groups: Any) -> tuple[tuple[SizedAxis, ...], Groups | None, int]:
-    """The axes and groups of a call, and the number of lanes in each group, on which the shape of the result depends.
+    """The axes and groups of a call, and the size of every group.
 
     Raises: UnboundAxis: nothing binds a name. BadArgument: groups do not hold each lane once, or differ in size.
     """
@@ -74,7 +74,7 @@ def _reduced(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) -> Any:
 
 
 def _counted(kind: Any, y: Any) -> Any:
-    """Booleans as integers of 32 bits, for sums and products."""
+    """Booleans as int32, for sums and products."""
     return convert(y, int32) if is_bool(y.type.dtype) and kind in (Psum, Pprod) else y
 
 
@@ -123,32 +123,32 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _extreme_lane(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) -> Any:
-    """The first lane of a group with the extreme value; NaN is extreme."""
+    """The index of the first lane in the group with the extreme value; NaN is extreme."""
     axes, groups, _ = lanes_that_meet(where, axis_name, groups)
 
     def lane_of_leaf(leaf: Any) -> Any:
         y = as_array(leaf)
         best = collect(kind(axes, groups), y) if axes else y
-        found = bitwise_or(eq(y, best), bitwise_and(ne(y, y), ne(best, best)))
+        attains = bitwise_or(eq(y, best), bitwise_and(ne(y, y), ne(best, best)))
         none = broadcast(scalar(prod([size for _, size in axes]), int32), y.type.shape)
-        lane = select(found, broadcast(lane_position(axes, groups, tracked(axes)), y.type.shape), none)
+        lane = select(attains, broadcast(lane_position(axes, groups, tracked(axes)), y.type.shape), none)
         return collect(Pmin(axes, groups), lane) if axes else lane
 
     return tree_map(lane_of_leaf, x)
 
 
 def pargmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The lane that has the largest ``x``, the first one of several; a NaN is larger than any number."""
+    """The index of the lane with the largest ``x``, the first one of several; a NaN is larger than any number."""
     return _extreme_lane(Pmax, "pargmax", x, axis_name, axis_index_groups)
 
 
 def pargmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The lane that has the smallest ``x``, the first one of several; a NaN is smaller than any number."""
+    """The index of the lane with the smallest ``x``, the first one of several; a NaN is smaller than any number."""
     return _extreme_lane(Pmin, "pargmin", x, axis_name, axis_index_groups)
 
 
 def axis_index(axis_name: Any, *, axis_index_groups: Any = None) -> Array:
-    """The number of this lane along the axis, row-major over several; with groups its position in its group."""
+    """The index of the current lane along the axis, row-major over several; with groups, its position in its group."""
     axes, groups, _ = lanes_that_meet("axis_index", axis_name, axis_index_groups)
     return lane_position(axes, groups, tracked(axes))
 
@@ -161,7 +161,7 @@ def pdot(
 
 
 def _prefixes(where: str, kind: Any, scan: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    """The reductions ``kind`` over the lanes up to each one, by a cumulative function along a named axis."""
+    """The prefix reduction of ``kind`` over lanes, by a cumulative function along the gathered axis."""
 
     def prefixes(
         x: Any, axis_name: Any, *, reverse: bool = False, exclusive: bool = False, axis_index_groups: Any = None

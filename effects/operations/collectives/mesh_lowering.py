@@ -1,10 +1,8 @@
-"""Collectives on the devices of a mesh: one operation of StableHLO each.
+"""Lowering of collectives over the axes of a mesh: one StableHLO operation each.
 
-Devices are numbered as in the mesh, row-major, its first axis major. ``rows`` has a row of these numbers for each
-product of the named axes; replica groups and pairs of devices are read off it. Devices that meet along axes, or along
-parts of axes such as blocks of neighbours, are told by the names of these: a text that does not grow with the mesh. For
-pairs, and for other groups, StableHLO has no such form: their table has all devices, and stands once in the module for
-all operations that have it.
+Devices are numbered row-major over the mesh, its first axis major. Replica groups along whole axes, or along sub-axes
+such as blocks of neighbours, are written by axis names, which do not grow with the mesh. StableHLO has no such form for
+source-target pairs and other groups: their tables list all devices, and are attributes that a module defines once.
 """
 
 from __future__ import annotations
@@ -27,33 +25,33 @@ NUMBER = array_type((), int32)
 
 
 def rows(mesh: Any, axes: Sequence[SizedAxis]) -> np.ndarray[Any, Any]:
-    """The numbers of the devices, a row for each product of ``axes``, in the order in which lanes are counted."""
+    """For each position along the other axes, the device numbers along ``axes``, in the order of lanes."""
     places = [mesh.axis_names.index(name) for name, _ in axes]
     numbers = np.arange(mesh.size).reshape(mesh.axis_sizes)
     return np.moveaxis(numbers, places, range(-len(places), 0)).reshape(-1, prod([size for _, size in axes]))
 
 
 def device_groups(mesh: Any, op: Any) -> np.ndarray[Any, Any]:
-    """The numbers of the devices that meet, a row for each group; shorter groups are filled with -1."""
+    """The replica groups as device numbers, one line each, padded with -1."""
     lanes = np.array([*zip_longest(*op.groups, fillvalue=-1)]).T
     return np.where(lanes < 0, -1, rows(mesh, op.axes)[:, lanes]).reshape(-1, lanes.shape[1])
 
 
 def device_pairs(mesh: Any, op: Any) -> np.ndarray[Any, Any]:
-    """The numbers of devices that send and that receive, a row for each pair."""
+    """The source-target pairs as device numbers, one line each."""
     return rows(mesh, op.axes)[:, np.array(op.pairs)].reshape(-1, 2)
 
 
 def dense_numbers(emit: Any, numbers: np.ndarray[Any, Any]) -> str:
-    """A table of integers as an attribute, which the module has once."""
+    """A table of integers as a dense attribute, defined once per module."""
     height, width = numbers.shape
     row = f"[{', '.join(['%d'] * width)}]"
-    text = ", ".join([row] * height) % tuple(numbers.ravel().tolist())  # thousands of lists would wake the collector
+    text = ", ".join([row] * height) % tuple(numbers.ravel().tolist())  # nested lists would trigger the collector
     return str(emit.table(f"dense<[{text}]> : tensor<{height}x{width}xi64>"))
 
 
 class AxisPart(NamedTuple):
-    """The ``size`` positions along an axis that are one digit of its numbers, and the product of the digits before."""
+    """A sub-axis: the digit of ``size`` values of an axis's positions, below digits of product ``before``."""
 
     axis: SizedAxis
     before: int
@@ -66,7 +64,7 @@ class AxisPart(NamedTuple):
 
 
 def axis_parts(op: Any) -> list[AxisPart] | None:
-    """Along which parts of axes all groups meet, in their order; None where groups are no such products."""
+    """The sub-axes whose product is every group, in order; None if groups are no such product."""
     if op.groups is None:
         return [AxisPart(axis, 1, axis[1]) for axis in op.axes]
     size, lanes = len(op.groups[0]), np.arange(prod([n for _, n in op.axes]))
@@ -76,7 +74,7 @@ def axis_parts(op: Any) -> list[AxisPart] | None:
     expected = lanes.reshape(-1, size, stride).swapaxes(1, 2).reshape(-1, size)
     if sorted(map(list, op.groups)) != expected.tolist():
         return None
-    parts, weight = [], 1  # of one step along an axis, in lanes
+    parts, weight = [], 1  # the number of lanes that one step along the axis skips
     for axis in reversed(op.axes):
         whole = weight * axis[1]
         low, high = max(stride, weight), min(stride * size, whole)
@@ -89,7 +87,7 @@ def axis_parts(op: Any) -> list[AxisPart] | None:
 
 
 def replica_groups(op: Any, emit: Any) -> str:
-    """The devices that meet: by axes and parts of axes, whose text does not grow with the mesh, or group by group."""
+    """The replica groups in StableHLO's syntax: by sub-axes if possible, else as a table."""
     parts = axis_parts(op)
     if parts is None:
         return f"replica_groups = {dense_numbers(emit, device_groups(emit.manual.mesh, op))}"
@@ -98,9 +96,9 @@ def replica_groups(op: Any, emit: Any) -> str:
 
 
 def between_lanes(lower: Callable[..., Any]) -> Callable[..., Any]:
-    """The lowering ``lower`` of elements of whole bytes; one lane keeps its own, and devices do not meet.
+    """The lowering ``lower``, for elements of whole bytes; over a single lane it is the identity.
 
-    Elements of two or four bits are sent as bytes: XLA's CPU runtime packs them, and copies past their ends.
+    Elements of 2 or 4 bits are sent as bytes: XLA's CPU runtime packs them, and copies past their ends.
     """
 
     def apply(op: Any, emit: Any, x: Any) -> Any:
@@ -116,7 +114,7 @@ def between_lanes(lower: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reduction(name: str) -> Callable[..., Any]:
-    """The lowering of a reduction over lanes by an operation of StableHLO."""
+    """The lowering of a reduction over lanes by a StableHLO operation."""
 
     @between_lanes
     def lower(op: Any, emit: Any, x: Any) -> Any:
@@ -128,7 +126,7 @@ def reduction(name: str) -> Callable[..., Any]:
 
 
 def ordered_reduction(name: str) -> Callable[..., Any]:
-    """The same of a largest or smallest value: complex numbers, which no device compares, are gathered and compared."""
+    """``reduction`` for max and min; complex numbers, which StableHLO does not compare, are gathered and compared."""
     of_real = reduction(name)
 
     def lower(op: Any, emit: Any, x: Any) -> Any:
@@ -138,12 +136,14 @@ def ordered_reduction(name: str) -> Callable[..., Any]:
 
 
 def opaque(emit: Any, x: Any) -> Any:
-    """``x``, where it is complex as a value of which XLA knows nothing: it fails to simplify a sum of equal ones."""
+    """``x``; if complex, behind an optimization barrier, since XLA's simplification of a sum of equal values fails for
+    complex ones.
+    """
     return emit.op("optimization_barrier", x, type=x.type) if is_complex(x.type.dtype) else x
 
 
 def combiner(emit: Any, name: str, x: Any) -> str:
-    """The region that combines two elements, by StableHLO's operation: between devices XLA knows no other words."""
+    """The region that combines two elements by a StableHLO operation; XLA accepts no other in all-reduces."""
     element = x.type.update(shape=())
     combine = lambda a, b: [emit.inline(name, f"{a.name}, {b.name}", type=element)]
     return emit.region([element, element], combine)
@@ -193,7 +193,8 @@ def _permute(op: Any, emit: Any, x: Any) -> Any:
 
 
 def axis_index(op: Any, emit: Any) -> Any:
-    """By Horner's rule from the positions along the axes, which are digits of the device's number."""
+    """The position in the axes by Horner's rule, from the device's number, whose digits are positions along mesh axes.
+    """
     device = emit.device_number()
     mesh = emit.manual.mesh
     total = emit.constant(0, NUMBER)
@@ -206,7 +207,7 @@ def axis_index(op: Any, emit: Any) -> Any:
 
 
 def _together(op: Any, emit: Any, x: Any) -> tuple[Any, int]:
-    """The operand with the dimensions of the operation side by side, as one."""
+    """The operand with the operation's dimensions adjacent and merged into one, and its position."""
     shape, d = x.type.shape, min(op.dims)
     others = [e for e in range(len(shape)) if e not in op.dims]
     order = [*others[:d], *op.dims, *others[d:]]
@@ -216,7 +217,7 @@ def _together(op: Any, emit: Any, x: Any) -> tuple[Any, int]:
 
 
 def _apart(op: Any, emit: Any, y: Any, d: int) -> Any:
-    """One dimension as those of the operation, each at its place: the inverse of ``_together``."""
+    """The inverse of ``_together``: the merged dimension split into the operation's dimensions, in their positions."""
     shape = y.type.shape
     z = emit.reshape(y, (*shape[:d], *op.sizes, *shape[d + 1 :]))
     others = [e for e in range(len(z.type.shape)) if e not in op.dims]

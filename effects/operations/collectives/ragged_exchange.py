@@ -24,12 +24,12 @@ def ragged_all_to_all(
     operand: Any, output: Any, input_offsets: Any, send_sizes: Any, output_offsets: Any, recv_sizes: Any, *,
     axis_name: Any, axis_index_groups: Any = None,
 ) -> Any:  # fmt: skip
-    """Every lane sends slices of rows of ``operand``, which lanes write into their ``output``.
+    """Every lane sends slices of rows of ``operand`` to lanes, which write them into their ``output``.
 
         output of lane i [output_offsets[i] + k] = operand[input_offsets[i] + k]    for k < send_sizes[i]
 
-    The offsets and sizes are those of the sender. There may be several slices for each lane, one lane's after the
-    other's; where slices overlap the last one counts, of the last sender.
+    The offsets and sizes are the sender's. There may be several slices for each receiver, consecutive in these arrays;
+    where slices overlap, the last sender's last slice wins.
 
     Shapes: ``operand: a[m, *s], output: a[n, *s]``, offsets and sizes ``i32[lanes * slices]`` give ``a[n, *s]``.
 

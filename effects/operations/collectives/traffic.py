@@ -1,4 +1,5 @@
-"""What one device sends along each axis of a mesh where devices meet: the cells ``traffic`` of collectives.
+"""The traffic of collectives: the messages and bytes that one device sends along each mesh axis; the rule table
+``traffic``.
 
 Along one axis of n devices, with x the bytes of a device's operand and y those of its result:
 
@@ -42,7 +43,7 @@ from .lane_groups import Groups
 
 
 class Sent(NamedTuple):
-    """What one device sends along one axis."""
+    """The messages and bytes that one device sends along one mesh axis."""
 
     messages: int
     bytes: int
@@ -52,7 +53,7 @@ Traffic = dict[SizedAxis, Sent]
 
 
 class LaneSpan(NamedTuple):
-    """The ``size`` devices that meet along one axis, and the product ``inner`` of those along the axes inside of it."""
+    """The ``size`` devices of a group along one mesh axis, and the product ``inner`` of those along inner axes."""
 
     axis: SizedAxis
     size: int
@@ -60,27 +61,27 @@ class LaneSpan(NamedTuple):
 
 
 def spans(op: Any, mesh: Any) -> list[list[LaneSpan]]:
-    """For each group of devices the axes along which they meet, the innermost one first."""
+    """For each group of devices the mesh axes along which it extends, innermost first."""
     sizes = [size for _, size in op.axes]
     order = sorted(range(len(sizes)), key=lambda k: -mesh.axis_names.index(op.axes[k][0]))
-    found: list[list[LaneSpan]] = []
+    by_group: list[list[LaneSpan]] = []
     for counts, total in [(sizes, prod(sizes))] if op.groups is None else _positions(op.groups, sizes):
         product, inner = prod(counts) == total, 1
-        found.append([])
+        by_group.append([])
         for k in order:
             if counts[k] > 1:
-                found[-1].append(LaneSpan(op.axes[k], counts[k] if product else total, inner))
+                by_group[-1].append(LaneSpan(op.axes[k], counts[k] if product else total, inner))
                 inner *= counts[k] if product else 1
-    return found
+    return by_group
 
 
 def _positions(groups: Groups, sizes: Sequence[int]) -> list[tuple[list[int], int]]:
-    """How many positions the lanes of each group have along each axis, and how many lanes there are."""
+    """For each group, the number of distinct positions along each axis, and the group's size."""
     return [([len({*digits.tolist()}) for digits in np.unravel_index(group, sizes)], len(group)) for group in groups]
 
 
 def ring(rounds: int, *, gathers: bool = False) -> Callable[..., Traffic]:
-    """The cell of a collective that goes round a ring so often, and divides its operand; its result if it ``gathers``.
+    """The ``traffic`` rule of a ring algorithm with so many rounds over its operand; over its result if it ``gathers``.
 
     traffic(op, mesh, operands, results) -> {axis: Sent}
     """
@@ -99,7 +100,7 @@ def ring(rounds: int, *, gathers: bool = False) -> Callable[..., Traffic]:
 
 
 def exchange(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> Traffic:
-    """The cell of all-to-all."""
+    """The ``traffic`` rule of all-to-all."""
     whole = operands[0].nbytes
     return _largest(
         [(axis, Sent(n - 1, _ceil((n - 1) * whole, n))) for group in spans(op, mesh) for axis, n, _ in group]
@@ -107,15 +108,15 @@ def exchange(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequenc
 
 
 def _largest(sent: Sequence[tuple[SizedAxis, Sent]]) -> Traffic:
-    """By axis the most messages, and the most bytes, that the device of any group sends."""
-    found: Traffic = {}
-    for axis, each in sent:
-        found[axis] = Sent(*map(max, each, found.get(axis, each)))
-    return found
+    """For each axis the maximum of messages, and of bytes, over all groups."""
+    most: Traffic = {}
+    for axis, sent_along in sent:
+        most[axis] = Sent(*map(max, sent_along, most.get(axis, sent_along)))
+    return most
 
 
 def permutation(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> Traffic:
-    """The cell of a permutation."""
+    """The ``traffic`` rule of a permutation."""
     if not op.pairs:
         return {}
     ends = np.unravel_index(np.array(op.pairs), [size for _, size in op.axes])

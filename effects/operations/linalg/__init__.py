@@ -1,3 +1,3 @@
-"""Factorisations of matrices, each in its file, and solutions of linear systems; may import operations and what comes
+"""Matrix factorisations, each in its own file, and solutions of linear systems; may import operations and what comes
 before it.
 """

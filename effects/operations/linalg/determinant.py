@@ -36,7 +36,7 @@ def _entry(x: Any, i: int, j: int) -> Any:
 
 
 def _cofactor(x: Any, i: int, j: int) -> Any:
-    """The derivative of the determinant by ``x[i, j]``, of matrices with three rows at most."""
+    """The cofactor of ``x[i, j]``, the determinant's derivative by it, for matrices of at most three rows."""
     n = x.type.shape[-1]
     if n == 1:
         return full(x.type.update(shape=x.type.shape[:-2]), 1)
@@ -48,7 +48,7 @@ def _cofactor(x: Any, i: int, j: int) -> Any:
 
 
 def _expanded(x: Any) -> Any:
-    """The determinant by its first row, of matrices with one to three rows."""
+    """The determinant of matrices of one to three rows, by cofactors of the first row."""
     terms = [mul(_entry(x, 0, j), _cofactor(x, 0, j)) for j in range(x.type.shape[-1])]
     total = terms[0]
     for term in terms[1:]:
@@ -57,7 +57,7 @@ def _expanded(x: Any) -> Any:
 
 
 def _parity(pivots: Any, dtype: Any) -> Any:
-    """1 or -1: the determinant of the exchanges of rows."""
+    """The determinant of the row permutation that ``pivots`` describes: 1 or -1."""
     axis = pivots.ndim - 1
     count = reduce_sum(convert(ne(pivots, broadcasted_iota(int32, pivots.type.shape, axis)), int32), (axis,))
     odd = convert(bitwise_and(count, scalar(1, int32)), dtype)
@@ -70,9 +70,10 @@ def _by_factors(x: Any) -> Any:
 
 
 def _reflected(x: Any) -> Any:
-    """``x (1 - 2 w w^T)`` with a dense unit vector w, whose determinant is minus that of ``x``.
+    """``x (1 - 2 w w^T)`` with a dense unit vector w: the determinant is minus that of ``x``, zero pivots of LU come
+    last.
 
-    Of a singular matrix no pivot but the last ones is 0 then, however its rows and columns depend on each other.
+    This holds for almost all w, however the rows and columns of a singular ``x`` depend on each other.
     """
     n, rank = x.type.shape[-1], x.ndim
     dense = np.sqrt(np.arange(2.0, n + 2)) % 1 + 0.5
@@ -83,9 +84,9 @@ def _reflected(x: Any) -> Any:
 
 
 def _derivative(x: Any, dx: Any) -> tuple[Any, Any]:
-    """The determinant and its derivative, the trace of ``det(x) x^-1 dx``, also of singular matrices.
+    """The determinant and its derivative ``trace(det(x) x^-1 dx)``, also for singular matrices.
 
-    Of ``det(x) x^-1`` the last row is that of the other factors without the last pivot.
+    In ``det(x) x^-1`` the last pivot cancels, so that it is never divided by.
     """
     n, rank = x.type.shape[-1], x.ndim
     if n <= 3:
@@ -104,7 +105,7 @@ def _derivative(x: Any, dx: Any) -> tuple[Any, Any]:
     )
     unit = identity(lu.type)
     upper = select(last, unit, triangle(lu, upper=True))
-    flat = bitwise_and(eq(unit, like(unit, 1)), eq(upper, like(upper, 0)))  # with a second 0 all minors are 0
+    flat = bitwise_and(eq(unit, like(unit, 1)), eq(upper, like(upper, 0)))  # if a second pivot is 0, all minors are 0
     upper = select(flat, unit, upper)
     return y, reduce_sum(diagonal(triangular_solve(upper, mul(scale, left), left_side=True)), (rank - 2,))
 
@@ -180,10 +181,10 @@ _determinant, _log_determinant = Determinant(), LogDeterminant()
 
 
 def det(x: Any) -> Any:
-    """The determinants of square matrices. Derivatives are those of the polynomial, up to one pivot that is 0."""
+    """The determinants of square matrices. Derivatives are exact unless more than one pivot is 0."""
     return perform(_determinant, x)
 
 
 def slogdet(x: Any) -> Any:
-    """The sign, or phase, of determinants and the logarithm of their size."""
+    """The sign (for complex matrices, the phase) of determinants, and the logarithm of their absolute value."""
     return perform(_log_determinant, x)

@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of square matrices, which are complex."""
+"""Eigenvalues and eigenvectors of general square matrices, which are complex."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class EigImplementation(Implementation):
     LAPACK = "lapack"
 
 
-# x vr = vr diag(w), vl^H x = diag(w) vl^H: (w, vl, vr), with those of the vectors that are asked for; a vector has norm
-# 1, and its largest element is real; NaN where the iteration does not converge
+# x vr = vr diag(w), vl^H x = diag(w) vl^H: (w, vl, vr), vectors only as requested; a vector has norm 1, and its largest
+# element is real; NaN where the iteration does not converge
 @operation
 class Eig(EachMatrix):
     left: bool
@@ -86,7 +86,7 @@ class Eig(EachMatrix):
 
 
 def _of_one(op: Eig, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """The eigenvalues and vectors of one matrix, and ``info``."""
+    """The eigenvalues and eigenvectors of one matrix, and LAPACK's ``info``."""
     function = GEEV.on_host(x.dtype, len(x), op.left, op.right)
     *values, vl, vr, info = function(x, op.left, op.right)
     w = values[0] if len(values) == 1 else values[0] + 1j * values[1]
@@ -95,7 +95,7 @@ def _of_one(op: Eig, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
 
 
 def _paired(w: Any, v: Any) -> Any:
-    """The vectors of a real matrix: those of conjugate eigenvalues stand as real and imaginary parts."""
+    """Complex vectors from LAPACK's real form, in which conjugate pairs are stored as real and imaginary part."""
     first = np.flatnonzero(w.imag > 0)
     y = v.astype(w.dtype)
     y[:, first] = v[:, first] + 1j * v[:, first + 1]
@@ -104,7 +104,7 @@ def _paired(w: Any, v: Any) -> Any:
 
 
 def _tangents(w: Any, v: Any, dx: Any, vectors: bool) -> tuple[Any, Any]:
-    """The tangents of eigenvalues and of their vectors, if asked for: of norm 1, their largest element real.
+    """The tangents of eigenvalues and, if ``vectors``, of eigenvectors of norm 1 with their largest element real.
 
         p = v^-1 dx v,  dw = diag p,  u = v (f o p), f[i, j] = 1 / (w[j] - w[i]),  dv[j] = u[j] + c[j] v[j]
 
@@ -120,8 +120,8 @@ def _tangents(w: Any, v: Any, dx: Any, vectors: bool) -> tuple[Any, Any]:
         return dw, u
     rows = v.ndim - 2
     largest = columns_of(argmax(absolute(v), rows, np.int32), v.shape[rows])
-    there = eq(broadcasted_iota(np.int32, v.shape, rows), largest)
-    at = lambda y: reduce_sum(select_n(there, full(y.type, 0), y), (rows,))
+    is_largest = eq(broadcasted_iota(np.int32, v.shape, rows), largest)
+    at = lambda y: reduce_sum(select_n(is_largest, full(y.type, 0), y), (rows,))
     factor = complex_number(neg(real(conjugate_dot(v, u))), neg(div(imag(at(u)), real(at(v)))))
     return dw, add(u, mul(v, columns_of(factor, v.shape[rows])))
 
@@ -147,9 +147,9 @@ def eig(
     else they are infinite or NaN, or those of the element that was chosen.
 
     Args:
-        compute_left_eigenvectors, compute_right_eigenvectors: which vectors there are in the list.
-        enable_eigvec_derivs: take that for granted; without it vectors have no derivative, as in JAX.
-        implementation, use_magma: there is LAPACK's alone, on a CPU.
+        compute_left_eigenvectors, compute_right_eigenvectors: which vectors the list contains.
+        enable_eigvec_derivs: assume this; without it vectors have no derivative, as in JAX.
+        implementation, use_magma: LAPACK on a CPU is the only implementation.
     Raises: ShapeMismatch: matrices that are not square. DTypeMismatch: neither 32- nor 64-bit floats or complex
     numbers. MissingRule: another implementation. NotDifferentiable: a derivative of vectors that was not enabled.
     Source: LAPACK, ``geev``.

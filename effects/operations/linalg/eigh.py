@@ -43,12 +43,12 @@ _CUDA = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
 
 
 def eigen_flops(op, operands, results):
-    """About 9 n^3: a reduction, the eigenvalues of what is left, and as many products of matrices."""
+    """About 9 n^3 floating-point operations: tridiagonalisation, iteration, and back-transformation."""
     return 9 * operands[0].size * operands[0].shape[-1]
 
 
 # x v = v diag(w), v unitary, w real and ascending: (v, w), or (w,) without vectors; NaN where the iteration does not
-# converge. One triangle of x and of its tangent is read and tells the other, unless both are known to be hermitian
+# converge. One triangle of x and of its tangent is read, unless both are known to be Hermitian
 @operation
 class Eigh(EachMatrix):
     lower_triangle: bool
@@ -114,7 +114,7 @@ def hermitian_part(x: Any) -> Any:
 
 
 def subset(name: str, part: Any, size: int) -> tuple[int, int]:
-    """The first and last but one index of ``subset_by_index``, by default all. Raises BadArgument: it is no part."""
+    """The bounds (start, end) of ``subset_by_index``, by default of all. Raises BadArgument: they are out of range."""
     if part is None:
         return 0, size
     start, end = part
@@ -138,16 +138,16 @@ def eigh(
 
     Shapes: ``x[*s, n, n] -> v[*s, n, n], w[*s, n]``. Where the iteration does not converge they are NaN.
 
-    The derivative takes ``x`` as Hermitian. That of ``v`` has no part along ``v`` itself, whose phases are free; where
-    eigenvalues are equal, vectors have none, and it is infinite or NaN. Of equal eigenvalues, symmetric functions have
-    derivatives, such as sums.
+    The derivative takes ``x`` as Hermitian. The tangent of ``v`` has no component along ``v``, whose phases are free;
+    where eigenvalues are equal, it is infinite or NaN, but symmetric functions of the eigenvalues, such as sums, have
+    derivatives.
 
     Args:
         lower: which triangle is read.
         symmetrize_input: take ``(x + x^H) / 2`` for ``x``.
         sort_eigenvalues: they are sorted in any case.
-        subset_by_index: the eigenvalues from one number up to another, with their vectors.
-        implementation: that of the device; by default its own choice.
+        subset_by_index: (start, end): the eigenvalues with these indices, and their vectors.
+        implementation: the algorithm; by default the device's choice.
     Raises: ShapeMismatch: matrices that are not square. DTypeMismatch: neither 32- nor 64-bit floats or complex
     numbers. MissingRule: the device has no such implementation.
     Source: LAPACK, ``syevd``; M. Giles, An extended collection of matrix derivative results (2008), section 3.1.
@@ -169,7 +169,7 @@ def eigh(
 
 
 def eigvalsh(x: Any, lower: bool = True, symmetrize_input: bool = True) -> Any:
-    """The eigenvalues of Hermitian matrices alone, which ascend: faster than ``eigh``.
+    """The eigenvalues of Hermitian matrices, in ascending order, without eigenvectors: faster than ``eigh``.
 
     >>> eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]]))
     Array([1., 3.], dtype=float64)

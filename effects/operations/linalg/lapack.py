@@ -1,4 +1,4 @@
-"""LAPACK: how a block lowers to a routine of it, and how it is evaluated by SciPy's.
+"""LAPACK routines: how an operation is lowered to one, and evaluated by SciPy's function for it.
 
 A routine is declared once, beside the blocks that call it, and called where they are lowered:
 
@@ -8,14 +8,14 @@ A routine is declared once, beside the blocks that call it, and called where the
         lu, pivots, info = GETRF(emit, x, types=(x.type, pivots_type, info_type(x)), into={0: 0})
         return *or_nan(emit, info, [lu], singular=True), pivots
 
-The call is one of XLA's foreign function interface, on a CPU to the LAPACK that jaxlib carries, on a GPU to cuSOLVER or
-what else ``cuda`` names; a platform without the routine is refused when the program is lowered. Matrices are the
-operands and results of the highest rank: they are handed over column after column, all leading dimensions at once.
-An empty matrix is for the block to answer, which knows what its factors are: LAPACK is not called with it.
-Where the routine fails, ``info`` says so for each matrix, and its factors become NaN.
+The lowering is a custom call by XLA's foreign function interface: on a CPU to jaxlib's LAPACK, on a GPU to the target
+``cuda``, usually of cuSOLVER; on a platform without the routine it raises. Matrices are the operands and results of the
+highest rank; they are passed in column-major layout, all leading dimensions at once.
+Operations handle empty matrices themselves: LAPACK is not called with one.
+For each matrix ``info`` says whether the routine failed; its factors then become NaN.
 
-``evaluate`` cells call SciPy's function of the same routine for each matrix, ``GETRF.on_host(x.dtype)``. It is the one
-that jaxlib calls on a CPU: eager and compiled factors are the same to the last bit.
+``evaluate`` rules call SciPy's function of the same routine for each matrix, ``GETRF.on_host(x.dtype)``, which is the
+code that jaxlib calls on a CPU: eager and compiled factors are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 class Routine(NamedTuple):
-    """A routine of LAPACK: its name without the letter of the dtype, and what stands for it elsewhere.
+    """A LAPACK routine: its name without the prefix for the dtype, and its equivalents.
 
-    ``of_complex``: its name for complex numbers, where that is another one. ``cuda``: the target of the call on a GPU.
+    ``of_complex``: its name for complex dtypes, if different. ``cuda``: the target of the call on a GPU.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Routine(NamedTuple):
     def on_host(self, dtype: Any, *sizes: Any) -> Callable[..., Any]:
         """SciPy's function for the routine, on one matrix of this dtype.
 
-        ``sizes``: what the room that blocks of columns take depends on; without them it is SciPy's default.
+        ``sizes``: the arguments of LAPACK's workspace query; without them the workspace has SciPy's default size.
         """
         return _on_host(self.named(dtype), *sizes)
 
@@ -68,10 +68,10 @@ class Routine(NamedTuple):
         attributes: Mapping[str, Any] = _NONE,
         cuda: Mapping[str, Any] | None = None,
     ) -> list[Any]:
-        """Emit a call; gives its results, of these types.
+        """Emit a call, and return its results, which have these types.
 
-        ``into[i]``: the result that takes the memory of operand ``i``. ``attributes``: letters, booleans, or NumPy
-        scalars, whose dtypes count; ``cuda``: those on a GPU, where they are others.
+        ``into[i]``: the result that aliases operand ``i``. ``attributes``: letters, booleans, or NumPy scalars, whose
+        dtypes count; ``cuda``: the attributes on a GPU, if different.
         Raises: MissingRule: the platform has no such routine.
         """
         if emit.platform == "cpu":
@@ -87,13 +87,13 @@ class Routine(NamedTuple):
 
 
 class Implementation(enum.Enum):
-    """One of the ways to compute factors, under JAX's name; the base class of those of each factorisation."""
+    """The base class of enumerations of algorithms for one factorisation, with JAX's names."""
 
     __repr__ = enum.Enum.__str__
 
 
 def no_implementation(name: str, word: str, asked: Any, platform: str) -> MissingRule:
-    """The error: the platform lacks the way that the parameter ``word`` of the function ``name`` asks for."""
+    """The error that the platform lacks the algorithm ``asked``, parameter ``word`` of the function ``name``."""
     return MissingRule(
         f"{name}: there is no {asked} on the platform {platform!r}.",
         hint=f"without {word}= the platform's own is taken.",
@@ -101,14 +101,16 @@ def no_implementation(name: str, word: str, asked: Any, platform: str) -> Missin
 
 
 def info_type(x: Any) -> ArrayType:
-    """The type of ``info``: a number for each matrix, 0 where all went well, negative for an argument in error."""
+    """The type of ``info``, one number for each matrix: 0 for success, negative for an invalid argument, positive for
+    failure.
+    """
     return array_type(x.type.shape[:-2], int32)
 
 
 def or_nan(emit: Any, info: Any, factors: Iterable[Any], singular: bool = False) -> tuple[Any, ...]:
     """The factors of the matrices for which ``info`` is 0, NaN for the others.
 
-    ``singular``: a positive ``info`` is no failure: some routines count what is singular, and give factors too.
+    ``singular``: a positive ``info`` is no failure, as for routines that also factor singular matrices.
     """
     ok = emit.compare("GE" if singular else "EQ", info, emit.full(0, info.type))
     lanes = range(len(info.type.shape))
@@ -117,14 +119,14 @@ def or_nan(emit: Any, info: Any, factors: Iterable[Any], singular: bool = False)
     ])  # fmt: skip
 
 
-@cached("functions of LAPACK with their room")
+@cached("LAPACK functions with their workspace")
 def _on_host(name: str, *sizes: Any) -> Callable[..., Any]:
     lapack, blas = _libraries()
     function: Callable[..., Any] = getattr(lapack, name, None) or getattr(blas, name)
     if not sizes:
         return function
-    *room, _ = getattr(lapack, f"{name}_lwork")(*sizes)
-    return partial(function, **{word: int(size.real) for word, size in zip(("lwork", "liwork", "lrwork"), room)})
+    *workspaces, _ = getattr(lapack, f"{name}_lwork")(*sizes)
+    return partial(function, **{word: int(size.real) for word, size in zip(("lwork", "liwork", "lrwork"), workspaces)})
 
 
 @once
@@ -133,7 +135,7 @@ def _libraries() -> tuple[Any, Any]:
 
 
 def each_matrix(function: Callable[..., Any], results: Sequence[ArrayType], *operands: Any) -> tuple[Any, ...]:
-    """The results, of these types, of ``function`` for each index of the leading dimensions of the operands."""
+    """``function`` applied for each index of the operands' leading dimensions; results of these types."""
     rank = max([x.ndim for x in operands])
     lanes = results[0].shape[: rank - 2]
     if not lanes:
@@ -148,9 +150,9 @@ def each_matrix(function: Callable[..., Any], results: Sequence[ArrayType], *ope
 def each_or_nan(
     function: Callable[..., Any], results: Sequence[ArrayType], *operands: Any, iterative: bool = False
 ) -> tuple[Any, ...]:
-    """``each_matrix`` of a function that gives ``info`` last: where it is not 0, the results are NaN.
+    """``each_matrix`` of a function whose last result is ``info``: where it is not 0, the other results are NaN.
 
-    ``iterative``: so they are of a matrix with NaN or infinities, for which the iteration may never end.
+    ``iterative``: also for matrices with NaN or infinities, for which the iteration may not end.
     """
 
     def checked(*matrices: Any) -> Any:

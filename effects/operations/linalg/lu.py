@@ -1,4 +1,4 @@
-"""The triangular factors of a matrix whose rows are exchanged, and the permutation of the rows."""
+"""LU factorisation with partial pivoting, and the permutation of the rows."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PERMUTATION = Routine("permutation", cuda="cu_lu_pivots_to_permutation")
 
 
 def factorisation_flops(op, operands, results):
-    """About a third of m n min(m, n) multiplications."""
+    """The cost in multiplications: about m n min(m, n) / 3."""
     *_, m, n = operands[0].shape
     return operands[0].size * min(m, n) // 3
 
 
-# x[permutation] = l u: (lu, pivots, permutation), l below the diagonal of lu, its own being ones, and u in the rest;
-# row i was exchanged with row pivots[i] >= i, one after the other
+# x[permutation] = l u: (lu, pivots, permutation); lu holds l, with unit diagonal, below its diagonal, u in the rest;
+# row i was exchanged with row pivots[i] >= i, for i in order
 @operation
 class Lu(EachMatrix):
     multiple_results = True
@@ -71,11 +71,11 @@ class Lu(EachMatrix):
 
 
 def _tangent(lu: Any, dx: Any) -> Any:
-    """The tangent of the factors, in one matrix, from that of the matrix whose rows are exchanged.
+    """The tangents of both factors, stored in one matrix as the factors are, from the permuted tangent of the matrix.
 
         dl = l tril(l^-1 dx u^-1, -1)      du = triu(l^-1 dx u^-1) u
 
-    The smaller factor is made square by columns or rows of the identity. Source: de Hoog, Anderssen & Lukas,
+    A factor that is not square is extended by columns or rows of the identity. Source: de Hoog, Anderssen & Lukas,
     Differentiation of matrix functionals using triangular factorization (2011).
     """
     *lanes, m, n = lu.type.shape
@@ -91,7 +91,7 @@ def _tangent(lu: Any, dx: Any) -> Any:
 
 
 def lu_solve(lu: Any, permutation: Any, b: Any, transpose: bool = False, conjugate: bool = False) -> Any:
-    """The solution of ``x y = b``, or with the transpose of ``x``, or its adjoint, from the factors of ``x``."""
+    """The solution of ``x y = b``, or with the transpose or adjoint of ``x``, from the factors of ``x``."""
     solve = lambda b, lower: triangular_solve(
         lu, b, left_side=True, lower=lower, unit_diagonal=lower, transpose_a=transpose, conjugate_a=conjugate
     )
@@ -103,7 +103,7 @@ def lu_solve(lu: Any, permutation: Any, b: Any, transpose: bool = False, conjuga
 
 
 def permuted(pivots: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
-    """The numbers up to ``size`` after exchanges of the places i and pivots[i], one after the other."""
+    """The permutation of ``range(size)`` made by swapping positions i and pivots[i], for i in order."""
     lanes, count = pivots.shape[:-1], pivots.shape[-1]
     if not lanes:
         order = list(range(size))
@@ -120,7 +120,7 @@ def permuted(pivots: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
     return y
 
 
-# y = the numbers 0, ..., size - 1, of which those at i and pivots[i] are exchanged, for each i after those before it
+# y = 0, ..., size - 1 after swapping the elements at i and pivots[i], for i in order
 @operation
 class LuPivotsToPermutation(OnLastAxes):
     size: int
@@ -148,7 +148,7 @@ class LuPivotsToPermutation(OnLastAxes):
 
 
 def _emit_permutation(emit: Any, pivots: Any, out: Any) -> Any:
-    """The permutation of this type, from the exchanges that lead to it: a loop over these."""
+    """The permutation, of type ``out``, by a loop over the swaps."""
     axis, count = len(out.shape) - 1, pivots.type.shape[-1]
     rows = emit.iota(out, axis)
     if not out.size or not count:
@@ -157,27 +157,26 @@ def _emit_permutation(emit: Any, pivots: Any, out: Any) -> Any:
         return PERMUTATION(emit, pivots, types=[out])[0]
 
     def exchange(i: Any, pivots: Any, rows: Any) -> Any:
-        j, here = dynamic_slice_in_dim(pivots, i, 1, axis), dynamic_slice_in_dim(rows, i, 1, axis)
-        there = take_along_axis(rows, j, axis)
+        j, at_i = dynamic_slice_in_dim(pivots, i, 1, axis), dynamic_slice_in_dim(rows, i, 1, axis)
+        at_j = take_along_axis(rows, j, axis)
         dims = range(axis + 1)
-        places = broadcasted_iota(int32, out.shape, axis)
-        moved = select(eq(places, broadcast_in_dim(j, out.shape, dims)), broadcast_in_dim(here, out.shape, dims), rows)
-        return [add(i, scalar(1, int32)), pivots, dynamic_update_slice_in_dim(moved, there, i, axis)]
+        iotas = broadcasted_iota(int32, out.shape, axis)
+        moved = select(eq(iotas, broadcast_in_dim(j, out.shape, dims)), broadcast_in_dim(at_i, out.shape, dims), rows)
+        return [add(i, scalar(1, int32)), pivots, dynamic_update_slice_in_dim(moved, at_j, i, axis)]
 
     start = emit.constant(0, array_type((), int32))
     return emit.loop(lambda i, pivots, rows: lt(i, scalar(count, int32)), exchange, start, pivots, rows)[2]
 
 
 def lu(x: Any) -> Any:
-    """The triangular factors of matrices, by elimination with exchanges of rows: ``lu, pivots, permutation``.
+    """LU factorisation with partial pivoting: ``lu, pivots, permutation``.
 
         x[permutation] == l @ u        l = tril(lu, -1) + eye(m, n), u = triu(lu)
 
-    Row ``i`` was exchanged with row ``pivots[i]``, one after the other. A singular matrix has factors, of which ``u``
-    has a zero on its diagonal.
-    Shapes: ``x[*s, m, n] -> lu[*s, m, n], pivots[*s, min(m, n)], permutation[*s, m]``.
-    Raises: ShapeMismatch: no matrices. DTypeMismatch: neither 32- nor 64-bit floats or complex numbers.
-    Source: LAPACK, ``getrf``.
+    Row ``i`` was exchanged with row ``pivots[i]``, for ``i`` in order. The factor ``u`` of a singular matrix has a zero
+    on its diagonal. Shapes: ``x[*s, m, n] -> lu[*s, m, n], pivots[*s, min(m, n)], permutation[*s, m]``. Raises:
+    ShapeMismatch: no matrices. DTypeMismatch: neither 32- nor 64-bit floats or complex numbers. Source: LAPACK,
+    ``getrf``.
 
     >>> factors, pivots, permutation = lu(np.array([[1.0, 2.0], [4.0, 4.0]]))
     >>> factors, permutation
@@ -188,7 +187,7 @@ def lu(x: Any) -> Any:
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The permutation of rows that exchanges of row ``i`` with row ``pivots[i]`` make, one after the other.
+    """The permutation of rows made by exchanging row ``i`` with row ``pivots[i]``, for ``i`` in order.
 
     Shapes: ``i32[*s, k] -> i32[*s, permutation_size]``, where ``k <= permutation_size``.
 

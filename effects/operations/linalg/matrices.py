@@ -1,4 +1,4 @@
-"""Matrices in the last two dimensions: their triangles, transposes and products, and the checks of their shapes."""
+"""Functions of matrices in the last two dimensions: triangles, transposes, products, and checks of shapes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ LAPACK = frozenset({float32, float64, complex64, complex128})
 
 
 def check_matrices(name: str, x: ArrayType, square: bool = False) -> None:
-    """Raise DTypeMismatch or ShapeMismatch unless these are matrices, square ones if asked, of a dtype of LAPACK."""
+    """Check that a type is one of matrices, optionally square, of a dtype of LAPACK. Raises: DTypeMismatch,
+    ShapeMismatch.
+    """
     if x.dtype not in LAPACK:
         raise DTypeMismatch(f"{name}: matrices must be of 32- or 64-bit floats or complex numbers of these, got {x}.")
     if len(x.shape) < 2:
@@ -34,7 +36,7 @@ def check_matrices(name: str, x: ArrayType, square: bool = False) -> None:
 
 
 def flipped(x: Any) -> Any:
-    """The last two dimensions exchanged."""
+    """The transpose: the last two dimensions exchanged."""
     rank = len(x.type.shape)
     return permute(x, (*range(rank - 2), rank - 1, rank - 2))
 
@@ -45,7 +47,7 @@ def adjoint(x: Any) -> Any:
 
 
 def real_part(x: Any) -> Any:
-    """The real part; reals as they are."""
+    """The real part of complex numbers; real ones unchanged."""
     return real(x) if is_complex(x.type.dtype) else x
 
 
@@ -55,7 +57,7 @@ def product(a: Any, b: Any) -> Any:
 
 
 def triangle(x: Any, offset: int = 0, upper: bool = False) -> Any:
-    """``x`` with zeros outside the lower triangle, row - column >= offset, or the upper one, column - row >= offset."""
+    """``x`` with zeros outside the lower triangle, row - column >= offset; or the upper, column - row >= offset."""
     shape = x.type.shape
     rank, size = len(shape), shape[-2:]
     rows, columns = broadcasted_iota("int32", size, 0), broadcasted_iota("int32", size, 1)
@@ -67,27 +69,27 @@ def triangle(x: Any, offset: int = 0, upper: bool = False) -> Any:
 
 
 def identity(type: ArrayType) -> Any:
-    """Ones on the diagonal of matrices of this type, and zeros elsewhere."""
+    """Identity matrices of this type."""
     rank, size = len(type.shape), type.shape[-2:]
     ones = convert(eq(broadcasted_iota("int32", size, 0), broadcasted_iota("int32", size, 1)), type.dtype)
     return broadcast_in_dim(ones, type.shape, (rank - 2, rank - 1)) if rank > 2 else ones
 
 
 def halved_diagonal(x: Any) -> Any:
-    """The lower triangle of ``x``, the diagonal halved."""
+    """The lower triangle of ``x`` with its diagonal halved."""
     one = like(x, 1)
     return mul(triangle(x), div(one, add(identity(x.type), one)))
 
 
 def resized(x: Any, rows: int, columns: int) -> Any:
-    """Matrices with rows and columns of zeros behind their own, or with fewer of these."""
+    """Matrices truncated to these numbers of rows and columns, or padded with zeros."""
     m, n = x.type.shape[-2:]
     gaps = [(0, 0, 0)] * (len(x.type.shape) - 2)
     return pad(x, scalar(0, x.type.dtype), [*gaps, (0, rows - m, 0), (0, columns - n, 0)])
 
 
 def rows_at(x: Any, index: Any) -> Any:
-    """``y[.., i, :] = x[.., index[.., i], :]``; no row is read twice."""
+    """``y[.., i, :] = x[.., index[.., i], :]``, for distinct indices."""
     if not x.type.size:
         return x
     lanes = tuple(range(len(x.type.shape) - 2))
@@ -105,25 +107,25 @@ def diagonal(x: Any) -> Any:
 
 
 def columns_of(row: Any, size: int) -> Any:
-    """``y[.., i, j] = row[.., j]``, of as many rows as ``size``."""
+    """``y[.., i, j] = row[.., j]``, with ``size`` rows."""
     *lanes, n = row.type.shape
     return broadcast_in_dim(row, (*lanes, size, n), (*range(len(lanes)), len(lanes) + 1))
 
 
 def rows_of(column: Any, size: int) -> Any:
-    """``y[.., i, j] = column[.., i]``, of as many columns as ``size``."""
+    """``y[.., i, j] = column[.., i]``, with ``size`` columns."""
     shape = column.type.shape
     return broadcast_in_dim(column, (*shape, size), tuple(range(len(shape))))
 
 
 def conjugate_dot(a: Any, b: Any) -> Any:
-    """``y[.., j]`` is the product of column ``j`` of ``a``, conjugated, and of that of ``b``."""
+    """``y[.., j]`` is the inner product of column ``j`` of ``a``, conjugated, and column ``j`` of ``b``."""
     a = conj(a) if is_complex(a.type.dtype) else a
     return reduce_sum(mul(a, b), (len(a.type.shape) - 2,))
 
 
 def over_columns(solve: Callable[[Any], Any], b: Any, dim: int) -> tuple[Any, int]:
-    """``solve`` for lanes of right sides, which become columns of one: the solutions and their mapped dimension."""
+    """The batch rule of a solver for mapped right-hand sides: they become further columns of one call."""
     rank = b.ndim - 1
     wide = move_axis(b, dim, rank)
     shape = wide.type.shape
@@ -132,7 +134,7 @@ def over_columns(solve: Callable[[Any], Any], b: Any, dim: int) -> tuple[Any, in
 
 
 def inverse_gaps(w: Any, dtype: Any) -> Any:
-    """``y[.., i, j] = 1 / (w[.., j] - w[.., i])``, infinite where they are equal, and 0 on the diagonal."""
+    """``y[.., i, j] = 1 / (w[.., j] - w[.., i])`` with 0 on the diagonal; infinite for equal eigenvalues."""
     n = w.type.shape[-1]
     gaps = sub(columns_of(w, n), rows_of(w, n))
     one = identity(gaps.type)

@@ -1,4 +1,4 @@
-"""Orthogonal factors: a matrix as Householder reflections and a triangle, and products of these reflections."""
+"""QR factorisation by Householder reflections, and products of these reflections."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ GEQRF = Routine("geqrf", cuda="cusolver_geqrf_ffi")
 GEQP3 = Routine("geqp3")
 ORGQR = Routine("orgqr", "ungqr", cuda="cusolver_orgqr_ffi")
 ORMQR = Routine("ormqr", "unmqr", cuda="cusolver_ormqr_ffi")
-_BLOCK = 64  # columns that LAPACK reflects at once, at most
-_NO_DERIVATIVE = "of reflections as LAPACK stores them; that of the factors of a matrix is the one of qr"
+_BLOCK = 64  # LAPACK's largest block of columns
+_NO_DERIVATIVE = "of reflections as LAPACK stores them; the derivative of the factors is that of qr"
 
 
 def _check_reflections(name: str, a: ArrayType, taus: ArrayType) -> None:
-    """Raise unless these are reflections: vectors below the diagonal of matrices, and no more factors than columns."""
+    """Check that these are reflections: vectors below the diagonal of ``a``, and at most as many factors as columns."""
     check_matrices(name, a)
     if a.dtype != taus.dtype:
         raise DTypeMismatch(f"{name}: operands must have one dtype, got {a} and {taus}.")
@@ -67,7 +67,7 @@ class Geqrf(EachMatrix):
 
 
 def _reflections_times_unit(a: np.ndarray[Any, Any], taus: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
-    """The product of the reflections of one matrix."""
+    """The product of one matrix's reflections, as a matrix."""
     return (ORGQR.on_host(a.dtype)(a, taus, lwork=_BLOCK * a.shape[1])[0],)
 
 
@@ -146,7 +146,7 @@ class Ormqr(EachMatrix):
 
 
 def _of_one(op: Qr, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """The factors of one matrix."""
+    """The QR factors of one matrix."""
     m, n = x.shape
     if op.pivoting:
         a, places, taus, *_ = GEQP3.on_host(x.dtype)(x, lwork=_BLOCK * (n + 1))
@@ -202,7 +202,7 @@ class Qr(EachMatrix):
             return emit.decompose(lambda: identity(q)), emit.full(0, r), *places
         taus = q.update(shape=(*lanes, min(m, n)))
         if op.pivoting:
-            free = emit.full(0, p[0])  # no column is to stay in front
+            free = emit.full(0, p[0])  # no column is fixed at the front
             a, places, taus = GEQP3(emit, x, free, types=[x.type, p[0], taus], into={0: 0, 1: 1})
             rest = [emit.binary("subtract", places, emit.full(1, p[0]))]
         else:
@@ -214,7 +214,7 @@ class Qr(EachMatrix):
 
 
 def _tangents(x: Any, q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
-    """The tangents of ``k = min(m, n)`` columns of q, and of as many rows of r.
+    """The tangents of the first ``k = min(m, n)`` columns of q, and of as many rows of r.
 
         w = c - (c's upper triangle, made Hermitian on the diagonal)     c = q^H dx_1 r_1^-1
     """
@@ -232,7 +232,7 @@ def _tangents(x: Any, q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
 
 
 def _other_columns(q: Any, dq: Any) -> Any:
-    """The tangents of the columns of a square q that the factor r does not enter, from those of the others.
+    """The tangents of the last columns of a square q, which r does not determine, from those of the first.
 
     As q - 1 = v t v^H with n columns in v, q_2 - e_2 = (q_1 - e_1) z^H with z = q_21 (q_11 - 1)^-1, where q_11 and q_21
     are the first n rows of q_1 and the others. Source: arXiv:2409.13374.
@@ -249,10 +249,10 @@ def _other_columns(q: Any, dq: Any) -> Any:
 
 
 def geqrf(a: Any) -> tuple[Any, Any]:
-    """The orthogonal and triangular factors of matrices as LAPACK stores them: ``a, taus``.
+    """The QR factors of matrices as LAPACK stores them: ``a, taus``.
 
-    ``r`` is the upper triangle, ``q`` the product of the reflections ``1 - taus[i] v_i v_i^H``, whose ``v_i`` stand
-    below the diagonal of column ``i``, without the ones that are on it.
+    ``r`` is the upper triangle; ``q`` is the product of the reflections ``1 - taus[i] v_i v_i^H``, whose ``v_i`` are
+    stored below the diagonal of column ``i``, without their element 1 on the diagonal.
 
     Shapes: ``a[*s, m, n] -> a[*s, m, n], taus[*s, min(m, n)]``. Source: LAPACK, ``geqrf``.
 
@@ -264,7 +264,7 @@ def geqrf(a: Any) -> tuple[Any, Any]:
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of a product of reflections, as many as ``a`` has.
+    """The first columns of a product of Householder reflections, as many as ``a`` has.
 
         householder_product(*geqrf(x)) == q        where x = q r has no more columns than rows
 
@@ -279,7 +279,8 @@ def householder_product(a: Any, taus: Any) -> Any:
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """``q @ c``, or with ``left=False`` ``c @ q``, for a product of reflections; with ``transpose`` by its adjoint.
+    """``q @ c``, or ``c @ q`` with ``left=False``, for a product q of Householder reflections; its adjoint with
+    ``transpose``.
 
     Shapes: ``a[*s, m, n], taus[*s, k], c[*s, m, j] -> c[*s, m, j]``, or ``c[*s, j, m]`` with ``left=False``.
     Raises: ShapeMismatch, DTypeMismatch: other shapes or dtypes. Source: LAPACK, ``ormqr``.
@@ -292,7 +293,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
 
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
-    """The orthogonal and triangular factors of matrices: ``q, r``, with ``pivoting`` also the order ``p`` of columns.
+    """QR factorisation: ``q, r``, and with ``pivoting`` also the permutation ``p`` of columns.
 
         x == q @ r        or x[..., p] == q @ r
 

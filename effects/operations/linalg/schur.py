@@ -1,4 +1,4 @@
-"""Reductions of square matrices by unitary ones: to triangles, to Hessenberg's form, to three diagonals."""
+"""Unitary similarity transformations of square matrices to Schur, Hessenberg and tridiagonal form."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Schur(EachMatrix):
         if not x.size:
             return (x,) * len(types)
         function = partial(GEES.on_host(x.dtype), lambda *_: None, compute_v=op.vectors, sort_t=0)
-        *_, room, _ = function(x.reshape(-1, *x.shape[-2:])[0], lwork=-1)
+        *_, workspace, _ = function(x.reshape(-1, *x.shape[-2:])[0], lwork=-1)
 
         def factors(x: Any) -> Any:
-            t, *_, z, _, info = function(x, lwork=int(room[0].real))
+            t, *_, z, _, info = function(x, lwork=int(workspace[0].real))
             return *(t, z)[: 1 + op.vectors], info
 
         return each_or_nan(factors, types, x, iterative=True)
@@ -67,7 +67,7 @@ class Schur(EachMatrix):
 
 
 def _or_not_finite(info: Any, x: Any) -> Any:
-    """``info`` of matrices of finite elements, 1 for others: LAPACK gives some of them vectors."""
+    """``info``, replaced by 1 for matrices with elements that are not finite, for which LAPACK may report success."""
     nothing = mul(x, like(x, 0))
     return select(eq(reduce_sum(nothing, (x.ndim - 2, x.ndim - 1)), scalar(0, x.dtype)), info, like(info, 1))
 
@@ -87,7 +87,7 @@ class Hessenberg(EachMatrix):
 
     def evaluate(op, x):
         types = op.result_type(array_type(x.shape, x.dtype))
-        if x.shape[-1] < 2 or not x.size:  # SciPy's gives a factor too many
+        if x.shape[-1] < 2 or not x.size:  # SciPy returns one factor too many
             return x, np.zeros(types[1].shape, x.dtype)
         return each_or_nan(GEHRD.on_host(x.dtype, x.shape[-1]), types, x)
 
@@ -121,7 +121,7 @@ class Tridiagonal(EachMatrix):
 
     def evaluate(op, x):
         types = op.result_type(array_type(x.shape, x.dtype))
-        if x.shape[-1] == 1:  # for which SciPy's gives elements too many
+        if x.shape[-1] == 1:  # for which SciPy returns too many elements
             return np.asarray(x.real, x.dtype), x.real[..., 0], *[np.zeros(t.shape, t.dtype) for t in types[2:]]
         function = SYTRD.on_host(x.dtype, x.shape[-1], op.lower_triangle)
         return each_or_nan(lambda x: function(x, lower=op.lower_triangle), types, x)
@@ -143,15 +143,14 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
 ) -> tuple[Any, ...]:
-    """The triangle that a unitary matrix makes of a square one: ``t, z``, or ``(t,)`` alone.
+    """The Schur form of square matrices: ``t, z``, or ``(t,)`` without vectors.
 
         x == z @ t @ z^H        z^H @ z == 1
 
-    Of reals ``t`` has a block of 2 by 2 on its diagonal for each pair of complex eigenvalues. There is no derivative.
-    Shapes: ``x[*s, n, n] -> t[*s, n, n], z[*s, n, n]``. Where the iteration does not converge, or there is a NaN or an
-    infinity, they are NaN.
-    Raises: BadArgument: ``sort_eig_vals``, which LAPACK does not offer here. ShapeMismatch, DTypeMismatch: other
-    matrices. Source: LAPACK, ``gees``.
+    For real matrices ``t`` has a 2 by 2 block on its diagonal for each pair of complex eigenvalues. There is no
+    derivative. Shapes: ``x[*s, n, n] -> t[*s, n, n], z[*s, n, n]``. Where the iteration does not converge, or there is
+    a NaN or an infinity, they are NaN. Raises: BadArgument: ``sort_eig_vals``, which LAPACK does not offer here.
+    ShapeMismatch, DTypeMismatch: other matrices. Source: LAPACK, ``gees``.
 
     >>> t, z = schur(np.array([[1.0, 2.0], [0.0, 3.0]]))
     >>> t
@@ -167,9 +166,9 @@ def schur(
 
 
 def hessenberg(a: Any) -> tuple[Any, Any]:
-    """Hessenberg's form of square matrices as LAPACK stores it: ``a, taus``.
+    """The Hessenberg form of square matrices, as LAPACK stores it: ``a, taus``.
 
-    ``h`` is the upper part, with one diagonal below its own, and ``q = householder_product`` of the rest:
+    ``h`` is the upper triangle with the first subdiagonal, and ``q = householder_product`` of the rest:
 
         x == q @ h @ q^H
 
@@ -185,7 +184,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
-    """The three diagonals that a unitary matrix makes of a Hermitian one: ``a, d, e, taus``.
+    """The tridiagonal form of Hermitian matrices: ``a, d, e, taus``.
 
         x == q @ (diag(d) + diag(e, 1) + diag(e, -1)) @ q^H
 

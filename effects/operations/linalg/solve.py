@@ -1,4 +1,4 @@
-"""Linear systems with any square matrix."""
+"""Linear systems with a general square matrix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .triangular import TRSM
 
 
 def _of_one(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
-    """The solution for one matrix by its factors, with infinities and NaNs where a pivot is 0."""
+    """The solution for one matrix by LU; infinite or NaN where a pivot is 0."""
     lu, pivots, _ = GETRF.on_host(x.dtype)(x)
     solve = TRSM.on_host(x.dtype)
     inner = solve(1.0, lu, b[permuted(pivots, len(b))], lower=True, diag=True)
@@ -29,7 +29,7 @@ def _of_one(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarra
 
 
 def _of_transpose(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
-    """The solution for the transpose of one matrix, by the factors of the matrix itself."""
+    """The solution for one matrix's transpose, by the LU factors of the matrix itself."""
     lu, pivots, _ = GETRF.on_host(x.dtype)(x)
     solve = TRSM.on_host(x.dtype)
     y = np.empty_like(b)
@@ -92,7 +92,7 @@ class Solve(EachMatrix):
 
 
 def solve(x: Any, b: Any) -> Any:
-    """The solution of ``x @ y == b``, for matrices with equal leading dimensions."""
+    """The solution y of ``x @ y == b``, for matrices with equal leading dimensions."""
     return perform(_solve, x, b)
 
 

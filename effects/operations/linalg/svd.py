@@ -1,4 +1,4 @@
-"""Singular values and vectors of matrices."""
+"""Singular value decomposition."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GESVD = Routine("gesvd", cuda="cusolver_gesvd_ffi")
 
 
 class SvdAlgorithm(Implementation):
-    """How a device computes singular values; a CPU by ``DIVIDE_AND_CONQUER``, or, slower, by ``QR``."""
+    """The algorithm of a singular value decomposition; a CPU has ``DIVIDE_AND_CONQUER`` and, slower, ``QR``."""
 
     DEFAULT = "default"
     QR = "QR"
@@ -49,7 +49,7 @@ class SvdAlgorithm(Implementation):
 
 
 def _flops(op, operands, results):
-    """About 20 m n min(m, n) with vectors, a fifth of it without."""
+    """About 20 m n min(m, n) floating-point operations with vectors, a fifth of it without."""
     return (20 if op.vectors else 4) * operands[0].size * min(operands[0].shape[-2:])
 
 
@@ -86,8 +86,8 @@ class Svd(EachMatrix):
         function = routine.on_host(x.dtype, *x.shape[-2:], *options.values())
 
         def factors(x: Any) -> Any:
-            *found, info = function(x, **options)
-            return *found[_results(op)], info
+            *factors_of_one, info = function(x, **options)
+            return *factors_of_one[_results(op)], info
 
         return each_or_nan(factors, types, x)
 
@@ -121,7 +121,7 @@ class Svd(EachMatrix):
 
 
 def _results(op: Svd) -> slice:
-    """Which of u, s and vh are the results."""
+    """The slice of (u, s, vh) that is returned."""
     return slice(0, 3) if op.vectors else slice(1, 2)
 
 
@@ -140,7 +140,8 @@ def _tangents(u: Any, s: Any, vh: Any, dx: Any) -> tuple[Any, Any, Any]:
         p = u^H dx v,  ds = diag p,  du = u a,  dv = v b
         (a + b)[i, j] = (p + p^H)[i, j] / (s[j] - s[i])        (a - b)[i, j] = (p - p^H)[i, j] / (s[j] + s[i])
 
-    What dx moves out of the spaces of u and of v is added to du and dv. The diagonal of a + b, the phases, is 0.
+    The components of dx outside the column spaces of u and v are added to du and dv. The diagonal of a + b, the phases,
+    is 0.
     """
     v, k, dtype = adjoint(vh), s.shape[-1], u.dtype
     right = product(dx, v)
@@ -175,16 +176,14 @@ def svd(
     Shapes: ``x[*s, m, n] -> u[*s, m, k], s[*s, k], vh[*s, k, n]`` with ``k = min(m, n)``; with ``full_matrices`` u and
     vh are square. Where the iteration does not converge they are NaN.
 
-    The derivative leaves the phases of pairs of vectors, which are free, where they are. Where singular values are
-    equal, or 0 and the matrix is not square, vectors have no derivative, and it is infinite or NaN. Of equal values,
-    symmetric functions have derivatives, such as sums.
+    The tangents of vectors keep the phases, which are free. Where singular values are equal, or 0 and the matrix is not
+    square, they are infinite or NaN, but symmetric functions of the singular values, such as sums, have derivatives.
 
     Args:
-        full_matrices: also vectors that no singular value belongs to; those of matrices that are not square have no
-            derivative.
-        compute_uv: whether there are vectors.
-        subset_by_index: the singular values from one number up to another, with their vectors.
-        algorithm: that of the device; by default its own choice.
+        full_matrices: extend u and vh to square matrices; for matrices that are not square these have no derivative.
+        compute_uv: whether to compute u and vh.
+        subset_by_index: (start, end): the singular values with these indices, and their vectors.
+        algorithm: by default the device's choice.
     Raises: ShapeMismatch: no matrices. DTypeMismatch: neither 32- nor 64-bit floats or complex numbers. BadArgument: a
     subset of full matrices. MissingRule: the device has no such algorithm.
     Source: LAPACK, ``gesdd``; M. Giles, An extended collection of matrix derivative results (2008), section 3.2.
@@ -201,8 +200,8 @@ def svd(
     whole = end - start == k
     if full_matrices and not whole:
         raise BadArgument("svd: a subset of the vectors is no full matrix.", hint="use full_matrices=False.")
-    found = perform(shared(Svd, bool(full_matrices), bool(compute_uv), algorithm), x)
+    results = perform(shared(Svd, bool(full_matrices), bool(compute_uv), algorithm), x)
     axes = (x.ndim - 1, x.ndim - 2, x.ndim - 2) if compute_uv else (x.ndim - 2,)
     if not whole:
-        found = [slice_in_dim(y, start, end, axis=axis) for y, axis in zip(found, axes)]
-    return tuple(found) if compute_uv else found[0]
+        results = [slice_in_dim(y, start, end, axis=axis) for y, axis in zip(results, axes)]
+    return tuple(results) if compute_uv else results[0]

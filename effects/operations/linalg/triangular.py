@@ -24,7 +24,7 @@ TRSM = Routine("trsm")
 
 
 def solve_flops(op, operands, results):
-    """One multiplication for each pair of an element of the result and a row of the matrix."""
+    """One multiplication for each element of the result and each row of the matrix."""
     return results[0].size * operands[0].shape[-1]
 
 
@@ -94,7 +94,7 @@ class TriangularSolve(EachMatrix):
         if op.conjugate_a and not op.transpose_a and is_complex(a.type.dtype):
             a = emit.decompose(conj, a)
         mode = ("ADJOINT" if op.conjugate_a else "TRANSPOSE") if op.transpose_a else "NO_TRANSPOSE"
-        if emit.platform == "cpu":  # XLA's own loop takes inverses of blocks, whose infinities and NaNs spread
+        if emit.platform == "cpu":  # XLA's own loop inverts blocks, which spreads infinities and NaNs
             letters = {
                 "side": "L" if op.left_side else "R", "uplo": "L" if op.lower else "U",
                 "trans_x": "C" if mode == "ADJOINT" else mode[0], "diag": "U" if op.unit_diagonal else "N",
@@ -123,7 +123,7 @@ def triangular_solve(
     Shapes: ``a[*s, m, m]``, ``b[*s, m, n]`` if ``left_side``, else ``b[*s, n, m]``; ``n`` may be missing.
 
     Args:
-        left_side: the matrix stands on the left of the unknown.
+        left_side: solve ``op(a) y = b`` rather than ``y op(a) = b``.
         lower: which triangle of ``a`` is read.
         transpose_a, conjugate_a: ``op(a)`` is the transpose, the conjugate, or both.
         unit_diagonal: the diagonal is taken to be ones and not read.

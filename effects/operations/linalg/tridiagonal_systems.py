@@ -1,4 +1,4 @@
-"""Linear systems whose matrix has three diagonals."""
+"""Linear systems with a tridiagonal matrix."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TridiagonalSolve(OnLastAxes):
             return b
         if op.perturb_singular:
             return _evaluated(dl, d, du, b)
-        function, last = GTSV.on_host(b.dtype), max(b.shape[-2] - 1, 1)  # of one row SciPy wants an element too
+        function, last = GTSV.on_host(b.dtype), max(b.shape[-2] - 1, 1)  # SciPy needs one element even for a single row
         solved = lambda dl, d, du, b: function(dl[-last:], d, du[:last], b)[3:]
         return each_or_nan(solved, [array_type(b.shape, b.dtype)], dl, d, du, b)[0]
 
@@ -99,7 +99,7 @@ class TridiagonalSolve(OnLastAxes):
 
 
 def _shifted(x: Any, by: int, axis: int) -> Any:
-    """Each row of ``x`` in the place ``by``, 1 or -1, after its own; zeros in the place of the first or last."""
+    """``x`` shifted along ``axis`` by 1 or -1, filled with zeros."""
     size = x.shape[axis]
     gap = zeros(x.type.update(shape=(*x.shape[:axis], 1, *x.shape[axis + 1 :])))
     rest = slice_in_dim(x, 0, size - 1, axis=axis) if by == 1 else slice_in_dim(x, 1, size, axis=axis)
@@ -107,7 +107,9 @@ def _shifted(x: Any, by: int, axis: int) -> Any:
 
 
 class _RowArithmetic(NamedTuple):
-    """What elimination needs beyond infix operators: NumPy's, or operations. Rows are those of ``a[*s, m, k]``."""
+    """The functions, besides infix operators, of the elimination, by NumPy or by operations. Rows are those of ``a[*s,
+    m, k]``.
+    """
 
     at: Callable[[Any, Any], Any]
     put: Callable[[Any, Any, Any], Any]
@@ -134,10 +136,11 @@ _IN_OPERATIONS = _RowArithmetic(
 
 
 def _eliminate(w: _RowArithmetic, i: Any, low: Any, p: Any, q: Any, r: Any, y: Any) -> list[Any]:
-    """Row ``i + 1`` less a multiple of row ``i``, exchanged with it where its element is larger.
+    """One step of elimination with partial pivoting: row ``i + 1`` minus a multiple of row ``i``, swapped if its pivot
+    is larger.
 
-    p, q and r are the diagonal and those above it, y the right side, of rows that stand already, up to row ``i``, and
-    of the matrix behind it. Source: Golub & Van Loan, Matrix Computations (4th ed., 2013), 4.3.5; LAPACK, ``gtsv``.
+    Up to row ``i``, p, q and r are the diagonals of the triangular factor, and y the right-hand side; after it, those
+    of the matrix. Source: Golub & Van Loan, Matrix Computations (4th ed., 2013), 4.3.5; LAPACK, ``gtsv``.
     """
     own = [w.at(x, i) for x in (p, q, r, y)]
     next_ = [w.at(x, i + 1) for x in (low, p, q, y)]
@@ -146,15 +149,15 @@ def _eliminate(w: _RowArithmetic, i: Any, low: Any, p: Any, q: Any, r: Any, y: A
     other = [w.where(swap, b, a) for a, b in zip(next_, own)]
     factor = w.where(other[0] == 0, other[0], other[0] / pivot[0])
     rest = [a - factor * b for a, b in zip(other[1:], pivot[1:])]
-    found = [w.put(x, i, row) for x, row in zip((p, q, r, y), pivot)]
-    changed = [w.put(x, i + 1, row) for x, row in zip((found[0], found[1], found[3]), rest)]
-    return [low, changed[0], changed[1], found[2], changed[2]]
+    eliminated = [w.put(x, i, row) for x, row in zip((p, q, r, y), pivot)]
+    changed = [w.put(x, i + 1, row) for x, row in zip((eliminated[0], eliminated[1], eliminated[3]), rest)]
+    return [low, changed[0], changed[1], eliminated[2], changed[2]]
 
 
 def _substitute(w: _RowArithmetic, i: Any, shift: Any, p: Any, q: Any, r: Any, y: Any) -> list[Any]:
-    """The element ``i`` of the solution, in y, from those behind it.
+    """One step of back substitution: element ``i`` of the solution, in y, from the later ones.
 
-    A pivot by which it would not be finite is moved away from 0, at least by ``shift``, unless that is 0.
+    If ``shift`` is not 0, a pivot that would make it overflow is moved away from 0, by at least ``shift``.
     Source: LAPACK, ``lagts``.
     """
     value = w.at(y, i) - w.at(q, i) * w.at(y, i + 1) - w.at(r, i) * w.at(y, i + 2)
@@ -168,7 +171,7 @@ def _substitute(w: _RowArithmetic, i: Any, shift: Any, p: Any, q: Any, r: Any, y
 
 
 def _least_shift(w: _RowArithmetic, p: Any, q: Any, r: Any) -> Any:
-    """About eps times the largest element of the triangle, for each column."""
+    """About epsilon times the largest element of the triangular factor, for each column."""
     limits = dtypes.finfo(p.dtype)
     sizes = [w.largest(abs(x)) for x in (p, q, r)]
     return (sizes[0] + sizes[1] + sizes[2]) * float(limits.eps) + float(limits.tiny)
@@ -191,7 +194,7 @@ def _evaluated(dl: Any, d: Any, du: Any, b: np.ndarray[Any, Any]) -> np.ndarray[
 
 
 def _emitted(emit: Any, perturb: bool, dl: Any, d: Any, du: Any, b: Any) -> Any:
-    """The solution by two loops over the rows."""
+    """The lowering: two loops over the rows, elimination and back substitution."""
     m, k = b.type.shape[-2:]
 
     def start(dl: Any, d: Any, du: Any, b: Any) -> list[Any]:  # and two rows of zeros
@@ -217,7 +220,7 @@ def _emitted(emit: Any, perturb: bool, dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 def _nan_where_singular(x: Any, pivots: Any) -> Any:
-    """The solutions, NaN where a pivot is 0; behind the pivots are rows of zeros."""
+    """The solutions, NaN where a pivot is 0; rows after the pivots are zero padding."""
     m, k = x.type.shape[-2:]
     zero = eq(resized(pivots, m, k), like(x, 0))
     singular = reduce_or(zero, (x.ndim - 2,))
@@ -226,16 +229,15 @@ def _nan_where_singular(x: Any, pivots: Any) -> Any:
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
-    """The solution of linear systems whose matrix has three diagonals.
+    """The solution of linear systems with a tridiagonal matrix.
 
         dl[i] x[i - 1] + d[i] x[i] + du[i] x[i + 1] == b[i]        the first of dl and the last of du are not read
 
-    Shapes: ``dl, d, du: a[*s, m], b: a[*s, m, k] -> a[*s, m, k]``. Of a singular matrix it is NaN.
+    Shapes: ``dl, d, du: a[*s, m], b: a[*s, m, k] -> a[*s, m, k]``. For a singular matrix it is NaN.
 
     Args:
-        perturb_singular: pivots by which elements would not be finite are moved away from 0, by about the epsilon of
-            the dtype times the largest element: the solution of a singular system is large then, as inverse iteration
-            needs it.
+        perturb_singular: move pivots that would cause overflow away from 0, by about epsilon times the largest element,
+            so that the solution of a singular system is large but finite, as inverse iteration requires.
     Raises: ShapeMismatch, DTypeMismatch: other shapes, or dtypes that differ or are neither 32- nor 64-bit.
     Source: LAPACK, ``gtsv`` and ``lagts``.
 

@@ -1,4 +1,4 @@
-"""Cumulative sums, products and extremes, and the scan by any associative function."""
+"""Cumulative sums, products and extremes, and the parallel prefix scan by any associative function."""
 
 from __future__ import annotations
 
@@ -59,26 +59,25 @@ class Cumulative(Operation):
         return x
 
     def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
-        """The same operation with its axis renumbered."""
+        """The batch rule: the same operation with its axis shifted."""
         (d,) = dims
         return perform(shared(type(op), op.axis + int(op.axis >= d), op.reverse), x), d
 
 
-FEW = 64  # so many integers are summed in one step
+FEW = 64  # up to so many integers are summed by one operation per prefix
 _BLOCK = 16
 
 
 def _running(f: Any, unit: Any) -> Callable[..., Any]:
-    """The ``evaluate`` rule by a function of two arrays and ``out``, in the order of compiled programs.
+    """The ``evaluate`` rule of a cumulative ufunc, with the association order of compiled programs.
 
-    Each window is computed from its lowest index on; beyond ``_BLOCK`` elements, windows of blocks are combined with
-    those of the blocks' totals. So both overflow at the same elements and round alike, and the error grows with the
-    logarithm of the length.
+    Prefixes are folded from the lowest index; beyond ``_BLOCK`` elements, prefixes within blocks are combined with
+    prefixes of the blocks' totals. So eager and compiled results overflow and round alike, and errors grow with log n.
     """
 
     def windows(x: Any, reverse: bool) -> Any:
-        """The windows of ``x``, which may be overwritten."""
-        one = x.dtype.type(unit)  # every window starts with it, so that a sum of -0 alone is 0
+        """The prefixes of ``x``, which may be overwritten."""
+        one = x.dtype.type(unit)  # every prefix starts with it, so that a sum of -0 alone is 0
         if reverse:
             y = f(one, x.T)
             for last in range(1, len(y)):
@@ -117,7 +116,7 @@ def _running(f: Any, unit: Any) -> Callable[..., Any]:
 
 
 def _running_extreme(ufunc: np.ufunc, larger: bool) -> Callable[..., Any]:
-    """The ``evaluate`` rule of max and min, with -0 < +0."""
+    """The ``evaluate`` rule of cumulative max and min, with -0 < +0."""
 
     def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         x = np.flip(x, op.axis) if op.reverse else x
@@ -156,7 +155,7 @@ def _scanned(combine: Combine) -> Callable[..., Any]:
 
 
 def _lower(op: Any, emit: Any, x: Any, unit: Any, body: Callable[..., Any]) -> Any:
-    """A reduce_window as long as the dimension, which is padded on one side, so that each window is a prefix."""
+    """The lowering: a reduce_window as long as the dimension, padded on one side, so that each window is a prefix."""
     shape = x.type.shape
     size = shape[op.axis]
     if size == 0:
@@ -189,7 +188,7 @@ class Cumsum(Cumulative):
 
 
 def _each_prefix(x: Any, reverse: bool) -> Any:
-    """Running sums of a few integers, each a sum of its own: one step, of which XLA makes several of a window."""
+    """Prefix sums of a few integers, each an independent sum that XLA fuses, unlike a reduce_window."""
     square = (x.type.size, x.type.size)
     row, column = [broadcasted_iota(int32, square, d) for d in (0, 1)]
     within = ge(column, row) if reverse else le(column, row)
@@ -212,7 +211,7 @@ class Cumprod(Cumulative):
 
 
 def _extreme(choose: Callable[[Any, Any], Any], better: Callable[[Any, Any], Any]) -> Combine:
-    """The better one of two pairs of primal and tangent; the mean of both tangents where primals are equal."""
+    """The combination for max and min of (primal, tangent) pairs; of equal primals the tangents' mean."""
 
     def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
         (a, da), (b, db) = left, right
@@ -259,7 +258,7 @@ class Cummin(Cumulative):
 
 
 def _logsumexp_rule(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
-    """The logsumexp of two pairs of primal and tangent; each tangent has its term's share of the sum as its weight."""
+    """The logsumexp of two (primal, tangent) pairs; tangents are weighted by the softmax of the primals."""
     (a, da), (b, db) = left, right
     c = logaddexp(a, b)  # its own rule has all derivatives at ties, where those of max and abs have none
     return c, add(mul(da, logaddexp_share(a, b, c)), mul(db, logaddexp_share(b, a, c)))
@@ -283,7 +282,7 @@ class Cumlogsumexp(Cumulative):
 
 
 def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = False) -> list[Any]:
-    """All prefixes of the arrays combined along ``axis``, in about log n steps: those of pairs, then the others.
+    """All prefixes of the arrays combined along ``axis``, in about log n steps: by recursion on pairs of neighbours.
 
     Source: Blelloch, Prefix sums and their applications (1990).
     """
@@ -313,7 +312,7 @@ def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = Fal
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
-    """even[0], odd[0], even[1], ...: the sum of both, padded with zeros between elements."""
+    """The array even[0], odd[0], even[1], ...: the sum of both, padded with zeros between elements."""
     kind = even.type
     zero = scalar(False if is_bool(kind.dtype) else 0, kind.dtype, kind.weak)
     size = kind.shape[axis] + odd.type.shape[axis]

@@ -26,7 +26,7 @@ from ..foundations.shapes import ReduceSum, broadcast_in_dim, canonical_axes, pe
 from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim
 from .reductions import Combine, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceXor
 
-# elementwise operations that are associative and commutative -> the reduction by each
+# associative and commutative elementwise operation -> the reduction by it
 MONOIDS: Mapping[Any, Any] = {
     Add: ReduceSum, Mul: ReduceProd, comparison.Max: ReduceMax, comparison.Min: ReduceMin,
     bitwise.And: ReduceAnd, bitwise.Or: ReduceOr, bitwise.Xor: ReduceXor,
@@ -40,12 +40,12 @@ _FUNCTIONS = (
 
 
 def function_of(computation: Any) -> type[Operation] | None:
-    """The class of the operation of ``MONOIDS`` that this function of lax performs, or None."""
+    """The class in ``MONOIDS`` of the operation that this function of lax performs, or None."""
     return next((kind for function, kind in _FUNCTIONS if function is computation), None)
 
 
 def over_elements(body: Program) -> Combine:
-    """A program of scalars as a function of lists of arrays of one shape, applied to each element."""
+    """A program of scalars as an elementwise function of lists of arrays of one shape."""
     direct = all(issubclass(kind, Elementwise) for kind in body.operations)
 
     def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
@@ -64,7 +64,9 @@ def over_elements(body: Program) -> Combine:
 
 
 def fold_with(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], axes: Sequence[int]) -> Sequence[Any]:
-    """``starts`` combined with all elements along ``axes`` in order: neighbours first, until one slice is left."""
+    """``starts`` combined with all elements along ``axes`` in order, by a tree: neighbours first, until one slice is
+    left.
+    """
     shape = xs[0].type.shape
     remaining = tuple([d for d in range(len(shape)) if d not in axes])
     result = tuple([shape[d] for d in remaining])
@@ -84,10 +86,10 @@ def fold_with(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], axes: 
 def derived_combination(
     op: Any, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[Combine, Callable[[slice], list[Any]], list[int]]:
-    """The jvp of a fold by a body, its ``carry`` starts before as many operands, as a fold of values with tangents.
+    """The jvp of a fold by a body: a fold of primals and tangents.
 
-    It gives the function of two such lists, which of starts and of operands lists the values with the tangents behind,
-    and the numbers of those that have a tangent.
+    Returns the function that combines two lists of values followed by tangents, a function that makes such a list of
+    the initial values or the operands, and the indices of those with a tangent.
     """
     count, body = op.carry, op.bodies[0]
     marks = tuple([a is not None or b is not None for a, b in zip(tangents[:count], tangents[count:])])
@@ -115,9 +117,10 @@ def derived_combination(
 
 
 class HigherOrderFold(HigherOrder):
-    """A fold of arrays by an associative function of scalars, the body: of ``carry`` starts, then as many arrays.
+    """A fold of arrays by an associative function of scalars, the body; operands are ``carry`` initial values, then as
+    many arrays.
 
-    ``fold(combine, starts, xs)``: the starts combined with the elements of the arrays, in order.
+    ``fold(combine, starts, xs)`` combines the initial values with the elements of the arrays, in order.
     """
 
     __slots__ = ()
@@ -127,11 +130,11 @@ class HigherOrderFold(HigherOrder):
     fold: ClassVar[Callable[..., Sequence[Any]]]
 
     def forwards(self, result: int) -> int | None:
-        """None: what the body returns for two elements is of no operand's shape."""
+        """None: no result of the body is one of the operands unchanged."""
         return None
 
     def folded_types(op: Any, types: Sequence[ArrayType], shape: Callable[[ArrayType], Any]) -> tuple[ArrayType, ...]:
-        """The types of the results, of ``shape`` of an operand's type. Raises: operands do not go together."""
+        """The types of the results, with shape ``shape(t)`` for an operand of type t, after checks of the operands."""
         starts, xs = types[: op.carry], types[op.carry :]
         if len(xs) != len(starts) or not xs:
             raise BadArgument(f"{op.name}: there must be one start for each operand, got {len(starts)} for {len(xs)}.")
@@ -190,7 +193,7 @@ class Reduce(HigherOrderFold):
 
 
 def monoid(body: Program) -> type[Operation] | None:
-    """The class of the operation of ``MONOIDS`` that is the entire body, or None."""
+    """The class in ``MONOIDS`` of the operation that is the entire body, or None."""
     if len(body.ops) != 1 or body.outs != (2,) or body.args[0] not in ((0, 1), (1, 0)):
         return None
     kind = type(body.ops[0])
@@ -229,7 +232,8 @@ def body_of(name: str, computation: Callable[[Any, Any], Any], tree: Any, types:
 
 
 def starts_and_operands(name: str, init_values: Any, operands: Any) -> tuple[list[Any], list[Any], Any]:
-    """The arrays of two trees of one structure, which is the third result. Raises: BadArgument: they differ."""
+    """The leaves of two trees with the same structure, and the structure. Raises: BadArgument: the structures differ.
+    """
     leaves, tree = tree_flatten(operands)
     initial, start_tree = tree_flatten(init_values)
     if tree != start_tree or not leaves:
@@ -246,7 +250,7 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
-    """Fold arrays over ``dimensions`` by an associative function of which the start is a unit.
+    """Reduce arrays over ``dimensions`` by an associative function, of which the initial value is an identity.
 
         y = computation(...computation(computation(init, x[0]), x[1])..., x[n - 1])
 
@@ -275,7 +279,7 @@ def reduce(
 
 
 def start_of(value: Any, x: Any) -> Any:
-    """The start as an array; a Python number or a weak array gets the dtype and weakness of the operand ``x``."""
+    """The initial value as an array; Python numbers and weak arrays get the dtype and weakness of the operand ``x``."""
     if is_number(value):
         return convert(value, x.type.dtype, x.type.weak)
     start = as_array(value)
@@ -283,7 +287,8 @@ def start_of(value: Any, x: Any) -> Any:
 
 
 def _is_unit(kind: type[Operation], start: Any) -> bool:
-    """Whether ``start`` is the unit of the operation: the value of its reduction over no element."""
+    """Whether ``start`` is statically known to be the operation's identity, the value of its reduction over no element.
+    """
     if not isinstance(start, ConcreteArray):
         return False
     with inside(BASE):

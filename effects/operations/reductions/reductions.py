@@ -1,6 +1,6 @@
-"""Reductions of dimensions by associative operations: product, extremes, bitwise operations, indices of extremes.
+"""Reductions by associative operations: product, max, min, bitwise operations, argmax, argmin.
 
-``ReduceSum`` is defined in ``shapes`` beside its adjoint, the broadcast; ``generic_reduce`` folds by any function.
+``ReduceSum`` is defined in ``shapes`` beside its adjoint, the broadcast; ``generic_reduce`` reduces by any function.
 """
 
 from __future__ import annotations
@@ -53,38 +53,39 @@ Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
 def lowest(dtype: Any) -> Any:
-    """The least value of a dtype: the unit of max."""
+    """The least value of a dtype: the identity of max."""
     if is_complex(dtype):
         return complex(-np.inf, -np.inf)
     return -np.inf if is_floating(dtype) else iinfo(dtype).min if is_integer(dtype) else False
 
 
 def highest(dtype: Any) -> Any:
-    """The greatest value of a dtype: the unit of min."""
+    """The greatest value of a dtype: the identity of min."""
     if is_complex(dtype):
         return complex(np.inf, np.inf)
     return np.inf if is_floating(dtype) else iinfo(dtype).max if is_integer(dtype) else True
 
 
 def all_ones(dtype: Any) -> Any:
-    """The value whose bits are all one: the unit of and."""
+    """The value whose bits are all one: the identity of and."""
     return True if dtype.kind == "b" else iinfo(dtype).max if dtype.kind == "u" else -1
 
 
 class InstalledScan:
-    """``along(combine, first, xs, axis)``: ``xs`` combined with ``first``, row by row: the last, and all prefixes.
+    """Dependency injection: ``along(combine, first, xs, axis)`` scans along a ragged axis, and returns the last and all
+    prefixes.
 
-    It is for the ragged axis of a lane, whose length is unknown, and installed where loops are defined.
+    It is set by the module of loops, which is in a later layer; a ragged axis has no static length to fold over.
     """
 
     along: Callable[..., tuple[list[Any], list[Any]]]
 
 
 def fold(combine: Combine, xs: Sequence[Any], units: Sequence[Any], axis: int) -> list[Any]:
-    """The arrays combined along ``axis``, the first half with the second until one slice is left, without ``axis``.
+    """The arrays reduced along ``axis``, by a tree: the first half is combined with the second until one slice is left.
 
-    ``combine`` is associative and commutative on lists of arrays, ``units`` its unit. On pairs of primal and tangent it
-    gives the derivative of a reduction.
+    ``combine`` is associative and commutative on lists of arrays, ``units`` its identity. On (primal, tangent) pairs it
+    computes the jvp of a reduction.
     """
     size = xs[0].type.shape[axis]
     if size == 0:
@@ -108,13 +109,13 @@ def fold(combine: Combine, xs: Sequence[Any], units: Sequence[Any], axis: int) -
 
 
 def product_rule(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
-    """The product of two pairs of primal and tangent."""
+    """The product of two (primal, tangent) pairs."""
     (a, da), (b, db) = left, right
     return [mul(a, b), add(mul(da, b), mul(a, db))]
 
 
 class Reduction(Operation):
-    """Folds the dimensions ``axes`` by an operation that is associative, commutative and has a unit."""
+    """A reduction over the dimensions ``axes`` by an associative, commutative operation with an identity."""
 
     __slots__ = ()
     axes: tuple[int, ...]
@@ -154,26 +155,27 @@ class ReduceProd(Reduction):
 
 
 def _number(value: Any, dtype: Any) -> Any:
-    """The value as a NumPy scalar."""
+    """The value as a NumPy scalar of this dtype."""
     return np.asarray(value).astype(dtype)[()]
 
 
 def whole_nan(z: np.ndarray[Any, Any]) -> Any:
-    """Complex numbers, NaN in both parts where one is NaN: which of several comes out depends on the order."""
+    """Complex numbers with both parts NaN if either is, so that the result of a reduction does not depend on its order.
+    """
     return np.where(np.isnan(z), z.dtype.type(complex(np.nan, np.nan)), z)
 
 
 def performed_whole_nan(z: Any) -> Any:
-    """``whole_nan``, performed."""
+    """``whole_nan`` composed of operations."""
     return select_n(ne(z, z), z, like(z, complex(np.nan, np.nan)))
 
 
 def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> Callable[..., Any]:
-    """The ``evaluate`` rule of max and min, with -0 < +0."""
+    """The ``evaluate`` rule of max and min reductions, with -0 < +0."""
 
     @silent
     def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        if x.size and x.dtype.kind != "c":  # the unit changes nothing, and making it takes as long as a small maximum
+        if x.size and x.dtype.kind != "c":  # without the identity, whose construction takes as long as a small max
             y = f.reduce(x, axis=op.axes, **AS_ARRAY)
         else:
             y = f.reduce(x, axis=op.axes, initial=_number(unit(x.dtype), x.dtype))
@@ -187,10 +189,10 @@ def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> C
 
 
 class ExtremeReduction(Reduction):
-    """Folds by max or min, ``choose``; complex numbers are ordered by their real, then by their imaginary parts.
+    """A reduction by max or min, ``choose``; complex numbers are ordered by real, then imaginary part.
 
-    Without ``keeps_nan`` it is left open whether the result is NaN where an element is, and compiled programs are
-    faster: it is for what will be NaN anyway, as the sum of all e^(x - y).
+    Without ``keeps_nan``, NaN elements may be ignored, which compiles to faster code; for uses where NaN reaches the
+    final result otherwise, such as the maximum in a logsumexp.
     """
 
     __slots__ = ()
@@ -205,7 +207,7 @@ class ExtremeReduction(Reduction):
         """The mean of the tangents of the elements equal to the result, 0 if it is NaN."""
         (x,), (dx,) = primals, tangents
         y = perform(op, x)
-        if not x.type.size:  # the result is the unit, a constant
+        if not x.type.size:  # the result is the identity, a constant
             return y, None
         remaining = tuple([d for d in range(len(x.type.shape)) if d not in op.axes])
         mask = convert(eq(x, broadcast_in_dim(y, x.type.shape, remaining)), x.type.dtype)
@@ -242,7 +244,7 @@ class ReduceMin(ExtremeReduction):
 
 
 class BitwiseReduction(Reduction):
-    """Folds by a bitwise operation, of booleans a logical one."""
+    """A reduction by a bitwise operation, which is the logical one for booleans."""
 
     __slots__ = ()
     dtypes = BOOL | INTEGER | FOUR_BITS
@@ -295,7 +297,7 @@ class ReduceXor(BitwiseReduction):
 
 
 class ArgExtreme(Operation):
-    """The index of an extreme element along one dimension, the only one of ``axes``."""
+    """The index of a maximum or minimum along one dimension, the only one of ``axes``."""
 
     __slots__ = ()
     axes: tuple[int, ...]
@@ -320,7 +322,7 @@ class ArgExtreme(Operation):
 
 
 def _lower_index(op: Any, emit: Any, x: Any, direction: str, unit: Any) -> Any:
-    """A reduction of pairs (value, index): the first index of equal values, the first NaN before any number."""
+    """The lowering: a reduction of (value, index) pairs; of equal values the first, NaN before any number."""
     (axis,) = op.axes
     element, index = x.type.update(shape=()), array_type((), op.index_dtype)
     indices = emit.iota(x.type.update(dtype=op.index_dtype, weak=False), axis)

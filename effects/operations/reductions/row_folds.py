@@ -1,9 +1,9 @@
-"""Rows of lanes one after the other: the fold of each lane's rows, and what a lane has repeated along its rows.
+"""Segmented reductions of packed rows, and their adjoint, the repetition of one value per lane for each of its rows.
 
     fold      y[i] = x[ends[i - 1]] o ... o x[ends[i] - 1]
     repeat    x[t] = y[lane[t]]
 
-All take one description of the lanes, ``row_index``. The sum and the repetition are each other's adjoints.
+All take the index arrays of ``row_index``. The sum and the repetition are each other's adjoints.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from .reductions import (
 )
 
 INT32 = np.dtype("int32")
-BLOCK = 8  # rows that are combined at once
-FEW = 1 << 16  # so many pairs of lanes and rows are all compared
-SHORT = 16  # where lanes have fewer rows than that on average, each row is scattered
+BLOCK = 8  # rows that are reduced together before the scatter
+FEW = 1 << 16  # up to so many (lane, row) pairs are compared directly
+SHORT = 16  # with fewer rows per lane on average, single rows are scattered
 
 
 def row_starts(ends: Any) -> Any:
-    """Where lanes begin that end before these rows."""
+    """The index of the first row of each lane, from the index one past its last row."""
     return concatenate([zeros(array_type((1,), INT32)), slice_in_dim(ends, 0, -1)], 0) if ends.type.size else ends
 
 
 def lanes_of_rows(ends: Any, total: int) -> Any:
-    """The lane of each row, how many lanes have ended at or before it; of spare rows the number of lanes."""
+    """For each packed row, the index of its lane; for padding, the number of lanes."""
     count = ends.type.shape[0]
     if count * total <= FEW:
         end, row = [broadcast_in_dim(v, (total, count), (d,)) for v, d in ((ends, 1), (iota(INT32, total), 0))]
@@ -71,10 +71,10 @@ def lanes_of_rows(ends: Any, total: int) -> Any:
 
 
 def row_index(ends: Any, total: int) -> tuple[Any, Any, Any]:
-    """The lanes that end before these rows, of ``total``, as folds and repetitions of rows take them.
+    """The index arrays of a packed layout: ``(ends, blocks, lane)``.
 
-    ``ends``, which does not decrease; rows from its last one on are spare, and belong to no lane. The ``blocks`` of
-    rows; and the lane of each row, of spare ones the lane of the last row here.
+    ``ends``: for each lane the index one past its last row; further rows are padding. ``blocks``: see ``row_blocks``.
+    ``lane``: for each row the index of its lane; for padding, that of the last row.
     """
     lane, count = lanes_of_rows(ends, total), ends.type.shape[0]
     if count:
@@ -85,14 +85,15 @@ def row_index(ends: Any, total: int) -> tuple[Any, Any, Any]:
 
 
 def most_blocks(count: int, total: int) -> int:
-    """How many blocks there are for so many lanes and rows."""
+    """An upper bound of the number of blocks of ``total`` rows of ``count`` lanes."""
     return total // BLOCK + count
 
 
 def row_blocks(ends: Any, total: int) -> Any:
-    """The rows of each lane in blocks: where each begins, which of the ``BLOCK`` rows there are its, as bits, the lane.
+    """The rows of each lane in blocks of ``BLOCK``: each block's first row, a bit mask of the rows of its lane, and the
+    lane.
 
-    Lane ``i`` has the blocks from ``start // BLOCK + i`` on, enough for its rows, of which the last may be empty.
+    Lane ``i`` has the blocks from ``start // BLOCK + i`` on; its last one may be empty.
     """
     count = ends.type.shape[0]
     number = most_blocks(count, total)
@@ -104,17 +105,17 @@ def row_blocks(ends: Any, total: int) -> Any:
     start, end, begin = [take_rows(v, lane) for v in (starts, ends, begin)]
     first = comparison.min(start + (iota(INT32, number) - begin) * BLOCK, end)
     last = comparison.min(first + BLOCK, end)
-    place = comparison.min(first, scalar(max(total - BLOCK, 0), INT32))
+    block_start = comparison.min(first, scalar(max(total - BLOCK, 0), INT32))
     one = full(lane.type, 1)
-    rows = shift_left(one, last - place) - shift_left(one, first - place)
-    return concatenate([reshape(v, (1, number)) for v in (place, rows, lane)], 0)
+    rows = shift_left(one, last - block_start) - shift_left(one, first - block_start)
+    return concatenate([reshape(v, (1, number)) for v in (block_start, rows, lane)], 0)
 
 
 class OnRows(Operation):
-    """An operation on rows, or on what lanes have, that takes the ``row_index`` of the lanes behind its operand.
+    """An operation on packed rows, or on one value per lane, whose further operands are the ``row_index``.
 
-    ``numbered(real, x, index, size)``: the result for the lanes of ``size`` lanes, one after the other;
-    ``real``: which rows are not spare in their own lane.
+    ``numbered(real, x, index, size)``: the result for ``size`` packed layouts, concatenated to one; ``real``: which
+    rows are not padding in their own layout.
     """
 
     __slots__ = ()
@@ -122,7 +123,7 @@ class OnRows(Operation):
 
     def batch(op: Any, dims: Any, x: Any, *index: Any) -> Any:
         size = lane_count((x, *index), dims)
-        if not any([d is not None for d in dims[1:]]):  # the lanes are part of each row
+        if not any([d is not None for d in dims[1:]]):  # the mapped axis becomes a dimension of each row
             return perform(op, axis_at(x, dims[0], 1, size), *index), 1
         x, ends, parts, lane = [axis_at(v, d, 0, size) for v, d in zip((x, *index), dims)]
         if not size:
@@ -140,20 +141,20 @@ class OnRows(Operation):
 
 
 def _joined(x: Any) -> Any:
-    """The first two axes as one."""
+    """The array with its first two axes merged."""
     return reshape(x, (x.type.shape[0] * x.type.shape[1], *x.type.shape[2:]))
 
 
 def _where(mask: Any, x: Any, other: Any) -> Any:
-    """``x`` where the mask of its rows holds, else ``other``, an array or the number that stands for all."""
+    """``x`` in the rows where ``mask`` is True, else ``other``, an array or a scalar."""
     other = other if hasattr(other, "type") else full(x.type, other)
     return select(broadcast_in_dim(mask, x.type.shape, (0,)), x, other)
 
 
 class RowFold(OnRows):
-    """y[i] = x[ends[i - 1]] o ... o x[ends[i] - 1], the unit where a lane is empty; spare rows are left out.
+    """y[i] = x[ends[i - 1]] o ... o x[ends[i] - 1], the identity for an empty lane; padding rows are left out.
 
-    The rows of each block are combined, together with what is computed to give them, and the blocks are scattered.
+    Rows are reduced within blocks, which XLA fuses with their producer, and the blocks are scattered.
     """
 
     __slots__ = ()
@@ -169,7 +170,7 @@ class RowFold(OnRows):
         return array_type((ends.shape[0], *x.shape[1:]), x.dtype, x.weak)
 
     def numbered(op, real: Any, x: Any, index: Any, size: int) -> Any:
-        y = perform(op, _where(real, x, op.unit(x.type.dtype)), *index)  # spare rows precede the next lanes
+        y = perform(op, _where(real, x, op.unit(x.type.dtype)), *index)  # padding precedes the next layout's lanes
         return reshape(y, (size, y.type.shape[0] // size, *y.type.shape[1:]))
 
     def lower(op, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
@@ -177,7 +178,7 @@ class RowFold(OnRows):
 
 
 def _folded(op: Any, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
-    """The rule of a fold: of each block, or of each row where lanes are short, and then a scatter."""
+    """The lowering: reduce each block (single rows if lanes are short), then scatter to the lanes."""
     count, each = ends.type.shape[0], tuple(range(1, len(x.type.shape)))
     if not x.type.size or not count:
         return emit.full(op.unit(x.type.dtype), emit.made)
@@ -193,17 +194,17 @@ def _folded(op: Any, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> An
 
 
 def _rows_alone(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]:
-    """The rows as they are, and the places of their lanes; that of spare rows is the number of lanes."""
+    """Single rows, and the lane index that each is scattered to; padding has the number of lanes, and is dropped."""
     return [x, index_column(select(_real(ends, lane), lane, full(lane.type, ends.type.shape[0])))]
 
 
 def _in_blocks(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]:
-    """The fold of each block, of those of the rows at its place that are its rows; and the places of their lanes."""
+    """The reduction of each block over its own rows, and the lane index that it is scattered to."""
     unit, each, number = op.unit(x.type.dtype), x.type.shape[1:], blocks.type.shape[1]
-    place, rows, lane = [reshape(slice_in_dim(blocks, i, i + 1), (number,)) for i in range(3)]
+    block_start, rows, lane = [reshape(slice_in_dim(blocks, i, i + 1), (number,)) for i in range(3)]
     numbers = GatherDimensionNumbers(tuple(range(1, 2 + len(each))), (), (0,))
     gather = shared(Gather, numbers, (BLOCK, *each), False, True, GatherScatterMode.CLIP)
-    windows, nth = perform(gather, x, index_column(place)), []
+    windows, nth = perform(gather, x, index_column(block_start)), []
     for i in range(BLOCK):
         row = reshape(slice_in_dim(windows, i, i + 1, axis=1), (number, *each))
         its = ne(bitwise_and(rows, scalar(1 << i, INT32)), scalar(0, INT32))
@@ -212,13 +213,13 @@ def _in_blocks(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]:
 
 
 def _real(ends: Any, lane: Any) -> Any:
-    """Which rows are not spare."""
+    """For each row, whether it is not padding."""
     count, total = ends.type.shape[0], lane.type.shape[0]
     return lt(iota(INT32, total), broadcast_in_dim(slice_in_dim(ends, count - 1, count), (total,), (0,)))
 
 
 def _by_lane(f: np.ufunc, unit: Any, x: Any, ends: Any) -> Any:
-    """The fold of the rows of each lane by a function of NumPy."""
+    """The segmented reduction by a NumPy ufunc."""
     y = np.full((len(ends), *x.shape[1:]), unit, x.dtype)
     start = np.concatenate([np.zeros(1, ends.dtype), ends])[:-1]
     some = start < ends
@@ -244,7 +245,7 @@ class SumRows(RowFold):
 
 
 class ExtremeRow(RowFold):
-    """Folds by max or min; complex numbers are ordered by their real, then by their imaginary parts."""
+    """A segmented max or min; complex numbers are ordered by real, then imaginary part."""
 
     __slots__ = ()
     dtypes = ANY | FOUR_BITS
@@ -290,7 +291,7 @@ class MinRows(ExtremeRow):
 
 
 class BitwiseRows(RowFold):
-    """Folds by a bitwise operation, of booleans a logical one."""
+    """A segmented bitwise reduction, which is the logical one for booleans."""
 
     __slots__ = ()
     dtypes = BOOL | INTEGER | FOUR_BITS
@@ -321,7 +322,7 @@ class XorRows(BitwiseRows):
     combine, reduction, bitwise = staticmethod(bitwise_xor), ReduceXor, np.bitwise_xor
 
 
-# x[t] = y[lane[t]]; in spare rows 0, or with ``copies`` what the last lane has, without cotangent
+# x[t] = y[lane[t]]; in padding 0, or with ``copies`` the last lane's value, without cotangent
 @operation
 class RepeatRows(OnRows):
     copies: bool

@@ -1,4 +1,4 @@
-"""Softmax: an operation, because its derivative needs its value alone, and because it masks padding once."""
+"""Softmax, an operation because its derivative needs only its value, and because it masks ragged padding once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Softmax:
         return emit.wide(x, lambda x: emit.decompose(lambda x: _performed(op, x), x))
 
     def flops(op, operands, results):
-        """Of each element: the largest, its difference from it, the exponential, their sum, the quotient."""
+        """Five operations for each element: max, difference, exponential, sum, quotient."""
         return 5 * int(operands[0].size)
 
 
@@ -64,5 +64,5 @@ def _performed(op: Any, x: Any) -> Any:
 
 
 def _along(op: Any, total: Any, shape: Any) -> Any:
-    """What is known of each sum, repeated for its terms."""
+    """The reduced array broadcast along the operation's axes to ``shape``."""
     return broadcast_in_dim(total, shape, tuple([d for d in range(len(shape)) if d not in op.axes]))

@@ -36,7 +36,8 @@ from ..manipulation.slicing import axis_at, lane_count
 
 
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
-    """``y[.., k, ..] = x[.., indices[.., k, ..], ..]`` for distinct indices; None, a zero, if ``x`` is empty."""
+    """``y[.., k, ..] = x[.., indices[.., k, ..], ..]`` for distinct indices; None, a symbolic zero, if ``x`` is empty.
+    """
     if not x.type.size:
         return None
     rank = len(x.type.shape)
@@ -47,7 +48,9 @@ def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
 
 
 def _numpy_keys(x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """The arrays by which NumPy sorts as ``Sort`` does, the most significant first: real before imaginary parts."""
+    """The arrays, most significant first, by which NumPy's lexsort has the order of ``Sort``: real before imaginary
+    parts.
+    """
     if x.dtype.kind == "c":
         return [x.real, x.imag]
     return [x.astype(float32) if x.dtype in _NARROW else x.astype(int8) if x.dtype in FOUR_BITS else x]
@@ -57,13 +60,13 @@ _NARROW = HALF | SMALL_FLOATING
 
 
 def _order(keys: list[np.ndarray[Any, Any]], axis: int) -> np.ndarray[Any, Any]:
-    """The places of elements in stable order along an axis."""
+    """The indices of the elements in stable order along an axis."""
     key = keys[0]
     if len(keys) > 1:
         return np.lexsort(keys[::-1], axis=axis)
     if key.itemsize != 4 or key.shape[axis] < _SHORT:
         return np.argsort(key, axis=axis, kind="stable")
-    # key and place in one number of 64 bits, for which NumPy has vector instructions
+    # key and index in one 64-bit number, which NumPy sorts with vector instructions
     places = np.arange(key.shape[axis], dtype=np.uint64).reshape([-1 if d == axis else 1 for d in range(key.ndim)])
     packed = (_ordered_bits(key).astype(np.uint64) << np.uint64(32)) | places
     packed.sort(axis=axis)
@@ -74,7 +77,7 @@ _SHORT = 200
 
 
 def _ordered_bits(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Unsigned integers in the order of 32-bit numbers: zeros are equal, NaN is the largest, all NaN are equal."""
+    """Unsigned integers in the order of 32-bit floats: zeros are equal, all NaN are equal and largest."""
     if x.dtype.kind == "u":
         return x
     if x.dtype.kind == "f":
@@ -155,7 +158,7 @@ def _precedes(emit: Any, pairs: Sequence[Any]) -> Any:
 
 
 def _comparable(emit: Any, x: Any) -> list[Any]:
-    """The parts of ``x`` that are compared in total order: zeros without sign, every NaN the last one."""
+    """The components of ``x`` to compare in total order: zeros without sign, all NaN equal and last."""
     dtype = x.type.dtype
     if is_complex(dtype):
         return [part for half in emit.parts(x) for part in _comparable(emit, half)]

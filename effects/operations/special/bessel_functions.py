@@ -19,12 +19,12 @@ from .chebyshev_series import chebyshev
 
 
 def _in_squares(order: int, terms: int) -> list[float]:
-    """The coefficients of I0(x) and of 2 I1(x) / x in x^2. Source: Abramowitz & Stegun 9.6.10."""
+    """The power series coefficients, in x^2, of I0(x) and of 2 I1(x) / x. Source: Abramowitz & Stegun 9.6.10."""
     return [0.25**k / (math.factorial(k) * math.factorial(k + order)) for k in range(terms)]
 
 
 def _scaled_beyond_eight(order: int, t: Any) -> Any:
-    """sqrt(x) e^-x I(x) for the x above 8 with 16/x - 1 = t."""
+    """sqrt(x) e^-x I(x) as a function of t = 16/x - 1, for x above 8."""
     x = 16 / (1 + t)
     return scipy_special(f"i{order}e")(x) * np.sqrt(x)
 
@@ -33,7 +33,7 @@ _BEYOND_EIGHT = tuple([partial(_scaled_beyond_eight, order) for order in (0, 1)]
 
 
 def _lower_bessel(order: int) -> Callable[..., Any]:
-    """The ``lower`` rule: the power series up to 8, whose terms are positive, and Chebyshev's in 16/x beyond."""
+    """The ``lower`` rule: a power series of positive terms up to 8, and a Chebyshev series in 16/x beyond."""
 
     def lower(op: Any, emit: Any, x: Any) -> Any:
         terms = 26 if x.type.dtype == float64 else 18
@@ -59,7 +59,8 @@ def _i1e(x):
 
 
 def _slope_i1e(x: Any, y: Any) -> Any:
-    """I0e(x) - sign(x) I1e(x) - I1e(x) / x; the last term near 0 by its series, so that its derivatives are right."""
+    """The derivative I0e(x) - sign(x) I1e(x) - I1e(x) / x; the last term by its series near 0, for higher derivatives.
+    """
     near = lt(abs(x), like(x, 1.0))
     inner, outer = select_n(near, like(x, 0.0), x), select_n(near, x, like(x, 1.0))
     half = mul(exp(neg(mul(inner, sign(inner)))), like(x, 0.5))

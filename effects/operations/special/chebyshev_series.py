@@ -1,4 +1,4 @@
-"""Functions of a number between -1 and 1 as the Chebyshev series through their values."""
+"""Chebyshev series that interpolate a function on [-1, 1]."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...base.caches import cached
 from ...types.dtypes import finfo
 from ..elementwise.arithmetic import like, mul, sub
 
-SPARE = 16  # coefficients that are less than the precision over this, relative to the largest, are left out
+SPARE = 16  # coefficients below epsilon / SPARE, relative to the largest, are left out
 
 
 @cached("Chebyshev coefficients", 64)
 def chebyshev_coefficients(f: Callable[[Any], Any], count: int) -> tuple[float, ...]:
-    """Those of the polynomial of degree ``count - 1`` through the values of ``f`` at Chebyshev's nodes.
+    """The Chebyshev coefficients of the polynomial that interpolates ``f`` at the ``count`` Chebyshev nodes.
 
     Cosines of reduced angles and exact sums leave an error of 1e-17 in them; NumPy's ``chebinterpolate`` leaves 1e-15.
     """
@@ -33,8 +33,8 @@ def chebyshev(t: Any, f: Callable[[Any], Any], count: int) -> Any:
     """``f(t)`` for ``-1 <= t <= 1`` in the precision of ``t``, by Clenshaw's recurrence.
 
     Args:
-        f: a function of arrays of NumPy, always the same object, as its coefficients are kept.
-        count: how many coefficients float64 needs.
+        f: a function of NumPy arrays, always the same object, since its coefficients are cached.
+        count: the number of coefficients that float64 needs.
     """
     coefficients = np.array(chebyshev_coefficients(f, count))
     size = np.abs(coefficients)

@@ -18,11 +18,11 @@ from ..reductions.reductions import reduce_or
 
 
 def _lower_gcd(op: Any, emit: Any, x: Any, y: Any) -> Any:
-    """Euclid's algorithm on all pairs at once, until every remainder is 0."""
+    """Euclid's algorithm on all pairs in one loop, until every remainder is 0."""
     result = emit.made
 
     def start(a: Any, b: Any) -> list[Any]:
-        if is_signed(result.dtype):  # the absolute value of the least integer exceeds its dtype by one
+        if is_signed(result.dtype):  # abs of the least signed integer needs the unsigned dtype
             a, b = (convert(_abs(v), np.dtype(f"u{result.dtype.name}")) for v in (a, b))
         return [_max(a, b), _min(a, b)]
 

@@ -1,7 +1,7 @@
 """The regularized incomplete gamma functions P and Q = 1 - P, and their derivatives by the shape parameter.
 
-By the series of P or the continued fraction of Q, iterated until they converge; for large a and x next to it, where
-both take about sqrt(a) steps, by Temme's expansion, which takes none.
+They are computed by the series of P or the continued fraction of Q, iterated until they converge; for large a and x
+near a, where both take about sqrt(a) iterations, by Temme's expansion, which takes none.
 
 Sources: Abramowitz & Stegun 6.1.40, 6.3.18, 6.5.29, 6.5.31; Temme, The asymptotic expansion of the incomplete gamma
 functions (1979); NIST Handbook 8.12.
@@ -26,7 +26,7 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 
 @cached("Temme's coefficients", 1)
 def _temme_coefficients() -> list[list[float]]:
-    """Those of eta^n in c_k(eta), for c_0 = 1/mu - 1/eta and c_k = c_(k-1)' / eta - c_(k-1)'(0) / mu.
+    """The Taylor coefficients in eta of Temme's c_k(eta): c_0 = 1/mu - 1/eta, c_k = c_(k-1)' / eta - c_(k-1)'(0) / mu.
 
     mu is the power series in eta with eta^2 / 2 = mu - log(1 + mu), so that mu mu' = eta (1 + mu).
     """
@@ -47,7 +47,7 @@ def _temme_coefficients() -> list[list[float]]:
 
 
 def _horner(x: Any, coefficients: Any) -> Any:
-    """A polynomial in ``x``; coefficients are numbers or arrays."""
+    """The polynomial at ``x``, by Horner's rule; coefficients are numbers or arrays."""
     y = x * 0.0 + coefficients[-1]
     for c in reversed(coefficients[:-1]):
         y = y * x + c
@@ -55,7 +55,7 @@ def _horner(x: Any, coefficients: Any) -> Any:
 
 
 def _horner_slope(x: Any, coefficients: Any) -> tuple[Any, Any]:
-    """A polynomial in ``x`` and its derivative."""
+    """The polynomial and its derivative at ``x``, by Horner's rule."""
     y, slope = x * 0.0 + coefficients[-1], x * 0.0
     for c in reversed(coefficients[:-1]):
         slope = slope * x + y
@@ -64,18 +64,20 @@ def _horner_slope(x: Any, coefficients: Any) -> tuple[Any, Any]:
 
 
 def _by_temme(a: Any, x: Any) -> Any:
-    """Where Temme's expansion is used."""
+    """A mask: whether Temme's expansion is used."""
     return (a >= TEMME[0]) & (abs(x - a) < a * TEMME[1])
 
 
 def _by_fraction(a: Any, x: Any) -> Any:
-    """Where the continued fraction of Q(a, x) is better than the series of P(a, x): Q is small, the steps are few."""
+    """A mask: whether the continued fraction of Q(a, x) is used rather than the series of P(a, x): Q is small,
+    convergence fast.
+    """
     beyond = x - a - 1.0
     return (((beyond > 3.0) & (beyond * (beyond / 4.0) > a)) | ((a < 1.0) & (x > 1.0))) & (x < np.inf)
 
 
 def _invariants(w: SeriesArithmetic, a: Any, x: Any) -> tuple[Any, ...]:
-    """What all steps read: a, by_fraction as 1 or 0, the denominator's start, and x where the series is used, else 0.
+    """The loop invariants: a, by_fraction as 1 or 0, the denominator's start, and x where the series is used, else 0.
 
     Where Temme's expansion or a limit is used x is 0: a series of one term.
     """
@@ -111,7 +113,7 @@ def _step(
 
 
 def _start_slopes(w: SeriesArithmetic, a: Any, x: Any) -> SeriesState:
-    """The same, and after it the derivatives by a of a term, their sum, and that of d."""
+    """``_start`` with further state: the derivatives by a of the term, of the sum, and of d."""
     values = _start(w, a, x)
     slope = values[3] * values[3]
     return *values, slope, slope, slope
@@ -138,9 +140,7 @@ SLOPES = SeriesExpansion(_start_slopes, _more_slopes, _step_slopes)
 
 
 class _Stirling(NamedTuple):
-    """What the expansions share: u = x/b - 1 and phi = u - log(1 + u) for b = a, or a + SHIFT where a is less;
-    Gamma*(b) of Stirling's formula, x^a e^-x / Gamma(a), and log(x) - digamma(a + 1).
-    """
+    """Shared quantities: u = x/b - 1 and phi = u - log(1 + u) for b = a, or a + SHIFT if a < SHIFT;"""
 
     u: Any
     phi: Any
@@ -150,7 +150,8 @@ class _Stirling(NamedTuple):
 
 
 def _stirling(w: SeriesArithmetic, a: Any, x: Any) -> _Stirling:
-    """No difference of large terms is formed: neither a log(x) - x, nor log Gamma(a), which exceed the result's log."""
+    """The shared quantities, without cancelling a log(x) - x or log Gamma(a), which exceed the logarithm of the result.
+    """
     small = a < SHIFT
     b = w.where(small, a + SHIFT, a)
     u = (x - b) / b
@@ -183,7 +184,7 @@ def _power(x: Any, n: int) -> Any:
 
 
 def _rising_factorial() -> list[float]:
-    """The coefficients of (a + 1) ... (a + SHIFT - 1)."""
+    """The coefficients of the polynomial (a + 1) ... (a + SHIFT - 1)."""
     return [float(c) for c in np.polynomial.polynomial.polyfromroots(-np.arange(1.0, SHIFT)).round()]
 
 
@@ -200,13 +201,13 @@ def _temme_values(w: SeriesArithmetic, a: Any, s: _Stirling) -> tuple[Any, Any]:
     total = _horner(1.0 / a, [_horner(eta, row) for row in _temme_coefficients()])
     rest = s.weight * (s.correction / a) * total
     argument = eta * w.sqrt(0.5 * a)
-    upper = w.erfc(w.where(s.u < 0.0, -argument, argument)) * 0.5  # of the side that is small
+    upper = w.erfc(w.where(s.u < 0.0, -argument, argument)) * 0.5  # erfc of the tail, which is small
     low, high = w.where(s.u < 0.0, upper - rest, none), w.where(s.u < 0.0, none, upper + rest)
     return w.where(s.u < 0.0, low, 1.0 - high), w.where(s.u < 0.0, 1.0 - low, high)
 
 
 def _temme_slope(w: SeriesArithmetic, a: Any, s: _Stirling) -> Any:
-    """dP/da over the weight, from the same formula; d(eta)/da = -u / (a eta) at constant x."""
+    """dP/da divided by the weight x^a e^-x / Gamma(a), by Temme's expansion; d(eta)/da = -u / (a eta) at constant x."""
     one = w.full(a, 1.0)
     eta = _eta(w, s)
     ratio = w.where(eta == 0.0, one, s.u / w.where(eta == 0.0, one, eta))
@@ -218,7 +219,7 @@ def _temme_slope(w: SeriesArithmetic, a: Any, s: _Stirling) -> Any:
 
 
 class _Limits(NamedTuple):
-    """Where the functions are NaN, where P = 0, where P = 1, and elsewhere; there a and x, else 1."""
+    """Masks where the functions are NaN, where P = 0, and where P = 1; and a and x, replaced by 1 there."""
 
     outside: Any
     low: Any
@@ -228,7 +229,7 @@ class _Limits(NamedTuple):
 
     @classmethod
     def of(cls, w: SeriesArithmetic, a: Any, x: Any) -> _Limits:
-        """Those of these operands."""
+        """The masks of these operands."""
         none, one = w.full(x, 0.0), w.full(x, 1.0)
         low = ((x == 0.0) & (a > 0.0)) | ((a == np.inf) & (x < np.inf))
         high = ((x == np.inf) & (a > 0.0)) | ((a == 0.0) & (x > 0.0))
@@ -238,7 +239,7 @@ class _Limits(NamedTuple):
         return cls(outside, low, high, w.where(regular, a, one), w.where(regular, x, one))
 
     def applied(self, w: SeriesArithmetic, inside: Any, low: float, high: float) -> Any:
-        """``inside``, but ``low``, ``high`` and NaN at these places."""
+        """``inside``, with ``low`` where P = 0, ``high`` where P = 1, and NaN outside of the domain."""
         y = w.where(self.low, w.full(inside, low), w.where(self.high, w.full(inside, high), inside))
         return w.where(self.outside, w.full(inside, np.nan), y)
 
@@ -267,7 +268,7 @@ def upper_part(w: SeriesArithmetic, a: Any, x: Any, *state: Any) -> Any:
 
 
 def _slopes(w: SeriesArithmetic, a: Any, x: Any, state: SeriesState) -> tuple[Any, _Stirling, _Limits]:
-    """dP/da over the weight."""
+    """dP/da divided by the weight x^a e^-x / Gamma(a), with the shared quantities and masks."""
     limits = _Limits.of(w, a, x)
     a, x = limits.a, limits.x
     s = _stirling(w, a, x)

@@ -38,7 +38,7 @@ def _refuse(name: str, operand: str) -> Any:
 
 @cached("Taylor coefficients of lgamma", 1)
 def _lgamma_coefficients() -> list[float]:
-    """Those of log Gamma(2 + z) / z for abs(z) <= 1/2: 1 - gamma, then (-1)^k (zeta(k) - 1) / k. Source: A&S 6.1.33."""
+    """The Taylor coefficients of log Gamma(2 + z) / z for abs(z) <= 1/2: 1 - gamma, then (-1)^k (zeta(k) - 1) / k."""
     k = np.arange(2.0, 28.0)
     return [1 - float(np.euler_gamma), *map(float, (-1) ** k * scipy_special("zetac")(k) / k)]
 
@@ -63,7 +63,7 @@ def _lgamma(x):
 
 
 def _lower_lgamma(op, emit, x):
-    """CHLO's, whose error is absolute, but the series near the zeros at 1 and 2."""
+    """CHLO's lgamma, whose error is absolute, with a series near the zeros at 1 and 2."""
     y = emit.elementwise("chlo.lgamma", x)
     half, end = emit.full(0.5, x.type), emit.full(2.5, x.type)
     near = emit.binary("and", emit.compare("GT", x, half), emit.compare("LT", x, end))
@@ -72,7 +72,7 @@ def _lower_lgamma(op, emit, x):
 
 
 def _lower_digamma(op: Any, emit: Any, x: Any) -> Any:
-    """The function of CHLO, which some versions of XLA expand to NaN at 0."""
+    """CHLO's digamma, except at 0, where some versions of XLA return NaN."""
     at_pole = emit.compare("EQ", x, emit.full(0, x.type))
     return emit.select(at_pole, emit.full(-np.inf, x.type), emit.elementwise("chlo.digamma", x))
 
@@ -121,8 +121,8 @@ def _zeta(s, q):
     return np.where((s == 1) & (q == q), np.inf, y)
 
 
-FIRST_TERM = 1000.0  # from this exponent on zeta of a positive number is its first term, in every dtype
-BRANCHED = 10_000  # elements from which on zeta tests for negative ones
+FIRST_TERM = 1000.0  # for exponents from here on the first term is zeta, in every dtype
+BRANCHED = 10_000  # arrays of at least so many elements branch on whether any is negative
 
 
 def _even(s: Any) -> Any:
@@ -131,19 +131,19 @@ def _even(s: Any) -> Any:
 
 
 def _from_nearest(q: Any) -> Any:
-    """``q`` less the integer next to it."""
+    """``q`` minus the nearest integer."""
     return sub(q, round(q, RoundingMethod.TO_NEAREST_EVEN))
 
 
 def _positive_arguments(s: Any, q: Any) -> list[Any]:
-    """Those of the three zeta functions in ``_zeta``, and an s for each."""
+    """The (s, q) pairs of the three zeta functions in ``_zeta``."""
     r, one = _from_nearest(q), like(q, 1.0)
     rows = [one + r, one - r, select_n(lt(q, like(q, 0.0)), q, one - q)]
     return [broadcast(s, (3, *q.shape)), concatenate([reshape(v, (1, *q.shape)) for v in rows], 0)]
 
 
 def _over_all_integers(s: Any, q: Any, sums: Any) -> Any:
-    """``_zeta`` from these three."""
+    """``_zeta`` from the values of its three zeta functions."""
     r, one, none, nan = _from_nearest(q), like(q, 1.0), like(q, 0.0), like(q, np.nan)
     above, under, direct = (reshape(slice_in_dim(sums, i, i + 1), q.shape) for i in range(3))
     sign = select_n(_even(s), neg(one), one)
@@ -163,9 +163,9 @@ def _at_zero_and_infinity(s: Any, q: Any, y: Any) -> Any:
 
 
 def _lower_zeta(op: Any, emit: Any, s: Any, q: Any) -> Any:
-    """By the CHLO operation on positive arguments, as it is wrong below -9.
+    """The lowering: CHLO's zeta at positive arguments, since it is wrong below -9.
 
-    In a large array three of them are computed only if a negative number is in it; a branch is slow to compile.
+    A large array branches on whether it has a negative element, and only then computes three of them.
     """
     s, q = emit.spread(s, q)
     result = emit.made
@@ -194,7 +194,7 @@ def _polygamma(m, x):
 
 
 def _polygamma_by_zeta(m: Any, x: Any) -> Any:
-    """The same in operations."""
+    """``_polygamma`` composed of operations."""
     sign = select_n(_even(m), like(x, 1.0), like(x, -1.0))
     s = m + like(m, 1.0)
     y = mul(mul(sign, exp(lgamma(s))), zeta(s, x))
@@ -203,7 +203,7 @@ def _polygamma_by_zeta(m: Any, x: Any) -> Any:
 
 
 def _in_operand_dtype(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of NumPy arrays that computes in 64 bits, rounded to the dtype of its operands."""
+    """The NumPy function computed in 64 bits and rounded to the dtype of its operands."""
 
     def function(*operands):
         with np.errstate(all="ignore"):
@@ -248,7 +248,7 @@ def zeta(x: Any, q: Any) -> Any:
     return perform(_zeta_op, *repeated(x, q))
 
 
-# Functions of ``IN_OPERATIONS``, with the signatures of NumPy.
+# Functions of ``IN_OPERATIONS``, with NumPy's signatures.
 def _full(x: Any, value: float) -> Any:
     return full(x.type, value)
 
@@ -261,7 +261,7 @@ IN_OPERATIONS = SeriesArithmetic(PERFORMED.where, _full, _any, exp, log, log1p, 
 IN_NUMPY = SeriesArithmetic(
     np.where, np.full_like, np.any, np.exp, np.log, np.log1p, np.sqrt, scipy_special("gammaln"), scipy_special("erfc")
 )  # fmt: skip
-STEPS = 4  # of an expansion for one test of a compiled loop
+STEPS = 4  # iterations of an expansion for each test of a compiled loop
 
 
 def _iterate(expansion: SeriesExpansion, finish: Callable[..., Any]) -> Callable[..., Any]:
@@ -289,7 +289,7 @@ def _iterate(expansion: SeriesExpansion, finish: Callable[..., Any]) -> Callable
 
 
 def _by_numpy(expansion: SeriesExpansion, finish: Callable[..., Any]) -> Callable[..., Any]:
-    """The ``evaluate`` rule of such a function, in 64 bits, as differences of near terms lose precision."""
+    """The ``evaluate`` rule of a function computed by an iterated expansion, in 64 bits, as it cancels near terms."""
 
     def evaluate(*operands):
         xs = [np.array(x, np.float64) for x in np.broadcast_arrays(*operands)]
@@ -299,7 +299,7 @@ def _by_numpy(expansion: SeriesExpansion, finish: Callable[..., Any]) -> Callabl
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
-    """dP/dx = x^(a-1) e^-x / Gamma(a)."""
+    """The density of the gamma distribution, dP/dx = x^(a-1) e^-x / Gamma(a)."""
     return exp(sub(sub(mul(sub(a, like(a, 1.0)), log(x)), x), lgamma(a)))
 
 
@@ -359,7 +359,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 
 
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
-    """x^(a-1) (1-x)^(b-1) / B(a, b), by its logarithm; at 0 and 1, where it is finite, by powers."""
+    """The density of the beta distribution, x^(a-1) (1-x)^(b-1) / B(a, b), by its logarithm; at 0 and 1 by powers."""
     one, half = like(x, 1.0), like(x, 0.5)
     p, q, scale = sub(a, one), sub(b, one), sub(lgamma(a + b), lgamma(a) + lgamma(b))
     x = broadcast(x, scale.type.shape) if not x.type.shape else x
@@ -368,7 +368,7 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
     inner, outer = select_n(end, x, half), select_n(end, half, x)
     inside = exp(mul(p, log(inner)) + mul(q, log1p(neg(inner))) + scale)
     powers = mul(pow(outer, p), pow(sub(one, outer), q))
-    return select_n(end, inside, mul(powers, exp(min(scale, like(x, 80.0)))))  # where B is less, the power is 0
+    return select_n(end, inside, mul(powers, exp(min(scale, like(x, 80.0)))))  # where B is smaller, the power is 0
 
 
 # z = the integral of t^(a-1) (1-t)^(b-1) from 0 to x, over B(a, b)

@@ -15,12 +15,12 @@ import numpy as np
 
 from ...types import dtypes
 
-LIMIT = 2000.0  # iterations
+LIMIT = 2000.0  # the maximal number of iterations
 SeriesState = Sequence[Any]
 
 
 class SeriesArithmetic(NamedTuple):
-    """The functions, beyond infix operators, that expansions use: NumPy's, or those that perform operations."""
+    """The functions, besides infix operators, that expansions use: NumPy's, or functions that perform operations."""
 
     where: Callable[[Any, Any, Any], Any]
     full: Callable[[Any, float], Any]
@@ -44,7 +44,7 @@ class SeriesExpansion(NamedTuple):
     step: Callable[..., SeriesState]
 
     def last_state(self, w: SeriesArithmetic, *operands: Any) -> SeriesState:
-        """The last state, for operands and functions of NumPy."""
+        """The final state, computed by NumPy."""
         state = self.start(w, *operands)
         while bool(self.more(w, *state)):
             state = self.step(w, *state)
@@ -57,12 +57,12 @@ def precision(x: Any) -> float:
 
 
 def terms_remain(w: SeriesArithmetic, n: Any, term: Any, total: Any, *rest: Any) -> Any:
-    """The test ``more`` of a sum whose state begins with the number of the term, the term, and the sum."""
+    """The test ``more`` of a sum whose state begins with the term's index, the term, and the sum."""
     return w.any((abs(term) > abs(total) * precision(n)) & (n < LIMIT))
 
 
 def _mirrored(a: Any, b: Any, x: Any) -> Any:
-    """Where the fraction converges faster for I(1 - x; b, a)."""
+    """A mask: whether the fraction converges faster for I(1 - x; b, a)."""
     return x > (a + 1.0) / (a + b + 2.0)
 
 
@@ -73,7 +73,7 @@ def _mirror(w: SeriesArithmetic, a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]
 
 
 def _away_from_zero(w: SeriesArithmetic, x: Any) -> Any:
-    """``x``, or 1e-30 where ``abs(x)`` is less, so that it is a divisor."""
+    """``x``, or 1e-30 where ``abs(x)`` is smaller, so that it can be a divisor."""
     return w.where(abs(x) < 1e-30, w.full(x, 1e-30), x)
 
 

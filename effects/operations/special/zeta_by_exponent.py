@@ -1,4 +1,4 @@
-"""The derivative of Hurwitz' zeta function by its exponent, in operations, which have derivatives themselves.
+"""The derivative of Hurwitz' zeta function by its exponent, composed of operations, so that it has derivatives itself.
 
     zeta(s, q) = sum of (q + k)^-s for k < N  +  a^(1-s) / (s - 1)  +  a^-s (1/2 + sum over j of c_j P_j)
     where  a = q + N,  c_j = B_2j / (2j)!,  P_j = s (s + 1) ... (s + 2j - 2) / a^(2j - 1)
@@ -20,7 +20,7 @@ from ..elementwise.comparison import eq, ge, gt, select
 from ..elementwise.conversion import convert
 from ..elementwise.transcendental import log, pow
 
-FIRST = 12  # terms that are summed
+FIRST = 12  # the number of terms N summed directly
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 
 

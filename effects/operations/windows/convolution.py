@@ -2,9 +2,9 @@
 
     z[n, o, s] = sum over c, k of x[n, c, stride s + dilation k - low] y[o, c, k]
 
-``x`` has zeros outside, and ``lhs_dilation - 1`` of them between neighbouring elements. With feature groups, output
-features read the input features of their group alone; with batch groups, the part of the batch of their group.
-Source: the StableHLO specification, ``convolution``.
+``x`` is padded with zeros, and dilated by ``lhs_dilation - 1`` zeros between neighbouring elements. With feature
+groups, output features read only the input features of their group; with batch groups, only the batch elements of their
+group. Source: the StableHLO specification, ``convolution``.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class ConvGeneralDilated:
         return 2 * results[0].size * prod([operands[1].shape[d] for d in op.dimension_numbers[1][1:]])
 
     def workload_size(op, x, y):
-        """The number of multiplications; 0 for vectors, of which NumPy's convolution is as fast as XLA's."""
+        """The number of multiplications; 0 for vectors, whose convolution NumPy computes as fast as XLA."""
         if of_vectors(op, x, y):
             return 0
         return op.result_type(x, y).size * prod([y.shape[d] for d in op.dimension_numbers[1][1:]])
 
 
 def convolution_type(op: Any, x: ArrayType, y: ArrayType) -> ArrayType:
-    """The type of a convolution, whose dimensions, groups, sizes and dtypes are checked."""
+    """The result type, after checks of dimension numbers, groups, sizes and dtypes."""
     rank = len(x.shape)
     if rank != len(y.shape) or rank < 2:
         raise ShapeMismatch(f"conv_general_dilated: operands must have one rank, at least 2, got {x} and {y}.")
@@ -128,7 +128,9 @@ def _result_dtype(op: Any, x: ArrayType, y: ArrayType) -> Any:
 
 
 def convolver(op: Any, x: Any, y: Any) -> Callable[[Any, Any], Any]:
-    """The convolution of NumPy arrays of these shapes and dtype: for each group windows times weights, as matrices."""
+    """A NumPy function for convolutions of these shapes and dtype: for each group a matrix product of windows and
+    weights.
+    """
     (batch, features, *inside), (outputs, inputs, *window), (_, _, *spatial) = layout(op, x.shape, y.shape)
     dtype = op.preferred_element_type or x.dtype
     wide = accumulator(common_dtype(x.dtype, dtype))
@@ -164,7 +166,7 @@ def convolver(op: Any, x: Any, y: Any) -> Callable[[Any, Any], Any]:
 
 
 def of_vectors(op: Any, x: Any, y: Any) -> bool:
-    """Whether a convolution is one of vectors with stride 1, which NumPy has a function for."""
+    """Whether a convolution is one of vectors with stride 1, which ``np.convolve`` computes."""
     if op.window_strides != (1,) or op.rhs_dilation != (1,) or op.batch_group_count * op.feature_group_count != 1:
         return False
     (batch, features, _), (outputs, _, window), (_, _, spatial) = layout(op, x.shape, y.shape)
@@ -174,7 +176,7 @@ def of_vectors(op: Any, x: Any, y: Any) -> bool:
 def vector_convolver(
     size: int, source: slice, target: slice, shape: Sequence[int], wide: Any, dtype: Any
 ) -> Callable[[Any, Any], Any]:
-    """The convolution of one vector with another by NumPy's own function, which computes a product for each element."""
+    """A NumPy function that convolves two vectors by ``np.convolve``."""
 
     def convolve(x: Any, y: Any) -> Any:
         base = np.zeros(size, wide)
@@ -186,13 +188,14 @@ def vector_convolver(
 
 
 def regrouped(x: Any, source: int, target: int, groups: int) -> Any:
-    """The outer factor ``groups`` of dimension ``source`` becomes the outer factor of dimension ``target``."""
+    """The array with the major factor ``groups`` of dimension ``source`` moved to be the major factor of ``target``."""
     shape = x.type.shape
     return merged(reshape(x, (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :])), source, target)
 
 
 def merged(x: Any, source: int, target: int, groups: int = 1) -> Any:
-    """Dimension ``source`` becomes a factor of dimension ``target``, counted without it, behind the factor ``groups``.
+    """The array with dimension ``source`` merged into ``target`` (counted without it), inside its major factor
+    ``groups``.
 
         merged(x, 0, 0, groups)[(g * n + i) * m + j] == x[i, g * m + j]
     """
@@ -205,7 +208,7 @@ def merged(x: Any, source: int, target: int, groups: int = 1) -> Any:
 
 
 def parted(x: Any, dim: int, lanes: int, groups: int = 1) -> Any:
-    """The inverse of ``merged``: the factor ``lanes`` of dimension ``dim``, behind ``groups``, in front of it."""
+    """The inverse of ``merged``: the factor ``lanes`` of dimension ``dim`` becomes a dimension in front of it."""
     head, size, tail = x.type.shape[:dim], x.type.shape[dim] // lanes, x.type.shape[dim + 1 :]
     if groups > 1:
         x = move_axis(reshape(x, (*head, groups, lanes, size // groups, *tail)), dim + 1, dim)
@@ -213,7 +216,9 @@ def parted(x: Any, dim: int, lanes: int, groups: int = 1) -> Any:
 
 
 def batch_convolution(op: Any, dims: Any, x: Any, y: Any) -> tuple[Any, int]:
-    """The batch rule: lanes of ``x`` are more of its batch, of ``y`` more output features, of both more groups."""
+    """The batch rule: lanes of ``x`` join its batch, lanes of ``y`` its output features; lanes of both are feature
+    groups.
+    """
     (p, q), lanes = dims, lane_count((x, y), dims)
     lhs, rhs, out = op.dimension_numbers
     features, batches = op.feature_group_count, op.batch_group_count
@@ -239,18 +244,18 @@ def _without(t: ArrayType, dim: int | None) -> ArrayType:
 
 
 def _swapped(spec: Sequence[int]) -> tuple[int, ...]:
-    """A spec with the first two roles exchanged."""
+    """Dimension numbers with the first two roles exchanged."""
     return (spec[1], spec[0], *spec[2:])
 
 
 def _adjoint(op: Any, numbers: Any, strides: Any, padding: Any, dilations: Any, groups: tuple[int, int]) -> Any:
-    """The convolution that is an adjoint of ``op``."""
+    """The convolution that computes an adjoint of ``op``."""
     specs = ConvDimensionNumbers(*numbers)
     return shared(ConvGeneralDilated, strides, tuple(padding), *dilations, specs, *groups, op.precision)
 
 
 def _dilated(op: Any, x: ArrayType, y: ArrayType, ct: ArrayType) -> list[tuple[int, int, int, int]]:
-    """For each spatial dimension: the sizes of operands and result with dilation and strides, and the low padding."""
+    """For each spatial dimension: the dilated sizes of the operands and the strided result, and the low padding."""
     lhs, rhs, out = op.dimension_numbers
     rows = zip(lhs[2:], rhs[2:], out[2:], op.lhs_dilation, op.rhs_dilation, op.window_strides, op.padding)
     return [
@@ -260,7 +265,7 @@ def _dilated(op: Any, x: ArrayType, y: ArrayType, ct: ArrayType) -> list[tuple[i
 
 
 def lhs_adjoint(op: Any, ct: Any, x: ArrayType, y: Any) -> Any:
-    """The cotangent of the left operand: that of the result, dilated by the strides, with the weights reversed."""
+    """The left operand's cotangent: the result's, dilated by the strides, convolved with the reversed weights."""
     lhs, rhs, out = op.dimension_numbers
     groups = op.feature_group_count * op.batch_group_count
     if not ct.type.size or not x.size:
@@ -281,7 +286,7 @@ def lhs_adjoint(op: Any, ct: Any, x: ArrayType, y: Any) -> Any:
 
 
 def rhs_adjoint(op: Any, ct: Any, x: Any, y: ArrayType) -> Any:
-    """The cotangent of the right operand: the left one with the result's as weights, dilated by the strides."""
+    """The right operand's cotangent: the left operand convolved with the result's cotangent, dilated by the strides."""
     lhs, rhs, out = op.dimension_numbers
     if not ct.type.size or not y.size:
         return full(y, 0)
@@ -296,10 +301,9 @@ def rhs_adjoint(op: Any, ct: Any, x: Any, y: ArrayType) -> Any:
 
 
 def lower_convolution(op: Any, emit: Any, x: Any, y: Any) -> Any:
-    """The ``lower`` rule; a sum over nothing is zero, and of complex numbers it is four convolutions of real ones.
+    """The lowering: zero for an empty sum; four real convolutions for complex numbers.
 
-    Three would do, of sums of parts, but what they leave of a small part beside a large one is rounding errors of the
-    large one.
+    Three real convolutions (Karatsuba) would cancel catastrophically where real and imaginary part differ in size.
     """
     out = emit.made
     if not x.type.size or not y.type.size or not out.size:

@@ -1,4 +1,4 @@
-"""Convolutions under the names and with the arguments that they have in lax."""
+"""Convolutions with the names and arguments of ``jax.lax``."""
 
 from __future__ import annotations
 
@@ -54,11 +54,12 @@ def conv_general_dilated(
     Args:
         padding: pairs (low, high) of zeros around each spatial dimension, negative ones remove elements; or "SAME",
             "SAME_LOWER", "VALID".
-        lhs_dilation: this number less one zeros are put between elements of ``lhs``; ``rhs_dilation`` of ``rhs``.
-        dimension_numbers: three words for lhs, rhs and the result, such as ("NHWC", "HWIO", "NHWC"): N is the batch, C
+        lhs_dilation: ``lhs_dilation - 1`` zeros are put between elements of ``lhs``; ``rhs_dilation`` likewise for
+        ``rhs``. dimension_numbers: three words for lhs, rhs and the result, such as ("NHWC", "HWIO", "NHWC"): N is the
+        batch, C
             are features, I and O those of rhs, all other letters spatial. Strides are in the order of ``rhs``.
-        feature_group_count: features are divided into so many groups, which are convolved separately.
-        batch_group_count: the batch is, and the output features; one of these two numbers is 1.
+        feature_group_count: the number of groups of features, which are convolved separately.
+        batch_group_count: the number of groups of the batch and the output features; one of the two counts is 1.
         precision: a ``Precision``, its name, a pair, or None for ``config.default_matmul_precision``.
     Raises: ShapeMismatch, BadArgument: sizes and groups do not fit. DTypeMismatch: the dtypes differ.
     Source: the StableHLO specification, ``convolution``.
@@ -87,7 +88,8 @@ def _known(
     lhs: Any, rhs: Any, window_strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any, dimension_numbers: Any,
     features: Any, batches: Any, precision: Any, preferred: Any, default: Any,
 ) -> ConvGeneralDilated:  # fmt: skip
-    """The operation for the shapes and arguments of ``conv_general_dilated``; ``default``: the configured precision."""
+    """The cached operation for shapes and arguments of ``conv_general_dilated``; ``default``: the configured precision.
+    """
     name, ones = "conv_general_dilated", (1,) * (len(lhs) - 2)
     numbers = canonical_specs(conv_dimension_numbers(lhs, rhs, dimension_numbers), len(lhs))
     strides = integers(name, "window_strides", window_strides, 1)
@@ -111,12 +113,12 @@ def _known(
 
 def _precision(precision: Any, default: Any) -> Any:
     """A precision as a field of ``ConvGeneralDilated``. Raises BadArgument: it is an algorithm of ``dot_general``."""
-    found = canonical_precision(precision, default)
-    if found is not None and not isinstance(found[0] if isinstance(found, tuple) else found, Precision):
+    canonical = canonical_precision(precision, default)
+    if canonical is not None and not isinstance(canonical[0] if isinstance(canonical, tuple) else canonical, Precision):
         if precision is None:  # the setting is for products of matrices
             return None
         raise BadArgument(f"conv_general_dilated: precision must be a lax.Precision or a pair, got {precision!r}.")
-    return found
+    return canonical
 
 
 def conv(
@@ -178,10 +180,10 @@ def conv_transpose(
     """The transposed convolution: ``lhs``, dilated by the strides, convolved with ``rhs``.
 
     Args:
-        padding: "SAME" or "VALID" is that of the convolution it transposes; so are pairs with
-            ``use_consistent_padding``, else they are those of this one.
-        dimension_numbers: None is features last, ("NHWC", "HWIO", "NHWC") for images.
-        transpose_kernel: ``rhs`` is that of the convolution: its spatial dimensions are reversed, and input and output
+        padding: "SAME" or "VALID" is the padding of the convolution that it transposes; so are pairs with
+            ``use_consistent_padding``, else they pad ``lhs``.
+        dimension_numbers: None is features last, ("NHWC", "HWIO", "NHWC") for images. transpose_kernel: ``rhs`` is the
+        kernel of that convolution: its spatial dimensions are reversed, and input and output
             features exchanged. The result is then the cotangent of that convolution's left operand.
     Raises: BadArgument: there are no default dimension numbers for the rank; as ``conv_general_dilated``.
     Source: Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), section 4.
@@ -228,7 +230,7 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The elements that each window of a convolution reads, as its output features.
+    """The elements that each window of a convolution reads, as features of the result.
 
     Shapes: (batch, features, *spatial) gives (batch, features * prod(filter_shape), *spatial): of each feature the
         window in row-major order, ``filter_shape`` in the order of the letters of ``rhs``.
@@ -263,7 +265,7 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Any:
-    """A convolution with weights of its own for each window.
+    """A convolution with separate weights for each window (locally connected).
 
         z[n, o, s] = sum over i of conv_general_dilated_patches(lhs, filter_shape, ...)[n, i, s] * rhs[o, i, s]
 

@@ -1,4 +1,4 @@
-"""The dimensions of the operands and the result of a convolution, by their roles."""
+"""Dimension numbers: the dimensions of the operands and the result of a convolution, by role."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def conv_dimension_numbers(
 
 
 def canonical_specs(dimension_numbers: ConvDimensionNumbers, rank: int) -> ConvDimensionNumbers:
-    """The same as tuples of integers. Raises BadArgument: a spec is no permutation of the dimensions."""
+    """The dimension numbers as tuples of integers. Raises BadArgument: a spec is no permutation of the dimensions."""
     specs = [integers("conv", "a spec", spec, 0) for spec in dimension_numbers]
     for spec in specs:
         if sorted(spec) != list(range(rank)):
@@ -94,7 +94,7 @@ def canonical_specs(dimension_numbers: ConvDimensionNumbers, rank: int) -> ConvD
 def conv_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any, batch_group_count: int = 1
 ) -> tuple[int, ...]:
-    """The shape of a convolution, all shapes in the order of roles, and dilated.
+    """The result shape of a convolution; all shapes are in the order of roles, and dilated already.
 
     Raises: ShapeMismatch: there is not one pair for each spatial dimension. BadArgument: padding removes more than
         there is.
@@ -119,7 +119,7 @@ def conv_general_shape_tuple(
     padding: Any,
     dimension_numbers: Sequence[str],
 ) -> tuple[int, ...]:
-    """The shape of a convolution without dilation, its dimensions named by letters.
+    """The result shape of a convolution without dilation, its dimensions named by letters.
 
     >>> conv_general_shape_tuple((2, 9, 9, 3), (3, 3, 3, 5), (1, 2), "VALID", ("NHWC", "HWIO", "NHWC"))
     (2, 7, 4, 5)
@@ -136,7 +136,7 @@ def conv_transpose_shape_tuple(
     padding: Any,
     dimension_numbers: Sequence[str],
 ) -> tuple[int, ...]:
-    """The shape of ``conv_transpose``, its dimensions named by letters.
+    """The result shape of ``conv_transpose``, its dimensions named by letters.
 
     >>> conv_transpose_shape_tuple((2, 4, 3), (3, 3, 5), (2,), "SAME", ("NWC", "WIO", "NWC"))
     (2, 8, 5)
@@ -151,7 +151,7 @@ def conv_transpose_shape_tuple(
 
 
 def transposed_padding(window: int, stride: int, padding: Any) -> tuple[int, int]:
-    """The padding of a transposed convolution along one axis, from that of the convolution: a name or a pair.
+    """The padding of a transposed convolution along one axis, from that of the convolution, a name or a pair.
 
     Raises: BadArgument: there is no padding of that name.
     """
@@ -173,7 +173,7 @@ def _taken(shape: Sequence[Any], order: Sequence[int]) -> tuple[Any, ...]:
 
 
 class RoleSizes(NamedTuple):
-    """A convolution of operands of known shapes: their sizes by role, and those of the result."""
+    """The sizes of a convolution's operands and result, in the order of roles."""
 
     lhs: tuple[Any, ...]
     rhs: tuple[Any, ...]
@@ -181,7 +181,7 @@ class RoleSizes(NamedTuple):
 
 
 def layout(op: Any, lhs_shape: Sequence[Any], rhs_shape: Sequence[Any]) -> RoleSizes:
-    """The sizes by role, from an operation with the fields of ``ConvGeneralDilated``."""
+    """The sizes by role of an operation with the fields of ``ConvGeneralDilated``, on operands of these shapes."""
     lhs_spec, rhs_spec, _ = op.dimension_numbers
     lhs, rhs = _taken(lhs_shape, lhs_spec), _taken(rhs_shape, rhs_spec)
     sizes = [spread(n, d) for n, d in zip(lhs[2:], op.lhs_dilation)]

@@ -1,4 +1,4 @@
-"""Reduction over windows by any associative function, recorded as a program of scalars."""
+"""Reduction over windows by any associative function, which is recorded as a program of scalars."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..reductions.generic_reduce import (
 from .geometry import Window, window_of
 from .window_reductions import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum, fold_elements, shape_over
 
-# elementwise operations -> the reduction over windows by each
+# elementwise operation -> the window reduction by it
 BY_OPERATION = {kind.by: kind for kind in (ReduceWindowSum, ReduceWindowMax, ReduceWindowMin)}
 
 
@@ -71,7 +71,7 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Fold the elements of each of the windows that slide over arrays by an associative function.
+    """Reduce the elements of each window that slides over arrays by an associative function.
 
         y[j] = computation(...computation(init, x[strides j])..., x[strides j + window_dilation k])
 
@@ -80,7 +80,7 @@ def reduce_window(
 
     Args:
         padding: pairs (low, high) for each dimension, or "SAME", "SAME_LOWER", "VALID"; windows leave padding out.
-        base_dilation: this number less one places that windows leave out are put between neighbouring elements.
+        base_dilation: ``base_dilation - 1`` gaps, which windows leave out, are put between neighbouring elements.
     Raises: DTypeMismatch: a start or a result has another dtype than its operand. CannotCross: the computation performs
         an effect. ShapeMismatch: there is not one number for each dimension.
     Source: the StableHLO specification, ``reduce_window``.
@@ -107,5 +107,5 @@ def reduce_window(
 
 
 def _is(start: Any, value: Any) -> bool:
-    """Whether this number is known to be the value."""
+    """Whether a scalar is statically known to equal the value."""
     return isinstance(start, ConcreteArray) and bool(start.value == np.asarray(value).astype(start.type.dtype))

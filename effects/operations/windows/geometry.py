@@ -11,22 +11,22 @@ from ..manipulation.slicing import insert, spread
 
 
 def windows_along(size: Any, window: Any, stride: int) -> Any:
-    """How many windows there are along an axis of this size, all sizes dilated and padded."""
+    """The number of windows along an axis; all sizes are dilated and padded already."""
     return floor_divided(positive(size - window + stride), stride)
 
 
 def integers(name: str, what: str, values: Any, least: int) -> tuple[int, ...]:
-    """One number for each dimension, as a tuple.
+    """One integer for each dimension, as a tuple.
 
     Raises: BadArgument: they are not integers. ShapeMismatch: one is less than ``least``.
     """
     try:
-        found = tuple([value.__index__() for value in values])
+        numbers = tuple([value.__index__() for value in values])
     except (AttributeError, TypeError):
         raise BadArgument(f"{name}: {what} must be a sequence of integers, got {values!r}.") from None
-    if any([value < least for value in found]):
-        raise ShapeMismatch(f"{name}: {what} must be at least {least}, got {found}.")
-    return found
+    if any([value < least for value in numbers]):
+        raise ShapeMismatch(f"{name}: {what} must be at least {least}, got {numbers}.")
+    return numbers
 
 
 def pairs(name: str, padding: Any) -> tuple[tuple[int, int], ...]:
@@ -45,8 +45,8 @@ def padtype_to_pads(
 ) -> list[tuple[int, int]]:
     """The pairs (low, high) of a padding that is given by name.
 
-    ``"VALID"`` is none. ``"SAME"`` is as little as it takes for ``ceil(size / stride)`` windows, half of it on either
-    side, and of an odd number one more behind; with ``"SAME_LOWER"`` it is one more in front.
+    ``"VALID"`` is no padding. ``"SAME"`` is the least padding for ``ceil(size / stride)`` windows, half on either side,
+    an odd one at the end; with ``"SAME_LOWER"`` the odd one is at the start.
 
     Raises: BadArgument: there is no padding of that name.
 
@@ -58,21 +58,21 @@ def padtype_to_pads(
         raise BadArgument(f"padding: must be 'SAME', 'SAME_LOWER' or 'VALID', got {padding!r}.")
     if named == "VALID":
         return [(0, 0)] * len(in_shape)
-    found = []
+    pads = []
     for numbers in zip(in_shape, window_shape, window_strides):
         size, window, stride = map(as_size, numbers)
         total = positive((-floor_divided(-size, stride) - 1) * stride + window - size)
         less, more = floor_divided(total, 2), total - floor_divided(total, 2)
-        found.append((less, more) if named == "SAME" else (more, less))
-    return found
+        pads.append((less, more) if named == "SAME" else (more, less))
+    return pads
 
 
 class Window(NamedTuple):
     """Windows over an array, one number (of ``padding`` one pair) for each of its dimensions.
 
-    ``base_dilation - 1`` units are put between neighbouring elements of the array, and ``padding`` many around it. A
-    window reads every ``window_dilation``-th element, and starts ``strides`` behind the one before.
-    Source: the StableHLO specification, ``reduce_window``.
+    ``base_dilation - 1`` identity elements are put between neighbouring elements of the array, and ``padding`` around
+    it. A window reads every ``window_dilation``-th element, and windows start ``strides`` apart. Source: the StableHLO
+    specification, ``reduce_window``.
     """
 
     sizes: tuple[int, ...]
@@ -89,18 +89,18 @@ class Window(NamedTuple):
         ])  # fmt: skip
 
     def with_lanes(self, dim: int) -> Window:
-        """The same windows over an array with one more dimension at ``dim``."""
+        """The same windows over an array with a further dimension at ``dim``, along which they have size 1."""
         added: tuple[Any, ...] = (1, 1, (0, 0), 1, 1)
         return Window(*[insert(part, dim, item) for part, item in zip(self, added)])
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """The sizes of a window with its dilation."""
+        """The sizes of a dilated window."""
         return tuple([spread(size, dilation) for size, dilation in zip(self.sizes, self.window_dilation)])
 
     @property
     def config(self) -> list[tuple[int, int, int]]:
-        """The dilation of the array and its padding as ``pad`` takes them."""
+        """The array's padding and dilation in the form of ``pad``."""
         return [(low, high, base - 1) for (low, high), base in zip(self.padding, self.base_dilation)]
 
 
@@ -113,7 +113,7 @@ def window_of(
     base_dilation: Any = None,
     window_dilation: Any = None,
 ) -> Window:
-    """The windows over an array of this shape; None: strides and dilations are 1.
+    """The validated windows over an array of this shape; None means strides or dilations of 1.
 
     Raises: BadArgument: something is no sequence of integers. ShapeMismatch: a number is not positive, or there is
         not one for each dimension.
@@ -127,13 +127,13 @@ def window_of(
     need_each(name, shape, parts)
     if isinstance(padding, str):
         padding = padtype_to_pads(shape, [spread(n, d) for n, d in zip(sizes, dilation)], strides, padding)
-    found = Window(sizes, strides, pairs(name, padding), base, dilation)
-    need_each(name, shape, {"padding": found.padding})
-    return found
+    window = Window(sizes, strides, pairs(name, padding), base, dilation)
+    need_each(name, shape, {"padding": window.padding})
+    return window
 
 
 def need_each(name: str, shape: Sequence[Any], parts: dict[str, Sequence[Any]]) -> None:
-    """Raises ShapeMismatch: one of these sequences has not one entry for each of the dimensions with these sizes."""
+    """Check that each of these sequences has one entry for each dimension. Raises: ShapeMismatch."""
     for what, values in parts.items():
         if len(values) != len(shape):
             raise ShapeMismatch(
@@ -149,7 +149,7 @@ def reduce_window_shape_tuple(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """The shape of ``reduce_window`` over an array of this shape.
+    """The result shape of ``reduce_window`` for an array of this shape.
 
     >>> reduce_window_shape_tuple((7, 5), (2, 3), (2, 1), "VALID")
     (3, 3)

@@ -1,8 +1,8 @@
-"""Reductions over windows by operations that have a unit, which stands where a window reads padding: sum, max, min.
+"""Reductions over windows by operations with an identity, which pads the array: sum, max, min.
 
     y[j] = x[i] o x[k] o ...        over the elements that window j reads
 
-The derivative of an extreme is that of the element it is: the first one, where several are equal.
+The derivative of a maximum or minimum is that of the element that attains it, the first one of several.
 Source: the StableHLO specification, ``reduce_window``.
 """
 
@@ -38,11 +38,11 @@ from .geometry import Window, need_each
 def fold_windows(
     combine: Combine, starts: Sequence[Any], xs: Sequence[Any], window: Window, starting: bool = True
 ) -> list[Any]:
-    """``starts`` combined with the elements of each window in row-major order; ``starts`` stand in the padding too.
+    """``starts`` combined with the elements of each window in row-major order; padding is ``starts``, too.
 
     They have rank 0, or are vectors along the first dimension of the arrays, along which windows are single elements.
     Windows are folded axis after axis, the last one first, so that ``combine`` must be associative.
-    Not ``starting``: they are in the padding alone.
+    Not ``starting``: they are padding alone.
     """
     count = window.over(xs[0].type.shape)
     xs = [_padded(x, start, window.config) for x, start in zip(xs, starts)]
@@ -52,13 +52,13 @@ def fold_windows(
     return list(combine(_spread_starts(starts, count), xs)) if starting else list(xs)
 
 
-_FEW = 64  # elements of a window that are folded one after the other
+_FEW = 64  # windows of up to so many elements are folded sequentially
 
 
 def fold_elements(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], window: Window) -> list[Any]:
-    """``fold_windows`` with ``starts`` that need be no units: windows leave out what is not in the arrays.
+    """``fold_windows`` with ``starts`` that need not be identities: padding is left out of the fold.
 
-    Small windows are folded from the first element to the last, as compiled programs do it, whatever ``combine`` is.
+    Small windows are folded sequentially, as compiled programs do, so that ``combine`` need not be associative.
     """
     padding = any([low > 0 or high > 0 or interior for low, high, interior in window.config])
     if prod(window.sizes) <= _FEW:
@@ -81,15 +81,15 @@ def fold_elements(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], wi
 def _in_order(
     combine: Combine, starts: Sequence[Any], xs: Sequence[Any], window: Window, padding: bool
 ) -> list[Any]:
-    """Windows folded from the first element to the last."""
+    """Windows folded sequentially, from the first element to the last."""
     count = window.over(xs[0].type.shape)
     if not prod(count):
         return _spread_starts(starts, count)
     real = pad(_all_true(xs[0]), False, window.config)
     xs = [_padded(x, start, window.config) for x, start in zip(xs, starts)]
     ys = _spread_starts(starts, count)
-    for place in np.ndindex(*window.sizes):
-        first = [k * dilation for k, dilation in zip(place, window.window_dilation)]
+    for offsets in np.ndindex(*window.sizes):
+        first = [k * dilation for k, dilation in zip(offsets, window.window_dilation)]
         limit = [k + spread(n, stride) for k, n, stride in zip(first, count, window.strides)]
         parts = [_slice(x, first, limit, window.strides) for x in xs]
         folded = combine(ys, parts)
@@ -109,7 +109,7 @@ def _spread_starts(starts: Sequence[Any], shape: tuple[Any, ...]) -> list[Any]:
 
 
 def _padded(x: Any, start: Any, config: Sequence[tuple[int, int, int]]) -> Any:
-    """``x`` padded with its start, which may be another one for each index of the first dimension."""
+    """``x`` padded with its initial value, which may differ for each index of the first dimension."""
     if not start.type.shape:
         return pad(x, start, config)
     inside = pad(_all_true(x), False, config)
@@ -120,9 +120,9 @@ def _padded(x: Any, start: Any, config: Sequence[tuple[int, int, int]]) -> Any:
 def _along(
     combine: Combine, xs: Any, axis: int, count: int, size: int, stride: int, dilation: int, cut: Callable[..., Any]
 ) -> list[Any]:
-    """The windows along one axis, of which there are ``count``; ``cut`` is ``slice_in_dim`` or the same of NumPy.
+    """The reductions of ``count`` windows along one axis; ``cut`` is ``slice_in_dim`` or its NumPy equivalent.
 
-    Element by element, or from windows of 1, 2, 4, ... elements at every place, of which a longer one is made.
+    Element by element; or, for long windows, by doubling: windows of 1, 2, 4, ... elements are combined.
     """
 
     def parts(xs: Sequence[Any], first: int, count: int, stride: int = 1) -> list[Any]:
@@ -132,10 +132,10 @@ def _along(
     if count == 0:
         return parts(xs, 0, 0)
     if size - 1 <= stride * size.bit_length():
-        found = parts(xs, 0, count, stride)
+        folded = parts(xs, 0, count, stride)
         for k in range(1, size):
-            found = list(combine(found, parts(xs, k * dilation, count, stride)))
-        return found
+            folded = list(combine(folded, parts(xs, k * dilation, count, stride)))
+        return folded
     length, read, power = xs[0].shape[axis], 0, 1
     whole: Any = None
     while True:
@@ -155,7 +155,9 @@ def _cut(x: Any, first: int, limit: int, stride: int, axis: int) -> Any:
 
 
 def _fold_on_host(combine: Combine, units: Sequence[Any], xs: Sequence[Any], window: Window) -> Sequence[Any]:
-    """``fold_windows`` of NumPy arrays, 16-bit floats widened, without starts; ``units`` stand in the padding."""
+    """``fold_windows`` of NumPy arrays without initial values; 16-bit floats are widened, and ``units`` are the
+    padding.
+    """
     count = window.over(xs[0].shape)
     xs = [x.astype(float32) if x.dtype in HALF else x for x in xs]
     if any(map(any, window.config)):
@@ -167,7 +169,7 @@ def _fold_on_host(combine: Combine, units: Sequence[Any], xs: Sequence[Any], win
 
 
 class WindowReduction(Operation):
-    """A reduction over the windows of an array by the elementwise operation ``by``, of which ``unit`` is the unit."""
+    """A reduction over the windows of an array by the elementwise operation ``by``, with identity ``unit``."""
 
     __slots__ = ()
     window: Window
@@ -198,7 +200,7 @@ class WindowReduction(Operation):
         return int(op.workload_size(*operands))
 
     def workload_size(op: Any, x: ArrayType) -> Any:
-        """The number of elements that windows read."""
+        """The number of elements that all windows read."""
         return prod(op.window.over(x.shape)) * prod(op.window.sizes)
 
 
@@ -209,7 +211,7 @@ def _emit(op: Any, emit: Any, x: Any) -> Any:
 
 
 def shape_over(name: str, window: Window, x: ArrayType) -> tuple[Any, ...]:
-    """The numbers of windows over ``x``. Raises ShapeMismatch: they do not have one entry for each dimension."""
+    """The shape of the windows over ``x``. Raises ShapeMismatch: the window has not one entry for each dimension."""
     need_each(name, x.shape, window._asdict())
     return window.over(x.shape)
 
@@ -223,7 +225,9 @@ class ReduceWindowSum(WindowReduction):
     jvp = linear
 
     def transpose(op, ct, x):
-        """Each element's sum over the windows that read it: these are windows too, reversed."""
+        """The adjoint: a sum over the windows that read each element, which is a window reduction with reversed
+        geometry.
+        """
         window = op.window
         config, ones = [], (1,) * len(x.shape)
         for n, m, reach, stride, (low, _), base in zip(
@@ -238,7 +242,7 @@ class ReduceWindowSum(WindowReduction):
 
 
 class WindowExtreme(WindowReduction):
-    """The extreme element of each window; ``index`` is the class of the operation that says which one it is."""
+    """The maximum or minimum of each window; ``index`` is the operation that computes its index."""
 
     __slots__ = ()
     dtypes = ORDERED | FOUR_BITS
@@ -255,7 +259,7 @@ class WindowExtreme(WindowReduction):
 
 
 class WindowExtremeIndex(Operation):
-    """The place in the array, in row-major order, of an extreme element of each window; -1 in a window without any.
+    """The row-major index, in the whole array, of each window's maximum or minimum; -1 for a window of padding alone.
 
     It is the first one of several that are equal, and the first NaN where there is one.
     """
@@ -279,7 +283,7 @@ class WindowExtremeIndex(Operation):
         return _fold_on_host(combine, [op.unit(x.dtype), -1], [x, places], op.window)[1]
 
     def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
-        """The places in all lanes, the first axis, less the elements of the lanes before."""
+        """The batch rule: lanes become the first axis, and indices are taken relative to the own lane."""
         x = move_axis(x, dims[0], 0)
         i = perform(shared(type(op), op.window.with_lanes(0)), x)
         lane = x.type.update(shape=x.type.shape[1:])
@@ -298,9 +302,9 @@ class WindowExtremeIndex(Operation):
     def combine(
         op: Any, left: Sequence[Any], right: Sequence[Any], select: Callable[..., Any] = select
     ) -> Sequence[Any]:
-        """Of two elements with their places the first, unless it is padding, or a number and the second is better.
+        """The better of two (value, index) pairs, the first of equal ones, and NaN before numbers; padding never wins.
 
-        Padding is never better: its value is the unit. Arrays of NumPy have ``select=np.where``.
+        ``select`` is ``np.where`` for NumPy arrays.
         """
         (a, i), (b, j) = left, right
         second = ~op.as_good(a, b)
@@ -311,17 +315,17 @@ class WindowExtremeIndex(Operation):
 
 
 def _index_dtype(x: Any) -> Any:
-    return int64 if isinstance(x.size, int) and x.size >= 2**31 else int32  # places in a lane are int32
+    return int64 if isinstance(x.size, int) and x.size >= 2**31 else int32  # indices within a lane are int32
 
 
-# i[j] = the place of the largest element of window j
+# i[j] = the index of the largest element of window j
 @operation
 class WindowArgmax(WindowExtremeIndex):
     window: Window
     as_good, unit = staticmethod(operator.ge), staticmethod(lowest)
 
 
-# i[j] = the place of the smallest element of window j
+# i[j] = the index of the smallest element of window j
 @operation
 class WindowArgmin(WindowExtremeIndex):
     window: Window

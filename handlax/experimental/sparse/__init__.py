@@ -1,10 +1,10 @@
-"""``handlax.experimental.sparse``: arrays of which the entries that are not 0 are stored, under JAX's names.
+"""``handlax.experimental.sparse``: sparse arrays in the formats BCOO, BCSR, COO, CSR and CSC, with JAX's names.
 
     todense(sparsify(f)(x)) == f(todense(x))
 
-A sparse array is a pytree of ordinary arrays, and its functions are composed of operations on these, so that it is
-differentiated, mapped, compiled and cut over devices as they are. ``sparsify`` is a handler, which gives each operation
-its sparse meaning by the column ``sparse``.
+A sparse array is a pytree of ordinary arrays, and its functions are composed of operations on these, so that it can be
+differentiated, mapped, compiled and sharded. ``sparsify`` is a handler that answers each operation by its rule for
+sparse operands, from the rule table ``sparse``.
 """
 
 from . import linalg as linalg

@@ -1,4 +1,4 @@
-"""BCOO: coordinates of stored entries, with leading batch dimensions and trailing dense ones."""
+"""BCOO: sparse arrays by coordinates, with leading batch dimensions and trailing dense ones."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from .stored_entries import (
 
 
 class BCOO(BatchedArray):
-    """A sparse array by coordinates: entry e of the batch position b stands at ``indices[b, e]``.
+    """A sparse array by coordinates: entry e of batch position b has the coordinate ``indices[b, e]``.
 
         todense()[b, *indices[b, e]] == sum of data[b, e]      over the entries e with these indices
 
     Shapes: ``data[*batch, nse, *dense]`` and ``indices[*batch, nse, n_sparse]`` for ``shape == (*batch, *sparse,
-    *dense)``. A batch dimension of the buffers may have size 1, and is then repeated. Entries with an index outside of
-    the shape, a negative one too, are padding.
+    *dense)``. A batch dimension of the buffers may have size 1, and is then broadcast. Entries with an index outside of
+    the shape, or a negative one, are padding.
 
     A pytree with leaves ``data`` and ``indices``. ``vmap`` maps it along a batch dimension.
 
@@ -52,7 +52,7 @@ class BCOO(BatchedArray):
         args: ``(data, indices)``.
         shape: of the dense array.
         indices_sorted: the indices are known to be in lexicographic order, within each batch position.
-        unique_indices: no indices, but those of padding, are known to occur twice.
+        unique_indices: it is known that no coordinate occurs twice, except for padding.
 
     Raises: ShapeMismatch: the buffers do not fit to each other or to the shape. DTypeMismatch: indices are no integers.
 
@@ -76,7 +76,7 @@ class BCOO(BatchedArray):
 
     @property
     def n_sparse(self) -> int:
-        """The number of dimensions that the indices are of."""
+        """The number of sparse dimensions, which the indices address."""
         return self.indices.shape[-1]
 
     @property
@@ -119,11 +119,11 @@ class BCOO(BatchedArray):
         return bcoo_sort_indices(self)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """The array with each place stored once, in order.
+        """The array with each coordinate stored once, in lexicographic order.
 
         Args:
-            nse: the number of stored entries; by default as many as are needed, which is not known in ``jit``.
-            remove_zeros: without entries that are 0. Derivatives by these are lost.
+            nse: the number of stored entries; by default as many as needed, which is not known under ``jit``.
+            remove_zeros: drop entries that are 0. Derivatives by these are lost.
         """
         return bcoo_eliminate_zeros(self, nse=nse) if remove_zeros else bcoo_sum_duplicates(self, nse=nse)
 
@@ -135,14 +135,14 @@ class BCOO(BatchedArray):
 
 
 def _check(data: Any, indices: Any, shape: tuple[int, ...]) -> None:
-    """Raises: ShapeMismatch, DTypeMismatch: the buffers are none of an array of this shape."""
+    """Check the buffers against the shape. Raises: ShapeMismatch, DTypeMismatch."""
     if not np.issubdtype(indices.dtype, np.integer):
         raise DTypeMismatch(f"BCOO: indices are integers, got {indices.type}.")
     n_batch, n_sparse = indices.ndim - 2, indices.shape[-1] if indices.ndim else 0
     n_lead = n_batch + n_sparse
     batch = shape[:n_batch]
-    fits = n_batch >= 0 and n_lead <= len(shape) and data.shape[n_batch:] == (indices.shape[-2], *shape[n_lead:])
-    if not fits or any([m not in (1, n) for x in (data, indices) for m, n in zip(x.shape, batch)]):
+    agree = n_batch >= 0 and n_lead <= len(shape) and data.shape[n_batch:] == (indices.shape[-2], *shape[n_lead:])
+    if not agree or any([m not in (1, n) for x in (data, indices) for m, n in zip(x.shape, batch)]):
         raise ShapeMismatch(
             f"BCOO: buffers are data[*batch, nse, *dense] and indices[*batch, nse, n_sparse] of the array, got "
             f"{data.type} and {indices.type} for shape {shape}."
@@ -150,7 +150,7 @@ def _check(data: Any, indices: Any, shape: tuple[int, ...]) -> None:
 
 
 def known_nse(where: str, count: Any) -> int:
-    """The largest number of entries that a batch position needs. Raises: ConcretizationError: it is not known."""
+    """The maximum of ``count`` over batch positions as an integer. Raises: ConcretizationError: it is only traced."""
     try:
         return int(count.max(initial=0))
     except ConcretizationError as error:
@@ -161,7 +161,7 @@ def known_nse(where: str, count: Any) -> int:
 
 
 def count_stored_elements(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Any:
-    """The number of entries that differ from 0, in each batch position; an entry has the dense dimensions whole."""
+    """The number of entries that are not 0, in each batch position; dense dimensions belong to one entry."""
     mask = mat != 0
     if n_dense:
         mask = mask.any(tuple(range(mat.ndim - n_dense, mat.ndim)))
@@ -202,13 +202,13 @@ def bcoo_fromdense(
     indices = placed(hnp.broadcast_to(offsets, (*batch, *offsets.shape)), slots, (*batch, nse, n_sparse))
     indices = indices + size_vector(indices, sizes)
     data = taken(mat, indices)
-    if not n_sparse:  # the first entry has all, also what is 0, so that it is linear
+    if not n_sparse:  # the single coordinate is stored even if 0, so that the function is linear
         data = masked(data, lax.broadcasted_iota(np.int32, (*batch, nse), n_batch) == 0)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
 def bcoo_todense(mat: BCOO) -> Any:
-    """The dense array: at each place the sum of the entries that are stored there.
+    """The dense array: at each coordinate the sum of its entries.
 
     >>> bcoo_todense(BCOO((hnp.array([1.0, 2.0, 4.0]), hnp.array([[1], [1], [3]])), shape=(3,)))
     Array([0., 3., 0.], dtype=float32)
@@ -217,11 +217,11 @@ def bcoo_todense(mat: BCOO) -> Any:
 
 
 def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
-    """The entries of a dense array at the places that a sparse one stores.
+    """The elements of a dense array at the coordinates that a sparse one stores.
 
     Args:
-        assume_unique: each stored entry has the whole value; if not, those at one place sum to it: the first one has
-            it, the others are 0. By default what is known of ``sparr``.
+        assume_unique: coordinates occur once; otherwise, of several entries with one coordinate the first one has the
+            value and the others are 0. By default ``sparr.unique_indices``.
 
     Raises: BadCall, ShapeMismatch: ``sparr`` is no BCOO, or not of the shape of ``arr``.
     """
@@ -232,34 +232,35 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
         raise ShapeMismatch(f"bcoo_extract: shapes must be equal, got {sparr} and {arr.type}.")
     data = taken(arr, sparr.indices)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
-        found = distinct_entries(sparr.indices, sparr.sparse_shape)
-        batch = found.first.shape[:-1]
-        keep = placed(found.first, found.order[..., None], (*batch, sparr.nse))
+        distinct = distinct_entries(sparr.indices, sparr.sparse_shape)
+        batch = distinct.first.shape[:-1]
+        keep = placed(distinct.first, distinct.order[..., None], (*batch, sparr.nse))
         data = masked(data, keep)
     return sparr.replaced(data=data)
 
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """The array with its entries in lexicographic order of their indices, within each batch position."""
+    """The array with its entries in lexicographic order of their coordinates, within each batch position."""
     indices, order = sorted_order(mat.indices)
     return mat.replaced(data=reordered(mat.data, order), indices=indices, indices_sorted=True)
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """The array with each place stored once, in lexicographic order, padding last.
+    """The array with each coordinate stored once, in lexicographic order, padding last.
 
     Args:
-        nse: the number of stored entries, needed under ``jit``; by default as many as there are places. Where there
+        nse: the number of stored entries, needed under ``jit``; by default the number of distinct coordinates. Where
+        there
             are fewer, the others are padding; where there are more, the last ones are lost.
 
     Raises: ConcretizationError: ``nse`` is None, and the indices are not known.
     """
-    found = distinct_entries(mat.indices, mat.sparse_shape)
+    distinct = distinct_entries(mat.indices, mat.sparse_shape)
     name = "bcoo_sum_duplicates"
-    nse = known_nse(name, found.count) if nse is None else whole_number(f"{name}: nse", nse)
+    nse = known_nse(name, distinct.count) if nse is None else whole_number(f"{name}: nse", nse)
     return BCOO(
-        (found.summed(mat.data, nse), found.compressed(nse, mat.sparse_shape)), shape=mat.shape, indices_sorted=True,
-        unique_indices=True,
+        (distinct.summed(mat.data, nse), distinct.compressed(nse, mat.sparse_shape)), shape=mat.shape,
+        indices_sorted=True, unique_indices=True,
     )  # fmt: skip
 
 
@@ -273,7 +274,7 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
 
 
 def with_nse(mat: BCOO, nse: int) -> BCOO:
-    """The array with as many entries stored: the first ones, or all and padding."""
+    """The array with ``nse`` entries: truncated, or extended by padding."""
     more = nse - mat.nse
     if more <= 0:
         data = lax.slice_in_dim(mat.data, 0, nse, axis=mat.n_batch)
@@ -344,7 +345,7 @@ def bcoo_update_layout(
 
 
 def _dense_to_sparse(mat: BCOO, n_dense: int) -> BCOO:
-    """Every element along the first dense dimensions an entry of its own."""
+    """The array with its first dense dimensions made sparse: each of their elements becomes an entry."""
     n = mat.n_dense - n_dense
     if n <= 0:
         return mat
@@ -361,7 +362,7 @@ def _dense_to_sparse(mat: BCOO, n_dense: int) -> BCOO:
 
 
 def _batch_to_sparse(mat: BCOO, n_batch: int) -> BCOO:
-    """Entries of all positions in the last batch dimensions beside each other."""
+    """The array with its last batch dimensions made sparse: the entries of their positions are concatenated."""
     n = mat.n_batch - n_batch
     if n <= 0:
         return mat
@@ -377,7 +378,7 @@ def _batch_to_sparse(mat: BCOO, n_batch: int) -> BCOO:
 
 
 def _sparse_to_dense(mat: BCOO, n_dense: int) -> BCOO:
-    """Every entry with zeros at the other places of the last sparse dimensions."""
+    """The array with its last sparse dimensions made dense: each entry gets zeros at all other positions."""
     n = n_dense - mat.n_dense
     if n <= 0:
         return mat
@@ -390,7 +391,7 @@ def _sparse_to_dense(mat: BCOO, n_dense: int) -> BCOO:
 
 
 def _sparse_to_batch(mat: BCOO, n_batch: int) -> BCOO:
-    """Every entry in all positions of the first sparse dimensions, with zeros in the others."""
+    """The array with its first sparse dimensions made batch dimensions, with zeros at all other positions."""
     n = n_batch - mat.n_batch
     if n <= 0:
         return mat
@@ -407,12 +408,12 @@ def _sparse_to_batch(mat: BCOO, n_batch: int) -> BCOO:
 
 
 def stored_mask(mat: BCOO) -> Any:
-    """Which entries are no padding."""
+    """Which entries are not padding."""
     return in_range(mat.indices, mat.sparse_shape)
 
 
 def to_lane(cont: Any, get_idx: Any, x: Any, axis: int | None) -> Any:
-    """What a lane of ``vmap`` sees of a sparse array. Raises: NotSparse: it is not mapped along a batch dimension."""
+    """One lane's slice of a sparse array, under ``vmap``. Raises: NotSparse: the mapped axis is no batch dimension."""
     if axis is None:
         return x
     if not 0 <= axis < x.n_batch:
@@ -425,12 +426,12 @@ def to_lane(cont: Any, get_idx: Any, x: Any, axis: int | None) -> Any:
 
 
 def repeated_axis(buffer: Any, axis: int, size: int) -> Any:
-    """The buffer with a dimension of this size, where it is 1."""
+    """The buffer broadcast along a dimension of size 1 to this size."""
     return hnp.broadcast_to(buffer, (*buffer.shape[:axis], size, *buffer.shape[axis + 1 :]))
 
 
 def from_lanes(cont: Any, axis_size: Any, x: Any, axis: int | None) -> Any:
-    """The sparse array of those of all lanes. Raises: NotSparse: the new dimension is none of the batch."""
+    """All lanes' sparse arrays as one, after ``vmap``. Raises: NotSparse: the new axis is no batch dimension."""
     if axis is None:
         return x
     if not 0 <= axis <= x.n_batch:

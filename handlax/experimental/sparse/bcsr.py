@@ -1,4 +1,4 @@
-"""BCSR: compressed rows, with leading batch dimensions and trailing dense ones."""
+"""BCSR: sparse arrays by compressed rows, with leading batch dimensions and trailing dense ones."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ from .stored_entries import placed, taken
 
 
 def _histogram(places: Any, count: int) -> Any:
-    """How many of the numbers along the last dimension are 0, 1, ..., ``count - 1``."""
+    """The number of occurrences of 0, 1, ..., ``count - 1`` along the last dimension."""
     return placed(hnp.ones(places.shape, places.dtype), places[..., None], (*places.shape[:-1], count))
 
 
 def rows_of(indptr: Any, nse: int) -> Any:
     """The row of each entry, where ``indptr[r]`` is the number of entries in the rows before ``r``.
 
-    Entries behind those of the last row are padding: their row is the number of rows.
+    Entries after those of the last row are padding: their row is the number of rows.
     """
     return hnp.cumsum(_histogram(indptr[..., 1:], nse), -1, dtype=indptr.dtype)
 
 
 def pointers_of(rows: Any, count: int) -> Any:
-    """The number of entries in the rows before each of ``count`` rows, and in all, where ``rows`` are of entries."""
+    """The inverse of ``rows_of``, ``indptr``: the number of entries in the rows before each row, and in all."""
     zero = hnp.zeros((*rows.shape[:-1], 1), rows.dtype)
     return hnp.concatenate([zero, hnp.cumsum(_histogram(rows, count), -1, dtype=rows.dtype)], -1)
 
 
 class BCSR(BatchedArray):
-    """A sparse array by rows: the entries of row r of the batch position b are e from ``indptr[b, r]`` to the next.
+    """A sparse array by compressed rows: row r of batch position b has the entries ``indptr[b, r]`` to ``indptr[b, r +
+    1] - 1``.
 
         todense()[b, r, indices[b, e]] == sum of data[b, e]      over the entries e of row r with this index
 
     Shapes: ``data[*batch, nse, *dense]``, ``indices[*batch, nse]`` and ``indptr[*batch, rows + 1]`` for ``shape ==
-    (*batch, rows, columns, *dense)``. A batch dimension of the buffers may have size 1, and is then repeated. Entries
-    with an index outside of the shape, or behind those of the last row, are padding.
+    (*batch, rows, columns, *dense)``. A batch dimension of the buffers may have size 1, and is then broadcast. Entries
+    with an index outside of the shape, or after those of the last row, are padding.
 
     A pytree with leaves ``data``, ``indices`` and ``indptr``. ``vmap`` maps it along a batch dimension.
 
@@ -119,28 +120,28 @@ class BCSR(BatchedArray):
         )  # fmt: skip
 
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
-        """Raises: NotSparse: rows are what is compressed."""
+        """Raises: NotSparse: in a transposed array columns, not rows, would be compressed."""
         raise NotSparse("BCSR.transpose: rows are compressed, columns are not.", hint="x.to_bcoo().transpose().")
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """The array with each place stored once, in order.
+        """The array with each coordinate stored once, in lexicographic order.
 
         Args:
-            nse: the number of stored entries; by default as many as are needed, which is not known in ``jit``.
-            remove_zeros: without entries that are 0. Derivatives by these are lost.
+            nse: the number of stored entries; by default as many as needed, which is not known under ``jit``.
+            remove_zeros: drop entries that are 0. Derivatives by these are lost.
         """
         mat = self.to_bcoo()
         return BCSR.from_bcoo(bcoo_eliminate_zeros(mat, nse) if remove_zeros else bcoo_sum_duplicates(mat, nse))
 
 
 def _check(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> None:
-    """Raises: ShapeMismatch, DTypeMismatch: the buffers are none of an array of this shape."""
+    """Check the buffers against the shape. Raises: ShapeMismatch, DTypeMismatch."""
     if not (np.issubdtype(indices.dtype, np.integer) and np.issubdtype(indptr.dtype, np.integer)):
         raise DTypeMismatch(f"BCSR: indices are integers, got {indices.type} and {indptr.type}.")
     n = indices.ndim - 1
-    fits = n >= 0 and len(shape) >= n + 2 and data.shape[n:] == (indices.shape[-1], *shape[n + 2 :])
-    fits = fits and indptr.shape[n:] == (shape[n] + 1,)
-    if not fits or any([m not in (1, k) for x in (data, indices, indptr) for m, k in zip(x.shape, shape[:n])]):
+    agree = n >= 0 and len(shape) >= n + 2 and data.shape[n:] == (indices.shape[-1], *shape[n + 2 :])
+    agree = agree and indptr.shape[n:] == (shape[n] + 1,)
+    if not agree or any([m not in (1, k) for x in (data, indices, indptr) for m, k in zip(x.shape, shape[:n])]):
         raise ShapeMismatch(
             f"BCSR: buffers are data[*batch, nse, *dense], indices[*batch, nse] and indptr[*batch, rows + 1] of the "
             f"array, got {data.type}, {indices.type} and {indptr.type} for shape {shape}."
@@ -158,12 +159,12 @@ def bcsr_fromdense(
 
 
 def bcsr_todense(mat: BCSR) -> Any:
-    """The dense array: at each place the sum of the entries that are stored there."""
+    """The dense array: at each coordinate the sum of its entries."""
     return mat.todense()
 
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
-    """The entries of a dense array at the places that these indices and pointers are of: the data of a BCSR.
+    """The elements of a dense array at the coordinates of a BCSR with these indices and pointers: its data.
 
     >>> bcsr_extract(hnp.array([1, 0]), hnp.array([0, 1, 2]), hnp.arange(4.0).reshape(2, 2))
     Array([1., 2.], dtype=float32)
@@ -174,7 +175,7 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """``bcoo_sum_duplicates``, of rows."""
+    """``bcoo_sum_duplicates`` for a BCSR."""
     return mat.sum_duplicates(nse, remove_zeros=False)
 
 
@@ -182,7 +183,7 @@ def bcsr_dot_general(
     lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: None = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """``bcoo_dot_general``, of rows."""
+    """``bcoo_dot_general`` for a BCSR."""
     lhs, rhs = [x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs)]
     return bcoo_dot_general(
         lhs, rhs, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
@@ -192,14 +193,14 @@ def bcsr_dot_general(
 def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCSR:
-    """``bcoo_broadcast_in_dim``, of rows. Raises: NotSparse: the result has not two sparse dimensions."""
+    """``bcoo_broadcast_in_dim`` for a BCSR. Raises: NotSparse: the result has not two sparse dimensions."""
     return BCSR.from_bcoo(
         bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
     )
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """``bcoo_concatenate``, of rows."""
+    """``bcoo_concatenate`` for BCSRs."""
     return BCSR.from_bcoo(bcoo_concatenate([x.to_bcoo() for x in operands], dimension=dimension))
 
 

@@ -1,4 +1,4 @@
-"""Sparse arrays moved, without arithmetic: broadcast, concatenated, reshaped, reversed, squeezed."""
+"""Sparse arrays rearranged without arithmetic: broadcast, concatenated, reshaped, reversed, squeezed."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def bcoo_broadcast_in_dim(
     indices = lax.broadcast_in_dim(
         mat.indices, (*kept(mat.indices), mat.nse, m), (*batch, n_batch, n_batch + 1)
     )
-    found = BCOO(
+    batched = BCOO(
         (data, indices), shape=(*shape[:n_batch], *mat.sparse_shape, *shape[n_batch + n_sparse :]),
         indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices,
     )  # fmt: skip
-    return found if mat.sparse_shape == sizes else _repeated_entries(found, shape, [d - n_batch for d in sparse])
+    return batched if mat.sparse_shape == sizes else _repeated_entries(batched, shape, [d - n_batch for d in sparse])
 
 
 def _repeated_entries(mat: BCOO, shape: Sequence[int], places: Sequence[int]) -> BCOO:
-    """The array with sparse dimensions at these places among new ones, each entry once for each of their elements."""
+    """The array broadcast along new sparse dimensions: each entry is repeated for each of their elements."""
     n, m = mat.n_batch, len(shape) - mat.n_batch - mat.n_dense
     sizes = shape[n : n + m]
     own = {d: k for k, d in enumerate(places) if mat.sparse_shape[k] == sizes[d]}
@@ -119,7 +119,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
 
 
 def _with_equal_batch(operands: list[BCOO]) -> list[BCOO]:
-    """The arrays with equal numbers of batch dimensions, where some have one of size 1, as ``x[None]`` has."""
+    """The arrays with equal numbers of batch dimensions; batch dimensions of size 1 may be made sparse."""
     if {x.n_batch for x in operands} == {0, 1}:
         for n in (1, 0):
             if all([x.shape[0] == 1 for x in operands if x.n_batch != n]):
@@ -136,12 +136,12 @@ def _indices(x: BCOO) -> Any:
 
 
 def _common_batch(batches: Sequence[Sequence[int]], dimension: int) -> list[bool]:
-    """Which batch dimensions of a buffer are whole: where that of one array is, and along the dimension itself."""
+    """For each batch dimension of a buffer, whether it must be broadcast to its full size in all operands."""
     return [d == dimension or max(sizes) > 1 for d, sizes in enumerate(zip(*batches))]
 
 
 def _shifted(indices: Any, keep: Any, column: int, start: int, total: int) -> Any:
-    """Indices of which a column begins at ``start``; that of padding is ``total``."""
+    """Indices with ``start`` added to one column; padding gets the index ``total`` there."""
     columns = [indices[..., k] for k in range(indices.shape[-1])]
     columns[column] = hnp.where(keep, columns[column] + start, total).astype(indices.dtype)
     return hnp.stack(columns, -1)
@@ -150,10 +150,10 @@ def _shifted(indices: Any, keep: Any, column: int, start: int, total: int) -> An
 def bcoo_reshape(
     mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None
 ) -> BCOO:
-    """``lax.reshape``, of batch, sparse and dense dimensions each into dimensions of their own.
+    """``lax.reshape``, where batch, sparse and dense dimensions are each reshaped among themselves.
 
     Args:
-        dimensions: a permutation of the dimensions before.
+        dimensions: a permutation that is applied first.
         sharding: ignored.
 
     Raises: NotSparse: the new shape mixes kinds of dimensions. ShapeMismatch: it has another size.
@@ -178,18 +178,18 @@ def bcoo_reshape(
     new = shape[n_batch:n_lead]
     if new != mat.sparse_shape:
         indices, data = _renumbered(indices, keep, mat.sparse_shape, new), masked(data, keep)
-    unique = mat.unique_indices and (bool(new) or not m)  # padding has a place where there is no sparse dimension
+    unique = mat.unique_indices and (bool(new) or not m)  # without sparse dimensions padding has a coordinate
     return BCOO((data, indices), shape=shape, indices_sorted=mat.indices_sorted, unique_indices=unique)
 
 
 def _prefix(shape: Sequence[int], start: int, size: int) -> int | None:
-    """The end of the longest run of dimensions from ``start`` on with so many elements; None: there is none."""
+    """The end of the longest sequence of dimensions from ``start`` on with ``size`` elements; None: there is none."""
     ends = [end for end in range(start, len(shape) + 1) if math.prod(shape[start:end]) == size]
     return ends[-1] if ends else None
 
 
 def _renumbered(indices: Any, keep: Any, old: Sequence[int], new: Sequence[int]) -> Any:
-    """The indices of the same elements in another shape."""
+    """The coordinates, in the shape ``new``, of the elements with these coordinates in the shape ``old``."""
     wide = np.dtype("int64" if math.prod(old) > np.iinfo(np.int32).max else "int32")
     number = hnp.zeros(indices.shape[:-1], wide)
     for k, size in enumerate(old):
@@ -200,8 +200,8 @@ def _renumbered(indices: Any, keep: Any, old: Sequence[int], new: Sequence[int])
         number = number // max(size, 1)
     if not columns:
         return hnp.zeros((*indices.shape[:-1], 0), indices.dtype)
-    found = hnp.stack(columns, -1).astype(indices.dtype)
-    return hnp.where(keep[..., None], found, size_vector(found, new))
+    coordinates = hnp.stack(columns, -1).astype(indices.dtype)
+    return hnp.where(keep[..., None], coordinates, size_vector(coordinates, new))
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
@@ -220,8 +220,8 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
             operand.sparse_shape[k] - 1 - indices[..., k] if k in sparse else indices[..., k]
             for k in range(operand.n_sparse)
         ]
-        found = hnp.stack(columns, -1).astype(indices.dtype)
-        indices = hnp.where(keep[..., None], found, size_vector(indices, operand.sparse_shape))
+        reversed_indices = hnp.stack(columns, -1).astype(indices.dtype)
+        indices = hnp.where(keep[..., None], reversed_indices, size_vector(indices, operand.sparse_shape))
     sorted_still = operand.indices_sorted and not sparse
     return operand.replaced(data=data, indices=indices, indices_sorted=sorted_still)
 
@@ -235,7 +235,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     batch = tuple([d for d in dims if d < n])
     kept = [k for k in range(arr.n_sparse) if k + n not in dims]
     data, indices = arr.data, arr.indices
-    if len(kept) < arr.n_sparse:  # padding may be so by an index that is left out
+    if len(kept) < arr.n_sparse:  # entries may be padding because of an index that is dropped
         keep = stored_mask(arr)
         data = masked(repeated_batch(data, np.broadcast_shapes(data.shape[:n], keep.shape[:-1])), keep)
         indices = columns_of(hnp.where(keep[..., None], indices, size_vector(indices, arr.sparse_shape)), kept)
@@ -246,7 +246,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def merged_entries(x: BCOO, y: BCOO) -> BCOO:
-    """The sum of two sparse arrays of one shape: the entries of both.
+    """The sum of two sparse arrays of one shape, by concatenating their entries.
 
     Raises: ShapeMismatch: the shapes differ.
     """

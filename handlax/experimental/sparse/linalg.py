@@ -18,14 +18,14 @@ __all__ = ["lobpcg_standard", "spsolve"]
 
 
 def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1) -> Any:
-    """The solution x of ``CSR((data, indices, indptr)) @ x == b``, by factors that are sparse too.
+    """The solution x of ``CSR((data, indices, indptr)) @ x == b``, by a sparse factorisation.
 
-    SciPy solves it, on the host. Derivatives are those of a solution, by another system; lanes of ``vmap`` are solved
-    one after the other.
+    SciPy solves it, on the host. Derivatives are implicit, by further solves; lanes of ``vmap`` are solved
+    sequentially.
 
     Args:
         tol: ignored, since SciPy chooses its pivots.
-        reorder: 0 keeps the order of columns, 1 to 3 choose one in which the factors have fewer entries.
+        reorder: 0 keeps the order of columns, 1 to 3 choose one for which the factors have fewer entries.
 
     Raises: DTypeMismatch: data and b differ in dtype, or indices are no integers. ShapeMismatch: they are no vectors
         of a matrix with as many rows as b. BadArgument: ``reorder`` is none of these.
@@ -59,7 +59,7 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
 
 
 def _solved(data: Any, indices: Any, indptr: Any, b: Any, *, transposed: bool, order: str) -> Any:
-    """The solution by SciPy, of NumPy arrays."""
+    """The solution of NumPy arrays by SciPy."""
     matrix = late_module("scipy.sparse").csr_matrix(
         (np.asarray(data), np.asarray(indices), np.asarray(indptr)), shape=(len(b), len(b))
     )
@@ -72,12 +72,12 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
 
         theta, U, count = lobpcg_standard(A, X):   A @ U == U * theta,   theta[0] >= theta[1] >= ...
 
-    Each iteration looks for the best vectors in the space of those so far, their residuals and the last steps.
+    Each iteration is a Rayleigh-Ritz step in the span of the current vectors, their residuals and the previous steps.
 
     Args:
         A: an array ``[n, n]``, dense or sparse, or a function ``[n, k] -> [n, k]``.
         X: vectors ``[n, k]`` to begin with, linearly independent; ``5 * k < n``.
-        m: the most iterations.
+        m: the maximal number of iterations.
         tol: a pair is good if ``norm(A @ u - theta * u) < tol * 10 * n * (theta + norm(A @ u))``; by default with the
             precision of the dtype. ``count`` is how many iterations it took until all are.
 
@@ -124,7 +124,9 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
 
 
 def _best(product: Any, space: Any, k: int) -> tuple[Any, Any, Any]:
-    """The ``k`` largest eigenvalues in a space with this orthonormal basis, their vectors, and products of these."""
+    """Rayleigh-Ritz: the ``k`` largest eigenvalues in the span of an orthonormal basis, their vectors, and these times
+    the matrix.
+    """
     image = product(space)
     projected = space.T @ image
     theta, vectors = hnp.linalg.eigh((projected + projected.T) / 2)

@@ -1,4 +1,4 @@
-"""COO, CSR and CSC: sparse matrices without batches; and the sparse arrays that are made from nothing."""
+"""COO, CSR and CSC: sparse matrices without batch dimensions; and constructors of sparse arrays: empty, eye."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .sparse_products import bcoo_dot_general
 
 
 class _Matrix(JAXSparse):
-    """What the formats of matrices share: two dimensions, and products with dense vectors and matrices."""
+    """The base of the matrix formats: two dimensions, and products with dense vectors and matrices."""
 
     @property
     def nse(self) -> int:
         return self.data.size
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> Any:
-        """The matrix with each place stored once, in order, as ``BCOO.sum_duplicates``."""
+        """The matrix with each coordinate stored once, in order, as ``BCOO.sum_duplicates``."""
         return _as_format(self.to_bcoo().sum_duplicates(nse, remove_zeros), type(self), diagonal=False)
 
     def __matmul__(self, other: Any) -> Any:
@@ -49,7 +49,7 @@ def _product(mat: Any, v: Any, transpose: bool = False) -> Any:
 
 
 class COO(_Matrix):
-    """A sparse matrix by coordinates: ``todense()[row[e], col[e]] == sum of data[e]``; ``BCOO`` does more.
+    """A sparse matrix by coordinates: ``todense()[row[e], col[e]] == sum of data[e]``; ``BCOO`` is more general.
 
     Args:
         args: ``(data, row, col)``, vectors.
@@ -79,7 +79,7 @@ class COO(_Matrix):
         return BCOO((self.data, hnp.stack([self.row, self.col], -1)), shape=self.shape)
 
     def _sort_indices(self) -> COO:
-        """The entries by rows, and by columns within these."""
+        """The matrix with its entries sorted by row, then column."""
         if self._rows_sorted:  # type: ignore[attr-defined]
             return self
         x = self.to_bcoo().sort_indices()
@@ -93,7 +93,7 @@ class COO(_Matrix):
 
 
 class _Compressed(_Matrix):
-    """A matrix of three vectors."""
+    """The base of CSR and CSC: matrices of three vectors, data, indices and indptr."""
 
     flags = ()
     indices: Any
@@ -104,7 +104,8 @@ class _Compressed(_Matrix):
 
 
 class CSR(_Compressed):
-    """A sparse matrix by rows: the entries of row r are from ``indptr[r]`` to the next; ``BCSR`` does more.
+    """A sparse matrix by compressed rows: row r has the entries ``indptr[r]`` to ``indptr[r + 1] - 1``; ``BCSR`` is
+    more general.
 
     Args:
         args: ``(data, indices, indptr)``, vectors.
@@ -127,7 +128,7 @@ class CSR(_Compressed):
 
 
 class CSC(_Compressed):
-    """A sparse matrix by columns: the transposed of a ``CSR`` with the same buffers.
+    """A sparse matrix by compressed columns: the transpose of a ``CSR`` with the same buffers.
 
     Args:
         args: ``(data, indices, indptr)``, vectors.
@@ -137,7 +138,7 @@ class CSC(_Compressed):
 
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSC:
-        """The matrix of the entries of a dense one that are not 0, as ``csr_fromdense``."""
+        """The matrix of a dense one's nonzero elements, as ``csr_fromdense``."""
         return csr_fromdense(hnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).transpose()
 
     def to_bcoo(self) -> BCOO:
@@ -155,44 +156,44 @@ def _no_axes(axes: Any) -> None:
 
 
 def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
-    """The matrix of the entries of a dense one that are not 0, as ``bcoo_fromdense``."""
+    """The matrix of a dense one's nonzero elements, as ``bcoo_fromdense``."""
     x = bcoo_fromdense(_matrix("coo_fromdense", mat), nse=nse, index_dtype=index_dtype)
     return COO((x.data, x.indices[:, 0], x.indices[:, 1]), shape=x.shape, rows_sorted=True)
 
 
 def coo_todense(mat: COO) -> Any:
-    """The dense matrix: at each place the sum of the entries that are stored there."""
+    """The dense matrix: at each coordinate the sum of its entries."""
     return mat.todense()
 
 
 def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
-    """The product of the matrix, or of the transposed one, with a dense vector."""
+    """The product of the matrix, or of its transpose, with a dense vector."""
     return _product(mat, _ranked("coo_matvec", v, 1), transpose)
 
 
 def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
-    """The product of the matrix, or of the transposed one, with a dense matrix."""
+    """The product of the matrix, or of its transpose, with a dense matrix."""
     return _product(mat, _ranked("coo_matmat", B, 2), transpose)
 
 
 def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
-    """The matrix of the entries of a dense one that are not 0, as ``bcoo_fromdense``."""
+    """The matrix of a dense one's nonzero elements, as ``bcoo_fromdense``."""
     x = bcsr_fromdense(_matrix("csr_fromdense", mat), nse=nse, index_dtype=index_dtype)
     return CSR((x.data, x.indices, x.indptr), shape=x.shape)
 
 
 def csr_todense(mat: CSR) -> Any:
-    """The dense matrix: at each place the sum of the entries that are stored there."""
+    """The dense matrix: at each coordinate the sum of its entries."""
     return mat.todense()
 
 
 def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
-    """The product of the matrix, or of the transposed one, with a dense vector."""
+    """The product of the matrix, or of its transpose, with a dense vector."""
     return _product(mat, _ranked("csr_matvec", v, 1), transpose)
 
 
 def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
-    """The product of the matrix, or of the transposed one, with a dense matrix."""
+    """The product of the matrix, or of its transpose, with a dense matrix."""
     return _product(mat, _ranked("csr_matmat", B, 2), transpose)
 
 
@@ -241,7 +242,7 @@ def eye(
     """The sparse matrix with ones on a diagonal.
 
     Args:
-        k: of the diagonal; positive ones stand above the main one.
+        k: the diagonal; positive ones are above the main diagonal.
         sparse_format: as of ``empty``.
         kwds: ``n_batch`` and ``n_dense``, of BCOO and BCSR.
 
@@ -255,8 +256,8 @@ def eye(
     if kwds or min(n_batch, n_dense, 2 - n_batch - n_dense) < 0:
         raise BadArgument(f"eye: a matrix has not {n_batch=} and {n_dense=}, {', '.join(kwds)}.")
     count = max(0, min(n, m - k) if k > 0 else min(n + k, m))
-    place = np.arange(count, dtype=np.dtype(index_dtype))
-    indices = np.stack([place + max(-k, 0), place + max(k, 0)], -1).astype(np.dtype(index_dtype))
+    index = np.arange(count, dtype=np.dtype(index_dtype))
+    indices = np.stack([index + max(-k, 0), index + max(k, 0)], -1).astype(np.dtype(index_dtype))
     x = BCOO((hnp.ones(count, dtype), indices), shape=(n, m), indices_sorted=True, unique_indices=True)
     if n_batch or n_dense:
         nse = int(count_stored_elements(np.eye(n, m, k), n_batch, n_dense).max(initial=0))
@@ -271,7 +272,7 @@ def _format(name: str, formats: Any) -> Any:
 
 
 def _as_format(x: BCOO, format: Any, diagonal: bool = True) -> Any:
-    """A sparse array in another format; its entries are in order, and, if on a diagonal, so are their columns."""
+    """A sparse array in another format; its entries are sorted, and with ``diagonal`` its columns are, too."""
     if format is BCOO:
         return x
     if format is BCSR:

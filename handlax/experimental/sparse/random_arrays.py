@@ -20,13 +20,13 @@ def random_bcoo(
     n_batch: int = 0, n_dense: int = 0, unique_indices: bool = True, sorted_indices: bool = False,
     generator: Callable[..., Any] = random.uniform, **kwds: Any,
 ) -> BCOO:  # fmt: skip
-    """A sparse array of random entries at random places.
+    """A sparse array of random entries at random coordinates.
 
     Args:
-        nse: the number of entries, in each batch position; if less than 1, the part of the sparse elements.
-        unique_indices: no place occurs twice.
-        sorted_indices: the entries are in order.
-        generator: ``generator(key, shape=, dtype=, **kwds)`` are the data.
+        nse: the number of entries, in each batch position; if less than 1, as a fraction of all.
+        unique_indices: no coordinate occurs twice.
+        sorted_indices: the entries are in lexicographic order.
+        generator: ``generator(key, shape=, dtype=, **kwds)`` returns the data.
 
     Raises: BadArgument: ``nse`` or a number of dimensions is out of range.
 
@@ -56,5 +56,5 @@ def random_bcoo(
     keys = random.split(key, math.prod(batch) + 1)
     data = generator(keys[0], shape=(*batch, number, *dense), dtype=dtype, **kwds)
     indices = vmap(places)(keys[1:]).reshape(*batch, number, n_sparse)
-    found = BCOO((data, indices), shape=shape)
-    return found.sort_indices() if sorted_indices else found
+    drawn = BCOO((data, indices), shape=shape)
+    return drawn.sort_indices() if sorted_indices else drawn

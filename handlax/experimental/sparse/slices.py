@@ -1,4 +1,4 @@
-"""Parts and sums of sparse arrays: slices with static and with computed starts, gathers, reductions, convolutions."""
+"""Slices, gathers, sums and convolutions of sparse arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .stored_entries import columns_of, in_range, masked, repeated_batch, size_v
 def bcoo_slice(
     mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> BCOO:
-    """``lax.slice``: entries outside of the slice become padding, as many as the slice has elements stay stored.
+    """``lax.slice``: entries outside of the slice become padding; at most as many entries as the slice has elements
+    remain.
 
     Raises: ShapeMismatch: as many starts, limits and strides as dimensions are needed. BadArgument: they are out of
         range.
@@ -45,25 +46,25 @@ def bcoo_slice(
 
 
 def _sliced(data: Any, indices: Any, sizes: Any, lengths: Any, begin: Any, step: Any) -> tuple[Any, Any]:
-    """The entries of a slice, numbered from its begin; all others are padding, and 0."""
+    """The entries of a slice, with indices relative to its start; all others become padding with data 0."""
     wide = indices.astype(hnp.promote_types(indices.dtype, np.int32))
     step = size_vector(wide, step)
     offset = wide - begin.astype(wide.dtype).reshape(step.shape)
     number = offset // step
     keep = in_range(indices, sizes) & ((offset == number * step) & (offset >= 0)).all(-1) & in_range(number, lengths)
     data = masked(repeated_batch(data, np.broadcast_shapes(data.shape[: keep.ndim - 1], keep.shape[:-1])), keep)
-    found = number.astype(indices.dtype)
-    return data, hnp.where(keep[..., None], found, size_vector(found, lengths))
+    shifted = number.astype(indices.dtype)
+    return data, hnp.where(keep[..., None], shifted, size_vector(shifted, lengths))
 
 
 def _fitted(mat: BCOO, nse: int) -> BCOO:
-    """The array with no more entries than its sparse dimensions have elements."""
+    """The array with at most as many entries as its sparse dimensions have elements."""
     size = math.prod(mat.sparse_shape)
     return bcoo_sum_duplicates(mat, nse=size) if mat.n_sparse and nse > size else mat
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """``lax.dynamic_slice``: a slice of given sizes from computed starts on, which are moved so that it fits.
+    """``lax.dynamic_slice``: a slice of static sizes from computed starts, which are clamped.
 
     Raises: ShapeMismatch: as many starts and sizes as dimensions are needed. BadArgument: a size is out of range.
     """
@@ -102,7 +103,7 @@ def bcoo_gather(
 
     Args:
         unique_indices, indices_are_sorted: ignored.
-        mode: as of ``lax.gather``; slices that do not fit are moved, or, by the mode ``"fill"``, are 0.
+        mode: as of ``lax.gather``; slices out of bounds are clamped or, in mode ``"fill"``, are 0.
 
     Raises: NotSparse: with batching dimensions, or a ``fill_value`` other than 0.
     """
@@ -124,21 +125,21 @@ def bcoo_gather(
     bounds = np.array([operand.shape[d] - sizes[d] for d in numbers.start_index_map], np.int32)
 
     def part(index: Any) -> BCOO:
-        fits = ((index >= 0) & (index <= bounds)).all()
+        inside = ((index >= 0) & (index <= bounds)).all()
         index = hnp.clip(index, 0, bounds)
         full: list[Any] = [0] * operand.ndim
         for k, d in enumerate(numbers.start_index_map):
             full[d] = index[k]
-        found = bcoo_dynamic_slice(operand, full, sizes)
-        found = bcoo_squeeze(found, dimensions=numbers.collapsed_slice_dims)
-        return found.replaced(data=hnp.where(fits, found.data, 0).astype(found.dtype)) if filled else found
+        window = bcoo_dynamic_slice(operand, full, sizes)
+        window = bcoo_squeeze(window, dimensions=numbers.collapsed_slice_dims)
+        return window.replaced(data=hnp.where(inside, window.data, 0).astype(window.dtype)) if filled else window
 
     rows = vmap(part)(starts.reshape(-1, starts.shape[-1]).astype(np.int32))
     return _with_offsets(rows, starts.shape[:-1], numbers.offset_dims)
 
 
 def _with_offsets(rows: BCOO, lead: Sequence[int], offset_dims: Sequence[int]) -> BCOO:
-    """The slices, along the first dimension, as a gather has them: with these dimensions as ``offset_dims``."""
+    """The stacked slices of a gather with their dimensions permuted to ``offset_dims``."""
     data, indices = [repeated_batch(x, rows.shape[: rows.n_batch]) for x in (rows.data, rows.indices)]
     split = lambda x: x.reshape(*lead, *x.shape[1:])
     result = BCOO((split(data), split(indices)), shape=(*lead, *rows.shape[1:]))
@@ -154,7 +155,7 @@ def _with_offsets(rows: BCOO, lead: Sequence[int], offset_dims: Sequence[int]) -
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """The sum over dimensions: entries lose their indices in these, and are summed where they are read.
+    """The sum over dimensions: entries drop their indices in these, which may leave several entries per coordinate.
 
     Raises: BadAxis: an axis is none of the array.
     """
@@ -188,7 +189,8 @@ def bcoo_conv_general_dilated(
     rhs_dilation: Any = None, dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
     precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> BCOO:  # fmt: skip
-    """``lax.conv_general_dilated`` along one dimension, of one channel: every pair of entries is one of the result.
+    """``lax.conv_general_dilated`` in one dimension with one channel: every pair of entries makes an entry of the
+    result.
 
     Args:
         precision, out_sharding: ignored.
@@ -209,15 +211,15 @@ def bcoo_conv_general_dilated(
     x, y = _entries_of_line(lhs), _entries_of_line(rhs)
     dtype = preferred_element_type or hnp.promote_types(x.dtype, y.dtype)
     length = max(0, lhs.shape[2] + low + high - rhs.shape[2] + 1)
-    place = x.indices[:, None] - y.indices[None, :] + low
-    keep = (stored_mask(x)[:, None] & stored_mask(y)[None, :]) & (place[..., 0] >= 0) & (place[..., 0] < length)
+    position = x.indices[:, None] - y.indices[None, :] + low
+    keep = (stored_mask(x)[:, None] & stored_mask(y)[None, :]) & (position[..., 0] >= 0) & (position[..., 0] < length)
     data = masked(x.data[:, None].astype(dtype) * y.data[None, :].astype(dtype), keep).reshape(1, 1, -1)
-    indices = hnp.where(keep[..., None], place, length).reshape(1, 1, -1, 1)
+    indices = hnp.where(keep[..., None], position, length).reshape(1, 1, -1, 1)
     return BCOO((data, indices), shape=(1, 1, length))
 
 
 def _entries_of_line(x: Any) -> BCOO:
-    """The entries of an array of shape ``[1, 1, n]`` as those of a vector; of a dense one all elements."""
+    """An array of shape ``[1, 1, n]`` as a sparse vector; of a dense one all elements are entries."""
     if not isinstance(x, BCOO):
         x = hnp.asarray(x)
         line = hnp.arange(x.shape[2], dtype=np.int32)[:, None]

@@ -1,4 +1,4 @@
-"""The base of sparse arrays, and what is warned of or refused since it would store more than it should."""
+"""The base class of sparse arrays, and the errors and warnings about inefficient layouts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
 
 
 class JAXSparse(ImmutableObject, ABC):
-    """An array of which some entries are stored, and all others are 0: a pytree of buffers, of which the first is data.
+    """An array of which some entries are stored, and all others are 0: a pytree of buffers, the first of which is
+    ``data``.
 
     Functions that take dense arrays take sparse ones under ``sparsify``.
     """
@@ -38,14 +39,14 @@ class JAXSparse(ImmutableObject, ABC):
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
     __array_hint__ = "sparsify(f) takes sparse arrays as f takes dense ones; x.todense() is dense."
     __array_ufunc__ = None  # NumPy's arrays leave operators to the sparse operand
-    buffers: ClassVar[tuple[str, ...]]  # its children, data first
-    flags: ClassVar[tuple[str, ...]]  # what is known of the order of its entries
+    buffers: ClassVar[tuple[str, ...]]  # the names of its children, data first
+    flags: ClassVar[tuple[str, ...]]  # static facts about the order of its entries
     shape: tuple[int, ...]
     data: Any
-    unique_indices: bool = False  # no place is known to be stored twice
+    unique_indices: bool = False  # whether no coordinate is known to be stored twice
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make the format a pytree, whose structure is its shape and its flags."""
+        """Register the format as a pytree, whose structure is its shape and its flags."""
         super().__init_subclass__(**options)
         if "buffers" in vars(cls):
             static = ("shape", *cls.flags)
@@ -64,7 +65,7 @@ class JAXSparse(ImmutableObject, ABC):
         return self
 
     def replaced(self, **attributes: Any) -> Any:
-        """The same array but for these attributes."""
+        """The array with these attributes replaced."""
         names = (*self.buffers, "shape", *self.flags)
         return object.__new__(type(self))._set(**{name: getattr(self, name) for name in names} | attributes)
 
@@ -96,7 +97,7 @@ class JAXSparse(ImmutableObject, ABC):
         """The array with its dimensions permuted, in reverse order if ``axes`` is None."""
 
     def todense(self) -> Any:
-        """The dense array."""
+        """The dense array of the same values."""
         return self.to_bcoo().todense()
 
     @property
@@ -105,7 +106,7 @@ class JAXSparse(ImmutableObject, ABC):
         return self.transpose()
 
     def block_until_ready(self) -> Any:
-        """The array itself, when its buffers are computed."""
+        """The array itself, once its buffers are computed."""
         return block_until_ready(self)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Derivatives by sparse arrays: by their stored entries, so that each derivative is sparse as its argument is."""
+"""Derivatives with respect to sparse arrays: by their stored entries, so that gradients are sparse, too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .sparse_array import is_sparse
 
 
 class _StoredData:
-    """The data of the sparse argument with this number: what the derivative is by."""
+    """A stand-in for sparse argument ``number``: its data, with respect to which the derivative is taken."""
 
     def __init__(self, data: Any, number: int):
         self.data, self.number = data, number
@@ -22,25 +22,27 @@ pytrees.register_pytree_node(_StoredData, lambda x: ((x.data,), x.number), lambd
 
 
 def _by_stored_entries(transform: Callable[..., Any], of_derivatives: Callable[..., Any]) -> Callable[..., Any]:
-    """``transform`` by the data of sparse arguments; ``of_derivatives(f, y)`` is ``f`` of the derivatives in ``y``."""
+    """``transform`` with respect to the data of sparse arguments; ``of_derivatives(f, y)`` applies ``f`` to the
+    derivatives in ``y``.
+    """
 
     def transformed(
         fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **options: Any
     ) -> Callable[..., Any]:
         @wraps(fun)
         def derivative(*args: Any, **kwargs: Any) -> Any:
-            found: list[Any] = []
+            sparse_args: list[Any] = []
 
             def opened(x: Any) -> Any:
                 if not is_sparse(x):
                     return x
-                found.append(x)
-                return _StoredData(x.data, len(found) - 1)
+                sparse_args.append(x)
+                return _StoredData(x.data, len(sparse_args) - 1)
 
             def closed(tree: Any) -> Any:
                 """The tree with sparse arrays in place of their data, to which dimensions of results may be added."""
                 return pytrees.tree_map(
-                    lambda x: _like(found[x.number], x.data) if isinstance(x, _StoredData) else x, tree,
+                    lambda x: _like(sparse_args[x.number], x.data) if isinstance(x, _StoredData) else x, tree,
                     is_leaf=lambda x: isinstance(x, _StoredData),
                 )  # fmt: skip
 
@@ -60,7 +62,7 @@ def _by_stored_entries(transform: Callable[..., Any], of_derivatives: Callable[.
 
 
 def _like(x: Any, data: Any) -> Any:
-    """The sparse array with other data, to which dimensions are added in front of the batch."""
+    """The sparse array with other data; leading dimensions of these become further batch dimensions."""
     extra = data.shape[: data.ndim - x.data.ndim] if hasattr(data, "shape") else ()
     if not extra:
         return x.replaced(data=data)

@@ -1,4 +1,4 @@
-"""What BCOO and BCSR share: the methods of dense arrays, each of which is that of these under ``sparsify``."""
+"""The methods that BCOO and BCSR share with dense arrays: each is the dense function under ``sparsify``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .sparsify import sparsify
 
 
 def sparsified(f: Method) -> Method:
-    """The method of this function of arrays."""
+    """The method that calls this function of dense arrays under ``sparsify``."""
     return sparsify(f)
 
 
@@ -25,27 +25,28 @@ def _method(name: str) -> Method:
 
 
 class BatchedArray(JAXSparse):
-    """A sparse array with batch and dense dimensions, which has operators, indexing and methods of dense arrays."""
+    """A sparse array with batch and dense dimensions, with the operators, indexing and methods of dense arrays."""
 
     flags = ("indices_sorted", "unique_indices")
-    indices_rank: ClassVar[int]  # of the indices of one batch position
+    indices_rank: ClassVar[int]  # the rank of the indices in one batch position
     indices: Any
     indices_sorted: bool
     unique_indices: bool
 
     @property
     def nse(self) -> int:
-        """The number of stored entries, in each batch position; padding is counted."""
+        """The number of stored entries in each batch position, padding included."""
         return self.indices.shape[self.n_batch]
 
     @property
     def n_batch(self) -> int:
-        """The number of leading dimensions in each position of which there are entries of its own."""
+        """The number of leading dimensions that are batch dimensions: each of their positions has entries of its own.
+        """
         return self.indices.ndim - self.indices_rank
 
     @property
     def n_dense(self) -> int:
-        """The number of trailing dimensions, which an entry has whole."""
+        """The number of trailing dimensions that are dense: an entry is an array over them."""
         return self.data.ndim - 1 - self.n_batch
 
     astype, reshape, sum = map(_method, ("astype", "reshape", "sum"))
@@ -61,9 +62,9 @@ class BatchedArray(JAXSparse):
     __eq__, __ne__ = sparsified(hnp.equal), sparsified(hnp.not_equal)
 
     def __getitem__(self, index: Any) -> Any:
-        """The part at an index, which is of slices, integers and arrays."""
+        """The elements at an index of slices, integers and arrays."""
         return sparsify(lambda x: x[index])(self)
 
     def __iter__(self) -> Iterator[Any]:
-        """The parts along the first dimension."""
+        """The slices along the first dimension."""
         return iter([self[i] for i in range(self.shape[0])])

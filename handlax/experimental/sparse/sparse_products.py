@@ -1,4 +1,4 @@
-"""Products of sparse arrays: contractions with dense and sparse ones, sampled contractions, elementwise products."""
+"""Products of sparse arrays: contractions with dense and sparse arrays, sampled contractions, elementwise products."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bcoo_dot_general(
     lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: None = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """``lax.dot_general`` of arrays of which one is sparse, and the result dense, or both, and the result sparse.
+    """``lax.dot_general`` with one sparse operand and a dense result, or two sparse operands and a sparse result.
 
         todense(bcoo_dot_general(x, y)) == lax.dot_general(todense(x), todense(y))
 
@@ -65,7 +65,7 @@ def _pairs_of(numbers: Any) -> Any:
 
 
 def _check_sizes(left: Sequence[int], right: Sequence[int], pairs: Sequence[tuple[int, int]]) -> None:
-    """Raises: ShapeMismatch."""
+    """Check that paired dimensions have equal sizes. Raises: ShapeMismatch."""
     for i, j in pairs:
         if left[i] != right[j]:
             raise ShapeMismatch(
@@ -75,9 +75,9 @@ def _check_sizes(left: Sequence[int], right: Sequence[int], pairs: Sequence[tupl
 
 
 def _sparse_dense(lhs: BCOO, rhs: Any, contract: Any, batch: Any, dtype: Any) -> Any:
-    """Each entry times the part of ``rhs`` that it meets, added where the entry stands in the result.
+    """The contraction with a dense array: each entry times the elements that it meets, scatter-added to the result.
 
-    The dimensions of an entry are those that its coordinates are of, and those that its data have.
+    An entry has the dimensions of its coordinate, and those of its data.
     """
     n_lead = lhs.n_batch + lhs.n_sparse
     where = coordinates(lhs.indices, lhs.shape)
@@ -96,7 +96,9 @@ def _sparse_dense(lhs: BCOO, rhs: Any, contract: Any, batch: Any, dtype: Any) ->
     added = [d for d in range(entries) if d not in own]
 
     def within(pair: Any) -> Any:
-        """Of paired dimensions those that data have, in data and in what is met."""
+        """The paired dimensions that are dense in the sparse operand: their positions in data, and in the gathered
+        elements.
+        """
         inner = [(i, j) for i, j in zip(*pair) if i >= n_lead]
         return [entries + i - n_lead for i, _ in inner], [entries + rest.index(j) for _, j in inner]
 
@@ -116,7 +118,9 @@ def _promoted(x: Any, y: Any) -> Any:
 
 
 def _sparse_sparse(lhs: BCOO, rhs: BCOO, contract: Any, batch: Any, dtype: Any) -> BCOO:
-    """Every pair of entries whose contracted indices agree is an entry of the product."""
+    """The contraction of two sparse arrays: every pair of entries with equal contracted indices is an entry of the
+    result.
+    """
     lhs, rhs = bcoo_update_layout(lhs, n_dense=0), bcoo_update_layout(rhs, n_dense=0)
     for x, dims, paired in zip((lhs, rhs), contract, batch):
         if any([d < x.n_batch for d in dims]) or any([d >= x.n_batch for d in paired]):
@@ -156,7 +160,7 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, contract: Any, batch: Any, dtype: Any) 
 
 
 def _pairs(lhs: BCOO, rhs: BCOO, order_l: Any, order_r: Any, n: int, a: int, b: int) -> Any:
-    """All pairs of entries, ``[*shared, *alone_l, *alone_r, nse_l, nse_r]``: which are no padding, products, indices.
+    """All pairs of entries, ``[*shared, *alone_l, *alone_r, nse_l, nse_r]``: a mask without padding, products, indices.
 
     ``order``: the batch dimensions of each, of which the first ``n`` are shared, the others its own.
     """
@@ -175,7 +179,7 @@ def _pairs(lhs: BCOO, rhs: BCOO, order_l: Any, order_r: Any, n: int, a: int, b: 
 
 
 def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Any:
-    """The entries of the product of dense arrays at given places, which alone are computed.
+    """The elements of a product of dense arrays at given coordinates, without computing the others.
 
         bcoo_dot_general_sampled(A, B, indices) == data of bcoo_extract of lax.dot_general(A, B) at indices
 
@@ -202,7 +206,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
     place_r |= {d: k for k, d in enumerate(free_r, n + len(free_l)) if k < n_lead}
 
     def met(x: Any, places: Any) -> tuple[Any, Any]:
-        """The parts of a factor that entries need, and where its other dimensions are in them."""
+        """The slices of a factor that entries need, and the positions of its other dimensions in these."""
         rest = [d for d in range(x.ndim) if d not in places]
         part = gathered(x, columns_of(where, [*places.values()]), list(places))
         return part, {d: entries + k for k, d in enumerate(rest)}
@@ -216,7 +220,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
-    """The data of the product, elementwise, of a sparse and a dense array, whose places are those of the sparse one.
+    """The data of the elementwise product of a sparse and a dense array, at the coordinates of the sparse one.
 
     Args:
         v: its shape is broadcast to that of ``sp_mat``.
@@ -228,7 +232,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
 
 
 def entries_met(sp_mat: BCOO, v: Any) -> Any:
-    """The elements of a dense array at the stored places, whose shape broadcasts to that of the data.
+    """The elements of a dense array at the stored coordinates, in a shape that broadcasts to that of the data.
 
     Raises: ShapeMismatch: the shape of ``v`` does not broadcast to that of the sparse array.
     """
@@ -244,14 +248,15 @@ def entries_met(sp_mat: BCOO, v: Any) -> Any:
 
 
 def stored_data(mat: BCOO) -> Any:
-    """Which elements of the data are no padding; it broadcasts to the shape of the data."""
+    """Which elements of the data are not padding, in a shape that broadcasts to that of the data."""
     return hnp.expand_dims(stored_mask(mat), tuple(range(mat.n_batch + 1, mat.data.ndim)))
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """The product, elementwise, of two sparse arrays, whose dimensions of size 1 are repeated.
+    """The elementwise product of two sparse arrays, with broadcasting of dimensions of size 1.
 
-    The entries of both are sorted together; those of each are summed at each place, and multiplied where both are.
+    The entries of both are sorted together; each array's entries are summed at each coordinate, and the sums
+    multiplied.
 
     Raises: ShapeMismatch: the shapes do not broadcast, or have different ranks. NotSparse: the arrays have different
         numbers of dense dimensions.
@@ -272,10 +277,10 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     data_l, data_r = _promoted(lhs.data, rhs.data)
     both = merged_entries(lhs.replaced(data=data_l), rhs.replaced(data=data_r))
     sizes, nse = both.sparse_shape, both.nse
-    found = distinct_entries(both.indices, sizes)
+    distinct = distinct_entries(both.indices, sizes)
     own = lax.broadcasted_iota(np.int32, both.indices.shape[:-1], n_batch) < lhs.nse
-    left, right = [found.summed(masked(both.data, keep), nse) for keep in (own, ~own)]
-    met = [found.summed(keep.astype(np.int32), nse) > 0 for keep in (own, ~own)]
-    indices = found.compressed(nse, sizes)
+    left, right = [distinct.summed(masked(both.data, keep), nse) for keep in (own, ~own)]
+    met = [distinct.summed(keep.astype(np.int32), nse) > 0 for keep in (own, ~own)]
+    indices = distinct.compressed(nse, sizes)
     indices = hnp.where((met[0] & met[1])[..., None], indices, size_vector(indices, sizes))
     return bcoo_sum_duplicates(BCOO((left * right, indices), shape=shape), nse=min(lhs.nse, rhs.nse))

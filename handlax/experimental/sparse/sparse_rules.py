@@ -1,6 +1,7 @@
-"""The column ``sparse``: what operations mean of sparse arrays. Each cell is a function of sparse and dense arrays.
+"""The rule table ``sparse``: what operations compute on sparse operands. Each rule is a function of sparse and dense
+arrays.
 
-Operations without a cell are refused: their results would be dense, or nobody wrote it.
+Operations without a rule are refused: their results would be dense, or no rule is written.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from .todense import Todense
 
 
 def by_coordinates(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of ``BCOO`` arrays for all formats; of rows alone the result is by rows, where that is possible."""
+    """A rule for ``BCOO`` arrays extended to all formats; if all operands are BCSR the result is, too, where possible.
+    """
 
     def formatted(op: Any, *operands: Any) -> Any:
         formats = {type(x) for x in operands if is_sparse(x)}
@@ -46,9 +48,9 @@ def by_coordinates(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def additive(op: Any, operands: Any) -> bool:
-    """Whether the operation of a sum is the sum of those of the terms, so that a place may be stored twice.
+    """Whether the operation distributes over the sum of entries, so that a coordinate may be stored several times.
 
-    Conversions are where they lose nothing; from integers they are not, whose sums wrap.
+    Lossless conversions do, except from integers, whose sums wrap.
     """
     kind = type(op)
     if kind is ConvertElementType:
@@ -60,12 +62,12 @@ def additive(op: Any, operands: Any) -> bool:
 
 
 def stored_once(x: Any) -> Any:
-    """The array with each place stored once, as operations need it that are not additive."""
+    """The array with each coordinate stored once, for operations that are not additive."""
     return x if x.unique_indices else x.sum_duplicates(nse=x.nse, remove_zeros=False)
 
 
 def of_data(op: Any, *operands: Any) -> Any:
-    """The operation on the data of sparse arrays, which have the same places, and on numbers."""
+    """The operation applied to the data of sparse arrays with the same coordinates, and to scalars."""
     if not (additive(op, operands) or any([x.unique_indices for x in operands if is_sparse(x)])):
         operands = tuple([stored_once(x) if is_sparse(x) else x for x in operands])
     first = next(filter(is_sparse, operands))
@@ -73,7 +75,8 @@ def of_data(op: Any, *operands: Any) -> Any:
 
 
 def maps_zero_to_zero(op: Any, operands: Any) -> bool:
-    """Whether the results are 0 where the sparse operands are, the others being known numbers."""
+    """Whether the results are 0 where the sparse operands are, given the other operands, which must be known scalars.
+    """
     if not all([is_sparse(x) or (not x.ndim and isinstance(x, ConcreteArray)) for x in operands]):
         return False
     numbers = [np.zeros((), x.dtype) if is_sparse(x) else x.value for x in operands]
@@ -83,7 +86,9 @@ def maps_zero_to_zero(op: Any, operands: Any) -> bool:
 
 @SPARSE.rule(Elementwise)
 def entry_by_entry(op: Any, *operands: Any) -> Any:
-    """An operation that maps 0 to 0 acts on the stored entries; another one would fill the array."""
+    """An operation that maps 0 to 0, applied to the stored entries; any other is refused, since it would fill the
+    array.
+    """
     if not maps_zero_to_zero(op, operands):
         return refused(op, *operands)
     first, *others = [x for x in operands if is_sparse(x)]
@@ -99,7 +104,7 @@ def dense(op: Any, x: Any) -> Any:
 
 @SPARSE.rule(Mul)
 def product(op: Any, x: Any, y: Any) -> Any:
-    """The product is stored where both factors are."""
+    """The elementwise product, stored where both factors are."""
     if not (is_sparse(x) and is_sparse(y)):
         x, y = (x, y) if is_sparse(x) else (y, x)
         return x.replaced(data=sparse_products.bcoo_multiply_dense(x.to_bcoo(), y))
@@ -110,21 +115,21 @@ def product(op: Any, x: Any, y: Any) -> Any:
 
 @SPARSE.rule(Div)
 def quotient(op: Any, x: Any, y: Any) -> Any:
-    """The quotient is stored where the dividend is."""
+    """The elementwise quotient, stored where the dividend is."""
     if is_sparse(y):
         return refused(op, x, y)
     x = x if hnp.issubdtype(x.dtype, np.inexact) else stored_once(x)  # quotients of integers are rounded
     entries = x.to_bcoo()
     if not y.ndim:
         return x.replaced(data=perform(op, x.data, y))
-    met = sparse_products.entries_met(entries, y)  # padding meets 0
+    met = sparse_products.entries_met(entries, y)  # 0 for padding
     met = hnp.where(sparse_products.stored_data(entries), met, hnp.ones((), met.dtype))
     return x.replaced(data=perform(op, *hnp.broadcast_arrays(x.data, met)))
 
 
 @SPARSE.rule(Add)
 def total(op: Any, x: Any, y: Any) -> Any:
-    """The entries of both; of a sparse and a dense array the dense sum."""
+    """The sum: the concatenated entries of two sparse arrays; dense for a sparse and a dense one."""
     if not (is_sparse(x) and is_sparse(y)):
         x, y = (x, y) if is_sparse(x) else (y, x)
         if not y.ndim and x.ndim:
@@ -149,7 +154,9 @@ def summed(op: Any, x: Any) -> Any:
 
 
 def wrapped(op: Any, *operands: Any) -> Any:
-    """The factors of a product whose terms may be of a wider dtype than they: sums of their integers wrap before."""
+    """The factors of a product with a wider result dtype, each coordinate stored once, since sums of narrow integers
+    wrap.
+    """
     narrow = lambda x: is_sparse(x) and x.dtype != op.preferred_element_type and not hnp.issubdtype(x.dtype, np.inexact)
     return [stored_once(x) if op.preferred_element_type is not None and narrow(x) else x for x in operands]
 

@@ -1,11 +1,12 @@
-"""sparsify: the handler under which operations have a sparse meaning. A box shows a sparse array as a dense one.
+"""sparsify: the handler that gives operations their sparse meaning. A box stands for a dense array, and holds a sparse
+one.
 
     todense(sparsify(f)(x)) == f(todense(x))
 
-An operation with a box as operand is answered by its rule in the column ``sparse``: a function of sparse arrays and of
-dense ones, the values of the handlers outside, which gives the same. Operations with bodies are crossed by
-``body_transform``; the mark of a value is its layout, the parts are its buffers. All other handlers see operations on
-buffers, so that derivatives, batches, compilation and effects are as of any other program.
+An operation with a box as operand is answered by its rule in the table ``sparse``, a function of sparse and dense
+arrays with such results. Operations with bodies are crossed by ``body_transform``; the mark of a value is its layout,
+its parts are the buffers. Outer handlers see operations on buffers alone, so that derivatives, batching, compilation
+and effects are those of any other program.
 """
 
 from __future__ import annotations
@@ -28,16 +29,18 @@ from .sparse_array import JAXSparse, is_sparse
 
 
 class SparseTracer(SitedBox):
-    """A sparse array under ``sparsify``: its type is that of the dense array, ``value`` the sparse one."""
+    """The box of a sparse array under ``sparsify``: its type is that of the dense array, its ``value`` the sparse
+    array.
+    """
 
     __slots__ = ("value",)
     value: Any
 
 
 class SparseLayout(NamedTuple):
-    """What is static of a sparse array: its structure and the types of its buffers.
+    """The static part of a sparse array: its pytree structure and the types of its buffers.
 
-    ``stacked``: it is the layout of the slices of an array, which has one batch dimension more.
+    ``stacked``: the values are slices of an array with one more batch dimension.
     """
 
     structure: Any
@@ -70,14 +73,14 @@ class SparseLayout(NamedTuple):
         return SparseLayout(pytrees.structure(lane), tuple([t.update(shape=t.shape[1:]) for t in self.types]))
 
     def joined(self, other: SparseLayout) -> SparseLayout:
-        """The layout that values with either have, of which the indices are sorted, or unique, if those of both are.
+        """The layout of a value that may have either layout: indices are sorted, or unique, if they are in both.
 
         Raises: TreeMismatch: they differ in more.
         """
-        if self.structure == other.structure and self.fits(other):
+        if self.structure == other.structure and self.agrees(other):
             return self
         x, y = [pytrees.unflatten(layout.structure, layout.types) for layout in (self, other)]
-        if type(x) is type(y) and x.shape == y.shape and self.fits(other):
+        if type(x) is type(y) and x.shape == y.shape and self.agrees(other):
             flags = {name: getattr(x, name) and getattr(y, name) for name in x.flags}
             return self._replace(structure=pytrees.structure(x.replaced(**flags)))
         raise TreeMismatch(
@@ -86,8 +89,8 @@ class SparseLayout(NamedTuple):
             hint="sparse.todense(x) gives the dense array; layouts are changed outside of sparsify.",
         )
 
-    def fits(self, other: SparseLayout) -> bool:
-        """Whether the buffers have the same shapes and dtypes, and equally many dimensions stacked."""
+    def agrees(self, other: SparseLayout) -> bool:
+        """Whether the buffers of both layouts have equal shapes and dtypes, and are equally stacked."""
         ours, theirs = [[(t.shape, t.dtype) for t in layout.types] for layout in (self, other)]
         return ours == theirs and self.stacked == other.stacked
 
@@ -104,7 +107,7 @@ class Sparsify(BodyTransformer):
         return "sparsify"
 
     def boxed(self, x: Any) -> Any:
-        """The box of a sparse array; a dense one is itself."""
+        """The box of a sparse array; a dense array is returned itself."""
         if not is_sparse(x):
             return x
         new = SparseTracer()
@@ -114,7 +117,7 @@ class Sparsify(BodyTransformer):
         return new
 
     def unboxed(self, x: Any) -> Any:
-        """The sparse array of a box; any other value is itself."""
+        """The sparse array of a box; any other value is returned itself."""
         return x.value if isinstance(x, SparseTracer) and x.run is self else x
 
     def split(self, x: Any) -> tuple[SparseLayout | None, Sequence[Any]]:
@@ -127,11 +130,11 @@ class Sparsify(BodyTransformer):
         return parts[0] if mark is None else self.boxed(mark.array(parts))
 
     def force(self, x: Any, mark: SparseLayout | None) -> Sequence[Any]:
-        found, parts = self.split(x)
-        if (found is None) != (mark is None):
+        layout, parts = self.split(x)
+        if (layout is None) != (mark is None):
             raise TreeMismatch(
                 f"sparsify: branches, and the iterations of a loop, must agree whether a value is sparse, got "
-                f"{found or x.type} and {mark or 'a dense array'}.",
+                f"{layout or x.type} and {mark or 'a dense array'}.",
                 hint="sparse.todense(x) gives the dense array.",
             )
         return parts
@@ -140,10 +143,10 @@ class Sparsify(BodyTransformer):
         layouts = [mark for mark in marks if mark is not None]
         if not layouts:
             return None
-        found = layouts[0]
+        joined = layouts[0]
         for layout in layouts[1:]:
-            found = found.joined(layout)
-        return found
+            joined = joined.joined(layout)
+        return joined
 
     def slice(self, mark: SparseLayout | None, parts: Sequence[Any]) -> tuple[SparseLayout | None, Sequence[Any]]:
         return None if mark is None else mark.slices(), parts
@@ -186,17 +189,17 @@ class Sparsify(BodyTransformer):
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
-    """``f`` on sparse arrays: a function of arrays, that takes and gives sparse ones where the arguments are sparse.
+    """``f`` on sparse arrays: a function that takes sparse arrays in place of dense ones, and returns them.
 
         todense(sparsify(f)(x)) == f(todense(x))
 
-    Operations that would fill an array are refused; ``todense`` is how to ask for it.
+    Operations with dense results are refused; ``todense`` converts explicitly.
     Effects: forwards everything.
 
     Args:
-        use_tracer: ignored; ``f`` is called with values that stand for sparse arrays, so that there is one way.
+        use_tracer: ignored; ``f`` is always called with boxes.
 
-    Raises: NotSparse: the results of an operation would be dense, or it has no rule in the column ``sparse``.
+    Raises: NotSparse: the results of an operation would be dense, or it has no rule in the table ``sparse``.
         TreeMismatch: branches, or the iterations of a loop, give different layouts.
 
     >>> from handlax import numpy as hnp
@@ -220,7 +223,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
 
 def same_places(x: Any, y: Any) -> bool:
-    """Whether two sparse arrays store the same places, in the same order: they have the very same indices."""
+    """Whether two sparse arrays have the same coordinates in the same order: their index arrays are the same objects.
+    """
     return (
         type(x) is type(y) and x.shape == y.shape and x.data.ndim == y.data.ndim
         and all([getattr(x, name) is getattr(y, name) for name in x.buffers[1:]])
@@ -228,9 +232,9 @@ def same_places(x: Any, y: Any) -> bool:
 
 
 def refused(op: Operation, *operands: Any) -> Any:
-    """The rule of operations without one. Raises: NotSparse."""
-    found = ", ".join([repr(x) if is_sparse(x) else str(x.type) for x in operands])
+    """The default rule: raise NotSparse."""
+    operand_types = ", ".join([repr(x) if is_sparse(x) else str(x.type) for x in operands])
     raise NotSparse(
-        f"{op.name}: it has no sparse result, got {found}.",
+        f"{op.name}: it has no sparse result, got {operand_types}.",
         hint=f"sparse.todense(x) gives the dense array; or add a rule: @hx.columns.sparse.rule({type(op).__name__}).",
     )

@@ -1,12 +1,13 @@
-"""Stored entries, as data and indices: the arithmetic on which all functions of sparse arrays stand.
+"""Stored entries as data and indices: the two linear maps, scatter and gather, of which all sparse functions are
+composed.
 
     placed(data, indices, shape)[b, *indices[b, e]] += data[b, e]      for each batch position b and entry e
     taken(dense, indices)[b, e] == dense[b, *indices[b, e]]
 
 ``data`` has the shape ``[*batch, nse, *dense]``, ``indices`` the shape ``[*batch, nse, n_sparse]``, for an array of
-shape ``[*batch, *sparse, *dense]``; a batch dimension of the buffers may have size 1, and is then repeated. An entry
-with an index outside of the shape is padding: it is nothing. Both functions are linear, and each is the other's
-adjoint, so that derivatives of whatever is composed of them follow.
+shape ``[*batch, *sparse, *dense]``; a batch dimension of the buffers may have size 1, and is then broadcast. An entry
+with an index outside of the shape is padding, and ignored. Both functions are linear, and each is the other's adjoint,
+so that derivatives of whatever is composed of them follow.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def coordinates(indices: Any, shape: Shape) -> Any:
 
 
 def columns_of(indices: Any, columns: Sequence[int]) -> Any:
-    """The indices in these dimensions."""
+    """The indices in these sparse dimensions."""
     columns = list(columns)
     first = columns[0] if columns else 0
     if columns != list(range(first, first + len(columns))):
@@ -42,12 +43,12 @@ def columns_of(indices: Any, columns: Sequence[int]) -> Any:
 
 
 def repeated_batch(buffer: Any, batch: Shape) -> Any:
-    """The buffer with batch dimensions of these sizes."""
+    """The buffer broadcast to batch dimensions of these sizes."""
     return hnp.broadcast_to(buffer, (*batch, *buffer.shape[len(batch) :]))
 
 
 def placed(data: Any, indices: Any, shape: Shape) -> Any:
-    """The dense array: the sum of the entries at each place."""
+    """The dense array: the sum of the entries at each coordinate."""
     n_batch = indices.ndim - 2
     return scattered(repeated_batch(data, shape[:n_batch]), coordinates(indices, shape), shape, n_batch + 1)
 
@@ -69,12 +70,12 @@ def scattered(data: Any, where: Any, shape: Shape, n_entries: int, dims: Sequenc
 
 
 def taken(dense: Any, indices: Any) -> Any:
-    """The entries of a dense array at these places; 0 for padding."""
+    """The elements of a dense array at these coordinates; 0 for padding."""
     return gathered(dense, coordinates(indices, dense.shape))
 
 
 def gathered(dense: Any, where: Any, dims: Sequence[int] | None = None) -> Any:
-    """``dense[where[e]]``, where ``where[e]`` is a place in ``dims``, by default the first dimensions."""
+    """``dense[where[e]]``, where ``where[e]`` is a coordinate in ``dims``, by default the first dimensions."""
     dims = tuple(range(where.shape[-1]) if dims is None else dims)
     sizes = tuple([1 if d in dims else size for d, size in enumerate(dense.shape)])
     entries = where.ndim - 1
@@ -90,17 +91,18 @@ def gathered(dense: Any, where: Any, dims: Sequence[int] | None = None) -> Any:
 
 
 def in_range(indices: Any, sizes: Sequence[int]) -> Any:
-    """Which entries are no padding: ``bool[*batch, nse]``."""
+    """Which entries are not padding: ``bool[*batch, nse]``."""
     return ((indices >= 0) & (indices < size_vector(indices, sizes))).all(-1)
 
 
 def size_vector(indices: Any, sizes: Sequence[int]) -> Any:
-    """The sizes of the sparse dimensions, which are the index of padding, along the last dimension of the indices."""
+    """The sizes of the sparse dimensions, which are the coordinate of padding, along the last dimension of the indices.
+    """
     return hnp.asarray(np.asarray(sizes, dtype=indices.dtype).reshape(*(1,) * (indices.ndim - 1), -1))
 
 
 def masked(data: Any, keep: Any) -> Any:
-    """Zero data where an entry is not kept; ``keep`` has the dimensions of batch and entries."""
+    """``data`` with 0 where ``keep`` is False, which has the dimensions of batch and entries."""
     return hnp.where(keep.reshape(*keep.shape, *(1,) * (data.ndim - keep.ndim)), data, hnp.zeros((), data.dtype))
 
 
@@ -111,7 +113,7 @@ def reordered(buffer: Any, order: Any) -> Any:
 
 
 def sorted_order(indices: Any) -> tuple[Any, Any]:
-    """The indices in lexicographic order, and the entries in this order; it is stable."""
+    """The indices in lexicographic order, and the stable permutation of entries that sorts them."""
     columns = [indices[..., i] for i in range(indices.shape[-1])]
     numbers = lax.broadcasted_iota(np.dtype("int32"), indices.shape[:-1], indices.ndim - 2)
     *columns, order = lax.sort([*columns, numbers], dimension=-1, num_keys=len(columns)) if columns else [numbers]
@@ -119,11 +121,11 @@ def sorted_order(indices: Any) -> tuple[Any, Any]:
 
 
 class DistinctEntries(NamedTuple):
-    """The distinct places among stored entries, in lexicographic order.
+    """The distinct coordinates among stored entries, in lexicographic order.
 
-    ``indices``: sorted, padding last, each ``first`` of its kind or not. ``order``: the entries in this order.
-    ``slots``: of each entry in this order the number of its place; of padding -1. ``count``: of
-    distinct places, for each batch position.
+    ``indices``: sorted, padding last; ``first``: whether each is the first of equal ones. ``order``: the permutation
+    that sorts the entries. ``slots``: for each sorted entry the rank of its coordinate; -1 for padding. ``count``: the
+    number of distinct coordinates, for each batch position.
     """
 
     indices: Any
@@ -133,14 +135,14 @@ class DistinctEntries(NamedTuple):
     count: Any
 
     def compressed(self, nse: int, sizes: Shape) -> Any:
-        """The indices of the first ``nse`` places, and padding."""
+        """The first ``nse`` distinct coordinates, and padding."""
         batch = self.indices.shape[:-2]
         fill = size_vector(self.indices, sizes)
         places = hnp.where(self.first, self.slots, -1)[..., None]
         return placed(self.indices - fill, places, (*batch, nse, len(sizes))) + fill
 
     def summed(self, data: Any, nse: int) -> Any:
-        """The sum of the data at each of the first ``nse`` places."""
+        """The sum of the data at each of the first ``nse`` distinct coordinates."""
         ordered = reordered(data, self.order)
         batch = ordered.shape[: self.order.ndim - 1]
         slots = repeated_batch(self.slots, batch)[..., None]
@@ -148,7 +150,7 @@ class DistinctEntries(NamedTuple):
 
 
 def distinct_entries(indices: Any, sizes: Shape) -> DistinctEntries:
-    """The distinct places among entries with these indices, in dimensions of these sizes."""
+    """The distinct coordinates among entries with these indices, in dimensions of these sizes."""
     keep = in_range(indices, sizes)
     indices, order = sorted_order(hnp.where(keep[..., None], indices, size_vector(indices, sizes)))
     keep = in_range(indices, sizes)

@@ -1,4 +1,4 @@
-"""todense: the dense array of a sparse one, also where a sparse array shows as a dense one."""
+"""todense: conversion of a sparse array to a dense one, also under ``sparsify``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _todense = Todense()
 
 
 def todense(arr: Any) -> Any:
-    """The dense array of a sparse one; a dense one is itself.
+    """The dense array of a sparse one; a dense array is returned itself.
 
-    Under ``sparsify`` it is how to ask for the dense array.
+    Under ``sparsify`` it is an operation, whose result is dense.
 
     >>> from handlax.experimental import sparse
     >>> todense(sparse.eye(2))

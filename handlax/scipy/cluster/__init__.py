@@ -1,3 +1,3 @@
-"""``handlax.scipy.cluster``: vectors grouped by their distances."""
+"""``handlax.scipy.cluster``: clustering of vectors."""
 
 from . import vq as vq

@@ -13,12 +13,12 @@ __all__ = ["vq"]
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """For each observation the number of the nearest vector of the code book, and its distance.
+    """For each observation the index of the nearest vector of the code book, and its distance.
 
     Shapes: ``obs: f[m, n], code_book: f[k, n]`` gives ``i[m], f[m]``; both may be vectors, of numbers.
 
     Args:
-        check_finite: not used: values are not looked at.
+        check_finite: ignored.
 
     >>> vq([[0.0, 1.0], [5.0, 5.0]], [[0.0, 0.0], [5.0, 4.0]])[0].tolist()
     [0, 1]

@@ -1,6 +1,7 @@
 """``handlax.scipy.linalg``: factorisations, linear systems, functions of matrices and special matrices.
 
-Names and signatures are SciPy's and JAX's. ``overwrite_a`` and ``check_finite`` and their like have no meaning here.
+Names and signatures are SciPy's and JAX's. ``overwrite_a`` and ``check_finite`` and their like are accepted and
+ignored.
 """
 
 from . import matrix_factors as _matrix_factors

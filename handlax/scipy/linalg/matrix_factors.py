@@ -1,4 +1,4 @@
-"""Factors of matrices."""
+"""Matrix factorisations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The upper triangular U with ``conj(U).T @ U == a``, or the lower one: only that triangle of ``a`` is read.
+    """The upper Cholesky factor U, ``conj(U).T @ U == a``, or the lower one; only that triangle of ``a`` is read.
 
     Source: SciPy, ``linalg.cholesky``.
 
@@ -51,7 +51,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
-    """The Cholesky factor of a positive definite matrix, and whether it is the lower one, as ``cho_solve`` takes them.
+    """The Cholesky factor of a positive definite matrix, and whether it is lower: the argument of ``cho_solve``.
 
         a @ cho_solve(cho_factor(a), b) == b
 
@@ -66,7 +66,7 @@ def cho_factor(
 
 
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The factors of elimination with exchanges of rows, ``p, l, u``; or ``p @ l, u`` with ``permute_l``.
+    """LU factorisation with partial pivoting: ``p, l, u``; or ``p @ l, u`` with ``permute_l``.
 
         a == p @ l @ u
 
@@ -90,7 +90,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
-    """Both factors of elimination in one matrix, and the exchanges of rows, as ``lu_solve`` takes them.
+    """The LU factors in one matrix, and the pivots: the argument of ``lu_solve``.
 
         a @ lu_solve(lu_factor(a), b) == b
 
@@ -109,7 +109,7 @@ def qr(
     a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
 ) -> Any:  # fmt: skip
-    """The orthogonal and triangular factors, ``q, r``; with ``pivoting`` also the order of columns.
+    """QR factorisation, ``q, r``; with ``pivoting`` also the permutation of columns.
 
     ``mode``: "full" for a square ``q``, "economic", or "r" for ``(r,)`` alone.
     Raises: BadArgument: another mode. Source: SciPy, ``linalg.qr``.
@@ -120,20 +120,20 @@ def qr(
     """
     if mode not in ("full", "economic", "r"):
         raise BadArgument(f"qr: the mode must be 'full', 'economic' or 'r', got {mode!r}.")
-    found = _qr(decompositions.matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
-    return tuple(found[1:] if mode == "r" else found)
+    factors = _qr(decompositions.matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
+    return tuple(factors[1:] if mode == "r" else factors)
 
 
 def qr_multiply(
     a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> Any:  # fmt: skip
-    """The product of a matrix and the orthogonal factor of another, without that factor: ``c @ q, r``.
+    """The product of a matrix and the Q factor of another, without forming Q: ``c @ q, r``.
 
     Args:
         mode: "right" for ``c @ q``, "left" for ``q @ c``.
-        pivoting: the order of columns too, as a third result.
-        conjugate: with the conjugate of ``q``.
+        pivoting: pivot columns, and return their permutation as a third result.
+        conjugate: use the conjugate of ``q``.
     A vector ``c`` is a row or a column. Raises: BadArgument, ShapeMismatch: another mode, or shapes.
     Source: SciPy, ``linalg.qr_multiply``.
 
@@ -161,18 +161,18 @@ def qr_multiply(
     reflections, taus = geqrf(x)
     y = resized(y, m, y.shape[-1]) if left else y
     turned = flipped(y) if conjugate else y  # conj(q) c is (c^T q^H)^T
-    found = ormqr(reflections, taus, turned.astype(x.dtype), left=left != conjugate, transpose=conjugate)
-    found = flipped(found) if conjugate else found
-    found = found if left else found[..., :k]
-    found = found.ravel() if vector else found
-    return (found, hnp.triu(resized(reflections, k, n)), *order)
+    y = ormqr(reflections, taus, turned.astype(x.dtype), left=left != conjugate, transpose=conjugate)
+    y = flipped(y) if conjugate else y
+    y = y if left else y[..., :k]
+    y = y.ravel() if vector else y
+    return (y, hnp.triu(resized(reflections, k, n)), *order)
 
 
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:  # fmt: skip
-    """Singular values and their vectors, ``U, s, Vh``: ``numpy.linalg.svd`` as a tuple.
+    """Singular value decomposition, ``U, s, Vh``: ``numpy.linalg.svd`` as a tuple.
 
         a == (U * s) @ Vh        without full_matrices
 
@@ -182,15 +182,16 @@ def svd(
     >>> svd(array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
-    found = decompositions.svd(a, full_matrices, compute_uv)
-    return tuple(found) if compute_uv else found
+    factors = decompositions.svd(a, full_matrices, compute_uv)
+    return tuple(factors) if compute_uv else factors
 
 
 def eigh(
     a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
     overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
 ) -> Any:  # fmt: skip
-    """Eigenvalues of Hermitian matrices, which ascend, and their vectors: ``w, v``; ``w`` alone if so asked.
+    """Eigenvalues of Hermitian matrices, in ascending order, and eigenvectors: ``w, v``; or ``w`` alone with
+    ``eigvals_only``.
 
     With a positive definite ``b``, by ``type``: 1 for ``a @ v == w * b @ v``, 2 for ``a @ b @ v == w * v``, 3 for
     ``b @ a @ v == w * v``.
@@ -229,7 +230,7 @@ def eigh(
 
 
 def _completed(x: Any, lower: bool) -> Any:
-    """The Hermitian matrix with this triangle."""
+    """The Hermitian matrix with this triangle, lower or upper."""
     part = hnp.tril(x, -1) if lower else hnp.triu(x, 1)
     ends = hnp.diagonal(x, axis1=-2, axis2=-1).real.astype(x.dtype)
     return part + adjoint(part) + ends[..., None] * hnp.eye(x.shape[-1], dtype=x.dtype)
@@ -239,12 +240,12 @@ def eigh_tridiagonal(
     d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
     select_range: tuple[float, float] | None = None, tol: float | None = None, key: Any = None,
 ) -> Any:  # fmt: skip
-    """Eigenvalues of a Hermitian matrix with three diagonals, which ascend, and their vectors: ``w, v``.
+    """Eigenvalues of a Hermitian tridiagonal matrix, in ascending order, and eigenvectors: ``w, v``.
 
     Args:
         d, e: the diagonal, and the one below it.
-        select: "a" for all, "i" for those with the numbers from ``select_range[0]`` to ``select_range[1]``.
-        tol, key: have no meaning here: they are those of a full matrix.
+        select: "a" for all, "i" for those with indices from ``select_range[0]`` to ``select_range[1]``.
+        tol, key: ignored.
     Raises: BadArgument: another ``select``, or no range. DTypeMismatch: dtypes differ, or are no floats.
     Source: SciPy, ``linalg.eigh_tridiagonal``.
 
@@ -273,9 +274,9 @@ def eigh_tridiagonal(
 
 
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
-    """The triangle that a unitary matrix makes of a square one: ``T, Z`` with ``a == Z @ T @ conj(Z).T``.
+    """The Schur form of square matrices: ``T, Z`` with ``a == Z @ T @ conj(Z).T``.
 
-    ``output``: "real", where of reals ``T`` has blocks of 2 by 2 for complex eigenvalues, or "complex".
+    ``output``: "real", where ``T`` of a real matrix has 2 by 2 blocks for complex eigenvalues, or "complex".
     Raises: BadArgument: another word. Source: SciPy, ``linalg.schur``.
 
     >>> from handlax.numpy import array
@@ -291,7 +292,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
 
 
 def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Hessenberg's form of square matrices, with one diagonal below its own; with ``calc_q``: ``h, q``.
+    """The Hessenberg form ``h`` of square matrices; with ``calc_q`` also the unitary factor: ``h, q``.
 
         a == q @ h @ conj(q).T
 
@@ -306,19 +307,19 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
     n = x.shape[-1]
     if not x.size:
         return (x, x) if calc_q else x
-    found, taus = _hessenberg(x)
-    h = hnp.triu(found, -1)
+    packed, taus = _hessenberg(x)
+    h = hnp.triu(packed, -1)
     if not calc_q:
         return h
-    inner = householder_product(found[..., 1:, : n - 1], taus)
+    inner = householder_product(packed[..., 1:, : n - 1], taus)
     gaps = [(0, 0)] * (x.ndim - 2)
     return h, hnp.pad(inner, [*gaps, (1, 0), (1, 0)]).at[..., 0, 0].set(1)
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """The complex triangular form from the real one: ``T, Z`` of ``schur(a, "complex")`` from those of ``schur(a)``.
+    """The complex Schur form from the real one: ``T, Z`` of ``schur(a, "complex")`` from those of ``schur(a)``.
 
-    One pair of complex eigenvalues after the other is turned apart, from the last.
+    Each 2 by 2 block is made triangular by a rotation, the last one first.
     Raises: ShapeMismatch: matrices that are not square, or of several sizes. Source: SciPy, ``linalg.rsf2csf``.
 
     >>> from handlax.numpy import array, eye
@@ -334,9 +335,9 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
-    """The complex form of one matrix, by a rotation of two rows and columns for each block.
+    """The complex Schur form of one matrix, by a rotation of two rows and columns for each block.
 
-    As SciPy's: the first eigenvalue that LAPACK finds comes first, and what a real form has zeros for is not read.
+    As in SciPy, LAPACK's first eigenvalue of a block comes first, and elements that are 0 in a real form are not read.
     """
     n, eps = t.shape[0], float(dtypes.finfo(t.dtype).eps)
     if n < 2:
@@ -366,7 +367,8 @@ def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
 def polar(
     a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
 ) -> tuple[Any, Any]:
-    """A unitary and a positive factor: ``u, p`` with ``a == u @ p``, or ``a == p @ u`` for the side "left".
+    """Polar decomposition, a unitary and a positive factor: ``u, p`` with ``a == u @ p``, or ``a == p @ u`` for
+    ``side="left"``.
 
     ``method`` is "qdwh", that of ``lax.linalg.qdwh`` with its ``eps`` and ``max_iterations``, whose derivatives are
     those of any matrix of full rank, or "svd", by singular values, as where ``p`` belongs to the longer side.

@@ -1,4 +1,4 @@
-"""Functions of square matrices: the exponential, the root, and others by their values at eigenvalues."""
+"""Functions of square matrices: exponential, square root, and general functions by eigenvalues."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
     """The exponential of square matrices: ``sum(matrix_power(A, k) / factorial(k))`` over all ``k``.
 
-    By a rational function of ``A / 2**s``, whose result is squared ``s`` times.
+    By scaling and squaring: a Padé approximant of ``A / 2**s`` is squared ``s`` times.
     Shapes: ``A[*s, n, n] -> [*s, n, n]``.
 
     Args:
         upper_triangular: the matrices are upper triangular.
-        max_squarings: where more squarings would be needed the result is NaN.
+        max_squarings: the result is NaN if more squarings would be needed.
     Source: N. Higham, The scaling and squaring method for the matrix exponential revisited (2005).
 
     >>> from handlax.numpy import zeros
@@ -60,7 +60,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 
 
 def _rational(x: Any, degree: int) -> tuple[Any, Any]:
-    """Numerator and denominator of the Padé approximation of the exponential, of odd degree."""
+    """The numerator and denominator of the Padé approximant of the exponential, of odd degree."""
     m = degree
     c = [math.comb(m, k) * math.factorial(2 * m - k) // math.factorial(m) for k in range(m + 1)]
     coefficients = [float(n) / c[-1] for n in c]
@@ -74,15 +74,16 @@ def _rational(x: Any, degree: int) -> tuple[Any, Any]:
 
 
 def _polynomial(c: list[float], powers: list[Any]) -> Any:
-    """``sum(c[k] x**k)``, from the powers of the matrix up to the third."""
+    """``sum(c[k] x**k)``, from the first three powers of the matrix."""
     low = sum(a * p for a, p in zip(c, powers))
     return low + product(powers[3], sum(a * p for a, p in zip(c[4:], powers[1:]))) if len(c) > 4 else low
 
 
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
-    """The exponential of square matrices, and its derivative in the direction ``E``; the latter alone if so asked.
+    """The exponential of square matrices, and its derivative in the direction ``E``; only the latter without
+    ``compute_expm``.
 
-    ``method`` has no meaning here. Raises: ShapeMismatch: the shapes differ. Source: SciPy, ``linalg.expm_frechet``.
+    ``method`` is ignored. Raises: ShapeMismatch: the shapes differ. Source: SciPy, ``linalg.expm_frechet``.
 
     >>> from handlax.numpy import eye, zeros
     >>> expm_frechet(zeros((2, 2)), eye(2), compute_expm=False)
@@ -126,7 +127,7 @@ def _root_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _triangular_root(t: Any) -> Any:
-    """The root of upper triangular matrices, one diagonal after the other above the main one.
+    """The square root of upper triangular matrices, diagonal by diagonal from the main one upwards.
 
         u_ij = (t_ij - sum(u_ik u_kj, i < k < j)) / (u_ii + u_jj)
     """
@@ -136,9 +137,9 @@ def _triangular_root(t: Any) -> Any:
 
 
 def _by_diagonals(ends: Any, t: Any, rest: Callable[[Any], Any], divisors: Any) -> Any:
-    """An upper triangular matrix by its diagonals: ``ends``, and each next one as ``rest(y) / divisors`` at its places.
+    """An upper triangular matrix from its main diagonal ``ends``; each next diagonal is that of ``rest(y) / divisors``.
 
-    ``rest(y)`` reads the diagonals before. Where it is 0, so is the quotient.
+    ``rest(y)`` depends on earlier diagonals only. 0 / 0 is 0.
     """
     n = t.shape[-1]
     distance = hnp.arange(n)[None, :] - hnp.arange(n)[:, None]
@@ -152,7 +153,7 @@ def _by_diagonals(ends: Any, t: Any, rest: Callable[[Any], Any], divisors: Any) 
 
 
 def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
-    """A function of a square matrix, by the values of ``func`` at its eigenvalues, which must differ: ``f(A)``.
+    """A function of a square matrix with distinct eigenvalues, from the scalar function ``func``: ``f(A)``.
 
     ``func`` takes an array of complex numbers. The result is complex; with ``disp=False`` it comes with an estimate of
     its error.

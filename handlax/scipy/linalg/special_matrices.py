@@ -1,4 +1,4 @@
-"""Matrices with a pattern: of vectors, and of a size alone."""
+"""Structured matrices, made of vectors or of a size."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ __all__ = [
 
 
 def block_diag(*arrs: Any) -> Any:
-    """A matrix with these matrices on its diagonal, one after the other, and zeros elsewhere.
+    """The block diagonal matrix of these matrices, with zeros elsewhere.
 
-    Vectors are rows. Raises: ShapeMismatch: an array of more than two dimensions. Source: SciPy, ``linalg.block_diag``.
+    Vectors are matrices of one row. Raises: ShapeMismatch: an array of more than two dimensions. Source: SciPy,
+    ``linalg.block_diag``.
 
     >>> block_diag(hnp.ones((1, 2)), hnp.full((1, 1), 5.0))
     Array([[1., 1., 0.],
@@ -48,7 +49,7 @@ def _vectors(name: str, a: Any, least: int = 0) -> Any:
 
 
 def _pattern(x: Any, places: Any) -> Any:
-    """The matrices whose element ``i, j`` is the one of the vector at ``places[i, j]``."""
+    """The matrices ``y[i, j] = x[places[i, j]]``."""
     return hnp.take(x, places.astype(np.int32), axis=-1)
 
 
@@ -58,7 +59,7 @@ def _differences(rows: int, columns: int) -> Any:
 
 
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """The matrix that is constant along diagonals: ``y[i, j] == c[i - j]``, or ``r[j - i]`` above the main one.
+    """The Toeplitz matrix, constant along diagonals: ``y[i, j] == c[i - j]``, or ``r[j - i]`` above the main diagonal.
 
     Without ``r`` it is Hermitian. Leading dimensions broadcast. Source: SciPy, ``linalg.toeplitz``.
 
@@ -73,9 +74,9 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 
 def hankel(c: Any, r: Any = None) -> Any:
-    """The matrix that is constant along diagonals the other way, from its first column and its last row.
+    """The Hankel matrix, constant along antidiagonals, from its first column ``c`` and its last row ``r``.
 
-    Without ``r`` it has zeros below. Leading dimensions broadcast. Raises: ShapeMismatch: a scalar.
+    Without ``r`` it is zero below the antidiagonal. Leading dimensions broadcast. Raises: ShapeMismatch: a scalar.
     Source: SciPy, ``linalg.hankel``.
 
     >>> hankel(hnp.array([1, 2, 3]))
@@ -90,19 +91,19 @@ def hankel(c: Any, r: Any = None) -> Any:
     return _banded(column, row, lambda i, j, m: i + j)
 
 
-def _banded(column: Any, row: Any, place: Any) -> Any:
-    """The pattern of the vector that joins both, without the first of the second."""
+def _banded(column: Any, row: Any, index: Any) -> Any:
+    """``_pattern`` of the concatenation of ``column`` and ``row[1:]``."""
     column, row = promote(column, row)
     lanes = hnp.broadcast_shapes(column.shape[:-1], row.shape[:-1])
     m, n = column.shape[-1], row.shape[-1]
     if not m or not n:
         return hnp.zeros((*lanes, m, n), column.dtype)
     parts = [hnp.broadcast_to(x, (*lanes, x.shape[-1])) for x in (column, row[..., 1:])]
-    return _pattern(hnp.concatenate(parts, -1), place(np.arange(m)[:, None], np.arange(n), m))
+    return _pattern(hnp.concatenate(parts, -1), index(np.arange(m)[:, None], np.arange(n), m))
 
 
 def circulant(c: Any) -> Any:
-    """The matrix whose columns are the first one, turned: ``y[i, j] == c[(i - j) % n]``. Source: SciPy.
+    """The circulant matrix, whose columns are cyclic shifts of ``c``: ``y[i, j] == c[(i - j) % n]``. Source: SciPy.
 
     >>> circulant(hnp.array([1, 2, 3]))
     Array([[1, 3, 2],
@@ -142,7 +143,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 def companion(a: Any) -> Any:
-    """The matrix whose eigenvalues are the roots of a polynomial, the coefficient of the highest power first.
+    """The companion matrix of a polynomial, whose eigenvalues are its roots; the highest coefficient comes first.
 
     Raises: ShapeMismatch: less than two coefficients. Source: SciPy, ``linalg.companion``.
 
@@ -169,7 +170,7 @@ def fiedler(a: Any) -> Any:
 
 
 def fiedler_companion(a: Any) -> Any:
-    """The matrix with five diagonals whose eigenvalues are the roots of a polynomial, as those of ``companion``.
+    """A pentadiagonal companion matrix of a polynomial, whose eigenvalues are its roots.
 
     Raises: ShapeMismatch: no coefficients. Source: M. Fiedler, A note on companion matrices (2003).
 
@@ -187,7 +188,7 @@ def fiedler_companion(a: Any) -> Any:
     zero, one = n + 1, n + 2
     places = np.full((n, n), zero)
     places[0, 0] = 1
-    for i in range(0, n, 2):  # the rows of even number hold coefficients beside the diagonal
+    for i in range(0, n, 2):  # rows with even index have coefficients beside the diagonal
         if i + 1 < n:
             places[i, i + 1] = i + 2
         if i + 2 < n:
@@ -200,9 +201,9 @@ def fiedler_companion(a: Any) -> Any:
 
 
 def leslie(f: Any, s: Any) -> Any:
-    """The matrix of a population: the rates of births in the first row, those of survival below the diagonal.
+    """The Leslie matrix of a population: birth rates in the first row, survival rates below the diagonal.
 
-    Raises: ShapeMismatch: there is not one rate of survival less than of births. Source: SciPy, ``linalg.leslie``.
+    Raises: ShapeMismatch: there must be one survival rate fewer than birth rates. Source: SciPy, ``linalg.leslie``.
 
     >>> leslie(hnp.array([0.1, 2.0]), hnp.array([0.5]))
     Array([[0.1, 2. ],
@@ -244,7 +245,8 @@ def _of_default(x: Any) -> Any:
 
 
 def invhilbert(n: int) -> Any:
-    """The inverse of ``hilbert(n)``, whose elements are integers, rounded. Source: SciPy, ``linalg.invhilbert``.
+    """The inverse of ``hilbert(n)``, whose elements are integers, as rounded floats. Source: SciPy,
+    ``linalg.invhilbert``.
 
     >>> invhilbert(2)
     Array([[ 4., -6.],
@@ -256,7 +258,7 @@ def invhilbert(n: int) -> Any:
 
 
 def _exact(n: int, element: Any) -> Any:
-    """The square matrix of these integers, which Python computes, as floats."""
+    """The square matrix of the Python integers ``element(i, j)``, rounded to floats."""
     rows = [[element(i, j) for j in range(n)] for i in range(n)]
     largest = float(np.finfo(np.float64).max)
     return _of_default(np.array([[float(max(min(x, largest), -largest)) for x in row] for row in rows]).reshape(n, n))
@@ -297,7 +299,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 
 def helmert(n: int, full: bool = False) -> Any:
-    """Helmert's orthogonal matrix without its first row, which is constant, or with it. Source: SciPy.
+    """Helmert's orthogonal matrix of order ``n`` without its constant first row, or with it. Source: SciPy.
 
     >>> helmert(2)
     Array([[ 0.70710677, -0.70710677]], dtype=float32)
@@ -310,7 +312,7 @@ def helmert(n: int, full: bool = False) -> Any:
 
 
 def hadamard(n: int, dtype: Any = int) -> Any:
-    """The orthogonal matrix of ones and minus ones that Sylvester made, of a size that is a power of 2.
+    """Sylvester's Hadamard matrix: orthogonal rows of ones and minus ones, for a size that is a power of 2.
 
     Raises: BadArgument: another size. Source: SciPy, ``linalg.hadamard``.
 

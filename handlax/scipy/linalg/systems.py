@@ -1,4 +1,4 @@
-"""Solutions of linear systems and of Sylvester's equation, inverses and determinants."""
+"""Linear systems, Sylvester equations, inverses and determinants."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 def _sides(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
-    """A matrix and a right side of one dtype and equal leading dimensions, and whether that was one vector.
+    """A matrix and right-hand sides with one dtype and equal leading dimensions, and whether ``b`` was a single vector.
 
-    As in JAX the right side is also a stack of vectors where it has one dimension less than the stack of matrices.
+    As in JAX, ``b`` with one dimension less than ``a`` is a stack of vectors.
     """
     x, y = (hnp.asarray(inexact(z)) for z in promote(a, b))
     x = decompositions.matrices(name, x, square=True)
@@ -67,9 +67,9 @@ def solve(
 ) -> Any:  # fmt: skip
     """The solution of linear systems: ``a @ solve(a, b) == b``.
 
-    ``assume_a``: "gen", "sym" or "her" for any matrix, "pos" for a positive definite one, of which the triangle that
-    ``lower`` says is factorised. Derivatives are those by all elements of the matrix.
-    Raises: BadArgument: another word. Source: SciPy, ``linalg.solve``.
+    ``assume_a``: "gen", "sym" or "her" for any matrix, "pos" for a positive definite one, of which only one triangle,
+    chosen by ``lower``, is read. Derivatives are by all elements of the matrix. Raises: BadArgument: another word.
+    Source: SciPy, ``linalg.solve``.
 
     >>> from handlax.numpy import array
     >>> solve(array([[2.0, 0.0], [1.0, 4.0]]), array([2.0, 9.0]))
@@ -81,13 +81,13 @@ def solve(
         return solutions.solve(a, b)
     x, y, vector = _sides("solve", a, b)
     constant = stop_gradient(x if lower else adjoint(x))
-    found = _by_factor(decompositions.cholesky(constant, symmetrize_input=False), x, y)
-    return found[..., 0] if vector else found
+    z = _by_factor(decompositions.cholesky(constant, symmetrize_input=False), x, y)
+    return z[..., 0] if vector else z
 
 
 @custom_jvp
 def _by_factor(l: Any, x: Any, y: Any) -> Any:
-    """The z of ``x z == y`` from the Cholesky factor of x, which serves derivatives of any order."""
+    """The solution z of ``x z == y`` by the Cholesky factor of x, differentiable to any order."""
     return cho_solve((l, True), y)
 
 
@@ -115,15 +115,15 @@ def solve_triangular(
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise BadArgument(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}.")
     x, y, vector = _sides("solve_triangular", a, b)
-    found = triangular_solve(
+    y = triangular_solve(
         x, y, left_side=True, lower=lower, transpose_a=trans not in (0, "N"), conjugate_a=trans in (2, "C"),
         unit_diagonal=unit_diagonal,
     )  # fmt: skip
-    return found[..., 0] if vector else found
+    return y[..., 0] if vector else y
 
 
 def _factor(name: str, pair: Any, what: str) -> tuple[Any, Any]:
-    """The two parts of a factor. Raises BadArgument: it is no pair."""
+    """The two components of a factorisation passed by the user. Raises BadArgument: it is no pair."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise BadArgument(f"{name}: the first argument must be a pair, {what}, got {type(pair).__name__}.")
     return pair[0], pair[1]
@@ -132,7 +132,7 @@ def _factor(name: str, pair: Any, what: str) -> tuple[Any, Any]:
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """The solution of linear systems from the Cholesky factor of the matrix, as ``cho_factor`` gives it.
+    """The solution of linear systems from the Cholesky factor of the matrix, as ``cho_factor`` returns it.
 
     Source: SciPy, ``linalg.cho_solve``.
 
@@ -150,7 +150,7 @@ def cho_solve(
 def lu_solve(
     lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """The solution of linear systems from the factors of the matrix, as ``lu_factor`` gives them.
+    """The solution of linear systems from the LU factors of the matrix, as ``lu_factor`` returns them.
 
     ``trans``: 0 for the matrix itself, 1 for its transpose, 2 for its adjoint.
     Raises: BadArgument: another ``trans``. Source: SciPy, ``linalg.lu_solve``.
@@ -165,8 +165,8 @@ def lu_solve(
     x, y, vector = _sides("lu_solve", factors, b)
     order = lu_pivots_to_permutation(hnp.asarray(pivots).astype("int32"), x.shape[-1])
     order = hnp.broadcast_to(order, x.shape[:-1])
-    found = _lu_solve(x, order, y, trans > 0, trans == 2)
-    return found[..., 0] if vector else found
+    z = _lu_solve(x, order, y, trans > 0, trans == 2)
+    return z[..., 0] if vector else z
 
 
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
@@ -174,7 +174,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 
     Shapes: ``A[*s, m, m], B[*s, n, n], C[*s, m, n] -> X[*s, m, n]``; leading dimensions broadcast. It is NaN where an
     eigenvalue of ``A`` and one of ``-B`` differ by less than ``tol``.
-    ``method``: "schur", or "eigen", which here is the same.
+    ``method``: "schur", or "eigen", a synonym.
     Raises: BadArgument: another method. ShapeMismatch: other shapes. Source: Bartels & Stewart, Solution of the matrix
     equation AX + XB = C (1972).
 
@@ -215,15 +215,15 @@ def _sylvester_jvp(tol: float, primals: Any, tangents: Any) -> Any:
 
 
 def triangular_sylvester(r: Any, s: Any, f: Any) -> Any:
-    """The solution of ``r y + y s = f`` for upper triangular matrices: one column of y after the other."""
+    """The solution y of ``r y + y s = f`` for upper triangular r and s, column by column."""
     n = s.shape[-1]
     unit = identity(r.type)
 
     def column(y: Any, k: Any) -> tuple[Any, None]:
         own, weights = (hnp.take(z, k, axis=-1)[..., None] for z in (f, s))
         shift = hnp.take(weights, k, axis=-2)[..., None, :]
-        found = triangular_solve(r + shift * unit, own - product(y, weights), left_side=True)
-        return hnp.where(hnp.arange(n) == k, found, y), None
+        solution = triangular_solve(r + shift * unit, own - product(y, weights), left_side=True)
+        return hnp.where(hnp.arange(n) == k, solution, y), None
 
     return scan(column, hnp.zeros_like(f), hnp.arange(n))[0] if n else f
 

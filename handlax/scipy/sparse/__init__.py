@@ -1,3 +1,3 @@
-"""``handlax.scipy.sparse``: linear systems given by products."""
+"""``handlax.scipy.sparse``: iterative solution of linear systems."""
 
 from . import linalg as linalg

@@ -1,8 +1,8 @@
-"""``handlax.scipy.sparse.linalg``: linear systems given by a product, solved in Krylov spaces.
+"""``handlax.scipy.sparse.linalg``: Krylov methods for linear systems whose matrix is given by its product with vectors.
 
     x, _ = cg(A, b):  A @ x == b,  where A is a square matrix, or a function of trees of arrays as b is
 
-They are differentiated implicitly, by another solve: in ``b``, and in what the product reads.
+They are differentiated implicitly, by another solve, with respect to ``b`` and to all that the product depends on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Solver = Callable[..., Any]
 
 
 def _product(name: str, a: Any) -> Product:
-    """The linear map of a function, of a matrix, or of an object with ``@``."""
+    """The linear map given by a function, a matrix, or an object with ``@``."""
     if callable(a):
         return a
     shape = getattr(a, "shape", None)
@@ -42,7 +42,7 @@ def _product(name: str, a: Any) -> Product:
 
 
 def _check(name: str, b: Any, x0: Any) -> None:
-    """Raises: TreeMismatch, ShapeMismatch: the start is not as the right-hand side."""
+    """Check that the initial vector has the structure of the right-hand side. Raises: TreeMismatch, ShapeMismatch."""
     (bs, tree), (xs, other) = flatten(b), flatten(x0)
     if tree != other:
         raise TreeMismatch(f"{name}: x0 and b must have the same structure, got {other} and {tree}.")
@@ -92,12 +92,12 @@ def _minus(x: Any, y: Any) -> Any:
 
 
 def _limit(b: Any, tol: Any, atol: Any) -> Any:
-    """The square of the residual's norm that is small enough."""
+    """The square of the tolerance of the residual's norm."""
     return hnp.maximum(tol**2 * _square(b), hnp.asarray(atol) ** 2)
 
 
 def _over(x: Any, y: Any) -> Any:
-    """x / y, and 0 where y is 0: the residual has vanished."""
+    """x / y, and 0 where y is 0, since the residual has vanished."""
     return hnp.where(y == 0, 0, x / hnp.where(y == 0, 1, y))
 
 
@@ -151,7 +151,7 @@ def _bicgstab(tol: Any, atol: Any, a: Product, b: Any, x0: Any, maxiter: Any, m:
 
 
 def _rotated(k: Any, state: Any) -> Any:
-    """A Givens rotation of the rows k and k + 1 that makes the element below the diagonal 0."""
+    """Apply a Givens rotation of rows k and k + 1 that makes the element below the diagonal 0."""
     h, rhs = state
     a, b = h[k, k], h[k + 1, k]
     r = hnp.sqrt(hnp.real(a * a.conj() + b * b.conj())).astype(a.dtype)
@@ -165,7 +165,7 @@ def _rotated(k: Any, state: Any) -> Any:
 
 
 def _arnoldi(a: Product, start: Any, size: int) -> tuple[Any, Any]:
-    """Orthonormal rows V from ``start`` on, and H with ``A V[:-1].T == V.T H``; rows after a breakdown are 0."""
+    """Arnoldi's iteration: orthonormal rows V and H with ``A V[:-1].T == V.T H``; rows after a breakdown are 0."""
     rows = hnp.zeros((size + 1, len(start)), start.dtype).at[0].set(start)
     h = hnp.zeros((size + 1, size), start.dtype)
 
@@ -186,7 +186,7 @@ def _arnoldi(a: Product, start: Any, size: int) -> tuple[Any, Any]:
 
 
 def _gmres(restart: int, tol: Any, atol: Any, a: Product, b: Any, x0: Any, maxiter: Any, m: Product) -> Any:
-    """In each round the x in a Krylov space of size ``restart`` with the least preconditioned residual."""
+    """GMRES with restarts: each round minimises the preconditioned residual over a Krylov space of size ``restart``."""
     vector, tree_of = ravel_pytree(b)
     join = lambda x: ravel_pytree(x)[0].astype(vector.dtype)
     product = lambda v: join(m(a(tree_of(v))))
@@ -260,7 +260,7 @@ def gmres(
 
     Args:
         restart: the size of the Krylov spaces; ``maxiter`` counts these.
-        solve_method: "batched" or "incremental", which are the same here: Givens rotations after each round.
+        solve_method: "batched" or "incremental", synonyms: Givens rotations after each round.
 
     Raises: BadArgument: another ``solve_method``.
 

@@ -34,14 +34,14 @@ def _shaped(name: str, x: Any, *last: int) -> Any:
 
 
 def _norm(x: Any) -> Any:
-    """The length of vectors, whose derivative at 0 is 0."""
+    """The Euclidean norm of vectors, with derivative 0 at 0."""
     squares = (x * x).sum(-1, keepdims=True)
     zero = squares == 0
     return hnp.where(zero, 0, hnp.sqrt(hnp.where(zero, 1, squares)))
 
 
 def _product(p: Any, q: Any) -> Any:
-    """The quaternion of the rotation q followed by p."""
+    """The quaternion product p q: the rotation q followed by p."""
     (a, s), (b, t) = ((x[..., :3], x[..., 3:]) for x in (p, q))
     real = s * t - (a * b).sum(-1, keepdims=True)
     return hnp.concatenate([s * b + t * a + hnp.cross(a, b), real], -1)
@@ -74,7 +74,7 @@ class Rotation:
 
     @classmethod
     def from_matrix(cls, matrix: Any) -> Rotation:
-        """The rotation of an orthogonal matrix: by the largest of the squares of the four components."""
+        """The rotation of an orthogonal matrix, by the largest component of its quaternion."""
         m = _shaped("Rotation.from_matrix", matrix, 3, 3)
         diagonal = hnp.diagonal(m, axis1=-2, axis2=-1)
         trace = diagonal.sum(-1, keepdims=True)
@@ -92,7 +92,7 @@ class Rotation:
 
     @classmethod
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
-        """The rotation about a vector by its length as an angle."""
+        """The rotation given by a rotation vector: its direction is the axis, its length the angle."""
         v = _shaped("Rotation.from_rotvec", rotvec, 3)
         v = hnp.deg2rad(v) if degrees else v
         angle = _norm(v)
@@ -110,7 +110,7 @@ class Rotation:
 
     @classmethod
     def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
-        """Rotations about up to three axes: of the fixed ones for "xyz", of those that are rotated too for "XYZ"."""
+        """Rotations about up to three axes: fixed (extrinsic) ones for "xyz", rotating (intrinsic) ones for "XYZ"."""
         lower = seq.islower()
         if not 1 <= len(seq) <= 3 or {*seq.lower()} - {*"xyz"} or not (lower or seq.isupper()):
             raise BadArgument(f'Rotation.from_euler: seq must be up to three of "xyz", or of "XYZ", got {seq!r}.')
@@ -128,17 +128,17 @@ class Rotation:
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
-        """The rotation that changes nothing, or ``num`` of them."""
+        """The identity rotation, or ``num`` of them."""
         return cls(hnp.broadcast_to(hnp.array([0, 0, 0, 1], dtype), (4,) if num is None else (num, 4)))
 
     @classmethod
     def random(cls, random_key: Any, num: int | None = None) -> Rotation:
-        """A rotation that is distributed uniformly, or ``num`` of them."""
+        """A rotation drawn uniformly, or ``num`` of them."""
         return cls.from_quat(random.normal(random_key, (4,) if num is None else (num, 4)))
 
     @classmethod
     def concatenate(cls, rotations: Sequence[Rotation]) -> Rotation:
-        """Several arrays of rotations as one."""
+        """Several rotations, or arrays of them, as one array."""
         return cls(hnp.concatenate([hnp.reshape(r.quat, (-1, 4)) for r in rotations]))
 
     @property
@@ -162,7 +162,7 @@ class Rotation:
         return Rotation(quat / _norm(quat))
 
     def inv(self) -> Rotation:
-        """The rotation back."""
+        """The inverse rotation."""
         return Rotation(self.quat.at[..., :3].multiply(-1))
 
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
@@ -178,7 +178,7 @@ class Rotation:
         return 2 * hnp.arctan2(_norm(self.quat[..., :3])[..., 0], hnp.abs(self.quat[..., 3]))
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
-        """The quaternion; if ``canonical`` that of two whose first of (w, x, y, z) other than 0 is positive."""
+        """The quaternion; if ``canonical``, of q and -q that whose first nonzero of (w, x, y, z) is positive."""
         quat = self.quat
         if canonical:
             sign: Any = 0
@@ -236,18 +236,18 @@ class Rotation:
         if not proper:
             last, middle = sign * last, middle - math.pi / 2
         angles = [first, middle, last] if fixed else [last, middle, first]
-        found = hnp.stack([_wrapped(x) for x in angles], -1)
-        return hnp.rad2deg(found) if degrees else found
+        wrapped = hnp.stack([_wrapped(x) for x in angles], -1)
+        return hnp.rad2deg(wrapped) if degrees else wrapped
 
     def mean(self, weights: Any = None) -> Rotation:
-        """The rotation nearest to all: the largest eigenvector of the sum of ``weights q q^T``."""
+        """The mean rotation: the leading eigenvector of the sum of ``weights q q^T``."""
         quat = hnp.reshape(self.quat, (-1, 4))
         scaled = quat if weights is None else quat * _numbers(weights)[:, None]
         return Rotation(hnp.linalg.eigh(scaled.T @ quat)[1][:, -1])
 
 
 def _wrapped(angle: Any) -> Any:
-    """The same angle between -pi and pi."""
+    """The angle reduced modulo 2 pi to [-pi, pi]."""
     angle = hnp.where(angle < -math.pi, angle + 2 * math.pi, angle)
     return hnp.where(angle > math.pi, angle - 2 * math.pi, angle)
 
@@ -255,7 +255,7 @@ def _wrapped(angle: Any) -> Any:
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Slerp:
-    """Rotations interpolated between times, each at constant speed. Make it by ``Slerp.init(times, rotations)``.
+    """Spherical linear interpolation of rotations. Make it by ``Slerp.init(times, rotations)``.
 
     >>> turn = Rotation.from_rotvec(hnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
     >>> Slerp.init([0.0, 2.0], turn)(1.0).as_rotvec().tolist()
@@ -279,6 +279,6 @@ class Slerp:
     def __call__(self, times: Any) -> Rotation:
         """The rotations at these times, which lie between the first and the last."""
         t = _numbers(times)
-        place = hnp.clip(hnp.searchsorted(self.times, t, side="right") - 1, 0, self.timedelta.shape[0] - 1)
-        share = (t - self.times[place]) / self.timedelta[place]
-        return self.rotations[place] * Rotation.from_rotvec(self.rotvecs[place] * share[..., None])
+        index = hnp.clip(hnp.searchsorted(self.times, t, side="right") - 1, 0, self.timedelta.shape[0] - 1)
+        share = (t - self.times[index]) / self.timedelta[index]
+        return self.rotations[index] * Rotation.from_rotvec(self.rotvecs[index] * share[..., None])

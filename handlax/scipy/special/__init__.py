@@ -1,7 +1,7 @@
 """``handlax.scipy.special``: special functions of arrays, under JAX's names.
 
-Those that JAX has in ``lax`` too are operations; the others are formulas, each compiled as a whole, with the derivative
-that is known of the function. Errors in units in the last place are in the tests.
+Those that are in ``lax``, too, are operations; the others are formulas, each compiled as a whole, with analytic
+derivatives. Errors in units in the last place are in the tests.
 """
 
 from . import elementary, error_functions, exponential_integrals, gamma_functions, hypergeometric, oscillating

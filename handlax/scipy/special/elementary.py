@@ -19,18 +19,18 @@ __all__ = [
 
 
 def _at_zero(x: Any, y: Any, z: Any) -> Any:
-    """``z`` = x log y, and its limit 0 where ``x`` is 0 and ``y`` a number."""
+    """``z`` = x log y, replaced by its limit 0 where ``x`` is 0 and ``y`` is not NaN."""
     return hnp.where((x == 0) & ~hnp.isnan(y), 0, z)
 
 
 def _share(x: Any, y: Any) -> Any:
-    """``x / y``, and 0 where both are; elsewhere the derivative by ``x`` is ``1 / y``, at 0 too."""
+    """``x / y``, and 0 where both are 0; its derivative by ``x`` is ``1 / y`` elsewhere and at 0."""
     return x / hnp.where((x == 0) & (y == 0), 1, y)
 
 
 @analytic(lambda z, x, y: hnp.log(y), lambda z, x, y: _share(x, y), complex=True)
 def xlogy(x: Any, y: Any) -> Any:
-    """``x * log(y)``, and 0 where ``x`` is 0 and ``y`` a number.
+    """``x * log(y)``, and 0 where ``x`` is 0 and ``y`` is not NaN.
 
     >>> xlogy(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -40,7 +40,7 @@ def xlogy(x: Any, y: Any) -> Any:
 
 @analytic(lambda z, x, y: hnp.log1p(y), lambda z, x, y: _share(x, 1 + y), complex=True)
 def xlog1py(x: Any, y: Any) -> Any:
-    """``x * log(1 + y)``, and 0 where ``x`` is 0 and ``y`` a number.
+    """``x * log(1 + y)``, and 0 where ``x`` is 0 and ``y`` is not NaN.
 
     >>> xlog1py(0.0, -1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -60,7 +60,8 @@ def entr(x: Any) -> Any:
 
 
 def _divergence(p: Any, q: Any, density: Any, rest: Any) -> Any:
-    """``density`` where both are positive, ``rest`` where p is 0 and q not negative, else infinity; NaN of a NaN."""
+    """``density`` where both are positive, ``rest`` where p is 0 and q >= 0, infinity elsewhere; NaN if either is NaN.
+    """
     y = hnp.where((p > 0) & (q > 0), density, hnp.where((p == 0) & (q >= 0), rest, hnp.inf))
     return hnp.where(hnp.isnan(p) | hnp.isnan(q), hnp.nan, y)
 
@@ -106,7 +107,7 @@ def kl_div(p: Any, q: Any) -> Any:
 
 @analytic(lambda y, x: 1 / (x * (1 - x)))
 def logit(x: Any) -> Any:
-    """``log(x / (1 - x))``, the inverse of ``expit``; exact near its zero at 1/2.
+    """``log(x / (1 - x))``, the inverse of ``expit``; accurate near its zero at 1/2.
 
     >>> logit(0.5)
     Array(0., dtype=float32, weak_type=True)
@@ -131,7 +132,9 @@ def _power(log_x: Any, power: Any) -> Any:
 
 
 def _power_slope(log_x: Any, power: Any) -> Any:
-    """Its derivative by the power: with u = power log x, log^2 x ((u - 1) e^u + 1) / u^2, near 0 by the series."""
+    """The derivative of ``_power`` by the power: with u = power log x, log^2 x ((u - 1) e^u + 1) / u^2, by a series
+    near 0.
+    """
     u = power * log_x
     near = hnp.abs(u) < 0.5
     series, factorial = 0, 1.0

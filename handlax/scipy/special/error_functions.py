@@ -56,9 +56,9 @@ def erfinv(x: Any) -> Any:
 
 
 def exp_of_square(x: Any, factor: float) -> Any:
-    """``exp(factor * x**2)``: the square's rounding error, which would be multiplied by the exponent, is made up for.
+    """``exp(factor * x**2)``, corrected for the rounding error of the square, which the exponential would amplify.
 
-    ``x`` is cut to a number of few bits, whose square is exact, and a rest.
+    ``x`` is split into a number of few bits, whose square is exact, and a remainder.
     """
     few = hnp.round(x * 16) / 16
     return hnp.exp(factor * few * few) * hnp.exp(factor * (x - few) * (x + few))
@@ -137,11 +137,12 @@ def ndtr(x: Any) -> Any:
     return transcendental.erfc(x * -ROOT_HALF) / 2
 
 
-FRACTION_FROM, FRACTIONS = 3, 24  # below -3 by a continued fraction, of so many levels
+FRACTION_FROM, FRACTIONS = 3, 24  # below -FRACTION_FROM by a continued fraction of FRACTIONS levels
 
 
 def _hazard_excess(x: Any) -> Any:
-    """h(x) + x, h being ``_hazard``; far below 0 by 1/(z + 2/(z + 3/(z + ...))), z = -x, as the sum cancels.
+    """h(x) + x, where h is ``_hazard``; far below 0 by the continued fraction 1/(z + 2/(z + 3/(z + ...))), z = -x,
+    without cancellation.
 
     Source: Abramowitz & Stegun 26.2.14.
     """
@@ -233,7 +234,7 @@ STEP = math.sqrt(math.pi / NODES)
 
 
 def _sum_of_poles(z: Any, shift: Any) -> Any:
-    """2iz h/pi times the sum of exp(-t^2) / (z^2 - t^2) over t = (k + shift) h; half of it at t = 0."""
+    """2iz h/pi times the sum of exp(-t^2) / (z^2 - t^2) over t = (k + shift) h, the term t = 0 halved."""
     square = z * z
     total = 0
     for k in range(NODES):
@@ -244,7 +245,7 @@ def _sum_of_poles(z: Any, shift: Any) -> Any:
 
 
 def _wofz_first_quadrant(z: Any) -> Any:
-    """By the midpoint or trapezoidal rule, whichever has no pole near, with the residue that it leaves out.
+    """w(z) in the first quadrant by the midpoint or trapezoidal rule, whichever has no pole near z, plus the residue.
 
     Source: Al Azah & Chandler-Wilde 2021, Computation of the complex error function using modified trapezoidal rules.
     """
@@ -260,7 +261,7 @@ def _wofz_first_quadrant(z: Any) -> Any:
 
 @analytic(lambda w, z: 2j / ROOT_PI - 2 * z * w, complex=True)
 def _wofz(z: Any) -> Any:
-    """w(-conj(z)) = conj(w(z)) and w(-z) = 2 exp(-z^2) - w(z) give the other quadrants."""
+    """w(z) from the first quadrant: w(-conj(z)) = conj(w(z)) and w(-z) = 2 exp(-z^2) - w(z)."""
     x, y = hnp.abs(z.real), hnp.abs(z.imag)
     far = hnp.maximum(x, y) > 1e7
     first = hnp.where(far, 1, x + 1j * y)
@@ -282,7 +283,7 @@ def wofz(z: Any) -> Any:
 
 @cached("Gauss-Legendre nodes", 1)
 def _legendre() -> tuple[Any, Any]:
-    """Nodes and weights on [0, 1]."""
+    """The nodes and weights of Gauss-Legendre quadrature on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES_OF_OWEN)
     return (1 + nodes) / 2, weights / 2
 

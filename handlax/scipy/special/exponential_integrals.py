@@ -29,7 +29,7 @@ def _ein_values(t: Any) -> Any:
 
 
 def _scaled(x: Any) -> Any:
-    """x e^-x Ei(x), by the asymptotic series where that is exact."""
+    """x e^-x Ei(x) by its asymptotic series, for x so large that this is accurate."""
     near = np.minimum(x, 40)
     series = sum(math.factorial(k) / x**k for k in range(40))
     return np.where(x < 40, near * np.exp(-near) * scipy_special("expi")(near), series)

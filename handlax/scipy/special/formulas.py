@@ -1,4 +1,4 @@
-"""Elementwise functions by formulas that are compiled as a whole, with their known derivatives."""
+"""Elementwise functions given by formulas, compiled as a whole, with analytic derivatives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ Slope = Callable[..., Any]
 
 
 def free_promotion(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: ``f`` under ``numpy_dtype_promotion="standard"``, as a formula's numbers promote, whatever is set."""
+    """Decorator: ``f`` under ``numpy_dtype_promotion="standard"``, whatever the setting is, for constants in formulas.
+    """
 
     @wraps(f)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -41,10 +42,10 @@ def floats(name: str, *xs: Any) -> list[Any]:
 
     Raises: DTypeMismatch: one is complex.
     """
-    found = inexact_together(name, *xs)
-    if is_complex(found[0].type.dtype):
-        raise DTypeMismatch(f"{name}: the arguments must be real, got {found[0].type}.")
-    return found
+    arrays = inexact_together(name, *xs)
+    if is_complex(arrays[0].type.dtype):
+        raise DTypeMismatch(f"{name}: the arguments must be real, got {arrays[0].type}.")
+    return arrays
 
 
 def in_32_bits(f: Callable[..., Any], *xs: Any) -> Any:
@@ -62,7 +63,7 @@ def analytic(*slopes: Slope | None, complex: bool = False) -> Callable[[Callable
         analytic(lambda y, x: slope)(formula)(x) == formula(x), whose derivative is slope(formula(x), x)
 
     Args:
-        slopes: for each operand the partial derivative, ``slope(y, *xs)``; None: there is none, and it is refused.
+        slopes: for each operand the partial derivative, ``slope(y, *xs)``; None: not differentiable by it.
         complex: whether the operands may be complex numbers.
     """
 
@@ -73,9 +74,9 @@ def analytic(*slopes: Slope | None, complex: bool = False) -> Callable[[Callable
         @free_promotion
         def rule(primals: Any, tangents: Any) -> Any:
             y, total = inner(*primals), 0.0
-            for place, dx in enumerate(tangents):
+            for position, dx in enumerate(tangents):
                 if not isinstance(dx, SymbolicZero):
-                    total = total + _slope(name, place, slopes[place])(y, *primals) * dx
+                    total = total + _slope(name, position, slopes[position])(y, *primals) * dx
             return y, broadcast_to(total, y.shape)
 
         inner.defjvp(rule, symbolic_zeros=True)
@@ -91,21 +92,21 @@ def analytic(*slopes: Slope | None, complex: bool = False) -> Callable[[Callable
     return decorate
 
 
-def _slope(name: str, place: int, slope: Slope | None) -> Slope:
+def _slope(name: str, position: int, slope: Slope | None) -> Slope:
     """The partial derivative by an operand. Raises: NotDifferentiable: there is none."""
     if slope is None:
         raise NotDifferentiable(
-            f"{name}: there is no derivative by argument {place}, got a tangent for it.",
+            f"{name}: there is no derivative by argument {position}, got a tangent for it.",
             hint="make it constant by lax.stop_gradient, or define a derivative by custom_jvp.",
         )
     return slope
 
 
-def by_tangent(formula: Callable[..., Any], place: int) -> Slope:
-    """The partial derivative of a formula by an operand, from a tangent 1 of that through all steps of the formula."""
+def by_tangent(formula: Callable[..., Any], position: int) -> Slope:
+    """The partial derivative by operand ``place``, by forward-mode differentiation of the formula."""
 
     def slope(y: Any, *xs: Any) -> Any:
-        before, x, behind = xs[:place], xs[place], xs[place + 1 :]
+        before, x, behind = xs[:position], xs[position], xs[position + 1 :]
         return jvp(lambda x: formula(*before, x, *behind), (x,), (ones_like(x),))[1]
 
     return slope

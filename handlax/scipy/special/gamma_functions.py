@@ -24,7 +24,7 @@ __all__ = [
     "gammaln", "gammasgn", "loggamma", "multigammaln", "poch", "polygamma", "zeta",
 ]  # fmt: skip
 
-_FEW = 8  # terms that are written out
+_FEW = 8  # sums of up to so many terms are unrolled
 
 
 def gammaln(x: Any) -> Any:
@@ -94,7 +94,7 @@ def zeta(x: Any, q: Any = None) -> Any:
 
 
 def _correction(x: Any) -> Any:
-    """log Gamma(x) less Stirling's formula, for x >= SHIFT. Source: Abramowitz & Stegun 6.1.40."""
+    """log Gamma(x) minus Stirling's formula, for x >= SHIFT. Source: Abramowitz & Stegun 6.1.40."""
     inverse, total = 1 / x, 0
     for k in reversed(range(len(BERNOULLI))):
         total = total * inverse * inverse + BERNOULLI[k] / ((2 * k + 2) * (2 * k + 1))
@@ -102,7 +102,7 @@ def _correction(x: Any) -> Any:
 
 
 def _rising(x: Any) -> Any:
-    """x (x + 1) ... (x + SHIFT - 1)."""
+    """The rising factorial x (x + 1) ... (x + SHIFT - 1)."""
     product = x
     for k in range(1, SHIFT):
         product = product * (x + k)
@@ -110,7 +110,7 @@ def _rising(x: Any) -> Any:
 
 
 def _gamma_near(n: Any, rest: Any) -> Any:
-    """Gamma(n + f) for a rest f of at most 1/2, from its value at the natural number n >= SHIFT.
+    """Gamma(n + f) for abs(f) <= 1/2, from its value at the integer n >= SHIFT.
 
     Gamma(n + f) = (n - 1)! n^f exp((n + f - 1/2) log(1 + f/n) - f + c(n + f) - c(n)): no large exponent, which would
     multiply rounding errors.
@@ -122,7 +122,7 @@ def _gamma_near(n: Any, rest: Any) -> Any:
 
 
 def _gamma_right(x: Any) -> Any:
-    """Gamma(x) for x >= 1/2; below SHIFT from above, as Gamma(x + 1) = x Gamma(x)."""
+    """Gamma(x) for x >= 1/2; below SHIFT by the recurrence Gamma(x + 1) = x Gamma(x)."""
     small, large = x < SHIFT, x > 172
     n = hnp.minimum(hnp.round(x), 171)  # the last one whose factorial is finite
     y = _gamma_near(hnp.where(small, n + SHIFT, n), hnp.where(large, 0, x - n))
@@ -146,7 +146,7 @@ def _gamma(x: Any) -> Any:
 
 @strong
 def gamma(x: Any) -> Any:
-    """The gamma function: NaN at negative integers; at 0 infinite with the zero's sign, NaN if it is complex.
+    """The gamma function: NaN at negative integers; at 0 infinite with the zero's sign, for complex numbers NaN.
 
     >>> gamma(5.0)
     Array(24., dtype=float32)
@@ -160,7 +160,7 @@ def gamma(x: Any) -> Any:
 
 @free_promotion
 def gammasgn(x: Any) -> Any:
-    """The sign of ``gamma(x)``: that of the zero at 0, and NaN at negative integers and -inf.
+    """The sign of ``gamma(x)``; at 0 the sign of the zero, NaN at negative integers and -inf.
 
     >>> gammasgn(-0.5)
     Array(-1., dtype=float32)
@@ -173,7 +173,7 @@ def gammasgn(x: Any) -> Any:
 
 
 def _loggamma_right(z: Any) -> Any:
-    """log Gamma(z) for Re z >= 1/2: Stirling's formula at z + SHIFT less the logarithms of z to z + SHIFT - 1."""
+    """log Gamma(z) for Re z >= 1/2: Stirling's formula at z + SHIFT minus the logarithms of z to z + SHIFT - 1."""
     w = z + SHIFT
     y = (w - 0.5) * hnp.log(w) - w + 0.5 * math.log(2 * math.pi) + _correction(w)
     return y - sum(hnp.log(z + k) for k in range(SHIFT))
@@ -181,7 +181,9 @@ def _loggamma_right(z: Any) -> Any:
 
 @free_promotion
 def _loggamma(z: Any) -> Any:
-    """The reflection's logarithm of a sine is that which is continuous in the upper half-plane; conjugate below."""
+    """log Gamma(z) by reflection, with the branch of the sine's logarithm continuous in the upper half-plane, and
+    conjugation.
+    """
     lower = hnp.signbit(z.imag)
     upper = hnp.where(lower, z.conj(), z)
     left = upper.real < 0.5
@@ -194,7 +196,8 @@ def _loggamma(z: Any) -> Any:
 
 
 def loggamma(x: Any) -> Any:
-    """The logarithm of the gamma function that is real above 0 and continuous but for a cut along the negative axis.
+    """The logarithm of the gamma function, real on the positive axis and continuous except for a branch cut on the
+    negative axis.
 
     Real numbers below 0 give NaN.
 
@@ -214,7 +217,7 @@ def _rise(z: Any, m: Any) -> Any:
 
 
 def _betaln_far(a: Any, b: Any) -> Any:
-    """log |B(a, b)| for a <= b, of which b and a + b are at least SHIFT, without differences of large numbers."""
+    """log |B(a, b)| for a <= b and b, a + b >= SHIFT, without cancellation."""
     both = a >= SHIFT
     large, small = hnp.where(both, a, SHIFT), hnp.where(both, 1, a)
     ratio = large / b
@@ -231,7 +234,7 @@ def _betaln_far(a: Any, b: Any) -> Any:
     lambda y, a, b: operations.digamma(b) - operations.digamma(a + b),
 )
 def betaln(a: Any, b: Any) -> Any:
-    """``log(abs(beta(a, b)))``, exact also for large arguments. Source: Didonato & Morris 1992, algorithm 708.
+    """``log(abs(beta(a, b)))``, accurate also for large arguments. Source: Didonato & Morris 1992, algorithm 708.
 
     >>> betaln(1.0, 1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -260,7 +263,7 @@ def beta(a: Any, b: Any) -> Any:
 @strong
 @free_promotion
 def multigammaln(a: Any, d: Any) -> Any:
-    """The logarithm of the gamma function of matrices of size ``d``, a number.
+    """The logarithm of the multivariate gamma function of dimension ``d``.
 
     It is ``d (d-1)/4 log(pi)`` plus the sum of ``gammaln(a - j/2)`` for j from 0 to ``d - 1``.
 
@@ -300,15 +303,15 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 
 def _largest_gamma(x: Any) -> float:
-    """An argument up to which the gamma function is finite in the dtype of ``x``."""
+    """The largest argument at which the gamma function is finite in the dtype of ``x``."""
     return 170.0 if x.dtype.itemsize == 8 else 34.0
 
 
 @free_promotion
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
-    """The number of ways to choose ``k`` of ``N``; 0 where ``k > N`` or one is negative. Integers become floats.
+    """The binomial coefficient "N choose k"; 0 where ``k > N`` or one is negative. Integers become floats.
 
-    With ``repetition`` each may be chosen several times.
+    With ``repetition``, the number of multisets: elements may be chosen several times.
 
     >>> comb(4, 2)
     Array(6., dtype=float32)
@@ -327,7 +330,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
 
 
 def _pochhammer(z: Any, m: Any) -> Any:
-    """Gamma(z + m) / Gamma(z) by their values where these are finite, else by their logarithms."""
+    """Gamma(z + m) / Gamma(z), by the values where these are finite, else by their logarithms."""
     limit = _largest_gamma(z)
     small = (hnp.abs(z) < limit) & (hnp.abs(z + m) < limit)
     large = ~small & (z >= SHIFT) & (z + m >= SHIFT) & (z < hnp.inf)
@@ -350,7 +353,7 @@ def _poch(z: Any, m: Any) -> Any:
 
 @strong
 def poch(z: Any, m: Any) -> Any:
-    """Pochhammer's symbol ``gamma(z + m) / gamma(z)``, a rising power: also where both are infinite.
+    """Pochhammer's symbol ``gamma(z + m) / gamma(z)``, the rising factorial; also where both are infinite.
 
     >>> poch(2.0, 0.0)
     Array(1., dtype=float32)

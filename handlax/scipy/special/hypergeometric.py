@@ -12,14 +12,16 @@ from .gamma_functions import gammaln, gammasgn
 
 __all__ = ["hyp1f1", "hyp2f1"]
 
-STEPS = 4  # terms for one test of the loop
-LIMIT = 10_000  # terms
-TOLERANCE = 1e4  # relative to the precision, for the last term of a sum that was cut
-APART = 0.02  # how far c - a - b is from integers where the two series in 1 - x do not cancel
+STEPS = 4  # terms summed for each test of the loop
+LIMIT = 10_000  # the maximal number of terms
+TOLERANCE = 1e4  # bound of the last term of a truncated sum, relative to epsilon
+APART = 0.02  # the two series in 1 - x cancel if c - a - b is closer than this to an integer
 
 
 def _series(ratio: Any, like: Any) -> Any:
-    """1 + t_1 + t_2 + ..., where t_(n+1) = ratio(n) t_n, until the terms vanish beside the sum; NaN if they do not."""
+    """1 + t_1 + t_2 + ..., where t_(n+1) = ratio(n) t_n, summed until terms are negligible; NaN if it does not
+    converge.
+    """
     eps = float(finfo(like.dtype).eps)
 
     def more(state: Any) -> Any:
@@ -39,12 +41,12 @@ def _series(ratio: Any, like: Any) -> Any:
 
 
 def _natural(x: Any) -> Any:
-    """Where ``-x`` is a natural number, so that the series ends."""
+    """Whether ``-x`` is a natural number, for which the series is finite."""
     return (x <= 0) & (x == hnp.round(x))
 
 
 def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's transformation 1F1(a; b; x) = e^x 1F1(b - a; b; -x) leaves positive x, unless the series ends."""
+    """1F1 by its series, after Kummer's transformation 1F1(a; b; x) = e^x 1F1(b - a; b; -x) for negative x."""
     a, b, x = hnp.broadcast_arrays(a, b, x)
     inside = hnp.isfinite(a) & hnp.isfinite(b) & hnp.isfinite(x) & ~_natural(b)
     a, c, z = hnp.where(inside, a, 1), hnp.where(inside, b, 1), hnp.where(inside, x, 0)
@@ -68,7 +70,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
 
 def _gamma_ratios(rows: Any) -> Any:
-    """Gamma(a) Gamma(b) / (Gamma(c) Gamma(d)) for each row (a, b, c, d), where c or d may be poles."""
+    """Gamma(a) Gamma(b) / (Gamma(c) Gamma(d)) for each (a, b, c, d) in ``rows``, where c or d may be poles."""
     values = hnp.stack([hnp.stack(row) for row in rows])
     poles = _natural(values[:, 2]) | _natural(values[:, 3])
     values = hnp.where(poles[:, None], 1, values)
@@ -95,7 +97,7 @@ def _hyp2f1_right(a: Any, b: Any, c: Any, x: Any) -> Any:
 
 
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Pfaff's transformation 2F1(a, b; c; x) = (1 - x)^-a 2F1(a, c - b; c; x / (x - 1)) leaves 0 <= x < 1."""
+    """2F1 by Pfaff's transformation 2F1(a, b; c; x) = (1 - x)^-a 2F1(a, c - b; c; x / (x - 1)) for negative x."""
     a, b, c, x = hnp.broadcast_arrays(a, b, c, x)
     ends = _natural(a) | _natural(b)
     inside = hnp.isfinite(a + b + c + x) & ~_natural(c) & ((x < 1) | ends)

@@ -59,7 +59,7 @@ _I1 = [0.5 * 0.25**k / math.factorial(k) / math.factorial(k + 1) for k in range(
 
 
 def _i1_slope(y: Any, x: Any) -> Any:
-    """I_1' = I_0 - I_1 / x, whose quotient is a power series near 0."""
+    """The derivative I_1' = I_0 - I_1 / x, whose quotient is computed by its power series near 0."""
     near = hnp.abs(x) < 1
     inner, outer = hnp.where(near, x, 0), hnp.where(near, 1, x)
     return i0(x) - hnp.where(near, polynomial(inner * inner, _I1), i1(outer) / outer)
@@ -82,27 +82,27 @@ DISTANCE = 4.2  # J_n(z) is exact to 1e-6 if the recurrence begins at an n that 
 def _backward(z: Any, v: int, n_iter: int) -> Any:
     """J_0(z) to J_v(z) by Miller's recurrence J_(n-1) = 2n/z J_n - J_(n+1) from far above, and J_0 + 2 J_2 + ... = 1.
 
-    What grows large is scaled down, with all that depends on it.
+    Values that grow large are rescaled, together with all that depend on them linearly.
     """
     safe = hnp.where(z == 0, 1, z)
     first = max(n_iter, v + 10)
     orders = hnp.arange(v + 1).reshape(v + 1, *(1,) * z.ndim)
 
     def lower(i: Any, state: Any) -> Any:
-        above, here, total, found = state
+        above, current, total, values = state
         n = first - i
-        above, here = here, 2 * convert(n, z.dtype) / safe * here - above
-        scale = hnp.where(hnp.abs(here) > LARGE, 1 / LARGE, 1.0).astype(z.dtype)
-        above, here, total = above * scale, here * scale, total * scale
-        found = hnp.where(orders == n - 1, here, found * scale)
+        above, current = current, 2 * convert(n, z.dtype) / safe * current - above
+        scale = hnp.where(hnp.abs(current) > LARGE, 1 / LARGE, 1.0).astype(z.dtype)
+        above, current, total = above * scale, current * scale, total * scale
+        values = hnp.where(orders == n - 1, current, values * scale)
         weight = hnp.where(n == 1, 1, hnp.where(n % 2 == 1, 2, 0)).astype(z.dtype)
-        return above, here, total + weight * here, found
+        return above, current, total + weight * current, values
 
     start = hnp.zeros_like(z), hnp.ones_like(z), hnp.zeros_like(z), hnp.zeros((v + 1, *z.shape), z.dtype)
-    _, _, total, found = fori_loop(0, first, lower, start)
+    _, _, total, values = fori_loop(0, first, lower, start)
     exact = hnp.abs(z) <= first - DISTANCE * first ** (1 / 3)
     total = hnp.where(exact, total, hnp.nan)
-    return hnp.where(z == 0, hnp.where(orders == 0, 1.0, 0.0), found / total)
+    return hnp.where(z == 0, hnp.where(orders == 0, 1.0, 0.0), values / total)
 
 
 @partial(custom_jvp, nondiff_argnums=(1, 2))
@@ -152,11 +152,11 @@ def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
     def raise_degree(degree: Any, state: Any) -> Any:
         before, p = state
         k = hnp.astype(degree, x.dtype)
-        here = (k > m) & (k <= n)
-        gap = hnp.where(here, k * k - m * m, 1)
+        in_degrees = (k > m) & (k <= n)
+        gap = hnp.where(in_degrees, k * k - m * m, 1)
         upper = hnp.sqrt((4 * k * k - 1) / gap)
-        lower = hnp.sqrt(hnp.where(here, hnp.maximum((k - 1) ** 2 - m * m, 0), 0) / (4 * (k - 1) ** 2 - 1))
-        return hnp.where(here, p, before), hnp.where(here, upper * (x * p - lower * before), p)
+        lower = hnp.sqrt(hnp.where(in_degrees, hnp.maximum((k - 1) ** 2 - m * m, 0), 0) / (4 * (k - 1) ** 2 - 1))
+        return hnp.where(in_degrees, p, before), hnp.where(in_degrees, upper * (x * p - lower * before), p)
 
     return fori_loop(1, n_max + 1, raise_degree, (hnp.zeros_like(x), diagonal))[1]
 
@@ -215,7 +215,7 @@ def _g_values(t: Any) -> Any:
 
 
 def _far(x: Any) -> tuple[Any, Any]:
-    """f and g of x >= 4."""
+    """The auxiliary functions f and g at x >= 4."""
     t = 8 / x - 1
     return chebyshev(t, _f_values, 32) / x, chebyshev(t, _g_values, 32) / x
 
@@ -280,7 +280,7 @@ def _fg_values(t: Any) -> Any:
 
 
 def _quarter_turns(x: Any) -> tuple[Any, Any]:
-    """cos and sin of pi x^2 / 2, from x^2 modulo 4 in parts that are exact."""
+    """cos and sin of pi x^2 / 2, by an exact reduction of x^2 modulo 4."""
     whole = hnp.round(x)
     rest = x - whole
     turns = (whole % 4) ** 2 + (2 * whole * rest) % 4 + rest * rest

@@ -1,4 +1,4 @@
-"""Distributions of real numbers, each by the functions of its standard variable."""
+"""Continuous distributions, each defined by the functions of its standard variable."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ logistic = distribution(
 
 
 def _tangent_turns(q: Any) -> Any:
-    """tan(pi (q - 1/2)), infinite at 0 and 1."""
+    """The quantile function of the Cauchy distribution, tan(pi (q - 1/2)), infinite at 0 and 1."""
     tail = hnp.minimum(q, 1 - q)
     inner = tail > 0
     size = hnp.where(inner, 1 / hnp.tan(math.pi * hnp.where(inner, tail, 0.25)), hnp.inf)
@@ -87,7 +87,7 @@ pareto = distribution(
 
 
 def _log_of(p: Any, rest: Any) -> Any:
-    """log p of a probability ``p`` with ``rest = 1 - p``, each exact where it is small."""
+    """log p from ``p`` and ``rest = 1 - p``, each of which is accurate where it is small."""
     small = p < 0.5
     return hnp.where(small, hnp.log(hnp.where(small, p, 0.5)), hnp.log1p(hnp.where(small, -0.5, -rest)))
 
@@ -152,7 +152,8 @@ gennorm = distribution(
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """The logarithm of the probability of a standard normal variable between a <= b, in the nearer tail, if any."""
+    """The log-probability that a standard normal variable is in [a, b], computed in the tail that avoids cancellation.
+    """
     right = a > 0
     low, high = hnp.where(right, -b, a), hnp.where(right, -a, b)
     tail = high <= 0
@@ -167,7 +168,7 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 
 def _log_share(a: Any, x: Any, b: Any, upper: bool) -> Any:
-    """The logarithm of the probability between a and x, or x and b, of that between a and b: of the smaller part."""
+    """The log-probability of [a, x], or of [x, b] if ``upper``, given [a, b], for a truncated standard normal."""
     total = _log_mass(a, b)
     below, above = _log_mass(a, x) - total, _log_mass(x, b) - total
     this, other = (above, below) if upper else (below, above)

@@ -1,4 +1,4 @@
-"""Dirichlet's distribution of probabilities that sum to 1: the density is proportional to ``prod(x**(alpha - 1))``."""
+"""The Dirichlet distribution: probabilities that sum to 1, with density proportional to ``prod(x**(alpha - 1))``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .. import special
 
 __all__ = ["logpdf", "pdf"]
 
-TOLERANCE = 1e-6  # how far the sum may be from 1
+TOLERANCE = 1e-6  # of the sum's difference from 1
 
 
 def logpdf(x: Any, alpha: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Distributions of integers, each by the functions of its standard variable."""
+"""Discrete distributions, each defined by the functions of its standard variable."""
 
 from __future__ import annotations
 
@@ -53,12 +53,14 @@ nbinom = distribution(
     ),
 )  # fmt: skip
 
-SUMMED = 100.0  # means up to which the entropy of Poisson's distribution is a sum
+SUMMED = 100.0  # for means up to this, the Poisson entropy is summed
 TERMS = 260
 
 
 def _poisson_entropy(mu: Any, loc: Any) -> Any:
-    """The sum of -p log p, which are positive; for a large mu its expansion in 1/mu, whose error is 1e-9."""
+    """The entropy of a Poisson distribution: the sum of -p log p, or for large mu its expansion in 1/mu, with error
+    1e-9.
+    """
     small = hnp.where((mu > 0) & (mu <= SUMMED), mu, 1)[..., None]
     k = hnp.arange(TERMS).astype(mu.dtype)
     logs = k * hnp.log(small) - small - special.gammaln(k + 1)

@@ -1,4 +1,4 @@
-"""Distributions as modules of functions, made of the functions of a standard variable by the laws that all share.
+"""Distributions as modules, whose functions follow from those of a standard variable by location and scale.
 
     logpdf(x, loc, scale) == standard(z) - log(scale)  where  z = (x - loc) / scale,  and -inf outside of the support
     cdf(x, loc, scale)    == standard(z),  ppf(q, loc, scale) == loc + scale * standard(q),  pdf == exp(logpdf)
@@ -32,7 +32,8 @@ SENTENCES = {
 
 
 class StandardRange(NamedTuple):
-    """Where a standard variable lies; ends may be functions of the shape parameters, ``inner`` is a value inside."""
+    """The support of a standard variable; bounds may be functions of the shape parameters, ``inner`` is a value inside.
+    """
 
     low: Any
     high: Any
@@ -40,7 +41,7 @@ class StandardRange(NamedTuple):
     whole: bool = False
 
     def read(self, z: Any, shapes: Sequence[Any]) -> tuple[Any, Any, Any]:
-        """Where ``z`` is below and above the support, and ``z`` with ``inner`` where it is not in it."""
+        """Masks of ``z`` below and above the support, and ``z`` with ``inner`` in place of values outside."""
         low, high, inner = (end(*shapes) if callable(end) else end for end in self[:3])
         below, above = z < low, z > high
         outside = (below | above | (z != hnp.floor(z))) if self.whole else below | above
@@ -58,12 +59,12 @@ def distribution(
     valid: Callable[..., Any] | None = None, arguments: dict[str, str] | None = None, weak: str = "",
     **standard: Callable[..., Any],
 ) -> ModuleType:  # fmt: skip
-    """The module of a distribution, which can be imported by its name.
+    """The module of a distribution, importable under its name.
 
     Args:
-        shapes: the names of the shape parameters.
-        trailing: those of ``loc`` and ``scale`` that there are.
-        valid: where the shape parameters are in their domain; elsewhere, and where ``scale`` is not positive, all
+        shapes: the names of the shape parameters. trailing: which of the parameters ``loc`` and ``scale`` it has.
+        valid: a mask, whether the shape parameters are in their domain; elsewhere, and where ``scale`` is not positive,
+        all
             functions are NaN.
         arguments: kind -> the name of the function's first argument, where it is not ``x``, ``k`` or ``q``, and behind
             a colon the trailing parameters, where they are others.
@@ -86,7 +87,7 @@ def distribution(
 
 
 def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, moved: bool, scaled: bool) -> Any:
-    """The function of promoted arrays: the law of its kind."""
+    """The function of one kind, such as ``cdf``, on promoted arrays, from that of the standard variable."""
 
     def split(rest: Sequence[Any]) -> tuple[Any, Any, Any]:
         return rest[:count], rest[count] if moved else 0, rest[-1] if scaled else 1
@@ -120,7 +121,7 @@ def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, 
 
 
 def _in_domain(rule: Callable[..., Any], valid: Callable[..., Any] | None, count: int, scaled: bool) -> Any:
-    """The rule, but NaN where parameters are outside of their domain."""
+    """The rule, returning NaN where parameters are outside of their domain."""
 
     @formulas.free_promotion
     def function(x: Any, *rest: Any) -> Any:
@@ -133,7 +134,7 @@ def _in_domain(rule: Callable[..., Any], valid: Callable[..., Any] | None, count
 
 
 def _strong_beside_arrays(y: Any, given: Sequence[Any]) -> Any:
-    """``y``, but strongly typed if a strongly typed array that is no scalar is among what was given."""
+    """``y``, strongly typed if one of the given values is a strongly typed array of rank > 0."""
     types = [as_array(x).type for x in given]
     return convert(y, y.type.dtype) if any([t.shape and not t.weak for t in types]) else y
 

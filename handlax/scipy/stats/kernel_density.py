@@ -1,4 +1,4 @@
-"""Kernel density estimates: a sum of equal normal densities around the points of a data set."""
+"""Kernel density estimates: mixtures of normal densities centred at the points of a data set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOG_TAU = math.log(2 * math.pi)
 @register_pytree_node_class
 @dataclass(frozen=True, init=False, eq=False)
 class gaussian_kde:
-    """The density of a data set of ``n`` points with ``d`` coordinates, smoothed by normal densities.
+    """The kernel density estimate of ``n`` points with ``d`` coordinates, with normal kernels.
 
         kde(x)[j] == sum(weights[i] * normal(x[:, j]; dataset[:, i], covariance) for i)
 
@@ -31,7 +31,7 @@ class gaussian_kde:
         dataset: ``f[d, n]``, or ``f[n]`` for numbers.
         bw_method: the width relative to the covariance of the data: "scott" (``neff**(-1/(d+4))``, also None),
             "silverman", a number, or a function of the estimate.
-        weights: one for each point, which are scaled to the sum 1.
+        weights: one for each point; they are normalised to sum 1.
 
     Source: SciPy, ``gaussian_kde``.
 
@@ -70,12 +70,12 @@ class gaussian_kde:
         self._set("inv_cov", root.T @ root)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
-        """The arrays."""
+        """The arrays, as children of a pytree node."""
         return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
 
     @classmethod
     def tree_unflatten(cls, aux_data: None, children: Any) -> gaussian_kde:
-        """The estimate with these arrays."""
+        """The estimate with these arrays, the inverse of ``tree_flatten``."""
         kde = cls.__new__(cls)
         for name, value in zip(cls.__dataclass_fields__, children):
             kde._set(name, value)
@@ -85,7 +85,7 @@ class gaussian_kde:
         object.__setattr__(self, name, value)
 
     def _factor(self, method: Any) -> Any:
-        """The width relative to the standard deviation of the data."""
+        """The bandwidth factor, relative to the standard deviation of the data."""
         if method is None or method == "scott":
             return self.neff ** (-1.0 / (self.d + 4))
         if method == "silverman":
@@ -109,16 +109,16 @@ class gaussian_kde:
         return int(self.dataset.shape[1])
 
     def _points(self, points: Any) -> Any:
-        """Points as columns. Raises: ShapeMismatch: they have not ``d`` coordinates."""
-        found = hnp.atleast_2d(hnp.asarray(points)).astype(self.dataset.dtype)
-        if found.shape[0] == 1 and found.shape[1] == self.d != 1:  # one point
-            found = found.reshape(self.d, 1)
-        if found.shape[0] != self.d:
-            raise ShapeMismatch(f"gaussian_kde: points must have {self.d} coordinates, got {found.type}.")
-        return found
+        """Points as columns of a matrix. Raises: ShapeMismatch: they have not ``d`` coordinates."""
+        columns = hnp.atleast_2d(hnp.asarray(points)).astype(self.dataset.dtype)
+        if columns.shape[0] == 1 and columns.shape[1] == self.d != 1:  # one point
+            columns = columns.reshape(self.d, 1)
+        if columns.shape[0] != self.d:
+            raise ShapeMismatch(f"gaussian_kde: points must have {self.d} coordinates, got {columns.type}.")
+        return columns
 
     def _log_sum(self, centres: Any, weights: Any, points: Any, covariance: Any) -> Any:
-        """log of the sum of the normal densities at each of ``points``."""
+        """The logarithm of the weighted sum of normal densities around ``centres``, at each of ``points``."""
         factor = linalg.cholesky(covariance)
         norm = self.d * LOG_TAU / 2 + hnp.log(hnp.diagonal(factor)).sum()
         a, b = (linalg.triangular_solve(factor, v, left_side=True, lower=True) for v in (centres, points))
@@ -171,9 +171,9 @@ class gaussian_kde:
         return self.dataset[:, chosen] + hnp.tensordot(linalg.cholesky(self.covariance), normal, 1)
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
-        """Not there, as in JAX: use ``integrate_box_1d``, or samples. Raises: BadArgument, always."""
+        """Not supported, as in JAX: use ``integrate_box_1d``, or samples. Raises: BadArgument, always."""
         raise BadArgument("integrate_box: there are no integrals over boxes.", hint="see integrate_box_1d.")
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
-        """Not there: an estimate is immutable. Raises: BadArgument, always."""
+        """Not supported: an estimate is immutable. Raises: BadArgument, always."""
         raise BadArgument("set_bandwidth: an estimate is immutable.", hint="make another: gaussian_kde(data, width).")

@@ -1,4 +1,4 @@
-"""The numbers of trials, of ``n``, with each of several outcomes of probabilities ``p``."""
+"""The multinomial distribution: the counts of each outcome in ``n`` trials with outcome probabilities ``p``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["logpmf", "pmf"]
 
 @formulas.free_promotion
 def logpmf(x: Any, n: Any, p: Any) -> Any:
-    """The logarithm of the probability of the numbers along the last axis; -inf if they do not sum to ``n``.
+    """The log-probability of the counts along the last axis; -inf if they do not sum to ``n``.
 
     >>> from handlax.numpy import array
     >>> logpmf(array([2, 0]), 2, array([1.0, 0.0])).round(4)

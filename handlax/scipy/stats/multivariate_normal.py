@@ -1,4 +1,4 @@
-"""The normal distribution of vectors, of mean ``mean`` and covariance ``cov``."""
+"""The multivariate normal distribution with mean ``mean`` and covariance ``cov``."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ RANKS = ("average", "min", "max", "dense", "ordinal")
 
 
 class ModeResult(NamedTuple):
-    """What ``mode`` gives: the most frequent values, and how often they occur."""
+    """The result of ``mode``: the most frequent values, and their counts."""
 
     mode: Any
     count: Any
@@ -30,8 +30,8 @@ def _row_mode(row: Any) -> tuple[Any, Any]:
     """The least of the most frequent values of a vector, and its count; NaNs count as one value, the largest."""
     row = hnp.sort(row)
     ends = hnp.searchsorted(row, row, side="right") - hnp.searchsorted(row, row, side="left")
-    place = hnp.argmax(ends)
-    return row[place], ends[place]
+    index = hnp.argmax(ends)
+    return row[index], ends[index]
 
 
 def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:

@@ -1,4 +1,4 @@
-"""What can go wrong in an operation: results that are no numbers, divisors of zero, indices out of bounds.
+"""The failures that ``checkify`` can detect in pure operations: NaN results, divisions by zero, indices out of bounds.
 
     for failure in failures_of(op, operands, y, categories): failure.happens is true where op failed
 """
@@ -48,7 +48,9 @@ class ErrorCategory(enum.Enum):
 
 
 class Failure(NamedTuple):
-    """A failure that may happen: its category and message, whether it happens, and the values of the message."""
+    """A possible failure: its category and message, a bool array whether it happens, and the values that the message
+    shows.
+    """
 
     category: ErrorCategory
     message: str
@@ -64,7 +66,7 @@ FAILURES = Column(
 
 
 def failures_of(op: Operation, operands: Sequence[Any], y: Any, categories: frozenset[Any]) -> Iterator[Failure]:
-    """The failures of these categories that an operation, performed with result ``y``, may have."""
+    """The possible failures, of these categories, of an operation with result ``y``."""
     for failure in FAILURES.find(type(op))(op, *operands):
         if failure.category in categories:
             yield failure
@@ -119,16 +121,16 @@ def _(op, x, u, *starts):
 
 
 def _outside_each(t: Any, starts: Sequence[Any], window: Sequence[int]) -> Iterator[Failure]:
-    """The failure of one index for each axis."""
+    """The failure of one start index for each axis."""
     if starts:
         vector = concatenate([reshape(i, (1,)) for i in starts], 0)
         yield from _outside(t, vector, range(len(window)), window)
 
 
 def _outside(t: Any, starts: Any, axes: Sequence[int], window: Sequence[Any], mode: Any = None) -> Iterator[Failure]:
-    """The failure of index vectors, along the last dimension of ``starts``: a window at one is not within ``t``.
+    """The failure of index vectors, which are the last dimension of ``starts``: the window at one exceeds ``t``.
 
-    ``axes``: which axis each entry of a vector is an index of; ``window``: the window's size on every axis.
+    ``axes``: the axis that each entry of a vector indexes; ``window``: the window's size on every axis.
     """
     shape, size, dtype = starts.type.shape, starts.type.size, starts.type.dtype
     if not size:
@@ -145,7 +147,7 @@ def _outside(t: Any, starts: Any, axes: Sequence[int], window: Sequence[Any], mo
 
 
 def _along_last(row: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Sizes and the like along the last dimension of a shape, at most the highest number of the dtype."""
+    """A vector of sizes broadcast along the last dimension of a shape, clamped to the dtype's maximum."""
     most = np.iinfo(dtype).max
     if any([isinstance(n, Extent) for n in row]):
         vector = concatenate([reshape(convert(n, dtype), (1,)) for n in row], 0)

@@ -1,4 +1,4 @@
-"""Errors as values under JAX's names: the functions of ``handlax.experimental.checkify``.
+"""Errors as values, with JAX's names: the functions of ``handlax.experimental.checkify``.
 
     error, y = checkify(f, errors)(*xs):  y == f(*xs),  error.throw() raises the first of these errors that happened
 """
@@ -55,7 +55,7 @@ class Error(FirstEvent):
         return self.exception()
 
     def exception(self) -> Any:
-        first = super().exception()  # None, or raises where the value is unknown
+        first = super().exception()  # None if there is no error; raises under tracing
         numbers = np.asarray(self.number)
         if first is None or not numbers.shape:
             return first
@@ -72,7 +72,7 @@ class Error(FirstEvent):
 
 
 class _SeveralFailed(CheckFailed):
-    """Checks that failed in several lanes; its text has a line for each."""
+    """Failed checks of several lanes; its text has a line for each."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -83,7 +83,7 @@ register_dataclass(Error, ("number", "payload"), ("notes", "error"))
 init_error = Error(scalar(0, int32), as_array(np.zeros(PAYLOAD, np.uint32)), (), failure)
 
 
-# as Check; without checkify around it, it does nothing
+# as Check, but does nothing if no checkify handles it
 @effect(vmap="per_lane", diff="stop")
 class DebugCheck(Check):
     message: str
@@ -98,7 +98,7 @@ class DebugCheck(Check):
         return ()
 
 
-# performs the event with this number, if it is not 0; the operands are an error's number and payload
+# reports the note with this number, if it is not 0, to an outer checkify; operands: an error's number and payload
 @effect(vmap="per_lane", diff="stop")
 class Reported:
     notes: tuple[EventNote, ...]
@@ -119,13 +119,13 @@ class Reported:
 
 
 def _first_lane(numbers: Any, payloads: Any) -> tuple[Any, Any]:
-    """Number and payload of the first lane with an error, or of the first lane."""
+    """The number and payload of the first lane with an error, or of the first lane if there is none."""
     first = argmax(convert(gt(numbers, scalar(0, int32)), int32), 0, int32)
     return dynamic_index_in_dim(numbers, first, 0, False), dynamic_index_in_dim(payloads, first, 0, False)
 
 
 class _Text:
-    """A leaf of a tree that a message shows: the place of its value."""
+    """A leaf that formats itself as the replacement field ``{index}``, to build a message template."""
 
     def __init__(self, index: int):
         self.index = index
@@ -135,7 +135,7 @@ class _Text:
 
 
 def _positional(message: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str, list[Any]]:
-    """A message of which each field is the number of one array, and these arrays."""
+    """The message with its fields numbered, one for each array, and these arrays."""
     leaves, tree = pytrees.flatten((tuple(args), kwargs))
     try:
         values = [as_array(x) for x in leaves]
@@ -160,11 +160,11 @@ def _positional(message: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Check that ``pred``, a scalar, is true: outside of tracing a failure is raised, under ``checkify`` it is a value.
+    """Check that the scalar ``pred`` is true. A failure raises; under ``checkify`` it becomes a value instead.
 
     Args:
         msg: what must hold; ``{}`` and ``{name}`` show the further arguments, trees of arrays.
-        debug: do nothing without ``checkify`` around it.
+        debug: do nothing if no ``checkify`` handles it.
 
     Raises: CheckFailed: it is false. ShapeMismatch, DTypeMismatch: it is no scalar bool. NotAnArray, BadCall: the
     arguments do not fit the message.
@@ -184,7 +184,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """``check(..., debug=True)``: it does nothing without ``checkify`` around it."""
+    """``check(..., debug=True)``: a check that does nothing if no ``checkify`` handles it."""
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
@@ -203,7 +203,7 @@ def check_error(error: Error) -> None:
 
 
 class _TooSmall(Exception):
-    """The payload of an error has to have so many words."""
+    """Raised while tracing to retry with a payload of `words` uint32s."""
 
     def __init__(self, words: int):
         self.words = words
@@ -212,7 +212,8 @@ class _TooSmall(Exception):
 def checkify(
     f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks
 ) -> Callable[..., tuple[Error, Any]]:
-    """``checkify(f, errors)(*args)`` gives ``(error, f(*args))``, the first error of these categories, if there is one.
+    """``checkify(f, errors)(*args)`` gives ``(error, f(*args))``, where ``error`` is the first of these categories that
+    happened.
 
     Args:
         errors: a union of ``user_checks``, ``nan_checks``, ``div_checks``, ``index_checks``; ``float_checks`` are the
@@ -261,18 +262,19 @@ def _checked(
         table = np.array([0, *[notes.setdefault(note, len(notes) + 1) for note in op.notes]], np.int32)
         now = bitwise_and(eq(state["number"], scalar(0, int32)), gt(number, scalar(0, int32)))
         wide = concatenate([payload, full((words - payload.type.size,), 0, uint32)], 0)
-        known = dynamic_index_in_dim(as_array(table), number, 0, False)
+        number = dynamic_index_in_dim(as_array(table), number, 0, False)
         return {
-            "number": select(now, known, state["number"]),
+            "number": select(now, number, state["number"]),
             "payload": select(now, wide, state["payload"]),
             "lanes": state["lanes"],
         }, None
 
     def automatic(state: EventState, op: Any, *operands: Any) -> Any:
         y = perform(op, *operands)
-        for found in failures_of(op, operands, y, errors):
-            types = tuple([x.type for x in found.values])
-            state = event(state, EventNote(found.message, user_line(), 0, 0, types), found.happens, found.values)
+        for failed in failures_of(op, operands, y, errors):
+            types = tuple([x.type for x in failed.values])
+            note = EventNote(failed.message, user_line(), 0, 0, types)
+            state = event(state, note, failed.happens, failed.values)
         return state, y
 
     watched = handler(

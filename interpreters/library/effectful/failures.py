@@ -34,7 +34,7 @@ from .first_event import EventNote, FirstEvent, FirstEventMovement, after_event,
 from .stop_at_failure import stopped
 
 
-# the first operand must be True; then follow the lane numbers, an index of this rank, the values of the message
+# operands: a bool that must be True, the lane indices, an index of this rank, the values that the message shows
 @effect(vmap="per_lane", diff="stop")
 class Check:
     message: str
@@ -118,7 +118,7 @@ def _check(where: str, pred: Any, message: str, values: Sequence[Any]) -> None:
 
 
 def unravel_index(at: Any, shape: Sequence[int]) -> list[Any]:
-    """The index of element number ``at``, in row-major order, of an array of this shape."""
+    """The multi-index of the element with row-major index ``at`` in an array of this shape."""
     index = []
     for size in reversed(shape):
         index.append(at % size)
@@ -173,7 +173,7 @@ def raise_(message: str, *values: Any) -> None:
 def checkify(f: Callable[..., Any], *, stop: bool = False) -> Callable[..., Any]:
     """``checkify(f)(*args)`` gives ``(error, f(*args))``; ``error.throw()`` raises the first failure, if there is one.
 
-    It composes with ``jit``, ``grad``, ``vmap`` and the loops, inside and outside. Inside ``vmap`` every lane has its
+    It composes with ``jit``, ``grad``, ``vmap`` and loops, on either side. Inside ``vmap`` every lane has its
     own error.
 
     Args:

@@ -1,4 +1,4 @@
-"""The first of the events that may happen in a program, such as a failed check, as a state of fixed type.
+"""A state of fixed type that records the first event of a program, such as a failed check or the first NaN.
 
 Each possible event has a static note, numbered when the program is traced. The state on the device is the number of the
 first event that happened, 0 for none, and a payload with the values that its message shows, 64 bytes by default.
@@ -36,9 +36,9 @@ EventState = dict[str, Any]
 
 
 class EventNote(NamedTuple):
-    """An event that may happen: its message, the user's line, and how its payload is laid out.
+    """The static description of a possible event: its message, the user's line, and the layout of its payload.
 
-    The payload is as many lane numbers as ``lanes``, an index of ``rank`` numbers, then the values of the message.
+    The payload is ``lanes`` lane indices, an array index of ``rank`` numbers, then the values that the message shows.
     """
 
     message: str
@@ -46,10 +46,10 @@ class EventNote(NamedTuple):
     lanes: int = 0
     rank: int = 0
     types: tuple[ArrayType, ...] = ()
-    split: int = 0  # of the lane numbers the first ``split`` belong to vmaps whose nesting is not known
+    split: int = 0  # the first ``split`` lane indices belong to vmaps of unknown nesting
 
     def text(self, values: Sequence[Any], outer: Sequence[int] = ()) -> str:
-        """The message with its values, index and lanes; ``outer`` are lanes of a ``vmap`` around."""
+        """The message with its values, index and lanes; ``outer``: lane indices of an enclosing ``vmap``."""
         inner = self.lanes + self.rank
         index = ", ".join([str(int(x)) for x in values[self.lanes : inner]])
         text = self.message.format(*[np.asarray(x)[()] for x in values[inner:]])
@@ -84,7 +84,7 @@ class FirstEvent:
     error: Callable[..., HandlaxError]
 
     def _event(self) -> tuple[EventNote, list[Any], list[int]] | None:
-        """The note, payload and lane of the event. Raises: ConcretizationError: it is a traced value."""
+        """The note, payload and lane index of the event. Raises: ConcretizationError: it is a traced value."""
         number: Any = as_array(self.number)
         if number.run is not None:
             raise ConcretizationError(
@@ -132,12 +132,13 @@ register_dataclass(FirstEvent, ("number", "payload"), ("notes", "error"))
 
 
 def no_event(lanes: Sequence[Any] = (), words: int = PAYLOAD) -> EventState:
-    """The state without event; ``lanes`` are the numbers of the lanes, under effectful ``vmap``, that it belongs to."""
+    """The state before any event; ``lanes``: the lane indices, under effectful ``vmap``, that it belongs to."""
     return {"number": scalar(0, int32), "payload": full((words,), 0, uint32), "lanes": tuple(lanes)}
 
 
 class FirstEventMovement(Movement):
-    """The first event stays. Lanes stay parallel, each with its number; the first lane with an event counts."""
+    """How the state crosses bodies: the first event is kept. Lanes stay parallel; the first lane with an event counts.
+    """
 
     __slots__ = ()
 
@@ -146,7 +147,7 @@ class FirstEventMovement(Movement):
 
 
 class FirstEventInLanes(StateFlow):
-    """Each lane starts without event, and with its number."""
+    """Into the lanes of an effectful ``vmap``: each starts without event, with its lane index."""
 
     def __init__(self, state: EventState, length: int):
         self.state = state
@@ -180,7 +181,7 @@ class FirstEventInLanes(StateFlow):
 def after_event(
     state: EventState, notes: dict[EventNote, int], note: EventNote, happens: Any, values: Sequence[Any]
 ) -> EventState:
-    """The state after an event that may happen: recorded if it ``happens`` and none did before.
+    """The state after a possible event: recorded if it ``happens`` and no earlier one did.
 
     A new note is added to ``notes``, numbered from 1 in the order of tracing.
     """
@@ -196,14 +197,14 @@ def after_event(
 
 
 def in_lanes(note: EventNote, count: int) -> EventNote:
-    """The note of an event in so many lanes, whose numbers stand before its values."""
+    """The note of an event in ``count`` lanes, whose lane index precedes its values."""
     if not count:
         return note
     return note._replace(lanes=note.lanes + count, types=(*[LANE] * count, *note.types), split=count)
 
 
 class LaneNumbers(Movement):
-    """The numbers of the lanes, under effectful ``vmap``, in which an operation is, the outermost first."""
+    """A state that holds the current lane indices under effectful ``vmap``, the outermost first."""
 
     __slots__ = ()
 
@@ -212,7 +213,7 @@ class LaneNumbers(Movement):
 
 
 class NumberedLanes(StateFlow):
-    """Each lane gets its number."""
+    """Into the lanes of an effectful ``vmap``: the state gains the lane's index."""
 
     def __init__(self, outer: tuple[Any, ...], length: int):
         self.outer = outer
@@ -226,12 +227,12 @@ class NumberedLanes(StateFlow):
 
 
 def words_of(t: ArrayType) -> int:
-    """The number of words that a value of this type takes in a payload."""
+    """The number of uint32s that a value of this type takes in a payload."""
     return t.size * max(1, itemsize_bits(t.dtype) // 32)
 
 
 def packed(values: Sequence[Any], words: int = PAYLOAD) -> Any:
-    """Values as a payload, ``uint32[words]``. Raises: BadArgument: they do not fit."""
+    """The bits of the values as a payload, ``uint32[words]``. Raises: BadArgument: they take more."""
     pieces = [piece for x in values for piece in _as_uint32(as_array(x))]
     count = sum([piece.type.size for piece in pieces])
     if count > words:
@@ -240,7 +241,7 @@ def packed(values: Sequence[Any], words: int = PAYLOAD) -> Any:
 
 
 def _as_uint32(x: Any) -> list[Any]:
-    """The bits of a value as vectors of uint32; dtypes under 32 bits are widened first."""
+    """The bits of a value as uint32 vectors; dtypes under 32 bits are widened first."""
     dtype = x.type.dtype
     if getattr(dtype, "kind", None) == "c":
         return [*_as_uint32(real(x)), *_as_uint32(imag(x))]
@@ -260,7 +261,7 @@ def unpacked(payload: np.ndarray[Any, Any], types: Sequence[ArrayType]) -> list[
         narrow = itemsize_bits(t.dtype) < 32
         wide: Any = (np.uint32 if kind in "bu" else np.int32 if kind == "i" else np.float32) if narrow else t.dtype
         parts = piece.view(wide)
-        if kind == "c":  # all real parts, then all imaginary parts
+        if kind == "c":  # stored as all real parts, then all imaginary parts
             parts = np.stack(np.split(piece.view(f"f{t.dtype.itemsize // 2}"), 2), -1).reshape(-1).view(t.dtype)
         values.append(parts.astype(t.dtype).reshape(t.shape)[()])
         at += count

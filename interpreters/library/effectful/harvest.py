@@ -1,4 +1,4 @@
-"""Harvest: name intermediate values of a program, and from outside read or replace them.
+"""Harvest: a program names intermediate values; handlers collect (reap) or replace (plant) them.
 
     reap(f)(x) == {"h": h}                if f sows h under the name "h"
     plant(f)({"h": h2}, x)                f(x) with h2 in place of h
@@ -28,14 +28,14 @@ from .log_entries import SownEntry, entries_of, merged
 MODES = ("strict", "append", "clobber")
 
 
-# the identity, on values that have a name
+# the identity, on values with a name
 @effect(vmap="per_lane")
 class Sow:
     path: SownPath
     tag: Hashable
     mode: str
     tree: TreeDef
-    lanes: tuple[int, ...] = ()  # leading axes of the values that are lanes, each with the loops that it has crossed
+    lanes: tuple[int, ...] = ()  # the leading mapped axes of the values, each with the loops that it has crossed
 
     def result_type(op, *leaves):
         return leaves
@@ -54,7 +54,7 @@ class Sow:
 
 
 def sow(value: Any, name: str, *, tag: Hashable = None, mode: str = "strict") -> Any:
-    """Name a value, a tree of arrays; the result is the value, or the one planted in its place.
+    """Name a value, a tree of arrays; returns the value, or the one planted in its place.
 
         sow(x, name) == x                         without a ``plant`` around
 
@@ -62,8 +62,8 @@ def sow(value: Any, name: str, *, tag: Hashable = None, mode: str = "strict") ->
 
     Args:
         tag: only ``reap`` and ``plant`` with this tag see it.
-        mode: of a second value of the same name: ``strict`` refuses it, ``append`` adds a row, ``clobber`` replaces the
-            first value. Of each lane of a ``vmap`` they make what they make without one.
+        mode: a second value of the same name: ``strict`` refuses it, ``append`` stacks it, ``clobber`` replaces the
+            first value. In a ``vmap`` this holds in each lane.
 
     >>> sow(2.0, "h")
     Array(2., dtype=float32, weak_type=True)
@@ -80,7 +80,7 @@ def sow(value: Any, name: str, *, tag: Hashable = None, mode: str = "strict") ->
 
 
 def nest(f: Callable[..., Any], *, scope: str) -> Callable[..., Any]:
-    """``f`` with its names inside ``scope``: ``reap(nest(f, scope="a"))(x) == {"a": reap(f)(x)}``."""
+    """``f`` with its sown names nested in ``scope``: ``reap(nest(f, scope="a"))(x) == {"a": reap(f)(x)}``."""
     need_function("nest", f)
 
     def renamed(op: Any, *leaves: Any) -> Any:
@@ -94,8 +94,8 @@ def plant(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
 
         plant(f)(reap(f)(*args), *args) == f(*args)
 
-    ``values`` is a dictionary by name, with one dictionary inside another for nested scopes. A value sown in a loop is
-    replaced row by row, stacked as in the result of ``reap``; a value without rows is used in every iteration.
+    ``values`` is a dictionary by name, with one dictionary inside another for nested scopes. The values of a
+    loop's iterations are stacked, as in the result of ``reap``; an unstacked value is used in every iteration.
 
     Raises: BadArgument: no value is sown under a name. DTypeMismatch: a value has another type than the sown one.
     """
@@ -133,9 +133,9 @@ def reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
 
         reap(vmap(f)) == vmap(reap(f))
 
-    Values sown in a loop or in lanes are stacked as if they were returned from there. One sown in only some branches of
-    a ``cond`` is ``When(taken, value)``; so is the last value of a loop of unknown length, in ``clobber`` mode. Rows of
-    ``append`` stand along one axis, where the outermost loop has its own.
+    Values sown in a loop or in lanes are stacked as the loop's or ``vmap``'s results are. One sown in only some
+    branches of a ``cond`` is ``When(taken, value)``; so is the last value of a loop of unknown length, in ``clobber``
+    mode. In mode ``append`` values are stacked along one axis, that of the outermost loop.
 
     Raises: BadArgument: a name is sown twice in ``strict`` mode. CannotCross: a name is sown in a loop of unknown
     length, and its mode is not ``clobber``.
@@ -173,28 +173,28 @@ def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..
 
 
 def harvest(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
-    """``harvest(f)(values, *args)`` is ``(y, reaped)``: these values are planted, the others reaped."""
+    """``harvest(f)(values, *args)`` is ``(y, reaped)``: ``values`` are planted, and all other sown values reaped."""
     return call_and_reap(plant(f, tag=tag), tag=tag)
 
 
 def _then(a: dict[SownPath, Any], b: dict[SownPath, Any]) -> dict[SownPath, Any]:
-    """How often each name is sown in sequence: the tally is (least, most) by name."""
+    """The tally, (least, most) times that each name is sown, of two programs in sequence."""
     return {path: _pairs(a, b, path, lambda i, j: i + j) for path in [*a, *[p for p in b if p not in a]]}
 
 
 def _choose(a: dict[SownPath, Any], b: dict[SownPath, Any]) -> dict[SownPath, Any]:
-    """How often each name is sown in one of two branches."""
+    """The tally, (least, most) times that each name is sown, of one of two branches."""
     paths = [*a, *[path for path in b if path not in a]]
     return {path: (_pairs(a, b, path, min)[0], _pairs(a, b, path, max)[1]) for path in paths}
 
 
 def _repeat(a: dict[SownPath, Any], n: int | None) -> dict[SownPath, Any]:
-    """How often each name is sown in a loop, whose rows count as one; perhaps never if its length is 0 or unknown."""
+    """The tally of a loop: stacked values count as one; the least is 0 if the number of iterations may be."""
     return a if n else {path: (0, most) for path, (_, most) in a.items()}
 
 
 def _pairs(a: Any, b: Any, path: SownPath, f: Callable[[int, int], int]) -> tuple[int, int]:
-    """``f`` of the least, and of the most, times that a name is sown in two programs."""
+    """The (least, most) times that a name is sown in two programs, each combined by ``f``."""
     (i, j), (k, l) = a.get(path, (0, 0)), b.get(path, (0, 0))
     return f(i, k), f(j, l)
 
@@ -217,7 +217,7 @@ def _value_of(path: SownPath, times: tuple[int, int], log: Sequence[Any]) -> Any
 
 
 def _nested(values: dict[SownPath, Any]) -> dict[str, Any]:
-    """Values by path as nested dictionaries, one for each scope."""
+    """Values by path as nested dictionaries, one level for each scope."""
     root: dict[str, Any] = {}
     for path, value in values.items():
         inner = root
@@ -230,7 +230,7 @@ def _nested(values: dict[SownPath, Any]) -> dict[str, Any]:
 
 
 def _paths(values: Any, path: SownPath = ()) -> list[SownPath]:
-    """The paths of the values in nested dictionaries; a dictionary itself may also be one value, a tree."""
+    """The paths of the values in nested dictionaries; a value may itself be a dictionary."""
     if not isinstance(values, dict):
         return [path]
     return [inner for name in values for inner in _paths(values[name], (*path, name))]

@@ -1,4 +1,6 @@
-"""How planted and reaped values move through bodies: row by row into loops; out of loops of unknown length the last."""
+"""How planted and reaped values cross bodies: sliced and stacked over loops; out of loops of unknown length, the last
+value.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ SownPath = tuple[str, ...]
 
 
 def lane_axes(op: Any, type: ArrayType) -> LogAxes:
-    """The axes of lanes, in front, of a value that a ``Sow`` is given."""
+    """The leading axes of a sown value that are mapped axes."""
     return tuple([LogAxis(size, True, crossed) for size, crossed in zip(type.shape, op.lanes)])
 
 
 class SowSite(NamedTuple):
-    """A ``Sow`` in a body: the axes that its value has there, outside of all loops in it, and the types behind them."""
+    """A ``Sow`` in a body: the axes of loops around it within the body, and the types of its values without them."""
 
     op: Any
     axes: LogAxes
@@ -37,14 +39,14 @@ class SowSite(NamedTuple):
 
 
 def sow_sites(op: HigherOrder, mine: Callable[[Any], bool]) -> Iterator[SowSite]:
-    """The ``Sow`` operations in the bodies of an operation for which ``mine`` holds."""
+    """The ``Sow`` operations for which ``mine`` holds in the bodies of an operation."""
     for sown in performed_inside(op, mine, lane_axes):
         lanes = len(sown.op.lanes)
         yield SowSite(sown.op, sown.axes, tuple([t.update(shape=t.shape[lanes:]) for t in sown.types]))
 
 
 def value_at(values: Any, path: SownPath) -> Any:
-    """The value under a path of nested dictionaries; None if there is none."""
+    """The value at a path in nested dictionaries; None if there is none."""
     for name in path:
         if not isinstance(values, dict) or name not in values:
             return None
@@ -53,12 +55,12 @@ def value_at(values: Any, path: SownPath) -> Any:
 
 
 def replaced_at(values: Any, path: SownPath, new: Any) -> Any:
-    """Nested dictionaries with the value under an existing path replaced."""
+    """The nested dictionaries with the value at an existing path replaced."""
     return {**values, path[0]: replaced_at(values[path[0]], path[1:], new)} if path else new
 
 
 class PlantedRows(Movement):
-    """The state is a dictionary of values to plant: each iteration of a loop gets its row of those that have rows."""
+    """How a dictionary of values to plant crosses a loop: each iteration gets its slice of the stacked values."""
 
     __slots__ = ("mine",)
 
@@ -76,13 +78,13 @@ class PlantedRows(Movement):
 
 
 def _has_rows(leaves: Sequence[Any], sown: SowSite) -> bool:
-    """Whether the leaves have an axis for this loop beside those of the loops inside it around the ``Sow``."""
+    """Whether the leaves are stacked over this loop, besides the inner loops around the ``Sow``."""
     more = len(sown.axes) + 1
     return bool(leaves) and all(len(x.type.shape) == len(t.shape) + more for x, t in zip(leaves, sown.types))
 
 
 def _rows_first(op: HigherOrder, sown: SowSite, leaves: list[Any]) -> list[Any]:
-    """The leaves with the axis of the loop first. Raises: ShapeMismatch: it is not one row for each iteration."""
+    """The leaves with the loop's axis first. Raises: ShapeMismatch: its size is not the number of iterations."""
     at = place(sown.axes, op)
     for x in leaves:
         if x.type.shape[at] != op.length:
@@ -94,7 +96,7 @@ def _rows_first(op: HigherOrder, sown: SowSite, leaves: list[Any]) -> list[Any]:
 
 
 class SlicedState(StateFlow):
-    """Each iteration gets its row of the values in ``rows``, and all of the other values."""
+    """Each iteration gets its slice of the values in ``rows``, and all other values whole."""
 
     def __init__(self, values: Any, rows: dict[SownPath, list[Any]]):
         self.values = values
@@ -114,9 +116,9 @@ class SlicedState(StateFlow):
 
 
 class SownEntries(AppendedState):
-    """The sown values of a body; the entries themselves have their axes.
+    """The log of sown values of a body, whose entries describe their own leading axes.
 
-    Out of an iteration those of one name come together, so that its rows stand in the order of execution.
+    At the end of an iteration those of one name are stacked, so that values are in the order of execution.
     """
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
@@ -132,7 +134,8 @@ class SownEntries(AppendedState):
 
 
 class SownLog(AppendMovement):
-    """A log of sown values; out of a loop of unknown length come the last values of names in ``clobber`` mode."""
+    """How a log of sown values crosses bodies; from a loop of unknown length only the last value of a ``clobber`` name.
+    """
 
     __slots__ = ("mine",)
 
@@ -154,13 +157,13 @@ class SownLog(AppendMovement):
 
 
 def _last_types(site: SowSite) -> list[ArrayType]:
-    """The types of the flag, and of the last value, of a name."""
+    """The types of a ``clobber`` name in a loop's carry: whether it was sown, and its last value."""
     lanes = tuple([axis.size for axis in site.axes])
     return [array_type(lanes, bool_), *[t.update(shape=(*lanes, *t.shape)) for t in site.types]]
 
 
 class LatestValues(StateFlow):
-    """The last value of every name is carried through the loop, with a flag of whether there is one; of each lane."""
+    """Into a loop: the last value of every name is carried, with a flag whether there is one, for each lane."""
 
     in_carry = True
 

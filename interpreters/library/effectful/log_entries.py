@@ -1,7 +1,7 @@
-"""The entries of a log that have one name, merged into one value by the name's mode.
+"""Merging the log entries of one name into one value, by the name's mode.
 
-An entry is wrapped in one ``When`` for each branch around it, and its arrays have a leading axis for each loop and for
-each ``vmap``, in the order of a result. Lanes do not see each other: with ``strict``, ``append`` and ``clobber`` alike
+An entry is wrapped in one ``When`` for each branch around it, and its arrays have a leading axis for each loop and each
+``vmap`` around it, outermost first. Lanes are independent: in every mode
 
     reap(vmap(f)) == vmap(reap(f))
 """
@@ -31,12 +31,12 @@ from ...handlers.log_axes import LogAxes, LogAxis
 from ...handlers.state_movements import When, broadcast_mask, either_mask
 from ...transformations.vmap import vmap
 
-MaskedEntry = tuple[Any, "SownEntry"]  # the mask of an entry, see ``_mask_of``, and the entry
+MaskedEntry = tuple[Any, "SownEntry"]  # an entry's mask (``_mask_of``) and the entry
 
 
 @dataclasses.dataclass(frozen=True)
 class SownEntry:
-    """A sown value in the log: ``axes`` are those of loops and lanes around it, the leading ones of each leaf."""
+    """A sown value in the log; ``axes`` describes the leading axes of each leaf, which are of loops and lanes."""
 
     leaves: Any
     path: tuple[str, ...]
@@ -46,12 +46,12 @@ class SownEntry:
 
     @property
     def lanes(self) -> LogAxes:
-        """The axes that are lanes."""
+        """The leading axes that are mapped axes."""
         return tuple([axis for axis in self.axes if axis.of_lanes])
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """The shapes of the leaves in one iteration and lane."""
+        """The shapes of the leaves without their leading axes."""
         return [as_array(x).type.shape[len(self.axes) :] for x in self.leaves]
 
 
@@ -78,7 +78,7 @@ def with_axes(entry: Any, axes: LogAxes) -> Any:
 
 
 def merged(name: str, parts: Sequence[MaskedEntry], always: bool) -> Any:
-    """The entries of one name as one value: a ``When``, unless the name is ``always`` sown and every row with it."""
+    """The value of one name: a ``When``, unless the name is ``always`` sown and no stacked value is masked."""
     first = parts[0][1]
     merge = {"strict": _exclusive, "append": _appended, "clobber": last_of}[first.mode]
     mask, leaves = merge(name, parts)
@@ -88,7 +88,7 @@ def merged(name: str, parts: Sequence[MaskedEntry], always: bool) -> Any:
 
 
 def in_order(entries: Sequence[Any]) -> list[Any]:
-    """The entries of one iteration, in which those of a name that may be sown again are one: its rows, or its last."""
+    """The entries of one iteration, with those of a name that may be sown again stacked, or reduced to the last."""
     named: dict[tuple[str, ...], list[Any]] = {}
     for entry in entries:
         named.setdefault(sown_in(entry).path, []).append(entry)
@@ -96,7 +96,7 @@ def in_order(entries: Sequence[Any]) -> list[Any]:
 
 
 def _as_one(entries: Sequence[Any]) -> Sequence[Any]:
-    """The entries of one name as one, if there are several and their mode says what that is."""
+    """The entries of one name stacked, or reduced to the last, as their mode says; unchanged if there is only one."""
     first = sown_in(entries[0])
     kinds = {(sown_in(entry).mode, sown_in(entry).tree) for entry in entries}
     if len(entries) == 1 or len(kinds) > 1 or first.mode == "strict":
@@ -123,7 +123,7 @@ def _mask_of(entry: Any) -> Any:
 
 
 def _exclusive(name: str, parts: Sequence[MaskedEntry]) -> tuple[Any, list[Any]]:
-    """Mode ``strict``: the value of the entry that was taken, which is at most one."""
+    """Mode ``strict``: the value of the only entry whose branch was taken."""
     mask, sown = parts[0]
     leaves = list(sown.leaves)
     for taken, other in parts[1:]:
@@ -139,7 +139,7 @@ def _exclusive(name: str, parts: Sequence[MaskedEntry]) -> tuple[Any, list[Any]]
 
 
 def _rows_at(x: Any, axes: LogAxes, at: int) -> Any:
-    """An array with these leading axes: its lanes in their order, and among them, as axis ``at``, all loops as one."""
+    """The array with all its loop axes merged into one, at ``at`` among its mapped axes."""
     lanes = [i for i, axis in enumerate(axes) if axis.of_lanes]
     loops = [i for i, axis in enumerate(axes) if not axis.of_lanes]
     value = range(len(axes), len(x.type.shape))
@@ -149,7 +149,7 @@ def _rows_at(x: Any, axes: LogAxes, at: int) -> Any:
 
 
 def _in_time(mask: Any, sown: SownEntry) -> MaskedEntry:
-    """An entry whose iterations stand in the order in which they were executed, and its mask."""
+    """An entry, and its mask, with loop axes permuted to the order of execution."""
     back = [i for i, axis in enumerate(sown.axes) if axis.backwards]
     if not back:
         return mask, sown
@@ -159,7 +159,7 @@ def _in_time(mask: Any, sown: SownEntry) -> MaskedEntry:
 
 
 class Rows(NamedTuple):
-    """The rows of a name along axis ``at``, which has ``lanes`` axes of lanes around it; and their mask, or None."""
+    """The values of a name stacked along axis ``at``, behind ``lanes`` mapped axes; and their mask, or None."""
 
     mask: Any
     leaves: list[Any]
@@ -168,9 +168,9 @@ class Rows(NamedTuple):
 
 
 def _rows(name: str, parts: Sequence[MaskedEntry]) -> Rows:
-    """One row for each entry and iteration of the loops around it; of a loop in order of its slices.
+    """The values of all entries of a name, stacked over entries and iterations in the order of execution.
 
-    They stand along one axis, where the outermost loop has its axis in a result: behind the lanes around all of them.
+    The axis is that of the outermost loop: behind the mapped axes around all of them.
     """
     shapes = {(tuple([axis.size for axis in sown.lanes]), *sown.shapes) for _, sown in parts}
     if len(shapes) > 1:
@@ -192,13 +192,13 @@ def _rows(name: str, parts: Sequence[MaskedEntry]) -> Rows:
 
 
 def _appended(name: str, parts: Sequence[MaskedEntry]) -> tuple[Any, list[Any]]:
-    """Mode ``append``: all rows, and their mask."""
+    """Mode ``append``: all stacked values, and their mask."""
     rows = _rows(name, parts)
     return rows.mask, rows.leaves
 
 
 def last_of(name: str, parts: Sequence[MaskedEntry]) -> tuple[Any, list[Any]]:
-    """Mode ``clobber``: the value of the last row that was taken, and whether there is one; of every lane."""
+    """Mode ``clobber``: whether the name was sown, and the last value that was, for every lane."""
     mask, leaves, at, lanes = _rows(name, [_in_time(*part) for part in parts])
     types = [x.type.update(shape=(*x.type.shape[:at], *x.type.shape[at + 1 :])) for x in leaves]
     count = leaves[0].type.shape[at]

@@ -28,7 +28,7 @@ from ...handlers.handle import handle
 from ...handlers.handler import handler
 
 
-# ``by`` steps are done
+# reports that ``by`` steps are done
 @effect(vmap="once")
 class ProgressTick:
     by: int = 1
@@ -49,7 +49,7 @@ class ProgressReport(Callback):
 
 
 def tick(by: int = 1) -> None:
-    """Count ``by`` steps for the ``progress`` around. The lanes of a ``vmap`` inside it tick once, not each.
+    """Count ``by`` steps of the enclosing ``progress``. All lanes of a ``vmap`` inside it count once.
 
     Raises: UnhandledEffect: there is no ``progress`` around.
     """
@@ -118,7 +118,7 @@ def _report(function: Callable[..., Any], count: Any, done: bool = False) -> Non
 
 
 class _UserDisplay:
-    """Calls a user's ``show`` function, at the end only if the count has changed."""
+    """Calls a user's ``show`` function; the call at the end is left out if the count has not changed."""
 
     def __init__(self, show: Callable[[int, int | None], Any], total: int | None):
         self.show = show

@@ -1,12 +1,12 @@
-"""Random numbers without explicit keys: every draw has a key of its own, derived from the name of the draw.
+"""Random numbers without explicit keys: every draw gets a key of its own, derived from a name of the draw.
 
-    fresh_key()                 a key that no other draw has
+    fresh_key()                 a key for this draw alone
     seed(f, key)(*args)         f, with all its fresh keys derived from ``key``
 
-The name of a draw is the path of calls that leads to it and, in loops and lanes, the index of the iteration. So a new
-draw changes no other draw, equal programs draw equal numbers, and no two draws have one key. A call is named by its
-function and the text of its line; calls with equal names are numbered. Bodies that run once do not count: ``jit``
-changes no draw.
+The name of a draw is the path of calls that leads to it and, in loops and lanes, the index of the iteration. So adding
+a draw changes no other, equal programs draw equal numbers, and no two draws share a key. A call is named by its
+function and the text of its line; calls with equal names are numbered. Bodies that are executed once add nothing to the
+path: ``jit`` changes no draw.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ SitePath = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Stream:
-    """A source of keys: its key, the number of uses of each name, and the call path that prefixes names."""
+    """A source of keys: a root key, the number of uses of each name, and the call path that prefixes names."""
 
     key: Any
     used: PMap[Any, int] = field(default_factory=pmap)
     within: SitePath = ()
-    entered: Sequence[Any] = ()  # into the iteration of a loop of unknown length: its key and number
+    entered: Sequence[Any] = ()  # in a loop of unknown length: the iteration's key and index
 
     def next(self, path: SitePath) -> tuple[Stream, Any]:
-        """The stream after a draw of this name, and the key of the draw."""
+        """The stream after a draw of this name, and the draw's key."""
         count = self.used.get(path, 0)
         number = zlib.crc32("\n".join([*path, str(count)]).encode())
         while number in self.used:  # another name has this checksum
@@ -57,17 +57,17 @@ class Stream:
 
 
 class Keyed(Operation):
-    """An operation that names the random keys drawn under it."""
+    """The base of operations that have a path, which names the random keys drawn under them."""
 
     __slots__ = ()
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The name, in parts."""
+        """The operation's name as a path."""
         return (self.name,)
 
 
-# a key that no other draw has, named by the path of calls to it
+# a key for this draw alone, named by the path of calls to it
 @effect(vmap="per_lane", diff="stop")
 class FreshKey(Keyed):
     path: tuple[str, ...]
@@ -78,9 +78,10 @@ class FreshKey(Keyed):
 
 
 class StreamMovement(Movement):
-    """Each iteration of a loop, each lane and each branch draws from a stream of its own.
+    """How a stream crosses bodies: each iteration, lane and branch has its own; a body executed once shares the outer
+    one.
 
-    A body that runs once draws from the stream around it.
+    These streams are derived from the name of the operation that has the bodies.
     """
 
     __slots__ = ()
@@ -90,7 +91,7 @@ class StreamMovement(Movement):
 
 
 class ThreadedStream(StateFlow):
-    """Into a body that runs once: names in it are prefixed by the calls that lead to it; its uses count afterwards."""
+    """Into a body executed once: its call path prefixes names within, and its uses count afterwards."""
 
     def __init__(self, run: Any):
         self.before: Stream = run.current
@@ -113,9 +114,9 @@ class ThreadedStream(StateFlow):
 
 
 class DivergedStream(StateFlow):
-    """Into loops, lanes and branches: their streams derive from the key of the operation's name.
+    """Into loops, lanes and branches: each stream derives from a key for the operation's name.
 
-    Afterwards the stream around counts one use of that name.
+    Afterwards the outer stream counts one use of that name.
     """
 
     def __init__(self, run: Any, op: HigherOrder):
@@ -152,7 +153,9 @@ class DivergedStream(StateFlow):
 
 
 def _name(run: Any, op: HigherOrder, within: SitePath) -> SitePath:
-    """The name of an operation: its ``path`` if it has one, else its calls; of lanes of one effect, the effect's."""
+    """The name of an operation with bodies: its ``path`` if it has one, else its call path; of the lanes of an effect,
+    the effect's.
+    """
     one: Any = op
     if op.runs == "lanes" and not isinstance(op, Keyed) and len(op.bodies[0].ops) == 1:
         one = op.bodies[0].ops[0]
@@ -162,7 +165,7 @@ def _name(run: Any, op: HigherOrder, within: SitePath) -> SitePath:
 
 
 def _calls(run: Any) -> SitePath:
-    """The path of calls to the operation being crossed: the current one, or the one when it was recorded."""
+    """The call path of the current operation, or the one at which it was recorded."""
     path = call_path()
     if path is not None or run.cell.site is None:
         return path or ()
@@ -172,7 +175,7 @@ def _calls(run: Any) -> SitePath:
 
 
 def fresh_key(name: str | None = None) -> Any:
-    """A key that no other draw has, from the nearest ``seed``.
+    """A random key for this draw alone, from the nearest enclosing ``seed``.
 
     Args:
         name: the last part of its name; by default the text of the user's line.

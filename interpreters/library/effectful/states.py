@@ -25,7 +25,7 @@ from ...handlers.handler import handler
 _REMEDY = "give it a start value around the function: hx.handle(hx.library.state, {'name': value})(f)."
 
 
-# the state of this name; for None, all of the state
+# the value of this name in the state; for None, the whole state
 @effect(vmap="per_lane")
 class Get(AnswerTyped):
     label: Any = None

@@ -1,4 +1,4 @@
-"""A program that ends at the first failure, by early exit also from loops of unknown length."""
+"""Execution that stops at the first failure, by early exit from loops too."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def stopped(
     args: Any,
     kwargs: Any,
 ) -> tuple[Any, Any]:
-    """State and result of ``f``, which ends at the first effect of this ``kind`` whose first operand is False.
+    """The state and result of ``f``, which stops at the first effect of class ``kind`` whose first operand is False.
 
-    Its result is zeros then.
+    If it stops, its result is zeros.
     """
     program, tree = trace(handle(handler({kind: lambda op, *xs: None}))(f), args, kwargs)
 

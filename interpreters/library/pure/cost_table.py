@@ -1,4 +1,4 @@
-"""The cost of a program as a table: what one device computes, reads, writes, and sends along each axis of its mesh."""
+"""The cost of a program as a table: what one device computes, reads, writes, and sends along each mesh axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ DEAREST_BRANCH = "of branches each entry is the largest of any"
 
 
 class OperationCost(NamedTuple):
-    """What all operations of one class cost together."""
+    """The total cost of all operations of one class: their number, floating-point operations, and bytes read and
+    written.
+    """
 
     number: int = 0
     flops: int = 0
@@ -23,7 +25,7 @@ class OperationCost(NamedTuple):
 
 
 class LinkCost(NamedTuple):
-    """What one device sends along one axis of a mesh."""
+    """The total that one device sends along one mesh axis: the number of collectives, messages, and bytes."""
 
     number: int = 0
     messages: int = 0
@@ -31,7 +33,7 @@ class LinkCost(NamedTuple):
 
 
 class Seconds(NamedTuple):
-    """What a program takes at given rates; each part is a bound from below, as if nothing else took any time.
+    """Lower bounds of a program's time at given rates, for computation and for each mesh axis.
 
     Attributes:
         compute: the operations.
@@ -43,25 +45,25 @@ class Seconds(NamedTuple):
 
     @property
     def overlapped(self) -> float:
-        """The longest part: no schedule of what was counted is faster."""
+        """The largest bound: the least time if everything overlaps."""
         return max([self.compute, *self.links.values()])
 
     @property
     def in_turn(self) -> float:
-        """The sum of the parts, where none overlaps another."""
+        """The sum of the bounds: the least time if nothing overlaps."""
         return sum([self.compute, *self.links.values()])
 
 
 class Costs(NamedTuple):
     """The cost of a program for one device, before any fusion by a compiler.
 
-    What is inside of a ``shard_map`` counts once, as one of its devices executes it. What is outside counts whole: how
-    the compiler divides that is not known here.
+    The body of a ``shard_map`` counts as one device executes it. Everything outside counts as if unsharded, since how
+    the compiler partitions it is not known.
 
     Attributes:
-        classes: by the axes over which operations are executed, none outside of a mesh, and their name.
-        sent: by axis, and the name of the collective.
-        assumed: what makes the numbers a bound or an estimate; nothing where they are exact.
+        classes: by the mesh axes of the enclosing ``shard_map``s and the operation's name.
+        sent: by mesh axis and the name of the collective.
+        assumed: the assumptions that make the numbers bounds or estimates; empty if they are exact.
     """
 
     classes: PMap[tuple[tuple[SizedAxis, ...], str], OperationCost] = pmap()
@@ -74,7 +76,7 @@ class Costs(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """The bytes that all operations read and write, each by itself."""
+        """The bytes that all operations read and write, without fusion."""
         return sum([cost.bytes for cost in self.classes.values()])
 
     @property
@@ -91,14 +93,14 @@ class Costs(NamedTuple):
 
     @property
     def links(self) -> Mapping[Hashable, LinkCost]:
-        """What is sent along each axis, by its name."""
-        found: dict[Hashable, LinkCost] = {}
+        """What is sent along each mesh axis, by its name."""
+        by_axis: dict[Hashable, LinkCost] = {}
         for (axis, _), cost in sorted(self.sent.items(), key=str):
-            found[axis[0]] = _each(_plus, found.get(axis[0], LinkCost()), cost)
-        return found
+            by_axis[axis[0]] = _each(_plus, by_axis.get(axis[0], LinkCost()), cost)
+        return by_axis
 
     def seconds(self, *, flops: float, links: Mapping[Hashable, float], latency: float = 0.0) -> Seconds:
-        """The time that this takes at least.
+        """A lower bound of the execution time at these rates.
 
         Args:
             flops: the operations of a device in a second.
@@ -127,7 +129,7 @@ class Costs(NamedTuple):
         return "\n\n".join([*parts, *sorted(self.assumed)])
 
     def _where(self, axes: Sequence[SizedAxis]) -> str:
-        """The heading of what is executed over these axes."""
+        """The heading of operations executed over these mesh axes."""
         if axes:
             return f"on each device of {', '.join([f'{name} {size}' for name, size in axes])}"
         return "outside of the mesh" if any([axes for axes, _ in self.classes]) else "operations"
@@ -139,13 +141,13 @@ def then(a: Costs, b: Costs) -> Costs:
 
 
 def either(a: Costs, b: Costs) -> Costs:
-    """The cost of one of two programs: no entry is larger than this."""
+    """An upper bound of the cost of one of two programs: the entry-wise maximum."""
     assumed = a.assumed | b.assumed | ({DEAREST_BRANCH} if a != b else frozenset())
     return Costs(_merged(max, a.classes, b.classes), _merged(max, a.sent, b.sent), assumed)
 
 
 def repeated(a: Costs, n: int | None) -> Costs:
-    """The cost of ``n`` executions; of one where the number is not known."""
+    """The cost of ``n`` executions; of one if ``n`` is not known."""
     if n is None:
         return a._replace(assumed=a.assumed | {UNKNOWN_LENGTH})
     by_n = lambda x, _: n * x
@@ -161,12 +163,12 @@ def _each(f: Callable[[int, int], int], a: Any, b: Any) -> Any:
 
 
 def _merged(f: Callable[[int, int], int], a: PMap[Any, Any], b: PMap[Any, Any]) -> PMap[Any, Any]:
-    """Entry by entry; an entry that one lacks is the other's."""
+    """The maps combined entry by entry; an entry of only one map is kept."""
     return a.update_with(lambda x, y: _each(f, x, y), b)
 
 
 def _table(head: Sequence[str], rows: Sequence[tuple[str, Any]], zero: Any) -> str:
-    """A line for each name with its numbers, and one for their sum."""
+    """A text line for each name with its numbers, and one for their sum."""
     total = zero
     for _, cost in rows:
         total = _each(_plus, total, cost)

@@ -36,23 +36,23 @@ def cost_of(op: Any, *types: Any) -> Costs:
 
 
 def _cost_on(mesh: Any, axes: tuple[SizedAxis, ...], op: Any, types: tuple[Any, ...]) -> Costs:
-    """The cost of one operation for a device of a mesh that executes it over these axes."""
+    """The cost of one operation for a device that executes it under ``shard_map`` over these mesh axes."""
     results = op.as_results(result_type(op, types))
     moved = sum([t.nbytes for t in (*types, *results)])
-    found = Costs(pmap({(axes, op.name): OperationCost(1, flops_of(op, types, results), moved)}))
+    computed = Costs(pmap({(axes, op.name): OperationCost(1, flops_of(op, types, results), moved)}))
     if mesh is None or not TRAFFIC.has(type(op)):
-        return found
+        return computed
     sent = TRAFFIC.find(type(op))(op, mesh, types, results)
-    return found._replace(sent=pmap({(axis, op.name): LinkCost(1, *link) for axis, link in sent.items()}))
+    return computed._replace(sent=pmap({(axis, op.name): LinkCost(1, *link) for axis, link in sent.items()}))
 
 
 def _counts(op: Any) -> bool:
-    """Whether an operation has no effect but that of meeting along axes."""
+    """Whether an operation performs no effects except collectives."""
     return all([isinstance(effect, Axis) for effect in op.effects])
 
 
 def _counter(mesh: Any, axes: tuple[SizedAxis, ...]) -> Handler:
-    """The handler that tallies costs for a device of a mesh."""
+    """The handler that tallies costs for one device of a mesh."""
 
     def of_device(op: ShardMap, *types: Any) -> Costs:
         bound = tuple([axis for axis in op.mesh.shape_tuple if axis in (*axes, *op.axes)])
@@ -75,7 +75,7 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
 
     A contraction costs two FLOPs per multiplication, an elementwise operation one per element, data movement none.
     Loops of known length count every iteration. Within ``shard_map`` the costs are those of one device, and where
-    devices meet, what it sends along each axis of the mesh: by the cells ``traffic`` of collectives.
+    devices meet, what it sends along each axis of the mesh: by the ``traffic`` rules of collectives.
 
     Args:
         f: a function, or a program. Its arguments may be types, and its meshes abstract ones.
@@ -101,7 +101,7 @@ def measure(f: Callable[..., Any]) -> Callable[..., Any]:
     """``measure(f)(*args)`` gives ``({"flops": n, "bytes": m}, f(*args))``, summed on the device during execution.
 
     The numbers are int64 arrays. Only branches taken and iterations executed count. Under a ``vmap`` outside, work that
-    lanes share counts in each lane. Devices of a mesh measure what each executes: ``shard_map(measure(f), ...)``.
+    lanes share counts in each lane. On a mesh each device measures what it executes: ``shard_map(measure(f), ...)``.
 
     >>> from handlax import lax
     >>> cost, y = measure(lambda x: lax.while_loop(lambda c: c < 100.0, lambda c: c * 2.0, x))(1.0)

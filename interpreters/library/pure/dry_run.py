@@ -1,4 +1,4 @@
-"""Dry run: a function is called with every operation replaced by zeros of its result types, and each one is listed."""
+"""Dry run: call a function with every operation replaced by zeros of its result types, and list the operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memoisation: an operation is performed once for equal operands."""
+"""Memoisation: equal pure operations on equal operands are performed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...handlers.handler import handler
 def memo(f: Callable[..., Any], *, over: Callable[[Operation], bool] = is_pure) -> Callable[..., Any]:
     """``memo(f)(*args) == f(*args)``; in each call, equal pure operations on equal operands are performed once.
 
-    Arrays are compared by their bits, traced values by identity. The body of a loop, a branch or a compiled function
+    Arrays are compared by their bits, traced values by identity. Each body, such as a loop's or a branch's,
     has a cache of its own.
 
     Args:

@@ -1,4 +1,4 @@
-"""The origin of the first NaN: the operation and the line that produced it, found in a single execution."""
+"""The operation and the source line that produced the first NaN, detected in a single execution."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from ..effectful.first_event import EventNote, EventState, FirstEvent, FirstEven
 
 
 def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``nan_origin(f)(*args)`` gives ``(origin, f(*args))``; ``origin.get()`` names the operation of the first NaN.
+    """``nan_origin(f)(*args)`` gives ``(origin, f(*args))``; ``origin.get()`` names the operation that made the first
+    NaN.
 
-    A NaN originates at an operation whose result has one and no operand of which has one, or at an argument. Operations
+    A NaN originates at an operation whose result contains NaN and whose operands do not, or at an argument. Operations
     in loops, branches, compiled functions and gradients are checked too. ``origin.throw()`` raises FoundNaN.
 
     >>> from handlax import numpy
@@ -60,7 +61,7 @@ def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check_arguments(notes: dict[EventNote, int], arguments: Any) -> EventState:
-    """The initial state: the first argument that has a NaN, if there is one; of a ragged array, in a lane."""
+    """The initial state, whose event is the first argument that contains NaN, if any."""
     state = no_event()
     is_ragged = lambda x: isinstance(x, Ragged)
     arguments = pytrees.tree_map(lambda x: with_zeros_behind(x) if is_ragged(x) else x, arguments, is_leaf=is_ragged)
@@ -72,7 +73,9 @@ def _check_arguments(notes: dict[EventNote, int], arguments: Any) -> EventState:
 
 
 def _note(state: EventState, notes: dict[EventNote, int], message: str, y: Any, operands: Sequence[Any]) -> EventState:
-    """The state after the event that ``y`` has a NaN and no operand has; its index is that of the first NaN."""
+    """The state after the possible event that ``y`` contains NaN and no operand does; its index is that of the first
+    NaN.
+    """
     t = y.type
     at = reshape(is_nan(y), (t.size,))
     new = reduce_or(at, (0,))

@@ -46,7 +46,7 @@ def test_layouts_meet_every_row_once(lengths, partition):
     assert np.array_equal(np.asarray(inverse)[np.asarray(index)[real]], real)
     assert (np.asarray(inverse)[sum(lengths):] < 0).all()
     sizes = [np.asarray(lengths)[bucket.lanes] for bucket in found.buckets]
-    assert all((size <= bucket.room(length(0))).all() for size, bucket in zip(sizes, found.buckets))
+    assert all((size <= bucket.padded(length(0))).all() for size, bucket in zip(sizes, found.buckets))
 
 
 def test_layouts_of_partitions_that_are_gone_are_not_met_again():
@@ -59,7 +59,7 @@ def test_layouts_of_partitions_that_are_gone_are_not_met_again():
 def test_padding_of_rounded_lengths_is_small():
     rng = np.random.default_rng(0)
     n, lanes = lanes_of(list(rng.integers(16, 513, 32)))
-    places = sum(len(bucket.lanes) * bucket.room(length(0)) for bucket in lanes.rounded.buckets)
+    places = sum(len(bucket.lanes) * bucket.padded(length(0)) for bucket in lanes.rounded.buckets)
     assert len(lanes.rounded.buckets) <= 8 and places < 1.2 * n.total
 
 

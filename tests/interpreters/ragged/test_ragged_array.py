@@ -66,7 +66,7 @@ def test_rooms_of_lanes_are_static_and_their_lengths_are_values():
         assert x.longest == tuple(max(1, -(-n // 4)) * 4 for n in lengths)
         for y, rows in zip(f(x).to_list(), lanes, strict=True):
             assert np.allclose(y, rows @ rows.T @ rows, atol=1e-5)
-    assert len(traces) == 2  # rooms 12, 4, 4 twice
+    assert len(traces) == 2  # padded lengths 12, 4, 4 twice
 
 
 def test_rooms_bound_what_lanes_are_padded_to():
