@@ -34,7 +34,7 @@ from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtype_families import float0
-from ...interpreters.core.record import Record
+from .record import Record
 from .static_arguments import PartitionedCall, argument_names, dynamic_positions
 
 if TYPE_CHECKING:
