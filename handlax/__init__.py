@@ -94,6 +94,7 @@ from .interpreters.references.reference import empty_ref as empty_ref
 from .interpreters.references.reference import free_ref as free_ref
 from .interpreters.references.reference import freeze as freeze
 from .interpreters.references.reference import new_ref as new_ref
+from .interpreters.transformations.checkpoint import checkpoint as checkpoint
 from .interpreters.transformations.derivatives import grad as grad
 from .interpreters.transformations.derivatives import hessian as hessian
 from .interpreters.transformations.derivatives import jacfwd as jacfwd
@@ -118,7 +119,6 @@ from .lowering.arrays.device_put import device_put as device_put
 from .lowering.arrays.device_put import device_put_replicated as device_put_replicated
 from .lowering.arrays.device_put import device_put_sharded as device_put_sharded
 from .lowering.compile import eager_compilation as _eager
-from .lowering.jit.checkpoint import checkpoint as checkpoint
 from .lowering.jit.compile_options import CompilerEffortLevel as CompilerEffortLevel
 from .lowering.jit.compile_options import Inline as Inline
 from .lowering.jit.devices import block_until_ready as block_until_ready

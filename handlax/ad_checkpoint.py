@@ -10,12 +10,12 @@ from .interpreters.analysis.liveness import liveness as liveness
 from .interpreters.differentiation.memory_budget import MemoryBudget as MemoryBudget
 from .interpreters.differentiation.memory_budget import memory_budget as memory_budget
 from .interpreters.inspection.forward_backward import draw as draw
+from .interpreters.transformations.checkpoint import checkpoint as checkpoint
 from .interpreters.transformations.saved_residuals import Residual as Residual
 from .interpreters.transformations.saved_residuals import Residuals as Residuals
 from .interpreters.transformations.saved_residuals import Use as Use
 from .interpreters.transformations.saved_residuals import print_saved_residuals as print_saved_residuals
 from .interpreters.transformations.saved_residuals import saved_residuals as saved_residuals
-from .lowering.jit.checkpoint import checkpoint as checkpoint
 from .lowering.jit.memory_plan import MemoryPlan as MemoryPlan
 from .lowering.jit.memory_plan import memory_plan as memory_plan
 

@@ -11,7 +11,7 @@ from .effects.core.arrays import type_of
 from .effects.trees import pytrees
 from .effects.trees.paths import keystr
 from .extend import linear_util
-from .lowering.jit.static_arguments import argument_names
+from .interpreters.core.static_arguments import argument_names
 
 __all__ = [
     "DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map",

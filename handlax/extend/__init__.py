@@ -9,6 +9,7 @@ from ..effects.base.stack import STACK as STACK
 from ..effects.base.stack import Run as Run
 from ..effects.base.stack import inside as inside
 from ..effects.base.stack import installed as installed
+from ..effects.core.answer_typed import AnswerTyped as AnswerTyped
 from ..effects.core.arrays import Box as Box
 from ..effects.core.arrays import as_array as as_array
 from ..effects.core.columns import Column as Column
@@ -22,7 +23,6 @@ from ..interpreters.core.body_transform import StateFlow as StateFlow
 from ..interpreters.core.body_transform import cross as cross
 from ..interpreters.core.record import Record as Record
 from ..interpreters.core.record import record as record
-from ..interpreters.handlers.answer_types import AnswerTyped as AnswerTyped
 from ..interpreters.handlers.answer_types import perform_typed as perform_typed
 from . import core as core
 from . import linear_util as linear_util

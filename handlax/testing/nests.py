@@ -31,9 +31,9 @@ from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.custom.custom_vjp import custom_vjp
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import handler
+from ..interpreters.transformations.checkpoint import checkpoint
 from ..interpreters.transformations.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from ..interpreters.transformations.vmap import vmap
-from ..lowering.jit.checkpoint import checkpoint
 from ..lowering.jit.jit import jit
 from .author import INPUTS, Author, Scope
 from .nodes import NODES

@@ -1,1 +1,1 @@
-"""Evaluate, record, cache rules, and transform the bodies of higher-order operations; may import effects."""
+"""Evaluate, record, cache traces and rules, and transform the bodies of higher-order operations; may import effects."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.errors import BadCall, CannotCross, UnhandledEffect
+from ...effects.base.errors import CannotCross, UnhandledEffect
 from ...effects.base.source_locations import Site, user_site
 from ...effects.base.stack import Run, current, installed, runs
+from ...effects.core.answer_typed import UnresolvedType
 from ...effects.core.arrays import as_array, perform
 from ...effects.core.operation import Operation
 from ...effects.trees import pytrees
@@ -24,34 +25,11 @@ from .installation import NO_STATE, HandlerRun, pair
 from .open_log import OpenLog
 
 
-class _UnresolvedType(BadCall):
-    """The result type of an effect was needed while its field ``like`` is None."""
-
-
 class _ResumedAnswer(Exception):
     """Leaves a ``ctl`` clause at its first call of ``resume``, with the argument of that call."""
 
     def __init__(self, answer: Any):
         self.answer = answer
-
-
-class AnswerTyped(Operation):
-    """An effect whose result type the handlers in force determine; ``perform_typed`` writes it into ``like``."""
-
-    __slots__ = ()
-    like: Any
-
-    def result_tree(self, *types: Any) -> Any:
-        """The tree of types in the field ``like``.
-
-        Raises: BadCall: the field is None, the type has not been resolved.
-        """
-        if self.like is None:
-            raise _UnresolvedType(
-                f"{self.name}: its result type is not resolved, the field like is None.",
-                hint="perform it by its public function, or by perform_typed(op).",
-            )
-        return self.like if isinstance(self.like, ArrayType) else self.like.thaw()
 
 
 def typed(op: Any, *operands: Any) -> Any:
@@ -78,7 +56,7 @@ def _typed(op: Any, operands: tuple[Any, ...], top: Run) -> Any:
             continue
         try:
             return _like(op, _answer(run, clause, op, operands))
-        except _UnresolvedType:  # the clause forwards the effect
+        except UnresolvedType:  # the clause forwards the effect
             outer = _typed(op, operands, run.outer)
             return _like(op, _answer(run, clause, outer, operands))
     raise UnhandledEffect(

@@ -1,1 +1,1 @@
-"""jit and its dispatch, devices, ahead-of-time stages, checkpoint; may import arrays and what comes before it."""
+"""jit and its dispatch, devices, ahead-of-time stages; may import arrays and what comes before it."""

@@ -27,6 +27,9 @@ from ...effects.programs.program import Program
 from ...effects.sharding.named_sharding import SingleDeviceSharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
+from ...interpreters.core import trace_cache
+from ...interpreters.core.static_arguments import ArgumentChoice, argument_names, split
+from ...interpreters.core.trace_cache import Trace, leaf_names
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement
@@ -34,11 +37,8 @@ from ..compile.compile import check_donation, compile_program, fail, lower
 from ..compile.placement import Placement
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
-from . import trace_cache
 from .call_signature import concrete_operand, donated_buffer
 from .dispatch import Jitted, module_name
-from .static_arguments import ArgumentChoice, argument_names, split
-from .trace_cache import Trace, leaf_names
 
 
 class ArgInfo(NamedTuple):

@@ -16,11 +16,11 @@ from ...effects.trees.frozen_tree import FROZEN, Frozen, deferred_tree
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import canonicalize_dtype
 from ...effects.types.widths import NARROWER
+from ...interpreters.core.trace_cache import Trace
 from ..compile.compile import LoadedProgram
 from ..xla.array_backend import PLACED
 from ..xla.lazy import runtime
 from ..xla.pinned_buffers import STAGED_BYTES, stage_device
-from .trace_cache import Trace
 
 MOST_ENTRIES = 4096
 CONCRETE = frozenset((ConcreteArray,)).issuperset

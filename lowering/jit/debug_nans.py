@@ -9,7 +9,7 @@ from ...effects.base.config import Configuration
 from ...effects.base.errors import FoundNaN
 from ...interpreters.core.bad_values import bad_value
 from ...interpreters.core.evaluate import search
-from .trace_cache import Trace
+from ...interpreters.core.trace_cache import Trace
 
 
 def check(trace: Trace, operands: Sequence[Any], results: Sequence[Any], name: str, settings: Configuration) -> None:

@@ -22,6 +22,15 @@ from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import interpret
 from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
+from ...interpreters.core import trace_cache
+from ...interpreters.core.static_arguments import (
+    ArgumentChoice,
+    PartitionedCall,
+    argument_names,
+    dynamic_positions,
+    split,
+)
+from ...interpreters.core.trace_cache import TraceRequest, cpp_pytrees
 from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
 from ...interpreters.references.reference import references_in
 from ..arrays import transfer_guards
@@ -31,7 +40,7 @@ from ..compile.placement import Placement, by_settings, committed, on_device
 from ..xla.array_backend import PLACED
 from ..xla.lazy import runtime
 from ..xla.pinned_buffers import STAGED_BYTES, stage
-from . import debug_nans, trace_cache
+from . import debug_nans
 from .call_signature import (
     CONCRETE,
     FLAT,
@@ -49,8 +58,6 @@ from .call_signature import (
     signature,
 )
 from .explain_retrace import last_kind
-from .static_arguments import ArgumentChoice, PartitionedCall, argument_names, dynamic_positions, split
-from .trace_cache import TraceRequest, cpp_pytrees
 
 
 class Jitted:

@@ -10,8 +10,8 @@ from ...effects.base.errors import BadArgument
 from ...effects.base.wrapping import name_of
 from ...effects.functions.captured import jit_info
 from ...effects.types.array_type import ArrayType
-from .static_arguments import argument_names
-from .trace_cache import leaf_names
+from ...interpreters.core.static_arguments import argument_names
+from ...interpreters.core.trace_cache import leaf_names
 
 
 def explain(f: Callable[..., Any]) -> str:

@@ -12,12 +12,12 @@ from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
+from ...interpreters.core.static_arguments import check_disjoint, choose
 from ..arrays.call_shardings import CallShardings
 from ..xla.lazy import runtime
 from .call_fastpath import fast_path
 from .compile_options import Inline
 from .dispatch import Jitted
-from .static_arguments import check_disjoint, choose
 
 if TYPE_CHECKING:
     from . import ahead_of_time

@@ -14,11 +14,11 @@ from ...interpreters.core.body_transform import transform_body
 from ...interpreters.differentiation.jvp import Jvp
 from ...interpreters.differentiation.memory_budget import MemoryBudget, memory_budget
 from ...interpreters.inspection.forward_backward import both_passes, inexact
+from ...interpreters.transformations.checkpoint import checkpoint
 from ...interpreters.transformations.derivatives import tangent_type
 from ...interpreters.transformations.make_program import make_program
 from ...interpreters.transformations.saved_residuals import Residuals, saved_residuals
 from ..compile.compile import compile_program
-from .checkpoint import checkpoint
 
 
 class MemoryPlan(NamedTuple):

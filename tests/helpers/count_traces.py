@@ -1,7 +1,7 @@
 """Counting traces and compilations."""
 
 import handlax as hx
-from handlax.lowering.jit import trace_cache
+from handlax.interpreters.core import trace_cache
 
 
 def traced(f):

@@ -16,7 +16,7 @@ from handlax import numpy as hnp
 from handlax.effects.operations.elementwise.arithmetic import Add, Mul, Neg, Sub
 from handlax.effects.operations.elementwise.conversion import ConvertElementType
 from handlax.effects.operations.elementwise.transcendental import Cos, Logistic, Sin, Tanh
-from handlax.lowering.jit import trace_cache
+from handlax.interpreters.core import trace_cache
 
 SMOOTH = [Add, Mul, Sub, Neg, Sin, Cos, Tanh, Logistic]
 SCALES = np.array([0.5, -1.0, 1.5])

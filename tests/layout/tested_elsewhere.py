@@ -22,7 +22,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         "a stack shows in what handlers answer, in every thread and task"),
     "effects/control/body_rules.py": ((NESTS, CONTROL), "rules of bodies, for all operations that have bodies"),
     "effects/control/checkpoint.py": (
-        ("lowering/jit/test_checkpoint.py", LAWS), "the operation behind the public function"),
+        ("interpreters/transformations/test_checkpoint.py", LAWS), "the operation behind the public function"),
     "effects/control/custom_rules.py": (
         ("interpreters/custom/test_custom_jvp.py", "interpreters/custom/test_custom_vjp.py",
          "interpreters/custom/test_custom_vmap.py", "interpreters/custom/test_implicit.py"),
@@ -30,6 +30,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "effects/control/lanes.py": (
         ("interpreters/batching/test_divergent_lanes.py", "interpreters/handlers/test_state_movements.py"),
         "the operation that batching makes of effects in lanes"),
+    "effects/core/answer_typed.py": (
+        ("interpreters/handlers/test_answer_types.py",), "the handlers in force determine the type"),
     "effects/core/array_backend.py": (
         ("effects/core/test_arrays.py", "lowering/jit/test_devices.py"), "arrays use what implements it"),
     "effects/core/named_axes.py": (
@@ -61,7 +63,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "interpreters/core/evaluate.py": (
         (LAWS, "lowering/compile/test_eager_compilation.py"), "evaluation is what laws compare with"),
     "interpreters/core/sited_box.py": (
-        ("lowering/jit/test_trace_cache.py",), "messages name the line at which a box was made"),
+        ("interpreters/core/test_trace_cache.py",), "messages name the line at which a box was made"),
     "interpreters/core/rule_codegen.py": (
         ("interpreters/core/test_rule_cache.py",), "the code that cached rules are executed by"),
     "interpreters/custom/custom_call.py": (
@@ -116,7 +118,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/compile/emitter.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
     "lowering/jit/call_fastpath.py": (("lowering/jit/test_jit.py",), "the fast path of a call"),
     "lowering/jit/call_signature.py": (
-        ("lowering/jit/test_jit.py", "lowering/jit/test_trace_cache.py"), "the key of a call"),
+        ("lowering/jit/test_jit.py", "interpreters/core/test_trace_cache.py"), "the key of a call"),
     "lowering/jit/dispatch.py": (
         ("lowering/jit/test_jit.py", "threads/test_compilation.py"), "a call from arguments to results"),
     "lowering/jit/memory_plan.py": (

@@ -13,13 +13,14 @@ from typing import Any
 from ....effects.base.errors import CannotCross, UnhandledEffect
 from ....effects.base.stack import current
 from ....effects.control.recorded_bodies import body_of
+from ....effects.core.answer_typed import AnswerTyped
 from ....effects.core.arrays import as_array, perform
 from ....effects.core.operation import effect
 from ....effects.programs.closure_conversion import close
 from ....effects.programs.program import Program
 from ....effects.trees import pytrees
 from ....effects.trees.structure import TreeDef
-from ...handlers.answer_types import AnswerTyped, perform_typed
+from ...handlers.answer_types import perform_typed
 from ...handlers.handler import handler
 
 _REMEDY = "give it a start value around the function: hx.handle(hx.library.state, {'name': value})(f)."

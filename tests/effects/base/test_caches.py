@@ -51,7 +51,7 @@ STATE = {
     "lowering.clients.processes:Connection._shared": "a counter",
     "lowering.clients.processes:Connection._said": "a counter",
     "lowering.clients.processes:_CURRENT": "the connection with other processes, one at most",
-    "lowering.jit.trace_cache:COUNTS": "a counter",
+    "interpreters.core.trace_cache:COUNTS": "a counter",
     "lowering.xla.host_callbacks:_FAILURES": "errors not reported yet; bounded",
     "lowering.compile.compile:_COMPILING": "what is being compiled at this moment",
     "lowering.clients.platforms:_backends": "the runtime's clients, which are never made again",

@@ -9,9 +9,10 @@ import pytest
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.effects.core.answer_typed import AnswerTyped
 from handlax.effects.core.arrays import perform
-from handlax.interpreters.handlers.answer_types import AnswerTyped, perform_typed, typed
-from handlax.lowering.jit import trace_cache
+from handlax.interpreters.core import trace_cache
+from handlax.interpreters.handlers.answer_types import perform_typed, typed
 
 
 @hx.effect(vmap="once")

@@ -25,6 +25,7 @@ from ...effects.base.monitoring import TRACE_SECONDS
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
 from ...effects.base.watching import finish_step
+from ...effects.core.answer_typed import AnswerTyped
 from ...effects.core.arrays import Array, ConcreteArray, as_array, type_of
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import named_axes
@@ -33,8 +34,7 @@ from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtype_families import float0
-from ...interpreters.core.record import Record
-from ...interpreters.handlers.answer_types import AnswerTyped
+from .record import Record
 from .static_arguments import PartitionedCall, argument_names, dynamic_positions
 
 if TYPE_CHECKING:

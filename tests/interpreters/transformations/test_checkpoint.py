@@ -13,7 +13,7 @@ from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.ad_checkpoint import checkpoint_name, memory_budget, saved_residuals
 from handlax.effects.control.checkpoint import Checkpoint, OptimizationBarrier
-from handlax.lowering.jit import trace_cache
+from handlax.interpreters.core import trace_cache
 from handlax.testing.nest_laws import evaluated
 
 RNG = np.random.default_rng(0)

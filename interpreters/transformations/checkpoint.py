@@ -13,8 +13,8 @@ from ...effects.control.checkpoint import Checkpoint
 from ...effects.core.arrays import Array, as_array
 from ...effects.functions.keys import static_key
 from ...effects.trees import pytrees
-from . import trace_cache
-from .static_arguments import choose, split
+from ..core import trace_cache
+from ..core.static_arguments import choose, split
 
 
 def checkpoint(
