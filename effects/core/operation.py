@@ -56,7 +56,7 @@ class Operation(ImmutableObject):
     named: ClassVar[bool] = False  # refers to a named axis
     has_row: ClassVar[bool] = False  # one of the three: its effect row may have elements
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
-    workload: ClassVar[str | None] = None  # of WORKLOADS, rows of the limits of NumPy and XLA; None: it moves data
+    workload: ClassVar[str | None] = None  # of WORKLOADS, rows of the limits of NumPy and XLA; None: always NumPy's
     absorbed: ClassVar[bool] = False  # compiled, it costs nothing beside the operations that read its result
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies

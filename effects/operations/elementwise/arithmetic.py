@@ -317,7 +317,7 @@ Rsqrt = elementwise(
 Cbrt = elementwise(
     "cbrt", FLOATING, wide(np.cbrt),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, 1 / 3), integer_pow(y, -2))), lower="cbrt",
-    workload="logarithm", doc="The real cube root: ``y[i]**3 == x[i]``.",
+    workload="inverse", doc="The real cube root: ``y[i]**3 == x[i]``.",
 )  # fmt: skip
 Square = elementwise(
     "square", NUMERIC, _square, jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),

@@ -48,7 +48,6 @@ class Cumulative(Operation):
     __slots__ = ()
     axis: int
     reverse: bool
-    workload = "reduction"
     flops = per_operand
 
     def result_type(self, x: ArrayType) -> ArrayType:

@@ -98,7 +98,6 @@ class Sort:
     is_stable: bool
     num_keys: int
     multiple_results = True
-    workload = "reduction"
     dtypes = ANY | FOUR_BITS | SMALL_FLOATING
 
     def result_type(op, *types):
@@ -178,7 +177,6 @@ class TopK:
     axis: int
     multiple_results = True
     name = "top_k"
-    workload = "reduction"
     dtypes = ORDERED
 
     def result_type(op, x):

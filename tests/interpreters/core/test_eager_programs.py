@@ -14,7 +14,7 @@ from handlax import numpy as hnp
 from handlax.effects.operations.elementwise.arithmetic import Add
 from handlax.errors import ShapeMismatch
 from handlax.interpreters.core import eager_programs
-from handlax.interpreters.core.eager_programs import eager_program
+from handlax.interpreters.core.eager_programs import eager_program, programs
 from handlax.numpy.array_methods import OPERATORS
 
 PROGRAMS = eager_programs._PROGRAMS
@@ -98,6 +98,20 @@ def test_functions_of_every_module_and_with_loops(name):
     for made in others:
         assert list(map(hx.typeof, made)) == list(map(hx.typeof, first))
         assert [np.asarray(y).tobytes() for y in made] == [np.asarray(y).tobytes() for y in first]
+
+
+def test_a_module_says_which_of_its_functions_have_programs():
+    namespace = {"__all__": ["doubled", "twice", "first", "size", "LIMIT"], "size": size, "LIMIT": 3}
+    exec("def doubled(x): return x + x\ndef first(x): return x[0]\ndef _inner(x): return x", namespace)
+    written = namespace["twice"] = namespace["doubled"]
+    first, inner = namespace["first"], namespace["_inner"]
+    programs(namespace, direct=("first",))
+    assert namespace["doubled"] is namespace["twice"] is not written
+    assert namespace["doubled"].__wrapped__ is written
+    assert (namespace["first"], namespace["_inner"], namespace["size"], namespace["LIMIT"]) == (first, inner, size, 3)
+    for _ in range(3):
+        assert namespace["twice"](X).tolist() == [2.0, 4.0, 8.0]
+    assert len(entries()) == 1
 
 
 def test_the_second_call_of_a_kind_records():
@@ -217,8 +231,9 @@ def test_threads_share_programs():
 
 
 def test_what_depends_on_no_argument_is_computed_once():
+    twice = hnp.eye(3) * 2
     for _ in range(3):
-        np.testing.assert_allclose(hnp.linalg.inv(hnp.eye(3) * 2), np.eye(3) / 2)
+        np.testing.assert_allclose(hnp.linalg.inv(twice), np.eye(3) / 2)
     ((program, _),) = entries()
     assert [op.name for op in program.ops] == ["solve"]
 

@@ -105,6 +105,16 @@ def test_what_only_moves_elements_is_never_compiled():
     assert not compiled(hx.lax.transpose(x, (1, 0))) and not compiled(hx.lax.reshape(x, (90_000,)))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", ["sort", "cumsum", "cumlogsumexp", "cbrt"])
+def test_what_goes_from_element_to_element_is_numpys_in_16_bits_too(dtype, name):
+    data = np.random.default_rng(0).uniform(0.5, 1, 5_000).astype(dtype)
+    f = getattr(hx.lax, name)
+    y = f(device(data, dtype))
+    assert not compiled(y) and y.dtype == dtype
+    np.testing.assert_allclose(*[np.asarray(z, np.float32) for z in (y, hx.jit(f)(data))], rtol=0.02)
+
+
 def test_light_types_are_told_by_one_look():
     light, heavy = device(np.ones(8), np.float32).type, device(np.ones(8000), np.float16).type
     assert not eager_compilation.heavy(light) and eager_compilation.heavy(heavy)
