@@ -34,19 +34,9 @@ from ..base import config
 from ..base.errors import BadStaticArgument, MissingRule, RegistrationError
 from ..base.stack import perform
 from ..types.array_type import ArrayType
+from .cell_sources import shown, where_written
 
 Rule = Callable[..., Any]
-
-
-def where_written(cell: Any) -> str:
-    """``file:line`` of a cell, with the name of a rule that several operations share; else its name or repr."""
-    cell = inspect.unwrap(cell) if callable(cell) else cell
-    code = getattr(cell, "__code__", None)
-    if code is None:
-        module, name = getattr(cell, "__module__", None), getattr(cell, "__qualname__", None)
-        return repr(cell) if name is None else f"{module or 'numpy'}.{name}"
-    line, name = f"{code.co_filename}:{code.co_firstlineno}", cell.__qualname__
-    return line if "." in name or "<" in name else f"{line}  {name}"
 
 
 class Column:
@@ -223,6 +213,9 @@ class ElementwiseLowering:
             return self.of_complex(op, emit, *values)
         return emit.elementwise(self.name, *values)
 
+    def __repr__(self) -> str:
+        return shown(self.name) + ", of complex numbers another formula" * (self.of_complex is not None)
+
 
 def _adapt_lower(op: type[Any], cell: Any) -> Callable[..., Any]:
     return ElementwiseLowering(cell) if isinstance(cell, str) else cell
@@ -248,13 +241,13 @@ def per_operand(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) ->
 
 def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) -> int:
     """No operation: elements are moved, none is computed."""
-MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
     return 0
 
 
 FLOPS = Column("flops", doc="how many operations on numbers; without a cell one per result element", default=per_result)
 RAGGED = FamilyColumn("ragged", doc="an axis whose length differs from lane to lane (vmap)")
 SPARSE = FamilyColumn("sparse", doc="sparse arrays: their stored entries alone (sparsify)")
+MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
 JET = Column("jet", doc="Taylor series; without a cell from the forward derivative")
 TRAFFIC = Column("traffic", doc="what one device sends along each axis of its mesh; without a cell nothing")
 
@@ -304,16 +297,16 @@ def multilinear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) ->
         return y, dy if db is None else _TangentArithmetic.add(dy, perform(op, a, db))
     dy = None
     for i, dx in enumerate(tangents):
-def componentwise(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """Linear, result i in operand i alone: the derivative is the operation on the tangents that are not zero."""
-    dys = iter(perform(op, *[dx for dx in tangents if dx is not None]))
-    return perform(op, *primals), tuple([None if dx is None else next(dys) for dx in tangents])
-
-
         if dx is not None:
             term = perform(op, *primals[:i], dx, *primals[i + 1 :])
             dy = term if dy is None else add_tangents(dy, term)
     return y, dy
+
+
+def componentwise(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Linear, result i in operand i alone: the derivative is the operation on the tangents that are not zero."""
+    dys = iter(perform(op, *[dx for dx in tangents if dx is not None]))
+    return perform(op, *primals), tuple([None if dx is None else next(dys) for dx in tangents])
 
 
 class LinearIn:

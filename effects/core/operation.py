@@ -10,7 +10,6 @@ Operations compare and hash by the type and bit pattern of their fields: 1, 1.0,
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -23,7 +22,8 @@ from ..base.wrapping import wraps
 from ..trees import pytrees
 from ..types.array_type import INVARIANT, as_array_type
 from ..types.extent import unbound
-from .columns import COLUMNS, Rule, where_written
+from .cell_sources import where_written
+from .columns import COLUMNS, Rule
 
 C = TypeVar("C")
 O = TypeVar("O", bound="Operation")
@@ -499,12 +499,13 @@ def explain_rules(op: type[Operation] | Operation) -> str:
     lines = [f"{kind.__name__} ({kind.name}) of {kind.__module__}"]
     typed = getattr(kind, "result_tree", kind.result_type) if kind.effectful else kind.result_type
     if getattr(Operation, typed.__name__, None) is not typed:
-        lines.append(f"  {'result_type':<12} {where_written(inspect.unwrap(typed))}")
+        lines.append(f"  {'result_type':<12} {where_written(typed, kind, 'result_type')}")
     for name, column in COLUMNS.items():
         cell = column.complete().cell(kind)
         if cell is not None:
-            scope = "  (in force in this scope)" if column.in_scope(kind) else ""
-            lines.append(f"  {name:<12} {where_written(cell)}{scope}")
+            scoped = column.in_scope(kind)
+            place = where_written(cell) if scoped else where_written(cell, kind, name)
+            lines.append(f"  {name:<12} {place}{'  (in force in this scope)' * scoped}")
         elif name in kind.exempt:
             lines.append(f"  {name:<12} none: {kind.exempt[name]}")
     lines += [f"  exempt from {law}: {why}" for law, why in kind.exempt.items() if law not in COLUMNS]

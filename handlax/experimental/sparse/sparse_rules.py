@@ -12,6 +12,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.base.stack import perform
+from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import EVALUATE, JVP, SPARSE, is_linear
 from ...effects.operations.dot_general import DotGeneral
@@ -34,6 +35,7 @@ from .todense import Todense
 def by_coordinates(rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule of ``BCOO`` arrays for all formats; of rows alone the result is by rows, where that is possible."""
 
+    @wraps(rule)
     def formatted(op: Any, *operands: Any) -> Any:
         formats = {type(x) for x in operands if is_sparse(x)}
         y = rule(op, *[x.to_bcoo() if is_sparse(x) else x for x in operands])

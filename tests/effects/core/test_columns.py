@@ -1,5 +1,6 @@
 """What is built in about an operation, and where it is written."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -27,14 +28,15 @@ def test_each_cell_is_named_with_its_file_and_line():
     assert "shapes.py:" in found["transpose"] and rows(ReduceSum) == found
 
 
-def test_cells_that_are_no_functions_are_shown_as_they_are():
+def test_cells_that_are_no_functions_are_shown_where_the_block_has_them():
     found = rows(Add)
-    assert found["evaluate"] == "numpy.add" and found["lower"] == "'add'"
+    assert re.fullmatch(r".*/arithmetic.py:\d+  numpy.add", found["evaluate"])
+    assert re.fullmatch(r".*/arithmetic.py:\d+  stablehlo.add", found["lower"])
 
 
 def test_a_third_party_operation_is_explained_too():
     kind = elementwise("test_explained", [np.dtype("float32")], np.negative, lower="negate", jvp=columns.linear)
-    assert rows(kind)["evaluate"] == "numpy.negative"
+    assert re.fullmatch(r".*/test_columns.py:\d+  numpy.negative", rows(kind)["evaluate"])
     columns.TRANSPOSE.rule(kind)(lambda op, ct, x: ct)
     assert "test_columns.py:" in rows(kind)["transpose"]
 
