@@ -51,17 +51,17 @@ class Operation(ImmutableObject):
     memo: Memo | None  # of an object that many equations share, or of a class without fields; else None
     name: ClassVar[str] = "operation"
     multiple_results: ClassVar[bool] = False  # the result is a tuple
-    effectful: ClassVar[bool] = False
+    effectful: ClassVar[bool] = False  # an effect: never dropped, merged, or reordered among its own kind
     bodied: ClassVar[bool] = False  # a higher-order operation: it has programs, its bodies
     named: ClassVar[bool] = False  # refers to a named axis
-    has_row: ClassVar[bool] = False  # one of the three: its effect row may have elements
+    has_row: ClassVar[bool] = False  # derived, one of these three: its effect row may have elements
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
     workload: ClassVar[str | None] = None  # of WORKLOADS, rows of the limits of NumPy and XLA; None: it moves data
     absorbed: ClassVar[bool] = False  # compiled, it costs nothing beside the operations that read its result
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies
-    vmap: ClassVar[str] = "refuse"  # of an effect, as ``@effect`` has it
-    diff: ClassVar[str] = "refuse"
+    vmap: ClassVar[str] = "refuse"  # of an effect under vmap: performed ``once``, ``per_lane``, or an error
+    diff: ClassVar[str] = "refuse"  # of an effect on tangents: ``stop``, no derivative, or an error
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
