@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 import handlax
-from handlax.effects.core.columns import COLUMNS, LinearIn
+from handlax.effects.core.cell_sources import shown
+from handlax.effects.core.columns import COLUMNS, ElementwiseLowering, LinearIn
 from handlax.effects.core.operation import OPERATIONS, Operation
 
-STANDARD_RULES = ("linear", "multilinear", "zero", "per_operand", "data_movement")
+STANDARD_RULES = ("linear", "multilinear", "componentwise", "zero", "per_operand", "data_movement")
 
 
 def families() -> dict[str, list[type[Operation]]]:
@@ -29,12 +30,17 @@ def families() -> dict[str, list[type[Operation]]]:
 
 
 def cell(kind: type[Operation], column: str) -> str:
-    """The text of a cell: the name of a standard rule, ``rule`` for code, ``exempt`` where a reason follows below."""
+    """The text of a cell: the name of a standard rule or of an operation of StableHLO or CHLO, ``rule`` for code.
+
+    It is ``exempt`` where a reason follows below.
+    """
     written = COLUMNS[column].cell(kind)
     if written is None:
         return "exempt" if column in kind.exempt else ""
-    if type(written) is LinearIn:
-        return repr(written)
+    if isinstance(written, str | LinearIn):
+        return shown(written)
+    if isinstance(written, ElementwiseLowering):
+        return shown(written.name)
     name = getattr(written, "__name__", "")
     return name if name in STANDARD_RULES else "rule"
 

@@ -34,19 +34,9 @@ from ..base import config
 from ..base.errors import BadStaticArgument, MissingRule, RegistrationError
 from ..base.stack import perform
 from ..types.array_type import ArrayType
+from .cell_sources import shown, where_written
 
 Rule = Callable[..., Any]
-
-
-def where_written(cell: Any) -> str:
-    """``file:line`` of a cell, with the name of a rule that several operations share; else its name or repr."""
-    cell = inspect.unwrap(cell) if callable(cell) else cell
-    code = getattr(cell, "__code__", None)
-    if code is None:
-        module, name = getattr(cell, "__module__", None), getattr(cell, "__qualname__", None)
-        return repr(cell) if name is None else f"{module or 'numpy'}.{name}"
-    line, name = f"{code.co_filename}:{code.co_firstlineno}", cell.__qualname__
-    return line if "." in name or "<" in name else f"{line}  {name}"
 
 
 class Column:
@@ -222,6 +212,9 @@ class ElementwiseLowering:
         if self.of_complex is not None and values[0].type.dtype.kind == "c":
             return self.of_complex(op, emit, *values)
         return emit.elementwise(self.name, *values)
+
+    def __repr__(self) -> str:
+        return shown(self.name) + ", of complex numbers another formula" * (self.of_complex is not None)
 
 
 def _adapt_lower(op: type[Any], cell: Any) -> Callable[..., Any]:

@@ -10,7 +10,6 @@ Operations compare and hash by the type and bit pattern of their fields: 1, 1.0,
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -23,7 +22,8 @@ from ..base.wrapping import wraps
 from ..trees import pytrees
 from ..types.array_type import INVARIANT, as_array_type
 from ..types.extent import unbound
-from .columns import COLUMNS, Rule, where_written
+from .cell_sources import where_written
+from .columns import COLUMNS, Rule
 
 C = TypeVar("C")
 O = TypeVar("O", bound="Operation")
@@ -51,17 +51,17 @@ class Operation(ImmutableObject):
     memo: Memo | None  # of an object that many equations share, or of a class without fields; else None
     name: ClassVar[str] = "operation"
     multiple_results: ClassVar[bool] = False  # the result is a tuple
-    effectful: ClassVar[bool] = False
+    effectful: ClassVar[bool] = False  # an effect: never dropped, merged, or reordered among its own kind
     bodied: ClassVar[bool] = False  # a higher-order operation: it has programs, its bodies
     named: ClassVar[bool] = False  # refers to a named axis
-    has_row: ClassVar[bool] = False  # one of the three: its effect row may have elements
+    has_row: ClassVar[bool] = False  # derived, one of these three: its effect row may have elements
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
     workload: ClassVar[str | None] = None  # of WORKLOADS, rows of the limits of NumPy and XLA; None: always NumPy's
     absorbed: ClassVar[bool] = False  # compiled, it costs nothing beside the operations that read its result
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies
-    vmap: ClassVar[str] = "refuse"  # of an effect, as ``@effect`` has it
-    diff: ClassVar[str] = "refuse"
+    vmap: ClassVar[str] = "refuse"  # of an effect under vmap: performed ``once``, ``per_lane``, or an error
+    diff: ClassVar[str] = "refuse"  # of an effect on tangents: ``stop``, no derivative, or an error
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
@@ -502,12 +502,13 @@ def explain_rules(op: type[Operation] | Operation) -> str:
     lines = [f"{kind.__name__} ({kind.name}) of {kind.__module__}"]
     typed = getattr(kind, "result_tree", kind.result_type) if kind.effectful else kind.result_type
     if getattr(Operation, typed.__name__, None) is not typed:
-        lines.append(f"  {'result_type':<12} {where_written(inspect.unwrap(typed))}")
+        lines.append(f"  {'result_type':<12} {where_written(typed, kind, 'result_type')}")
     for name, column in COLUMNS.items():
         cell = column.complete().cell(kind)
         if cell is not None:
-            scope = "  (in force in this scope)" if column.in_scope(kind) else ""
-            lines.append(f"  {name:<12} {where_written(cell)}{scope}")
+            scoped = column.in_scope(kind)
+            place = where_written(cell) if scoped else where_written(cell, kind, name)
+            lines.append(f"  {name:<12} {place}{'  (in force in this scope)' * scoped}")
         elif name in kind.exempt:
             lines.append(f"  {name:<12} none: {kind.exempt[name]}")
     lines += [f"  exempt from {law}: {why}" for law, why in kind.exempt.items() if law not in COLUMNS]

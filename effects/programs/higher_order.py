@@ -46,7 +46,7 @@ class HigherOrder(Operation):
     __slots__ = ()
     bodied: ClassVar[bool] = True
     multiple_results: ClassVar[bool] = True
-    runs: ClassVar[str] = "once"
+    runs: ClassVar[str] = "once"  # the execution mode of the bodies
     loops: ClassVar[bool] = False  # each iteration gets the carry of the one before
     stacks: ClassVar[bool] = False  # iterations take slices of ``each`` and give slices of ``out``
     selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them

@@ -32,16 +32,14 @@ from ..core.record import record
 from .divergent_lanes import all_branches, guarded_step
 
 
-# a branch that all devices of a mesh choose alike
 @operation
 class CoherentCond(Cond):
-    pass
+    """A branch that all devices of a mesh choose alike."""
 
 
-# a loop of which all devices of a mesh execute the same number of iterations
 @operation
 class CoherentWhile(While):
-    pass
+    """A loop of which all devices of a mesh execute the same number of iterations."""
 
 
 def coherent(program: Program, axes: Sequence[SizedAxis]) -> Program:

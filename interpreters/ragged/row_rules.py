@@ -8,6 +8,7 @@ from typing import Any
 
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import inside, perform
+from ...effects.base.wrapping import wraps
 from ...effects.control.checkpoint import Name, OptimizationBarrier
 from ...effects.core.arrays import ConcreteArray
 from ...effects.operations.dot_general import DotGeneral
@@ -233,13 +234,13 @@ def mixing(axes_of: Callable[..., Any], part: Callable[[Any, int], Any] = lambda
     """
 
     def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(rule)
         def divided(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
             mixed = axes_of(op, *operands)
             touched = any([axis in mixed for x in operands for axis, _ in run.ragged_axes(x.type.shape)])
             touched = touched or any([run.lanes.owns(extents_in(part(op, d))) for d in mixed])
             return (rule if touched else beside)(op, run, types, *operands)
 
-        divided.__doc__ = rule.__doc__
         return divided
 
     return decorate

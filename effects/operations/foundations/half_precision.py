@@ -42,6 +42,7 @@ def wide(f: NumPyFunction) -> NumPyFunction:
 def with_narrow(function: NumPyFunction, f: NumPyFunction, own: frozenset[Any]) -> NumPyFunction:
     """``function``, which is ``f`` for all dtypes but its ``own``."""
     function.narrow, function.own = f, own  # type: ignore[attr-defined]
+    function.__wrapped__ = f  # type: ignore[attr-defined]
     return function
 
 
@@ -79,6 +80,7 @@ def in_bytes(rule: Callable[..., Any]) -> Callable[..., Any]:
 def lower_wide(rule: Callable[..., Any]) -> Callable[..., Any]:
     """The ``lower`` rule that computes 16-bit floats by ``rule`` in float32, so that they are rounded once."""
 
+    @wraps(rule)
     def lower(op: Any, emit: Any, *operands: Any) -> Any:
         result = emit.made
         if result.dtype not in HALF:

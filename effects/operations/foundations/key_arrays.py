@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...base.wrapping import wraps
 from ...core.columns import BATCH
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ExtendedDType
@@ -25,6 +26,7 @@ def key_data_type(type: ArrayType) -> ArrayType:
 def mapped_over_key_data(cell: Callable[..., Any]) -> Callable[..., Any]:
     """The ``lower`` rule of an operation that moves elements; on keys the operation is batched over the key data."""
 
+    @wraps(cell)
     def lower(op: Any, emit: Any, *values: Any) -> Any:
         keys = [isinstance(v.type.dtype, ExtendedDType) for v in values]
         if not any(keys):

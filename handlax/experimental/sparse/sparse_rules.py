@@ -13,6 +13,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.base.stack import perform
+from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import EVALUATE, JVP, SPARSE, is_linear
 from ...effects.operations.dot_general import DotGeneral
@@ -36,6 +37,7 @@ def by_coordinates(rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule for ``BCOO`` arrays extended to all formats; if all operands are BCSR the result is, too, where possible.
     """
 
+    @wraps(rule)
     def formatted(op: Any, *operands: Any) -> Any:
         formats = {type(x) for x in operands if is_sparse(x)}
         y = rule(op, *[x.to_bcoo() if is_sparse(x) else x for x in operands])

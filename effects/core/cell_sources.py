@@ -1,0 +1,92 @@
+"""Where the cell of an operation is written: the line of the formula, not of a wrapper that was made around it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+
+def where_written(cell: Any, kind: type[Any] | None = None, column: str = "") -> str:
+    """``file:line`` of a cell, and its name where that is no line of the block: a shared rule, a word of StableHLO.
+
+    The line is that of the function which the author wrote. Of a word, a ufunc, or what a factory in another module
+    made, it is where the block of ``kind`` has the cell, or where ``@COLUMN.rule(kind)`` adds it.
+    """
+    if isinstance(cell, tuple):  # a term of the derivative for each operand
+        return ", ".join(dict.fromkeys([where_written(term, kind, column) for term in cell if term is not None]))
+    formula = inspect.unwrap(cell) if callable(cell) else cell
+    if not isinstance(formula, FunctionType) or (kind is not None and _made_elsewhere(formula, kind)):
+        line = None if kind is None else _line_in_block(kind, column, getattr(formula, "__module__", None))
+        if line is not None or not isinstance(formula, FunctionType):
+            return shown(formula) if line is None else f"{line}  {shown(formula)}"
+    line, name = f"{formula.__code__.co_filename}:{formula.__code__.co_firstlineno}", formula.__qualname__
+    return line if "." in name or "<" in name else f"{line}  {name}"
+
+
+def _made_elsewhere(formula: FunctionType, kind: type[Any]) -> bool:
+    """Whether a function was made by a factory that is no part of the module with the block."""
+    return formula.__qualname__.rpartition(".")[0].endswith("<locals>") and formula.__module__ != kind.__module__
+
+
+def shown(formula: Any) -> str:
+    """The name of a formula: a word of StableHLO as that dialect has it, a factory as its call."""
+    if isinstance(formula, str):
+        return formula if "." in formula else f"stablehlo.{formula}"
+    if isinstance(formula, partial):
+        return f"{shown(formula.func)}(...)"
+    name = getattr(formula, "__qualname__", None)
+    if name is None:
+        return type(formula).__name__ if " at 0x" in repr(formula) else repr(formula)
+    factory, _, inner = name.partition(".<locals>.")
+    return f"{factory}(...)" if inner else f"{getattr(formula, '__module__', None) or 'numpy'}.{name}"
+
+
+def _line_in_block(kind: type[Any], column: str, registers: str | None) -> str | None:
+    """``file:line`` of the cell in the block of ``kind`` or of its family, or in a module that ``registers`` it."""
+    for base in kind.__mro__[:-1]:
+        for block in _blocks(base):
+            for line, name in _cells(block, sys.modules[base.__module__]):
+                if name == column:
+                    return f"{sys.modules[base.__module__].__file__}:{line}"
+    for node in ast.walk(_tree(registers)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{column.upper()}.rule({kind.__name__})":
+            return f"{sys.modules[str(registers)].__file__}:{node.lineno}"
+    return next((f"{sys.modules[kind.__module__].__file__}:{block.lineno}" for block in _blocks(kind)), None)
+
+
+def _cells(block: ast.ClassDef | ast.Call, module: Any) -> Iterator[tuple[int, str]]:
+    """The lines of a block with the names that are defined there: statements of a class, arguments of a factory."""
+    if isinstance(block, ast.Call):
+        factory = getattr(module, ast.unparse(block.func), None)
+        names = inspect.signature(factory).parameters if factory is not None else ()
+        yield from [(x.lineno, name) for x, name in zip(block.args, names)]
+        yield from [(x.value.lineno, x.arg or "") for x in block.keywords]
+        return
+    for line in block.body:
+        if isinstance(line, ast.FunctionDef):
+            yield line.lineno, line.name
+        elif isinstance(line, ast.Assign):
+            yield from [(line.lineno, ast.unparse(target)) for target in line.targets]
+
+
+def _blocks(kind: type[Any]) -> Iterator[ast.ClassDef | ast.Call]:
+    """What defines an operation or a family in its module: ``class Name:``, or ``factory("name", ...)``."""
+    name = repr(getattr(kind, "name", None))
+    for node in ast.walk(_tree(kind.__module__)):
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
+            yield node
+        if isinstance(node, ast.Call) and [ast.unparse(x) for x in node.args[:1]] == [name]:
+            yield node
+
+
+def _tree(module: str | None) -> ast.Module:
+    """The syntax tree of a module; an empty one where its source is not to be had."""
+    try:
+        return ast.parse(inspect.getsource(sys.modules[str(module)]))
+    except (KeyError, OSError, TypeError):
+        return ast.parse("")
