@@ -137,6 +137,12 @@ def canonical_precision(precision: Any, default: Any = None) -> Any:
     return result
 
 
+def multilinear_or_zero(op: Any, primals: Any, tangents: Any) -> Any:
+    """``multilinear``, or ``zero`` where the result is of integers."""
+    dtype = result_type(op, tuple([x.type for x in primals])).dtype
+    return (multilinear if is_inexact(dtype) else zero)(op, primals, tangents)
+
+
 # z[b, i, j] = sum over k of x[b, i, k] y[b, k, j]; dimension_numbers = ((k in x, k in y), (b in x, b in y))
 @operation
 class DotGeneral:
@@ -162,9 +168,7 @@ class DotGeneral:
     def batch(op, dims, x, y):
         return batch_dot(op, dims, x, y)
 
-    def jvp(op, primals, tangents):
-        dtype = result_type(op, tuple([x.type for x in primals])).dtype  # type: ignore[arg-type]
-        return (multilinear if is_inexact(dtype) else zero)(op, primals, tangents)
+    jvp = multilinear_or_zero
 
     def transpose(op, ct, x, y, *, wrt):
         return dot_adjoint(op, ct, x if wrt == 0 else y, y if wrt == 0 else x, wrt)

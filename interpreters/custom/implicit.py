@@ -45,6 +45,18 @@ def _check_result(
             raise ShapeMismatch(f"{where}: {what} must return {t}, got {other}.", hint="the system must be square.")
 
 
+def _function_of(
+    where: str, what: str, f: Callable[..., Any], unknowns: Any
+) -> tuple[Sequence[Any], Any, Sequence[ArrayType], RecordedBody]:
+    """The unknowns as arrays, their structure and types, and the record of a function that gives what it takes."""
+    leaves, tree = pytrees.flatten(unknowns)
+    xs = [as_array(x) for x in leaves]
+    types = [x.type for x in xs]
+    body = body_of(what, lambda *xs: f(pytrees.unflatten(tree, xs)), types)
+    _check_result(where, what, tree, types, body, len(xs))
+    return xs, tree, types, body
+
+
 @boundary
 def custom_linear_solve(
     matvec: Callable[..., Any], b: Any, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = None,
@@ -74,12 +86,8 @@ def custom_linear_solve(
     where = "custom_linear_solve"
     for f in (matvec, solve, *([] if transpose_solve is None else [transpose_solve])):
         need_function(where, f)
-    leaves, tree = pytrees.flatten(b)
-    bs = [as_array(x) for x in leaves]
-    types = [x.type for x in bs]
+    bs, tree, types, product = _function_of(where, "matvec", matvec, b)
     count = len(bs)
-    product = body_of("matvec", lambda *xs: matvec(pytrees.unflatten(tree, xs)), types)
-    _check_result(where, "matvec", tree, types, product, count)
     transposed = product.program if symmetric else _vecmat(product.program, types)
     reverse = solve if symmetric and transpose_solve is None else transpose_solve
     systems = [(solve, product.program), *([] if reverse is None else [(reverse, transposed)])]
@@ -236,12 +244,7 @@ def custom_root(
     where = "custom_root"
     for function in (f, solve, tangent_solve):
         need_function(where, function)
-    leaves, tree = pytrees.flatten(initial_guess)
-    guess = [as_array(x) for x in leaves]
-    types = [x.type for x in guess]
-    count = len(guess)
-    equation = body_of("f", lambda *xs: f(pytrees.unflatten(tree, xs)), types)
-    _check_result(where, "f", tree, types, equation, count)
+    guess, tree, types, equation = _function_of(where, "f", f, initial_guess)
     body = _solution(where, solve, equation.program, tree, types, has_aux, strong=True)
     boxes = boxes_in(tangent_solve)
     (system, solution), captured = close_all([equation.program, body.program])

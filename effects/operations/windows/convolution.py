@@ -17,11 +17,10 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
-from ...core.columns import multilinear, zero
-from ...core.operation import operation, result_type, shared
+from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
-from ...types.dtypes import ANY, ANY_INTEGER, COMPLEX, is_complex, is_inexact, itemsize_bits, to_real
-from ..dot_general import accumulator, common_dtype
+from ...types.dtypes import ANY, ANY_INTEGER, COMPLEX, is_complex, itemsize_bits, to_real
+from ..dot_general import accumulator, common_dtype, multilinear_or_zero
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, inverse_permutation, move_axis, reshape
 from ..manipulation.slicing import lane_count, places_in_padding, rev, spread
@@ -56,9 +55,7 @@ class ConvGeneralDilated:
     def batch(op, dims, x, y):
         return batch_convolution(op, dims, x, y)
 
-    def jvp(op, primals, tangents):
-        dtype = result_type(op, tuple([x.type for x in primals])).dtype  # type: ignore[arg-type]
-        return (multilinear if is_inexact(dtype) else zero)(op, primals, tangents)
+    jvp = multilinear_or_zero
 
     def transpose(op, ct, x, y, *, wrt):
         return lhs_adjoint(op, ct, x, y) if wrt == 0 else rhs_adjoint(op, ct, x, y)
