@@ -40,9 +40,13 @@ from .record import Record
 # values that do not belong to the run.
 Mark = Any
 _BODIES = Cache("transform_body")
+"""Bodies as a handler transforms them, by handler, body, marks of inputs and wanted results, and settings."""
 _OPERATIONS = Cache("cross")
+"""Operations with the bodies that a handler transformed, by handler, operation, marks and settings."""
 INNER_BODIES = AttachedCache("bodies within a body", None)
-_STATEFUL_BODIES = Cache("handle", 128)  # smaller: an entry keeps its handler alive, and what its clauses close over
+"""Transformed bodies whose effects an outer handler may answer, kept while the outermost body is transformed."""
+_STATEFUL_BODIES = Cache("handle", 128)  # smaller, for what the clauses close over
+"""Bodies as a handler with a state transforms them, by the state's types too. An entry keeps the clauses alive."""
 
 
 class TransformedBody(NamedTuple):

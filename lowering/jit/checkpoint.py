@@ -18,6 +18,7 @@ from . import trace_cache
 from .static_arguments import choose, split
 
 _TRACES = AttachedCache("traces of checkpointed functions", None)
+"""The traces of a checkpointed function, attached to it."""
 
 
 def checkpoint(
