@@ -16,6 +16,7 @@ from pathlib import Path
 from types import GenericAlias, ModuleType
 from typing import Any, NewType
 
+import cache_table
 import rules_matrix
 
 from handlax.extend import Column
@@ -147,11 +148,13 @@ def pages() -> dict[str, str]:
     """File name -> text, for all of the reference."""
     modules = {name: module for name in NAMESPACES if (module := loaded(name)) is not None and public_names(module)}
     texts = {f"{name}.md": page(name, module) for name, module in modules.items()}
+    texts["caches.md"] = cache_table.page()
     texts["rules.md"] = rules_matrix.matrix().rstrip() + "\n"
     index = ["# Reference", "", "Made from the code by `python tools/reference.py`.", ""]
     index += [f"- [`{name}`]({name}.md): {sentence(module)}" for name, module in modules.items()]
     index += ["- [The matrix of rules](rules.md): which operation has a rule in which column, or why it has none."]
-    index += [f"- [The layout]({_LAYOUT}): which folders there are, what lives in each and what it may import.", ""]
+    index += [f"- [The layout]({_LAYOUT}): which folders there are, what lives in each and what it may import."]
+    index += ["- [Caches](caches.md): which there are, their bounds, and what they hold.", ""]
     texts["index.md"] = "\n".join(index)
     return texts
 

@@ -5,7 +5,7 @@
     AttachedCache     a dictionary on each of many objects, freed with the object
     WeakCache         the same for objects without such an attribute, found by identity
 
-``once`` is a decorator for what is computed once per process; it is no cache, and ``clear_caches`` does not reset it.
+``once`` is a decorator for what is the same for the whole process; it is no cache, and is not cleared.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ def enumerate_lines(code: CodeType) -> list[tuple[int, tuple[int, int, int | Non
 
 NOWHERE = Site(None, 0)
 
-# file name -> whether it is internal
 _FILES = Cache("source files", 16384)
+"""Whether a file belongs to handlax itself, by its name."""
 _INTERNAL: dict[str, bool] = _FILES.entries
 
 
@@ -185,8 +185,8 @@ def _site_by_frames(depth: int = 1) -> tuple[CodeType, int]:
         frame = back
 
 
-# module name -> whether it is internal
 _MODULES = Cache("source modules", 16384)
+"""Whether a module belongs to handlax itself, by its name."""
 _INTERNAL_MODULES: dict[str | None, bool] = _MODULES.entries
 
 
@@ -289,6 +289,7 @@ def with_calls(code: Any) -> Any:
 # (identity of a code object, offset) -> (the code object, "function: text of the line"); the text stays as it was first
 # read, though the file be edited or deleted later
 _CALLS = Cache("texts of calls", 16384)
+"""The text of a call in the user's source, by code and instruction."""
 
 
 def _call_text(frame: Any) -> str:

@@ -202,6 +202,7 @@ class Operation(ImmutableObject):
 EMPTY_ROW: frozenset[Any] = frozenset()
 _set_key, _set_hash, _set_memo = (setter(Operation, name) for name in ("_key", "_hash", "memo"))
 _SHARED = Cache("shared operations")
+"""One object, with a memo, for all equal operations."""
 
 
 class Memo:
@@ -225,6 +226,7 @@ class Memo:
 
 MEMOS = Owners()
 RESULT_TYPES = AttachedCache("result types", "result_types", 1 << 16, MEMOS)
+"""The types of an operation's results by those of its operands, attached to the operation."""
 
 
 def shared(kind: Callable[..., C], *fields: Any) -> C:

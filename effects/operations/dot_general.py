@@ -235,6 +235,7 @@ class Layout(NamedTuple):
 
 @cached("contraction layouts")
 def layout(numbers: DotNumbers, lhs_rank: int, rhs_rank: int) -> Layout:
+    """The dimensions of operands of these ranks, by their role in a contraction."""
     (lhs_inner, rhs_inner), (lhs_batch, rhs_batch) = numbers
     rows = tuple([d for d in range(lhs_rank) if d not in lhs_inner and d not in lhs_batch])
     columns = tuple([d for d in range(rhs_rank) if d not in rhs_inner and d not in rhs_batch])

@@ -100,6 +100,7 @@ def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:
 
 
 _integer_powers = cached("integer powers")(IntegerPow)
+"""The operation of an integer power, by the exponent."""
 
 
 def power(x: Any, y: Any, /) -> Array:

@@ -384,6 +384,7 @@ def _forget_derived(program: Program) -> None:
 _MISSING: Any = object()
 _NO_FACTS = Part()  # shared by all programs without a memoised result
 _FACTS = AttachedCache("facts of programs", None, 1 << 16)
+"""What is derived from a program once, attached to the program."""
 
 
 def derived_once(function: Callable[[Program, *Ts], R]) -> Callable[[Program, *Ts], R]:

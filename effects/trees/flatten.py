@@ -61,6 +61,7 @@ class Unsortable(BadArgument):
 # Only keys that are all strings are cached, since 1 and True would share an entry.
 _Order = tuple[tuple[Any, ...] | None, TreeDef]
 _ORDERS = Cache("orders of dict keys")
+"""The keys of a dict in the order of its leaves, by the keys in the order of the dict."""
 _known_order = _ORDERS.entries.get
 _MOST_KEYS = 1024
 

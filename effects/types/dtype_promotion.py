@@ -133,6 +133,7 @@ def _promotion_error(dtypes: Iterable[DType], hint: str) -> DTypeMismatch:
 
 # (setting, a, a_weak, b, b_weak) -> (dtype, weak)
 _PAIRS = Cache("promotions of two", 8192)
+"""The dtype and weakness to which two types are promoted, by both and the settings."""
 _KNOWN: dict[tuple[str, Any, bool, Any, bool], tuple[Any, bool]] = _PAIRS.entries
 
 

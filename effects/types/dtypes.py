@@ -138,6 +138,7 @@ _ONE_WIDTH: Mapping[Any, Any] = MappingProxyType({like: d for like, d in _CANONI
 
 @cached("canonical dtypes", 512)
 def _canonical(dtype_like: Any) -> Any:
+    """The dtype that a name, a Python type or a dtype of NumPy means."""
     if isinstance(dtype_like, str):
         if dtype_like.startswith("key<"):
             return from_short_name(dtype_like)
@@ -400,6 +401,7 @@ def itemsize_bits(dtype: Any) -> int:
 
 @cached("dtype bits", 64)
 def _bits(dtype: Any) -> int:
+    """The bits of an element."""
     if dtype in ANY_INTEGER:
         return int(iinfo(dtype).bits)
     if dtype in ANY_FLOATING:

@@ -111,6 +111,7 @@ class FloatFormat(NamedTuple):
 
 @cached("formats of random floats", 8)
 def float_format(dtype: Any) -> FloatFormat:
+    """The bits of the floats of a dtype, as samplers draw them."""
     info = finfo(dtype)
     width, mantissa = int(info.bits), int(info.nmant)
     drawn, uint = 8 if mantissa < 8 else width, UINT[width]

@@ -22,7 +22,9 @@ from ..core.body_transform import RequiredSignature, transform_body
 from ..core.record import Record, record
 
 _STEPS = Cache("while_any")
+"""Bodies of a while loop whose lanes end at different iterations, by test, body and mapped operands."""
 _GUARDS = Cache("guarded loops")
+"""Loops inside a while loop's body, without iterations for lanes that have ended, by operation."""
 
 
 def all_branches(op: HigherOrder, operands: tuple[Any, ...]) -> tuple[Any, ...]:

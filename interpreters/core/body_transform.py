@@ -40,8 +40,11 @@ from .record import Record
 # values that do not belong to the run.
 Mark = Any
 _BODIES = Cache("transform_body")
+"""Bodies as a handler transforms them, by handler, body, marks of inputs and wanted results, and settings."""
 _OPERATIONS = Cache("cross")
+"""Operations with the bodies that a handler transformed, by handler, operation, marks and settings."""
 INNER_BODIES = AttachedCache("bodies within a body", None)
+"""Transformed bodies whose effects an outer handler may answer, kept while the outermost body is transformed."""
 
 
 class TransformedBody(NamedTuple):

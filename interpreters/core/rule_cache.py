@@ -27,6 +27,7 @@ RuleFunction = Callable[..., tuple[Sequence[Any], Any]]
 RuleKey = tuple[Any, ...]  # types and marks of the operands; the keys of different handlers must differ
 Describe = Callable[[Operation, RuleKey], tuple[RuleFunction, Sequence[ArrayType]]]
 RULE_PROGRAMS = AttachedCache("rule_programs", "rule_programs", 8192, MEMOS)
+"""Rule programs by operation, settings, and the operands' types and marks; attached to the operation."""
 
 
 class RuleProgram(NamedTuple):
@@ -90,6 +91,7 @@ class InlinedBlock:
 
 _BLOCKS = Owners()
 ADJOINTS = AttachedCache("adjoints of rule programs", "adjoints", 8192, _BLOCKS)
+"""The adjoints of a cached rule program, attached to it."""
 
 
 def inlined_block(program: Program, residuals: int) -> InlinedBlock | None:

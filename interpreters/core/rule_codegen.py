@@ -28,6 +28,7 @@ from .numpy_errors import ERRORS, SILENT
 
 PythonFunction = Callable[..., Any]
 _MAKERS = Cache("rule code")
+"""Functions generated from rule programs, by their source."""
 _SCOPE = {
     "__name__": __name__, "ndarray": np.ndarray, "unsealed": UnsealedArray, "Sealed": ConcreteArray,
     "enter": ERRORS.set, "leave": ERRORS.reset, "SILENT": SILENT,

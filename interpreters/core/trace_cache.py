@@ -113,7 +113,9 @@ class TraceRequest(NamedTuple):
 
 
 _TRACES = WeakCache("trace")
+"""Traces by static values, structure, types, named axes and settings; dropped with the function that was traced."""
 _ON_INSTALLATIONS = AttachedCache("traces under one run", "traces")
+"""Traces with effects whose types the handlers in force determined; dropped with the innermost installation."""
 
 
 def traces_of(fun: Callable[..., Any]) -> dict[Any, Trace]:

@@ -28,6 +28,7 @@ from ..core.rule_cache import cached_rule_program
 from ..core.sited_box import SitedBox
 
 _PROGRAMS = Cache("jvp_program")
+"""Derivative programs, by program, inputs that have a tangent and settings."""
 
 
 class JvpBox(SitedBox):

@@ -33,6 +33,7 @@ from .partial_eval import Tape, split_program
 from .partial_eval_bodies import Assembly, BodyTypes, SplitOperation, SplitProgram, sources_of
 
 _OPERATIONS = Cache("linearize_operation")
+"""Linearized operations with bodies, in two parts, by operation, operands that have a tangent and settings."""
 
 
 class LinearizingJvp(Jvp):

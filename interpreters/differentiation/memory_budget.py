@@ -37,6 +37,7 @@ from ..analysis.min_cut import INFINITE, Network
 from .partial_eval import Splitter
 
 _PLANS = Cache("memory plans")
+"""Which values are kept under a budget, by program, unknown inputs, bytes and settings."""
 _LEAST, _GREATEST = -40, 80  # binary logarithms of the price of a byte in operations
 _STEPS = 8  # prices between one power of two and the next
 

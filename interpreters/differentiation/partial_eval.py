@@ -31,8 +31,11 @@ from ..core.rule_codegen import partitioned_function
 from .partial_eval_bodies import Operand, SplitOperation, SplitProgram, sources_of, split_bodies
 
 _PROGRAMS = Cache("partial_eval_program")
+"""Programs in two parts, by program, unknown inputs, results forced into the rest, policy and settings."""
 _OPERATIONS = Cache("split_operation")
+"""Operations with bodies in two parts, by operation without a memo, unknown operands, policy and settings."""
 _SPLITS = AttachedCache("splits of one operation", "splits", owners=MEMOS)
+"""Operations with bodies in two parts, attached to each operation with a memo."""
 
 
 def _partitioned(program: Program, unknown: tuple[bool, ...]) -> Callable[..., tuple[Any, ...]]:

@@ -32,6 +32,7 @@ from .partial_eval import split_program
 from .transpose_bodies import transpose_operation
 
 _PROGRAMS = Cache("transpose_program")
+"""Adjoint programs, by program, linear inputs, results that have a cotangent and settings."""
 
 
 def backward(

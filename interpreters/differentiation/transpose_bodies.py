@@ -33,6 +33,7 @@ from .remat_barriers import delayed
 from .while_adjoint import BodyTranspose, transpose_until, typed_cotangent
 
 _BODIES = Cache("transpose_operation")
+"""Adjoints of operations with bodies, by operation, linear operands, results that have a cotangent and settings."""
 
 
 def transpose_operation(

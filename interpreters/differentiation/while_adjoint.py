@@ -42,6 +42,7 @@ from .partial_eval import split_program
 # ``transpose(program, linear, nonzero)``: the adjoint program, and which linear inputs have a cotangent
 BodyTranspose = Callable[[Program, Sequence[bool], Sequence[bool]], tuple[Program, Marks]]
 _ADJOINTS = Cache("adjoints of loops of unknown length")
+"""Adjoints of while loops, by operation, linear operands, results that have a cotangent and settings."""
 # The most slots of the adjoint's own loops, in each of which reverse mode saves all the carries saved here.
 _STATES = 16
 

@@ -30,6 +30,7 @@ FLAT = frozenset(
 PLAIN = frozenset((bool, int, str, type(None))).issuperset
 # Each maps types of arguments to whether they are: concrete arrays; array-like leaves; static values equal by ``==``.
 NUMPY_TYPES = Cache("types of NumPy arrays", MOST_ENTRIES)
+"""The type of a NumPy array, by dtype and shape."""
 _NUMPY_TYPES: dict[tuple[Any, Any], ArrayType] = NUMPY_TYPES.entries
 
 

@@ -516,6 +516,10 @@ class _Plans(AttachedCache):
 
 _JITTED = Owners()
 _COMPILED = AttachedCache("compiled traces", "compiled", MOST_ENTRIES, _JITTED)
+"""Compiled traces by settings, static values, structure and types; attached to the jitted function."""
 _POSITIONS = AttachedCache("positions of static arguments", "positions", MOST_ENTRIES, _JITTED)
+"""Positions of the static and other arguments by their number; attached to the jitted function."""
 _PURE = AttachedCache("functions of the values of references", "pure", 256, _JITTED)
+"""Functions of references' values by the references' positions; attached to the jitted function."""
 _PLANS = _Plans("dispatch", "plans", 1 << 14, _JITTED)
+"""How a call is executed, by settings and the arguments' types; attached to the jitted function."""

@@ -334,6 +334,7 @@ def cache_key_facts(devices: Sequence[Device], options: Mapping[str, Any] | None
 
 @cached("machine facts", 16)
 def _machine_facts(client: Client) -> bytes:
+    """What the executables of a client depend on: jaxlib, the platform, the machine, XLA's environment variables."""
     device = client.local_devices()[0]
     facts = [JAXLIB_VERSION, client.platform, client.platform_version, device.device_kind]
     if client.platform == "cpu":

@@ -41,6 +41,7 @@ class PinnedBuffer:
 
 
 _POOLS = Cache("staging memory", 256)
+"""Pools of pinned buffers for transfers, by shape and dtype."""
 
 
 @once

@@ -21,6 +21,7 @@ ELEMENT = {
 }  # fmt: skip
 
 _TENSORS = Cache("tensor types", 16384)
+"""The StableHLO text of a type."""
 
 
 def storage(type: ArrayType) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -53,6 +53,7 @@ def together(name: str, *xs: Any, floats: bool = False) -> list[Array]:
 
 # settings, floats, types of both operands -> (conversion, broadcast) of each, None: not needed
 _PLANS = Cache("plans of promotion and broadcasting")
+"""What promotion and broadcasting do to operands, by their types."""
 _MEMOISED = frozenset(
     f"standard allow {enable_x64} {default_float}"
     for enable_x64 in (None, False, True) for default_float in ("float32", "float64")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.caches import cached
+from ...base.caches import once
 from .special_series import LIMIT, SeriesArithmetic, SeriesExpansion, SeriesState, precision, terms_remain
 
 SHIFT = 10  # Stirling's series is used from here: smaller parameters are shifted by this
@@ -24,7 +24,7 @@ ROWS = (16, 14, 12, 10, 8, 6, 4)  # the terms in eta of its coefficients of 1, 1
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 
 
-@cached("Temme's coefficients", 1)
+@once
 def _temme_coefficients() -> list[list[float]]:
     """The Taylor coefficients in eta of Temme's c_k(eta): c_0 = 1/mu - 1/eta, c_k = c_(k-1)' / eta - c_(k-1)'(0) / mu.
 

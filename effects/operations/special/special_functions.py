@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.caches import cached
+from ...base.caches import once
 from ...base.errors import NotDifferentiable
 from ...base.stack import perform
 from ...types.dtypes import FLOATING, float32, float64, int32
@@ -36,7 +36,7 @@ def _refuse(name: str, operand: str) -> Any:
     )
 
 
-@cached("Taylor coefficients of lgamma", 1)
+@once
 def _lgamma_coefficients() -> list[float]:
     """The Taylor coefficients of log Gamma(2 + z) / z for abs(z) <= 1/2: 1 - gamma, then (-1)^k (zeta(k) - 1) / k."""
     k = np.arange(2.0, 28.0)

@@ -113,6 +113,7 @@ class MatmulPlan:
 
 @cached("matmul")
 def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> MatmulPlan:
+    """The contraction that ``matmul`` is for operands of these shapes."""
     if not left or not right:
         raise ShapeMismatch(
             f"matmul: operands must have a dimension, got shapes {left} and {right}.", hint="multiply scalars."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as hnp
-from ...effects.base.caches import cached
+from ...effects.base.caches import once
 from ...effects.base.errors import BadArgument, BadCall
 from ...effects.operations.elementwise import transcendental
 from ...effects.operations.foundations.half_precision import scipy_special
@@ -281,7 +281,7 @@ def wofz(z: Any) -> Any:
     return _wofz(hnp.asarray(z, to_complex(z.type.dtype)))
 
 
-@cached("Gauss-Legendre nodes", 1)
+@once
 def _legendre() -> tuple[Any, Any]:
     """The nodes and weights of Gauss-Legendre quadrature on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES_OF_OWEN)
