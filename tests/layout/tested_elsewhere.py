@@ -34,6 +34,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("effects/core/test_arrays.py", "lowering/jit/test_devices.py"), "arrays use what implements it"),
     "effects/core/named_axes.py": (
         ("effects/operations/collectives/test_collective.py",), "an axis is what collectives name"),
+    "effects/core/signatures.py": (("typing/test_programs.py",), "what checkers of types make of transformations"),
     "effects/functions/code_reads.py": (
         ("effects/functions/test_fingerprint.py",), "what code reads is part of the fingerprint of a function"),
     "effects/functions/unsupported.py": (

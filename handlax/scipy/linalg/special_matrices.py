@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.core.arrays import Array
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import programs
@@ -20,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: Any) -> Array:
     """A matrix with these matrices on its diagonal, one after the other, and zeros elsewhere.
 
     Vectors are rows. Raises: ShapeMismatch: an array of more than two dimensions. Source: SciPy, ``linalg.block_diag``.
@@ -57,7 +58,7 @@ def _differences(rows: int, columns: int) -> Any:
     return np.arange(rows)[:, None] - np.arange(columns)
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: Any, r: Any = None) -> Array:
     """The matrix that is constant along diagonals: ``y[i, j] == c[i - j]``, or ``r[j - i]`` above the main one.
 
     Without ``r`` it is Hermitian. Leading dimensions broadcast. Source: SciPy, ``linalg.toeplitz``.
@@ -72,7 +73,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return _banded(column[..., ::-1], row, lambda i, j, m: m - 1 - i + j)
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: Any, r: Any = None) -> Array:
     """The matrix that is constant along diagonals the other way, from its first column and its last row.
 
     Without ``r`` it has zeros below. Leading dimensions broadcast. Raises: ShapeMismatch: a scalar.
@@ -101,7 +102,7 @@ def _banded(column: Any, row: Any, place: Any) -> Any:
     return _pattern(hnp.concatenate(parts, -1), place(np.arange(m)[:, None], np.arange(n), m))
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: Any) -> Array:
     """The matrix whose columns are the first one, turned: ``y[i, j] == c[(i - j) % n]``. Source: SciPy.
 
     >>> circulant(hnp.array([1, 2, 3]))
@@ -114,7 +115,7 @@ def circulant(c: Any) -> Any:
     return _pattern(x, _differences(n, n) % n) if n else hnp.zeros((*x.shape, 0), x.dtype)
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     """The matrix that convolves with ``a``: ``convolution_matrix(a, n, mode) @ v == convolve(a, v, mode)``.
 
     ``n`` is the size of ``v``.
@@ -141,7 +142,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return _pattern(padded, np.where((places >= 0) & (places < m), places, m))
 
 
-def companion(a: Any) -> Any:
+def companion(a: Any) -> Array:
     """The matrix whose eigenvalues are the roots of a polynomial, the coefficient of the highest power first.
 
     Raises: ShapeMismatch: less than two coefficients. Source: SciPy, ``linalg.companion``.
@@ -157,7 +158,7 @@ def companion(a: Any) -> Any:
     )
 
 
-def fiedler(a: Any) -> Any:
+def fiedler(a: Any) -> Array:
     """``fiedler(a)[i, j] == abs(a[i] - a[j])``. Source: SciPy, ``linalg.fiedler``.
 
     >>> fiedler(hnp.array([1, 4]))
@@ -168,7 +169,7 @@ def fiedler(a: Any) -> Any:
     return abs(x[..., :, None] - x[..., None, :])
 
 
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: Any) -> Array:
     """The matrix with five diagonals whose eigenvalues are the roots of a polynomial, as those of ``companion``.
 
     Raises: ShapeMismatch: no coefficients. Source: M. Fiedler, A note on companion matrices (2003).
@@ -199,7 +200,7 @@ def fiedler_companion(a: Any) -> Any:
     return _pattern(vector, places)
 
 
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: Any, s: Any) -> Array:
     """The matrix of a population: the rates of births in the first row, those of survival below the diagonal.
 
     Raises: ShapeMismatch: there is not one rate of survival less than of births. Source: SciPy, ``linalg.leslie``.
@@ -227,7 +228,7 @@ def _positive(name: str, n: Any) -> int:
     return n
 
 
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """``hilbert(n)[i, j] == 1 / (i + j + 1)``. Source: SciPy, ``linalg.hilbert``.
 
     >>> hilbert(2)
@@ -243,7 +244,7 @@ def _of_default(x: Any) -> Any:
         return hnp.asarray(np.asarray(x).astype(dtypes.default_float()))
 
 
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of ``hilbert(n)``, whose elements are integers, rounded. Source: SciPy, ``linalg.invhilbert``.
 
     >>> invhilbert(2)
@@ -268,7 +269,7 @@ def _kind(name: str, kind: str | None) -> str:
     return kind or "symmetric"
 
 
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's triangle as a matrix: ``comb(i + j, i)``; "lower" ``comb(i, j)``; "upper" its transpose. Source: SciPy.
 
     >>> pascal(3)
@@ -281,7 +282,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return _exact(n, element[_kind("pascal", kind)])
 
 
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of ``pascal(n, kind)``, whose elements are integers. Source: SciPy, ``linalg.invpascal``.
 
     >>> invpascal(2)
@@ -296,7 +297,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     return _exact(n, element[_kind("invpascal", kind)])
 
 
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Helmert's orthogonal matrix without its first row, which is constant, or with it. Source: SciPy.
 
     >>> helmert(2)
@@ -309,7 +310,7 @@ def helmert(n: int, full: bool = False) -> Any:
     return _of_default(np.concatenate([np.full((1, n), n**-0.5), rows]) if full else rows)
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: Any = int) -> Array:
     """The orthogonal matrix of ones and minus ones that Sylvester made, of a size that is a power of 2.
 
     Raises: BadArgument: another size. Source: SciPy, ``linalg.hadamard``.
@@ -327,7 +328,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return hnp.asarray(y).astype(dtypes.canonical(dtype))
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     """The matrix of the Fourier transform: ``dft(n) @ x == fft(x)``.
 
     ``scale``: "n" divides by ``n``, "sqrtn" by its root. Raises: BadArgument: another word, or no complex dtype.
