@@ -36,6 +36,7 @@ sweep: $(DEV)/ready          ## the long comparisons with oracles, over special 
 check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/ruff check .
 	$(DEV)/bin/mypy
+	$(DEV)/bin/pytest -q tests/typing
 	$(DEV)/bin/python tools/check_docs.py
 	$(DEV)/bin/python tools/late_operations.py --check
 	$(DEV)/bin/python tools/reference.py --check

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .effects.base.errors import BadArgument, ShapeMismatch
+from .effects.core.arrays import Array
 from .effects.operations.dot_general import Precision, dot_general
 from .effects.operations.elementwise.arithmetic import abs
 from .effects.operations.elementwise.comparison import max as larger
@@ -160,7 +161,7 @@ def _shape_for(name: str, image: Any, shape: Any) -> tuple[int, ...]:
 def scale_and_translate(
     image: Any, shape: Any, spatial_dims: Sequence[int], scale: Any, translation: Any, method: Any,
     antialias: bool = True, precision: Any = Precision.HIGHEST,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """An image of this shape, in which a point ``p`` of the given one is at ``p * scale + translation``.
 
     Points of element ``i`` are from ``i`` to ``i + 1``. Elements that are outside of the given image are 0.
@@ -193,7 +194,7 @@ def scale_and_translate(
 
 def resize(
     image: Any, shape: Any, method: Any, antialias: bool = True, precision: Any = Precision.HIGHEST
-) -> Any:
+) -> Array:
     """An image with other sizes, of all axes together; an axis whose size stays is not touched.
 
     Dtypes: integers become floats, but for "nearest".

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
-from .effects.core.arrays import Box
+from .effects.core.arrays import Array, Box
 from .effects.functions.unsupported import no_sharding
 from .effects.operations.elementwise.conversion import convert
 from .effects.operations.foundations import shapes
@@ -61,7 +61,7 @@ def _reduced(
 def segment_sum(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``segment_sum(x, i)[k] == sum of x[j] for all j where i[j] == k``; 0 for a segment without elements.
 
     Shapes: ``data: a[n, *s]``, ``segment_ids: i32[n]`` give ``a[num_segments, *s]``.
@@ -81,7 +81,7 @@ def segment_sum(
 def segment_prod(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The product of each segment, 1 for one without elements; see ``segment_sum``.
 
     >>> segment_prod(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
@@ -96,7 +96,7 @@ def segment_prod(
 def segment_max(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The largest element of each segment, the lowest number of the dtype for one without; see ``segment_sum``.
 
     >>> segment_max(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
@@ -111,7 +111,7 @@ def segment_max(
 def segment_min(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The smallest element of each segment, the highest number of the dtype for one without; see ``segment_sum``.
 
     >>> segment_min(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from ..base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_function
 from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
-from ..core.arrays import as_array
+from ..core.array_interface import ArrayLike
+from ..core.arrays import Array, as_array
 from ..core.operation import operation
+from ..core.signatures import R, Ts, X, Y
 from ..core.varying import vary
 from ..operations.elementwise.comparison import clamp
 from ..operations.elementwise.conversion import convert
@@ -42,9 +44,19 @@ class Cond(HigherOrder):
         return HigherOrder.result_type(op, *operands)
 
 
-@boundary
+@overload
 def cond(
-    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = NOT_GIVEN
+    pred: ArrayLike, true_fun: Callable[[*Ts], ArrayLike], false_fun: Callable[[*Ts], ArrayLike], *operands: *Ts
+) -> Array: ...
+@overload
+def cond(pred: ArrayLike, true_fun: Callable[[*Ts], R], false_fun: Callable[[*Ts], R], *operands: *Ts) -> R: ...
+@overload
+def cond(pred: ArrayLike, true_fun: Callable[[X], R], false_fun: Callable[[X], R], *, operand: X) -> R: ...
+@overload
+def cond(pred: ArrayLike, x: X, f: Callable[[X], R], y: Y, g: Callable[[Y], R], /) -> R: ...
+@boundary  # type: ignore[misc]
+def cond(
+    pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = NOT_GIVEN
 ) -> Any:
     """Apply one of two functions, chosen by a boolean that the program computes.
 
@@ -74,7 +86,13 @@ def cond(
     return _one_of("cond", convert(convert(x, bool_), int32), (false_fun, true_fun), arguments)
 
 
-@boundary
+@overload
+def switch(index: ArrayLike, branches: Sequence[Callable[[*Ts], ArrayLike]], *operands: *Ts) -> Array: ...
+@overload
+def switch(index: ArrayLike, branches: Sequence[Callable[[*Ts], R]], *operands: *Ts) -> R: ...
+@overload
+def switch(index: ArrayLike, branches: Sequence[Callable[[X], R]], *, operand: X) -> R: ...
+@boundary  # type: ignore[misc]
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = NOT_GIVEN) -> Any:
     """Apply one of several functions, chosen by an index, which is clamped to their range.
 

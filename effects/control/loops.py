@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from ..base import config
 from ..base.errors import (
@@ -17,9 +17,11 @@ from ..base.errors import (
 )
 from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
+from ..core.array_interface import ArrayLike
 from ..core.arrays import Array, Box, ConcreteArray, as_array, scalar
 from ..core.containers import need_no_container
 from ..core.operation import operation
+from ..core.signatures import C, X, Y
 from ..core.varying import vary
 from ..operations.elementwise.arithmetic import add
 from ..operations.elementwise.bitwise import bitwise_and
@@ -76,9 +78,24 @@ class While(HigherOrder):
         return HigherOrder.result_type(op, *operands)
 
 
+@overload
+def scan(
+    f: Callable[[Array, X], tuple[ArrayLike, Y]], init: ArrayLike, xs: X, length: int | None = None,
+    reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
+) -> tuple[Array, Y]: ...  # fmt: skip
+@overload
+def scan(
+    f: Callable[[C, X], tuple[C, Y]], init: C, xs: X, length: int | None = None,
+    reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
+) -> tuple[C, Y]: ...  # fmt: skip
+@overload
+def scan(
+    f: Callable[[C, None], tuple[C, Y]], init: C, xs: None = None, length: int | None = None,
+    reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
+) -> tuple[C, Y]: ...  # fmt: skip
 @boundary
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[..., Any],
     init: Any,
     xs: Any = None,
     length: int | None = None,
@@ -197,10 +214,20 @@ def _unroll_count(name: str, unroll: int | bool, length: int) -> int:
     return count or max(length, 1)
 
 
+@overload
+def while_loop(
+    cond_fun: Callable[[Array], ArrayLike], body_fun: Callable[[Array], ArrayLike], init_val: ArrayLike, *,
+    max_steps: int | None = None, checkpoints: int | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def while_loop(
+    cond_fun: Callable[[C], ArrayLike], body_fun: Callable[[C], C], init_val: C, *,
+    max_steps: int | None = None, checkpoints: int | None = None,
+) -> C: ...  # fmt: skip
 @boundary
 def while_loop(
-    cond_fun: Callable[[Any], Any],
-    body_fun: Callable[[Any], Any],
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
     init_val: Any,
     *,
     max_steps: int | None = None,
@@ -337,8 +364,18 @@ def _bounds(first: Array, last: Array) -> tuple[Array, Array, int | None]:
     return first, convert(last, dtype, last.type.weak), max(bounds[1] - bounds[0], 0) if static else None
 
 
+@overload
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, Array], ArrayLike], init_val: ArrayLike, *,
+    unroll: int | bool | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, C], C], init_val: C, *,
+    unroll: int | bool | None = None,
+) -> C: ...  # fmt: skip
 @boundary
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: Any = None) -> Any:
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any, *, unroll: Any = None) -> Any:
     """Iterate a function over the integers of a range with a carry.
 
         c = init_val;  for i in range(lower, upper): c = body_fun(i, c);  gives c

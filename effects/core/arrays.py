@@ -399,7 +399,8 @@ def is_shared(x: Array) -> bool:
     return hasattr(x, "_shared")
 
 
-_CONSTANTS = Cache("numbers")  # (Python type, number, dtype, weak) -> array of rank 0
+_CONSTANTS = Cache("numbers")
+"""Arrays of rank 0 by Python type, number, dtype and weakness."""
 
 
 def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:

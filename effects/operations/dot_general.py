@@ -427,7 +427,7 @@ def dot_general(
     preferred_element_type: Any = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The sum of products over contracting dimensions of two arrays, for each index of their batch dimensions.
 
         z[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, k, j]
@@ -465,7 +465,7 @@ def dot(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Vector and matrix products: the last dimension of ``lhs`` with the first of ``rhs``.
 
     Raises: ShapeMismatch: operands without ``dimension_numbers`` are not of rank 1 or 2, or their sizes differ.
@@ -487,7 +487,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Array:
     """Products of matrices in the last two dimensions, for each index of the leading ones.
 
         z[b] = lhs[b] @ rhs[b]

@@ -151,7 +151,7 @@ def _lower(emit: Any, kind: FftType, lengths: tuple[int, ...], x: Any) -> Any:
     return _lower(emit, kind, last, outer(x, FftType.IFFT))
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Any) -> Any:
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Any) -> Array:
     """The discrete Fourier transform over the last dimensions, as many as there are lengths.
 
         y[k] == sum(x[n] * exp(-2j * pi * k * n / N) for n in range(N))

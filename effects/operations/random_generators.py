@@ -163,8 +163,8 @@ def draw_stream(key: KeyWords, width: int, shape: tuple[int, ...]) -> Any:
         return convert(low, UINT[width]) if each == 1 else joined(high, low)
     count = prod(shape) * each
     first = [reshape(word, (*own, 1)) for word in key]
-    blocks = stack(philox_stream(first, _numbers((-(-count // 4),), len(own) + 1)), axis=-1)
-    words = slice_in_dim(reshape(blocks, (*own, blocks.type.size // max(1, prod(own)))), 0, count, axis=len(own))
+    stream = stack(philox_stream(first, _numbers((-(-count // 4),), len(own) + 1)), axis=-1)
+    words = slice_in_dim(reshape(stream, (*own, stream.type.size // max(1, prod(own)))), 0, count, axis=len(own))
     if each == 1:
         return convert(reshape(words, (*own, *shape)), UINT[width])
     pairs = reshape(words, (*own, *shape, 2))

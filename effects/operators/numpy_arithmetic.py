@@ -259,7 +259,7 @@ def positive(x: Any, /) -> Array:
 _WITHOUT_SIGN = dtypes.ANY_UNSIGNED | dtypes.BOOL
 
 
-def absolute(x: Any, /) -> Any:
+def absolute(x: Any, /) -> Array:
     """``y[i] = |x[i]|``; unsigned integers and booleans are returned unchanged.
 
     >>> import numpy as np

@@ -262,7 +262,7 @@ def to_complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return wide if wide in COMPLEX else complex128 if wide == float64 else complex64
 
 
-def promote_types(a: Any, b: Any) -> Any:
+def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype to which two dtypes promote; Python's ``int``, ``float`` and ``complex`` are weak.
 
     >>> promote_types("int8", "uint8"), promote_types(float, "bfloat16")

@@ -40,7 +40,7 @@ def rng_bit_generator(
     algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: Any = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The state after these bits are drawn, and random bits: unsigned integers of ``dtype``.
 
     The bits are those of XLA's operation of this name on a CPU. Under ``vmap`` each lane has those of its own key.
@@ -126,7 +126,7 @@ def _blocks(words: Sequence[Array], count: int) -> tuple[Array, Array]:
     return threefry2x32(*broadcast_together("rng_bit_generator", [*columns[:2], *counter]))
 
 
-def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
+def rng_uniform(a: Any, b: Any, shape: Any) -> Array:
     """Uniform numbers from ``a`` to below ``b``, scalars of one dtype, drawn without a key: from the nearest ``seed``.
 
     Raises: UnhandledEffect: there is no ``random.keyless.seed`` around. ShapeMismatch, DTypeMismatch: the ends are no

@@ -11,7 +11,7 @@ import numpy as np
 from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ..effects.control.checkpoint import optimization_barrier
 from ..effects.control.loops import scan
-from ..effects.core.arrays import as_array, is_number, scalar
+from ..effects.core.arrays import Array, as_array, is_number, scalar
 from ..effects.operations.dot_general import DotAlgorithm, DotAlgorithmPreset, Precision
 from ..effects.operations.elementwise import transcendental
 from ..effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
@@ -38,7 +38,7 @@ PrecisionLike: TypeAlias = (
 )
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:
     """The array of this shape whose elements are all ``fill_value``, a number or an array of rank 0.
 
     Without ``dtype`` it has the dtype of ``fill_value``, weak where that is; with ``sharding`` it is there.
@@ -49,7 +49,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     return put_like(creation.full(shape, fill_value, dtype), None, sharding)
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Array:
     """``full`` of the shape and dtype of ``x``, an array or anything with ``shape`` and ``dtype``.
 
     Without ``sharding`` it is where ``x`` is, if that is an array of this shape committed to devices.
@@ -60,7 +60,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     return put_like(creation.full_like(x, fill_value, dtype, shape), x, sharding)
 
 
-def log2(x: Any, *, accuracy: Any = None) -> Any:
+def log2(x: Any, *, accuracy: Any = None) -> Array:
     """The logarithm to base 2 of floats or complex numbers: ``2**log2(x) == x``.
 
     >>> log2(8.0)
@@ -71,7 +71,7 @@ def log2(x: Any, *, accuracy: Any = None) -> Any:
 
 
 @custom_jvp
-def one_minus_square(x: Any) -> Any:
+def one_minus_square(x: Any) -> Array:
     """``1 - x**2`` as ``(1 + x) * (1 - x)``, exact near 1 and -1; the derivative is ``-2 x``, exact near 0.
 
     >>> one_minus_square(0.5)
@@ -88,7 +88,7 @@ def _(primals: Any, tangents: Any) -> Any:
     return one_minus_square(x), mul(mul(x, scalar(-2, x.type.dtype, x.type.weak)), dx)
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: Any, like_arr: Any) -> Array:
     """``arr`` repeated along leading dimensions, and along those of size 1, to the shape of ``like_arr``.
 
     Raises: ShapeMismatch: it cannot be.
@@ -112,7 +112,7 @@ def stage(x: Any, /) -> Any:
     return as_array(x)
 
 
-def create_token(_: Any = None) -> Any:
+def create_token(_: Any = None) -> Array:
     """A token: an array without elements, which is there from the start. What depends on it is computed after it.
 
     >>> create_token()
@@ -121,7 +121,7 @@ def create_token(_: Any = None) -> Any:
     return zeros(TOKEN)
 
 
-def after_all(*operands: Any) -> Any:
+def after_all(*operands: Any) -> Array:
     """A token that is there once these tokens are: the sequence of what has no other order.
 
     Raises: DTypeMismatch: an operand is no token.
@@ -137,7 +137,7 @@ def after_all(*operands: Any) -> Any:
     return optimization_barrier(operands)[0] if operands else create_token()
 
 
-def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> Any:
+def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> Array:
     """``coeffs[0] + coeffs[1] x + ... + coeffs[n] x**n``, by Horner's rule, in the dtype of ``x``; 0 without any.
 
     Args:
@@ -169,7 +169,7 @@ def _horner(x: Any, coefficients: Any, unroll: int) -> Any:
     return scan(step, last, slice_in_dim(coefficients, 0, -1), reverse=True, unroll=unroll)[0]
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     """The slices of ``x`` along ``axis``, without it.
 
     >>> from handlax.numpy import array
@@ -201,7 +201,7 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The ``k`` largest floats along a dimension in descending order, and their indices: those of ``top_k``.
 
     Args:
@@ -222,7 +222,7 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The ``k`` smallest floats along a dimension in ascending order, and their indices.
 
     Args:
@@ -237,7 +237,7 @@ def approx_min_k(
     return neg(largest), indices
 
 
-def shape_as_value(shape: Sequence[int]) -> Any:
+def shape_as_value(shape: Sequence[int]) -> Array:
     """The sizes of a shape as a vector of ``int32``.
 
     >>> shape_as_value((2, 3))

@@ -52,7 +52,7 @@ def ragged_dot(
     preferred_element_type: Any = None,
     group_offset: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Products of the rows of a matrix with the matrix of the group to which each belongs.
 
         ragged_dot(x, ys, sizes)[i] == x[i] @ ys[g],  where the rows of group g follow those of g - 1
@@ -83,7 +83,7 @@ def ragged_dot_general(
     preferred_element_type: Any = None,
     group_offset: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """``dot_general`` whose sums or rows are divided into groups along one dimension of ``lhs``, the ragged one.
 
     Three cases, by the role of the ragged dimension: a free one, of which each group has a part of ``rhs``; a
@@ -194,7 +194,7 @@ def scaled_dot(
     rhs_scale: Any = None,
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """The contraction of arrays of which each block has a scale.
 
         scaled_dot(x, y, lhs_scale=s, rhs_scale=t) == (x * s) @ (y * t),  each element of s and t for a block

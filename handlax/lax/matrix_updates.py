@@ -6,7 +6,7 @@ from typing import Any
 
 from ..effects.base.errors import ShapeMismatch
 from ..effects.control.loops import scan
-from ..effects.core.arrays import as_arrays
+from ..effects.core.arrays import Array, as_arrays
 from ..effects.operations.elementwise.arithmetic import abs, add, div, like, mul, sqrt, sub
 from ..effects.operations.elementwise.comparison import eq, max, select
 from ..effects.operations.foundations.shapes import broadcast
@@ -18,7 +18,7 @@ from ..effects.types.dtypes import int32
 
 def symmetric_product(
     a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
-) -> Any:
+) -> Array:
     """``alpha * a @ a.T + beta * c``, of a symmetric ``c``.
 
     Shapes: ``a[*s, m, n], c[*s, m, m] -> [*s, m, m]``. With ``symmetrize_output`` the upper triangle is made of the
@@ -40,7 +40,7 @@ def symmetric_product(
     return add(triangle(y), flipped(triangle(y, 1))) if symmetrize_output else y
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
     """The upper triangular factor of ``r.T @ r + outer(w, w)``, from the one of ``r.T @ r``, by n rotations.
 
     Shapes: ``r[n, n], w[n] -> [n, n]``. Raises: ShapeMismatch: other shapes.

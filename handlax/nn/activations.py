@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ..effects.base.errors import ShapeMismatch
+from ..effects.core.arrays import Array
 from ..effects.operations.elementwise import transcendental
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import add, div, integer_pow, mul, neg, sqrt, square
@@ -26,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def identity(x: Any) -> Any:
+def identity(x: Any) -> Array:
     """``x`` as an array.
 
     >>> identity(1.0)
@@ -35,7 +36,7 @@ def identity(x: Any) -> Any:
     return array_of(x)
 
 
-def relu(x: Any) -> Any:
+def relu(x: Any) -> Array:
     """``max(x, 0)``; the derivative at 0 is 0.
 
     >>> relu(-2.0)
@@ -46,7 +47,7 @@ def relu(x: Any) -> Any:
     return select_n(le(x, nothing), x, nothing)  # NaN is not below 0 and stays
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: Any) -> Array:
     """``min(max(x, 0), 6)``; the derivatives at 0 and 6 are 0.
 
     >>> relu6(8.0)
@@ -57,7 +58,7 @@ def relu6(x: Any) -> Any:
     return select_n(le(x, nothing), select_n(ge(x, top), x, top), nothing)
 
 
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: Any, b: Any = 4) -> Array:
     """``(x + sqrt(x**2 + b)) / 2``.
 
     >>> squareplus(0.0)
@@ -67,7 +68,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     return mul(add(x, sqrt(add(square(x), b))), like(x, 0.5))
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: Any) -> Array:
     """``log(1 + e**x)``, without overflow.
 
     >>> softplus(0.0)
@@ -76,7 +77,7 @@ def softplus(x: Any) -> Any:
     return logaddexp(x, 0)
 
 
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Any) -> Array:
     """0 where ``x <= -1``, ``x`` where ``x >= 1``, ``(x + 1)**2 / 4`` between.
 
     >>> sparse_plus(0.0)
@@ -88,7 +89,7 @@ def sparse_plus(x: Any) -> Any:
     return select_n(le(x, neg(one)), select_n(ge(x, one), between, x), like(x, 0))
 
 
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: Any) -> Array:
     """The derivative of ``sparse_plus``: 0 where ``x <= -1``, 1 where ``x >= 1``, ``(x + 1) / 2`` between.
 
     >>> sparse_sigmoid(0.0)
@@ -98,7 +99,7 @@ def sparse_sigmoid(x: Any) -> Any:
     return mul(minimum(maximum(add(x, like(x, 1)), 0.0), 2.0), like(x, 0.5))
 
 
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: Any) -> Array:
     """``x / (|x| + 1)``.
 
     >>> soft_sign(1.0)
@@ -108,7 +109,7 @@ def soft_sign(x: Any) -> Any:
     return div(x, add(_abs(x), like(x, 1)))
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Any) -> Array:
     """``1 / (1 + e**-x)``.
 
     >>> sigmoid(0.0)
@@ -117,7 +118,7 @@ def sigmoid(x: Any) -> Any:
     return transcendental.logistic(inexact(x))
 
 
-def silu(x: Any) -> Any:
+def silu(x: Any) -> Array:
     """``x * sigmoid(x)``, also called swish.
 
     >>> silu(0.0)
@@ -130,7 +131,7 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: Any) -> Array:
     """``log(sigmoid(x))``, without overflow.
 
     >>> log_sigmoid(0.0)
@@ -139,7 +140,7 @@ def log_sigmoid(x: Any) -> Any:
     return neg(softplus(neg(inexact(x))))
 
 
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     """``x`` where ``x >= 0``, else ``negative_slope * x``.
 
     >>> leaky_relu(-1.0)
@@ -149,7 +150,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     return select_n(ge(x, like(x, 0)), mul(x, slope), x)
 
 
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: Any) -> Array:
     """``x`` clipped to [-1, 1].
 
     >>> hard_tanh(3.0)
@@ -160,7 +161,7 @@ def hard_tanh(x: Any) -> Any:
     return select_n(gt(x, one), select_n(lt(x, minus), x, minus), one)
 
 
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: Any) -> Array:
     """``relu6(x + 3) / 6``.
 
     >>> hard_sigmoid(0.0)
@@ -171,7 +172,7 @@ def hard_sigmoid(x: Any) -> Any:
     return div(y, like(y, 6))
 
 
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: Any) -> Array:
     """``x * hard_sigmoid(x)``, also called hard swish.
 
     >>> hard_silu(3.0)
@@ -184,7 +185,7 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: Any, alpha: Any = 1.0) -> Array:
     """``x`` above 0, ``alpha * (e**x - 1)`` below.
 
     >>> elu(2.0)
@@ -195,7 +196,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return select_n(above, mul(alpha, expm1(select_n(above, x, like(x, 0)))), x)
 
 
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: Any, alpha: Any = 1.0) -> Array:
     """``max(x, 0) + alpha * (e**(min(x, 0) / alpha) - 1)``.
 
     >>> celu(2.0)
@@ -205,7 +206,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     return add(maximum(x, 0.0), mul(alpha, expm1(div(minimum(x, 0.0), alpha))))
 
 
-def selu(x: Any) -> Any:
+def selu(x: Any) -> Array:
     """``1.0507 * elu(x, 1.6733)``: it keeps mean 0 and variance 1. Source: Klambauer et al., 2017.
 
     >>> selu(0.0)
@@ -215,7 +216,7 @@ def selu(x: Any) -> Any:
     return mul(y, like(y, 1.0507009873554804934193349852946))
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: Any, approximate: bool = True) -> Array:
     """``x * P(Z <= x)`` for a standard normal Z; by ``tanh`` if ``approximate``. Source: Hendrycks & Gimpel, 2016.
 
     >>> gelu(0.0)
@@ -230,7 +231,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return convert(mul(x, part), x.type.dtype)
 
 
-def mish(x: Any) -> Any:
+def mish(x: Any) -> Array:
     """``x * tanh(softplus(x))``. Source: Misra, 2019.
 
     >>> mish(0.0)
@@ -240,7 +241,7 @@ def mish(x: Any) -> Any:
     return mul(x, transcendental.tanh(softplus(x)))
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: Any, axis: int = -1) -> Array:
     """The first half along an axis, times the sigmoid of the second half.
 
     Raises: ShapeMismatch: the axis has no even size.
@@ -258,7 +259,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     return mul(first, transcendental.logistic(second))
 
 
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: Any) -> Array:
     """``log(1 - e**-x)`` for ``x > 0``, accurate near 0 and for large ``x``.
 
     >>> float(log1mexp(30.0)) < 0

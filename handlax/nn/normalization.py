@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 from ..effects.base.errors import BadArgument
 from ..effects.base.stack import perform
-from ..effects.core.arrays import is_number
+from ..effects.core.arrays import Array, is_number
 from ..effects.core.operation import shared
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import add, mul, rsqrt, sign, square, stop_gradient, sub
@@ -46,7 +46,7 @@ def _below(x: Any, top: Any) -> Any:
     return sub(x, shapes.broadcast(convert(top, x.type.dtype, x.type.weak), x.type.shape))
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """``e**x / sum(e**x)`` along the axes; elements where ``where`` is false are left out and give 0.
 
     >>> from handlax.numpy import array
@@ -60,7 +60,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return choose(where, perform(op, choose(where, x, like(x, -float("inf")))), like(x, 0))
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """``log(softmax(x))``, without overflow; -inf where ``where`` is false.
 
     >>> from handlax.numpy import array
@@ -81,6 +81,15 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return _below(away, total)
 
 
+@overload
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: Literal[False] = False,
+    where: Any = None,
+) -> Array: ...  # fmt: skip
+@overload
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, *, return_sign: Literal[True], where: Any = None
+) -> tuple[Array, Array]: ...
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
 ) -> Any:
@@ -127,7 +136,7 @@ def logsumexp(
     return (y, signs) if return_sign else y
 
 
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
     """``log(mean(e**x))`` along the axes, without overflow.
 
     >>> from handlax.numpy import array
@@ -143,7 +152,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 def standardize(
     x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *,
     algorithm: str = "fast",
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``(x - mean) / sqrt(variance + epsilon)`` along the axes.
 
     Args:
@@ -173,7 +182,7 @@ def standardize(
     return mul(*inexact_together("standardize", sub(*centred), rsqrt(add(*spread))))
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Array:
     """``one_hot(x, n)[..., k] == (x[...] == k)``: zeros where ``x`` is not in [0, n).
 
     Shapes: a dimension of size ``num_classes`` at ``axis`` of the result.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..effects.base.errors import ShapeMismatch
-from ..effects.core.arrays import as_arrays
+from ..effects.core.arrays import Array, as_arrays
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.types.dtypes import canonical, float32
 from ..interpreters.core.eager_programs import programs
@@ -16,7 +16,7 @@ __all__ = ["scaled_matmul"]
 
 def scaled_matmul(
     lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = float32
-) -> Any:
+) -> Array:
     """For each batch the product of a matrix with the transpose of another, whose blocks have scales.
 
         scaled_matmul(x, y, s, t)[b] == (x[b] * s[b]) @ (y[b] * t[b]).T,  each element of s and t for a block of a row

@@ -133,7 +133,7 @@ int_, float_ = _default_type("int_", default_int), _default_type("float_", defau
 complex_, uint = _default_type("complex_", default_complex), _default_type("uint", _default_uint)
 
 
-def result_type(*args: Any) -> Any:
+def result_type(*args: Any) -> np.dtype[Any]:
     """The dtype that arrays, scalars and dtypes promote to together. See ``handlax.dtypes``.
 
     >>> result_type(float32, 2)

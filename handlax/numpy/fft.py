@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..effects.base.errors import BadArgument, whole_number, whole_numbers
+from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.arithmetic import div, mul
 from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.elementwise.conversion import convert
@@ -32,7 +33,7 @@ __all__ = [
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
     """The transform along axes, the last one the real one; all axes, or the last ones, where none are said.
 
     ``s``: the lengths, to which the array is cut or padded with zeros; by default they are its own.
@@ -74,13 +75,13 @@ def _half(kind: FftType, size: Sequence[Any]) -> list[Any]:
     return [n // 2 + 1 if kind is FftType.IRFFT else n for n in size]
 
 
-def _resized(x: Any, sizes: dict[int, Any]) -> Any:
+def _resized(x: Any, sizes: dict[int, Any]) -> Array:
     """``x`` cut to these sizes along axes, or padded with zeros behind."""
     more = [sizes.get(d, n) - n for d, n in enumerate(x.shape)]
     return pad(x, like(x, 0), [(0, n, 0) for n in more]) if any(more) else x
 
 
-def _scaled(y: Any, kind: FftType, sizes: Sequence[Any], norm: str | None) -> Any:
+def _scaled(y: Any, kind: FftType, sizes: Sequence[Any], norm: str | None) -> Array:
     """The transform, whose inverse is divided by its length, in another norm."""
     if norm in (None, "backward"):
         return y
@@ -90,7 +91,7 @@ def _scaled(y: Any, kind: FftType, sizes: Sequence[Any], norm: str | None) -> An
     return mul(y, like(y, factor if inverse else 1 / factor if factor else math.inf))
 
 
-def _along_one(name: str, kind: FftType, a: Any, n: int | None, axis: Any, norm: str | None) -> Any:
+def _along_one(name: str, kind: FftType, a: Any, n: int | None, axis: Any, norm: str | None) -> Array:
     """The transform along one axis, or along all, or the last one of length ``n``, where it is None."""
     if isinstance(axis, (tuple, list)):
         raise BadArgument(f"{name}: one axis is needed, got {axis}.", hint=f"{name}n takes several.")
@@ -101,13 +102,13 @@ def _along_one(name: str, kind: FftType, a: Any, n: int | None, axis: Any, norm:
     return _transform(name, kind, a, None if n is None else (n,), None if axis is None else (axis,), norm)
 
 
-def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
     if len(axes) != 2:
         raise BadArgument(f"{name}: two axes are needed, got {axes}.", hint=f"{name[:-1]}n takes any number.")
     return _transform(name, kind, a, s, axes, norm)
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """``fft(a)[k] == sum(a[j] * exp(-2j * pi * j * k / n) for j in range(n))`` along an axis.
 
     Args:
@@ -121,7 +122,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     return _along_one("fft", FftType.FFT, a, n, axis, norm)
 
 
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``fft``: ``ifft(fft(a)) == a``.
 
     >>> from handlax.numpy import array
@@ -131,7 +132,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _along_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """``rfft(a) == fft(a)[: n // 2 + 1]`` of reals, whose other elements are the conjugates of these.
 
     Raises: BadArgument: complex numbers.
@@ -143,7 +144,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _along_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``rfft``: ``irfft(rfft(a), len(a)) == a``; ``n`` is ``2 * (len - 1)`` unless it is given.
 
     >>> from handlax.numpy import array
@@ -153,7 +154,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return _along_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The transform, which is real, of a sequence whose second half is the conjugate of the first, which is given.
 
     ``hfft(a, n) == n * irfft(conj(a), n)``
@@ -166,7 +167,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _along_one("hfft", FftType.IRFFT, conj(inexact(a)), n, axis, swapped)
 
 
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``hfft``: ``ihfft(a, n) == conj(rfft(a, n)) / n``.
 
     >>> from handlax.numpy import array
@@ -177,7 +178,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return conj(_along_one("ihfft", FftType.RFFT, a, n, axis, swapped))
 
 
-def fftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def fftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """``fft`` along each of the axes, by default along all, or the last ones where lengths ``s`` are given.
 
     >>> from handlax.numpy import ones
@@ -188,7 +189,7 @@ def fftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = No
     return _transform("fftn", FftType.FFT, a, s, axes, norm)
 
 
-def ifftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def ifftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """The inverse of ``fftn``: ``ifftn(fftn(a)) == a``.
 
     >>> from handlax.numpy import array
@@ -199,7 +200,7 @@ def ifftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = N
     return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
-def rfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def rfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """``rfft`` along the last of the axes, then ``fft`` along the others.
 
     >>> from handlax.numpy import ones
@@ -209,7 +210,7 @@ def rfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = N
     return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
-def irfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def irfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """The inverse of ``rfftn``: ``irfftn(rfftn(a), a.shape) == a``.
 
     ``ifft`` along all of the axes but the last, then ``irfft`` along that.
@@ -222,7 +223,7 @@ def irfftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = 
     return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
-def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """``fftn`` along two axes.
 
     >>> from handlax.numpy import ones
@@ -232,7 +233,7 @@ def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
     return _along_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
-def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """The inverse of ``fft2``: ``ifft2(fft2(a)) == a``.
 
     >>> from handlax.numpy import array
@@ -243,7 +244,7 @@ def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1)
     return _along_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
-def rfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """``rfftn`` along two axes.
 
     >>> from handlax.numpy import ones
@@ -254,7 +255,7 @@ def rfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1)
     return _along_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
-def irfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """The inverse of ``rfft2``: ``irfft2(rfft2(a), a.shape[-2:]) == a``.
 
     >>> from handlax.numpy import array
@@ -265,7 +266,7 @@ def irfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1
     return _along_two("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
-def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
+def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> Array:
     """``k / (d * n)``, computed in floats."""
     if isinstance(d, (tuple, list)):
         raise BadArgument(f"{name}: d must be a number, got {d}.")
@@ -275,7 +276,7 @@ def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> 
     return placed(convert(div(convert(k, wide), shapes.broadcast(step, k.shape)), kind), device)
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """The frequencies of ``fft`` of ``n`` samples at distance ``d``: ``0, 1, ..., -2, -1`` over ``d * n``.
 
     >>> fftfreq(4)
@@ -286,7 +287,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies("fftfreq", roll(k - like(k, n // 2), -(n // 2)) if n else k, n, d, dtype, device)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """The frequencies of ``rfft`` of ``n`` samples at distance ``d``: ``0, 1, ..., n // 2`` over ``d * n``.
 
     >>> rfftfreq(4)
@@ -296,13 +297,13 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     return _frequencies("rfftfreq", iota(np.dtype("int32"), n // 2 + 1), n, d, dtype, device)
 
 
-def _rolled(name: str, x: Any, axes: Any, sign: int) -> Any:
+def _rolled(name: str, x: Any, axes: Any, sign: int) -> Array:
     """``x`` with each axis rolled by half of its size, forwards or back."""
     along = range(x.ndim) if axes is None else [canonical_axis(d, x.ndim, name) for d in axes_listed(axes)]
     return roll(x, [sign * (x.shape[axis] // 2) for axis in along], tuple(along))
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: Any, axes: Any = None) -> Array:
     """Each axis rolled by half of its size, so that frequency 0 of a transform comes to the middle.
 
     >>> fftshift(fftfreq(4))
@@ -311,7 +312,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     return _rolled("fftshift", array_of(x), axes, 1)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: Any, axes: Any = None) -> Array:
     """The inverse of ``fftshift``.
 
     >>> ifftshift(fftshift(fftfreq(3)))

@@ -11,7 +11,7 @@ import numpy as np
 from ..effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ..effects.base.tracebacks import boundary, unnamed_boundary
 from ..effects.base.wrapping import name_of, wraps
-from ..effects.core.arrays import as_array
+from ..effects.core.arrays import Array, as_array
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
 from ..effects.operations.foundations.shapes import canonical_axis
@@ -176,7 +176,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 @boundary
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Array:
     """``func(a, axis)`` for one axis after another; dimensions that it drops come back with size 1.
 
     >>> from handlax.numpy import ones, sum

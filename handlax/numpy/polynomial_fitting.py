@@ -8,7 +8,7 @@ import numpy as np
 
 from ..effects.base.errors import BadArgument, RankMismatch, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
-from ..effects.core.arrays import ConcreteArray
+from ..effects.core.arrays import Array, ConcreteArray
 from ..effects.operations.elementwise.arithmetic import div, mul, neg, sqrt
 from ..effects.operations.manipulation.operand_promotion import promote
 from ..effects.operations.manipulation.slicing import concatenate, slice_in_dim
@@ -28,7 +28,7 @@ else:
 __all__ = ["polyfit", "roots"]
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """The zeros of a polynomial, whose highest power comes first: the eigenvalues of its companion matrix.
 
     Shapes: ``p[n] -> zeros[n - 1]``, less one for each leading zero. These are found by value: where ``p`` is traced,

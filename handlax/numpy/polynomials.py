@@ -9,7 +9,7 @@ import numpy as np
 from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
 from ..effects.control.loops import scan
-from ..effects.core.arrays import as_array
+from ..effects.core.arrays import Array, as_array
 from ..effects.operations.elementwise.arithmetic import add, div, mul, sub
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
@@ -37,7 +37,7 @@ def _vector(name: str, p: Any) -> Any:
 
 
 @strong_beside_strong
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     """``p[0] * x**(n - 1) + ... + p[n - 1]``, by Horner's rule. Source: NumPy, ``polyval``.
 
     Args:
@@ -75,7 +75,7 @@ def _longer(name: str, a1: Any, a2: Any) -> list[Any]:
     ]
 
 
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: Any, a2: Any) -> Array:
     """The sum of two polynomials. Source: NumPy, ``polyadd``.
 
     >>> from handlax.numpy import array
@@ -85,7 +85,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return add(*_longer("polyadd", a1, a2))
 
 
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: Any, a2: Any) -> Array:
     """The difference of two polynomials. Source: NumPy, ``polysub``.
 
     >>> from handlax.numpy import array
@@ -104,7 +104,7 @@ def _trimmed(x: Any) -> Any:
     return slice_in_dim(x, first, None)
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials. Source: NumPy, ``polymul``.
 
     >>> from handlax.numpy import array
@@ -129,7 +129,7 @@ def _floats(a1: Any, a2: Any) -> list[Any]:
     return [inexact(x) for x in promote(a1, a2)]
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Quotient and remainder: ``u == polymul(quotient, v) + remainder``. Source: NumPy, ``polydiv``.
 
     >>> from handlax.numpy import array
@@ -150,7 +150,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return q, _trimmed(x) if trim_leading_zeros else x
 
 
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: Any, m: int = 1) -> Array:
     """The ``m``-th derivative of a polynomial. Source: NumPy, ``polyder``.
 
     >>> from handlax.numpy import array
@@ -173,7 +173,7 @@ def _row(numbers: list[float], x: Any) -> Any:
     return convert(as_array(cast(np.array(numbers), x.type.dtype)), x.type.dtype, x.type.weak)
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     """The ``m``-th integral of a polynomial, with the constants ``k`` (0 by default). Source: NumPy, ``polyint``.
 
     >>> from handlax.numpy import array
@@ -196,7 +196,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 @strong
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: Any) -> Array:
     """The polynomial with these zeros and leading coefficient 1; of no zeros the number 1. Source: NumPy, ``poly``.
 
     Of a square matrix its characteristic polynomial, whose zeros are the eigenvalues; its coefficients are complex.

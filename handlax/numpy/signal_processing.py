@@ -8,7 +8,7 @@ import numpy as np
 
 from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
-from ..effects.core.arrays import from_numpy
+from ..effects.core.arrays import Array, from_numpy
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import add, div, mul, sqrt, square, sub
 from ..effects.operations.elementwise.comparison import clamp, gt, le, lt, select_n
@@ -41,7 +41,7 @@ def _last_place(size: Any) -> Any:
     return max(1, size - 1) if isinstance(size, int) else 1 + convert(positive(size - 2), np.dtype("int32"))
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
     """The piecewise linear interpolant of the points ``(xp, fp)``, ``xp`` increasing, evaluated at ``x``.
 
     Outside it is ``left`` and ``right``: a number, by default the first and last of ``fp``, or "extrapolate". With
@@ -132,7 +132,7 @@ def _longer(x: Any, y: Any) -> bool:
     return ragged[0] and not ragged[1] if any(ragged) else x.size > y.size
 
 
-def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """``convolve(a, v)[k] == sum over j of a[j] * v[k - j]``; "same": the longer size, "valid": full overlaps.
 
     As in JAX the results of integers are floats, unless ``preferred_element_type`` is an integer dtype.
@@ -147,7 +147,9 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     return _convolved("convolve", x, rev(y, (0,)), mode, precision, preferred_element_type)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def correlate(
+    a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
     """``correlate(a, v)[k] == sum over j of a[j + k] * conj(v[j])``, k from the first overlap. Source: NumPy.
 
     As in JAX the results of integers are floats, unless ``preferred_element_type`` is an integer dtype.
@@ -168,7 +170,7 @@ def _window(values: np.ndarray[Any, Any]) -> Any:
     return from_numpy(values.astype(default_float()), copy=False)
 
 
-def hanning(M: int) -> Any:
+def hanning(M: int) -> Array:
     """``0.5 - 0.5 cos(2 pi i / (M - 1))``. Source: NumPy, ``hanning``.
 
     >>> hanning(3)
@@ -177,7 +179,7 @@ def hanning(M: int) -> Any:
     return _window(np.hanning(M))
 
 
-def hamming(M: int) -> Any:
+def hamming(M: int) -> Array:
     """``0.54 - 0.46 cos(2 pi i / (M - 1))``. Source: NumPy, ``hamming``.
 
     >>> hamming(3).shape
@@ -186,7 +188,7 @@ def hamming(M: int) -> Any:
     return _window(np.hamming(M))
 
 
-def blackman(M: int) -> Any:
+def blackman(M: int) -> Array:
     """``0.42 - 0.5 cos(2 pi i / (M - 1)) + 0.08 cos(4 pi i / (M - 1))``. Source: NumPy, ``blackman``.
 
     >>> blackman(3).shape
@@ -195,7 +197,7 @@ def blackman(M: int) -> Any:
     return _window(np.blackman(M))
 
 
-def bartlett(M: int) -> Any:
+def bartlett(M: int) -> Array:
     """The triangle that is 0 at both ends and 1 in the middle. Source: NumPy, ``bartlett``.
 
     >>> bartlett(3)
@@ -204,7 +206,7 @@ def bartlett(M: int) -> Any:
     return _window(np.bartlett(M))
 
 
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: int, beta: Any) -> Array:
     """``i0(beta sqrt(1 - (2 i / (M - 1) - 1)**2)) / i0(beta)``. Source: NumPy, ``kaiser``.
 
     >>> kaiser(3, 0.0)

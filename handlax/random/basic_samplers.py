@@ -78,7 +78,7 @@ def parameters(name: str, shape: Any, dtype: Any, *values: Any) -> tuple[tuple[i
     return found, arrays
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Uniform random bits: unsigned integers, all equally likely.
 
     Args:
@@ -153,7 +153,7 @@ def spread(x: Any, shape: tuple[int, ...]) -> Any:
 
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Floats from ``minval`` (included) to ``maxval`` (not included), uniformly.
 
     Shapes: ``minval`` and ``maxval`` broadcast to ``shape``.
@@ -173,7 +173,7 @@ def uniform(
     return between(one, shape, dtype, low, high)
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Normally distributed numbers of mean 0 and variance 1; complex ones have variance 1/2 in each part.
 
     >>> from handlax import random
@@ -201,7 +201,7 @@ def open_units(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Normally distributed numbers of mean 0 and variance 1 that lie strictly between ``lower`` and ``upper``.
 
     Shapes: ``lower`` and ``upper`` broadcast to ``shape``, by default to each other.
@@ -218,7 +218,7 @@ def truncated_normal(
 
 def randint(
     key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Integers from ``minval`` (included) to ``maxval`` (not included), uniformly; ``minval`` if the interval is empty.
 
     Shapes: ``minval`` and ``maxval`` broadcast to ``shape``. Bounds that the dtype cannot hold are clipped to it, and a
@@ -287,7 +287,7 @@ def ones(shape: tuple[int, ...], dtype: Any) -> Any:
     return broadcast(scalar(1, dtype), shape) if shape else scalar(1, dtype)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Array:
     """True with probability ``p``.
 
     Args:
@@ -318,7 +318,7 @@ def two_units(key: Any, shape: tuple[int, ...], dtype: Any) -> list[Any]:
     return [index_in_dim(both, i, keepdims=False) for i in range(2)]
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """1 or -1, equally likely; of the default integer dtype unless another is named."""
     no_sharding("rademacher", out_sharding)
     found = default_int() if dtype is None else canonical(dtype)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..effects.control.loops import scan, while_loop
-from ..effects.core.arrays import as_array
+from ..effects.core.arrays import Array, as_array
 from ..effects.operations.elementwise.arithmetic import ceil, floor, neg, sqrt, stop_gradient
 from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ..effects.operations.elementwise.comparison import clamp, eq, ge, gt, le, lt, select
@@ -114,7 +114,7 @@ def _binomial(key: Any, count: Any, p: Any) -> Any:
     return select(usual, drawn, select(bitwise_and(meant, infinite), number(math.inf), number(math.nan)))
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
     """Numbers of successes in ``n`` trials of probability ``p`` each, as floats; NaN for other ``n < 0`` or ``p``.
 
     Shapes: ``n`` and ``p`` broadcast to ``shape``, by default to their own common one. It has no derivative.
@@ -137,7 +137,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 def multinomial(
     key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
-) -> Any:
+) -> Array:
     """How often each outcome occurs in ``n`` trials with probabilities in proportion to ``p[..., i]``.
 
     The counts are binomial ones, each of what those before it left over.

@@ -51,7 +51,7 @@ __all__ = ["categorical", "choice", "permutation"]
 
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """The slices of ``x`` along ``axis`` in random order; of an integer ``x``, those of ``arange(x)``.
 
     Args:
@@ -123,7 +123,7 @@ def take(x: Any, places: Any, axis: int) -> Any:
 
 def choice(
     key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
-) -> Any:
+) -> Array:
     """Random slices of ``a`` along ``axis``, or random numbers below an integer ``a``.
 
     Shapes: ``a[*r, n, *t] -> a[*r, *shape, *t]``.
@@ -203,7 +203,7 @@ def categorical(
     mode: str | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Indices along ``axis``, ``i`` with probability proportional to ``exp(logits[i])``.
 
     Shapes: ``logits`` without ``axis`` is the batch; it broadcasts to ``shape``, of which it is the last dimensions.

@@ -75,7 +75,7 @@ def _seed(name: str, seed: Any, dtype: KeyDType) -> Any:
     return seed_keys(found, dtype)
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """The random key of an integer: the same draws for the same seed, on every device.
 
     Equal to JAX's key of this seed: numbers from -2**31 to 2**32 - 1 fill the low word, others both words.
@@ -94,7 +94,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return _seed("random.key", seed, _chosen("random.key", impl, dtype))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     """``key_data(key(seed))``: a key as its words, which all functions of ``random`` take too.
 
     >>> from handlax import random
@@ -156,7 +156,7 @@ def pair(one: Any) -> tuple[Any, Any]:
     return index_in_dim(both, 0, keepdims=False), index_in_dim(both, 1, keepdims=False)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: Any) -> Array:
     """The words of keys: ``wrap_key_data(key_data(keys)) == keys``.
 
     Shapes: ``key[*s] -> uint32[*s, 2]``, or as many words as the generator's keys have; words are given back.
@@ -168,7 +168,7 @@ def key_data(keys: Any) -> Any:
     return random_unwrap(typed("random.key_data", keys))
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """Keys from their words: the inverse of ``key_data``.
 
     Shapes: ``uint32[*s, 2] -> key[*s]``.
@@ -195,7 +195,7 @@ def key_impl(keys: Any) -> str:
     return str(typed("random.key_impl", keys).type.dtype.impl.name)
 
 
-def clone(key: Any) -> Any:
+def clone(key: Any) -> Array:
     """``key`` itself: keys are values that may be used twice, which gives the same draws."""
     keys = key if isinstance(key, Array) else as_array(key)
     typed("random.clone", keys)
@@ -203,7 +203,7 @@ def clone(key: Any) -> Any:
 
 
 @eager_program
-def split(key: Any, num: Any = 2) -> Any:
+def split(key: Any, num: Any = 2) -> Array:
     """New keys, independent of each other and of draws from ``key``: ``split(key, n)[i] == fold_in(key, i)``.
 
     Shapes: ``key[] -> key[num]``, or ``key[*num]`` for a tuple; words give words.
@@ -219,7 +219,7 @@ def split(key: Any, num: Any = 2) -> Any:
     return same_form(split_keys(single("random.split", key), shape), key)
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: Any, data: Any) -> Array:
     """A key derived from ``key`` and an integer: different integers give independent keys.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..effects.core.arrays import Array
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import div, mul
@@ -20,7 +21,7 @@ __all__ = ["orthogonal"]
 
 def orthogonal(
     key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Orthogonal matrices, uniformly among all; unitary ones where ``dtype`` is complex.
 
         q = orthogonal(key, n):  q @ q.mT.conj() == identity

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..effects.base.errors import DTypeMismatch, ShapeMismatch, whole_number
 from ..effects.control.loops import while_loop
-from ..effects.core.arrays import as_array, scalar
+from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.elementwise.arithmetic import abs, div, floor, is_finite, neg, sqrt, stop_gradient, sub
 from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
@@ -129,7 +129,7 @@ def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, in_logs: bool) -
     return convert(log_x if in_logs else x, dtype)
 
 
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Logarithms of gamma distributed numbers: finite where ``gamma`` gives 0, for small ``a``.
 
     Shapes: ``a`` broadcasts to ``shape``, by default its own. Derivatives by ``a`` are those of ``gamma``.
@@ -138,7 +138,7 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
     return _gamma("random.loggamma", key, a, shape, dtype, True)
 
 
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Gamma distributed numbers of shape parameter ``a`` and scale 1: density ``x**(a-1) e**-x / Gamma(a)``.
 
     Shapes: ``a`` broadcasts to ``shape``, by default its own. NaN for a negative ``a``. The derivative by ``a`` is that
@@ -154,7 +154,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     return _gamma("random.gamma", key, a, shape, dtype, False)
 
 
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Chi-square distributed numbers of ``df`` degrees of freedom: sums of so many squares of normal ones."""
     no_sharding("chisquare", out_sharding)
     dtype = floating("random.chisquare", dtype)
@@ -162,7 +162,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     return exp(loggamma(key, df * 0.5, shape, dtype)) * 2.0
 
 
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Beta distributed numbers: density proportional to ``x**(a-1) (1-x)**(b-1)`` on [0, 1].
 
     Shapes: ``a`` and ``b`` broadcast to ``shape``, by default to each other.
@@ -184,7 +184,7 @@ def _shares(logs: Any) -> Any:
     return div(powers, broadcast(reductions.sum(powers, -1, keepdims=True), logs.type.shape))
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Dirichlet distributed vectors: positive numbers of sum 1, density proportional to ``prod(x**(alpha-1))``.
 
     Shapes: ``alpha[*s, n] -> [*shape, n]``; ``s`` broadcasts to ``shape``, by default itself.
@@ -199,7 +199,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     return convert(_shares(loggamma(key, weights, full_shape, weights.type.dtype)), dtype)
 
 
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Student's t: ``x / sqrt(y / df)`` for normal ``x`` and chi-square ``y`` of ``df`` degrees of freedom."""
     no_sharding("t", out_sharding)
     dtype = floating("random.t", dtype)
@@ -211,7 +211,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
 
 def f(
     key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Fisher's F: the ratio of two chi-square numbers, each divided by its degrees of freedom."""
     no_sharding("f", out_sharding)
     dtype = floating("random.f", dtype)
@@ -224,7 +224,7 @@ _LARGE = 10.0  # from here on candidates are worth their price
 _CANCELLING = 65536.0  # from here on float32 loses k log(rate) - log(k!)
 
 
-def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Numbers of density proportional to ``exp(-abs(x)**p)``: powers of gamma distributed ones, with a random sign.
 
     ``p=2`` gives normal numbers of variance 1/2, ``p=1`` those of ``laplace``.
@@ -243,7 +243,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     return rademacher(sign_key, shape, dtype) * sizes
 
 
-def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Points that are uniform in the ball of ``d`` dimensions, where ``sum(abs(x)**p) <= 1``.
 
     Shapes: ``a[*shape, d]``; ``p`` is one number.
@@ -335,7 +335,7 @@ def _many(key: Any, rate: Any) -> Any:
     return transformed_rejection(key, rate, 0.43, (a, b, inverse_alpha), squeeze, outside, log_ratio)
 
 
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Poisson distributed numbers of mean ``lam``; of an integer dtype. -1 where ``lam`` is negative or NaN.
 
     Shapes: ``lam`` broadcasts to ``shape``, by default its own; it is rounded to float32. It has no derivative.

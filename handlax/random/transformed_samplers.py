@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
-from ..effects.core.arrays import as_array, scalar
+from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.dot_general import dot_general
 from ..effects.operations.elementwise.arithmetic import abs, floor, sign, sqrt
@@ -44,7 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
+def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Array:
     """Gumbel distributed numbers: ``-log(-log(u))`` for uniform ``u``.
 
     Args:
@@ -64,14 +64,14 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     return -log(-log1p(-select(ge(first, scalar(0.5, dtype)), first, fine)))
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Exponentially distributed numbers of mean 1."""
     no_sharding("exponential", out_sharding)
     dtype = floating("random.exponential", dtype)
     return -log1p(-unit(single("random.exponential", key), canonical_shape(shape, "random.exponential"), dtype))
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Laplace distributed numbers: an exponential one with a random sign."""
     no_sharding("laplace", out_sharding)
     dtype = floating("random.laplace", dtype)
@@ -79,7 +79,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return sign(u) * log1p(-abs(u))
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Logistically distributed numbers: ``log(u / (1 - u))`` for uniform ``u``."""
     no_sharding("logistic", out_sharding)
     dtype = floating("random.logistic", dtype)
@@ -88,7 +88,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     return log(u) - log1p(-u)
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Cauchy distributed numbers: the tangent of a uniform angle."""
     no_sharding("cauchy", out_sharding)
     dtype = floating("random.cauchy", dtype)
@@ -97,7 +97,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return tan((u - 0.5) * math.pi)
 
 
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Pareto distributed numbers: ``x >= 1`` with density ``b / x**(b + 1)``."""
     no_sharding("pareto", out_sharding)
     dtype = floating("random.pareto", dtype)
@@ -105,14 +105,14 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
     return exp(exponential(key, shape, dtype) / b)
 
 
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
+def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Array:
     """Weibull distributed numbers: ``scale * e**(1 / concentration)`` for exponential ``e``."""
     dtype = floating("random.weibull_min", dtype)
     shape, (scale, concentration) = parameters("random.weibull_min", shape, dtype, scale, concentration)
     return pow(exponential(key, shape, dtype), spread(1.0 / concentration, shape)) * scale
 
 
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Rayleigh distributed numbers: the length of a normal vector of two parts of deviation ``scale``."""
     no_sharding("rayleigh", out_sharding)
     dtype = floating("random.rayleigh", dtype)
@@ -120,7 +120,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
     return scale * sqrt(log(unit(single("random.rayleigh", key), shape, dtype)) * -2.0)
 
 
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Maxwell distributed numbers: the length of a normal vector of three parts."""
     no_sharding("maxwell", out_sharding)
     dtype = floating("random.maxwell", dtype)
@@ -129,7 +129,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return sqrt(reduce_sum(x * x, (len(shape),)))
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Array:
     """``loc + scale * x``, for Maxwell distributed ``x`` with a random sign."""
     dtype = floating("random.double_sided_maxwell", dtype)
     shape, (loc, scale) = parameters("random.double_sided_maxwell", shape, dtype, loc, scale)
@@ -139,7 +139,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Numbers whose density rises linearly from ``left`` to ``mode`` and falls to ``right``."""
     no_sharding("triangular", out_sharding)
     dtype = floating("random.triangular", dtype)
@@ -153,7 +153,7 @@ def triangular(
 
 def lognormal(
     key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """``exp(sigma * x)`` for normal ``x``."""
     no_sharding("lognormal", out_sharding)
     dtype = floating("random.lognormal", dtype)
@@ -161,7 +161,7 @@ def lognormal(
     return exp(standard_normal(single("random.lognormal", key), shape, dtype) * sigma)
 
 
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """The number of trials up to the first success, of probability ``p`` each; of an integer dtype."""
     no_sharding("geometric", out_sharding)
     found = default_int() if dtype is None else canonical(dtype)
@@ -175,7 +175,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     return convert(floor(log(u) / spread(log1p(-probability), shape)) + 1.0, found)
 
 
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Wald (inverse Gaussian) distributed numbers of this mean and of scale 1.
 
     Source: J. Michael et al., Generating random variates using transformations with multiple roots (1976).
@@ -218,7 +218,7 @@ def multivariate_normal(
     method: str = "cholesky",
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Normal vectors of this mean and covariance: ``mean + l x`` for ``l l^T == cov`` and normal ``x``.
 
     Shapes: ``mean[*s, n], cov[*t, n, n] -> [*shape, n]``; ``s`` and ``t`` broadcast to ``shape``, by default to each

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..effects.base.errors import BadArgument, whole_numbers
+from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.arithmetic import div, like, mul, neg
 from ..effects.operations.elementwise.comparison import eq, select_n
 from ..effects.operations.elementwise.complex_parts import complex as complex_number
@@ -35,7 +36,7 @@ __all__ = ["dct", "dctn", "idct", "idctn"]
 _NORMS = (None, "backward", "ortho", "forward")
 
 
-def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete cosine transform along an axis.
 
         y[k] == 2 * sum(x[j] * cos(pi * k * (2 * j + 1) / (2 * n)) for j in range(n))
@@ -53,7 +54,7 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
     return _along("dct", _forward, x, type, None if n is None else (n,), (axis,), norm)
 
 
-def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of ``dct``: ``idct(dct(x)) == x``, each with the same norm.
 
     >>> idct(np.array([4.0, 0.0]))
@@ -64,7 +65,7 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
 
 def dctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
+) -> Array:
     """``dct`` along each of the axes; by default all, or the last ones if lengths ``s`` are given.
 
     >>> dctn(np.ones((2, 2)))
@@ -76,7 +77,7 @@ def dctn(
 
 def idctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Any:
+) -> Array:
     """The inverse of ``dctn``.
 
     >>> idctn(dctn(np.ones((2, 2))))
@@ -86,7 +87,7 @@ def idctn(
     return _along("idctn", _inverse, x, type, s, axes, norm)
 
 
-def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, axes: Any, norm: Any) -> Any:
+def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, axes: Any, norm: Any) -> Array:
     """``f`` along each of the axes; for complex numbers, of real and imaginary parts separately."""
     x = array_of(x)
     if type != 2:
@@ -115,7 +116,7 @@ def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, a
     return x
 
 
-def _forward(x: Any, norm: str | None) -> Any:
+def _forward(x: Any, norm: str | None) -> Array:
     """The cosine transform along the last axis: 2 Re(exp(-i pi k / 2n) FFT(v)), with v a permutation of x.
 
     v is x[0], x[2], ..., x[3], x[1]; of its transform the second half, the conjugate of the first, gives imaginary
@@ -131,7 +132,7 @@ def _forward(x: Any, norm: str | None) -> Any:
     return mul(y, _weights(y, norm))
 
 
-def _inverse(y: Any, norm: str | None) -> Any:
+def _inverse(y: Any, norm: str | None) -> Array:
     """The inverse of ``_forward``, step by step, along the last axis."""
     last, n = y.ndim - 1, y.shape[-1]
     if not n:
@@ -147,13 +148,13 @@ def _inverse(y: Any, norm: str | None) -> Any:
     return slice_in_dim(reshape(both, (*y.shape[:-1], n + n % 2)), 0, n, 1, last)
 
 
-def _turn(x: Any, size: int, sign: int) -> Any:
+def _turn(x: Any, size: int, sign: int) -> Array:
     """``exp(sign * i pi k / 2n)`` for k along the last axis of ``x``, which has n elements, in the shape of ``x``."""
     angle = mul(iota(x.dtype, size), like(x, sign * math.pi / (2 * x.shape[-1])))
     return broadcast_in_dim(complex_number(cos(angle), sin(angle)), (*x.shape[:-1], size), (x.ndim - 1,))
 
 
-def _weights(y: Any, norm: str | None) -> Any:
+def _weights(y: Any, norm: str | None) -> Array:
     """The normalisation factors of the elements along the last axis."""
     n = y.shape[-1]
     if norm != "ortho":

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.arithmetic import RoundingMethod, abs, floor, round
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.types.dtypes import int32, is_integer
@@ -54,7 +55,7 @@ def _nodes(order: int, x: Any) -> list[tuple[Any, Any]]:
 
 def map_coordinates(
     input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
-) -> Any:
+) -> Array:
     """An image interpolated at coordinates, given as one array for each of its axes.
 
         y[i] == input[coordinates[0][i], coordinates[1][i], ...]

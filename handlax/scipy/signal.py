@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.arithmetic import mul
 from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.foundations.shapes import axes_listed, canonical_axis, reshape
@@ -29,7 +30,7 @@ __all__ = [
 _MODES = ("full", "same", "valid")
 
 
-def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
+def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     """Two arrays of one rank and dtype. Raises BadArgument, ShapeMismatch: ranks differ, or the mode is unknown."""
     if mode not in _MODES:
         raise BadArgument(f"{name}: mode must be one of 'full', 'same' and 'valid', got {mode!r}.")
@@ -52,7 +53,7 @@ def _swapped(name: str, m: Sequence[int], n: Sequence[int]) -> bool:
     raise ShapeMismatch(f"{name}: one operand must be smaller in every dimension, got sizes {tuple(m)} and {tuple(n)}.")
 
 
-def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Any:
+def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Array:
     """The convolution by its definition."""
     x, y = _operands(name, in1, in2, mode)
     if not x.size or not y.size:
@@ -70,7 +71,7 @@ def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Any:
     return reshape(z, z.shape[2:])
 
 
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """``convolve(x, y)[k] == sum over j of x[j] * y[k - j]``, of arrays of any rank; integers become floats.
 
     Args:
@@ -90,7 +91,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
     return _direct("convolve", in1, in2, mode, precision)
 
 
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """Cross-correlation: ``convolve(in1, rev(conj(in2)))``.
 
     >>> from handlax.numpy import array
@@ -101,7 +102,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", prec
     return convolve(in1, rev(conj(y) if dtypes.is_complex(y.type.dtype) else y, range(y.ndim)), mode, method, precision)
 
 
-def _need_planes(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> tuple[Any, Any]:
+def _need_planes(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> tuple[Array, Array]:
     """Two matrices. Raises BadArgument, ShapeMismatch: ranks differ from 2, or the boundary is not zero."""
     if boundary != "fill" or fillvalue != 0:
         raise BadArgument(
@@ -116,7 +117,7 @@ def _need_planes(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -
 
 def convolve2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
-) -> Any:
+) -> Array:
     """``convolve`` of two matrices.
 
     >>> from handlax.numpy import eye, ones
@@ -129,7 +130,7 @@ def convolve2d(
 
 def correlate2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
-) -> Any:
+) -> Array:
     """``correlate`` of two matrices; modes "same" and "valid" are SciPy's, which differ from those of ``correlate``.
 
     >>> from handlax.numpy import eye, ones
@@ -146,7 +147,7 @@ def correlate2d(
     return turned(_direct("correlate2d", turned(x), conjugate(y), mode, precision))
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Sequence[int] | None = None) -> Any:
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Sequence[int] | None = None) -> Array:
     """``convolve`` as a product of Fourier transforms, along ``axes``, or all.
 
     Raises: ShapeMismatch: ranks differ, or sizes along other axes.

@@ -11,6 +11,7 @@ import numpy as np
 from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import late_module
 from ..effects.base.source_locations import warn_user
+from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.arithmetic import div, mul, sqrt, sub
 from ..effects.operations.elementwise.complex_parts import complex as complex_number
 from ..effects.operations.elementwise.complex_parts import conj, imag, real
@@ -32,7 +33,7 @@ from ..numpy.statistics.order_statistics import median
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
 
-def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Array:
     """``data`` minus its trend along an axis: the mean, or in each segment the least-squares line.
 
     Args:
@@ -230,7 +231,7 @@ def stft(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
     padded: bool = True, axis: int = -1,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """The short-time Fourier transform: frequencies, times, and the transform of each segment.
 
     Shapes: the axis of ``x`` becomes that of frequencies; segments are along a new last one.
@@ -258,7 +259,7 @@ def csd(
     x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """The cross spectral density of two signals by Welch's method: frequencies and densities.
 
     The arguments are those of ``stft``; ``y=None`` is ``x``, with real densities. Segments are averaged by "mean" or
@@ -289,7 +290,7 @@ def welch(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """The power spectral density of a signal by Welch's method: ``csd(x, None)``.
 
     >>> welch(np.arange(8.0), nperseg=4)[1].dtype
@@ -319,7 +320,7 @@ def istft(
     Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """The inverse of ``stft``: times, and the signal.
 
     The arguments are those of ``stft``; ``boundary`` says whether it extended the signal.

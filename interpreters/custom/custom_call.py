@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from ...effects.base.errors import BadArgument, BadCall, EscapedBox, NotAnArray, need_function
 from ...effects.base.stack import BASE, STACK, Run, current, inside, runs
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.arrays import Array, as_array
+from ...effects.core.signatures import P, R
 from ...effects.functions.captured import boxes_in, placeholders_for
 from ...effects.functions.keys import KeyedValue
 from ...effects.programs.closure_conversion import close_all
@@ -92,22 +93,22 @@ class BoundArguments:
 _DEFINITIONS = frozenset(("defjvp", "defjvps", "defvjp", "def_vmap"))
 
 
-class CustomFunction:
+class CustomFunction(Generic[P, R]):
     """The base of functions with a custom rule: the function, and how its arguments are bound."""
 
-    __call__: Callable[..., Any]  # calls the function; under handlers its rule takes its place
+    __call__: Callable[P, R]  # calls the function; under handlers its rule takes its place
 
     def __init__(
-        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ):
         where = type(self).__name__
         need_function(where, fun)
         wraps(fun, attributes=True)(self)
-        self.fun = fun
+        self.fun: Callable[..., R] = fun
         self._arguments = BoundArguments(where, fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self._arguments.static
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: Any, owner: Any = None) -> Callable[..., R]:
         return self if instance is None else types.MethodType(self, instance)
 
     def __getattr__(self, name: str) -> Any:

@@ -10,12 +10,13 @@ from ...effects.base.errors import BadCall, MissingUserRule, need_function
 from ...effects.base.tracebacks import boundary
 from ...effects.control.custom_rules import CustomJvp
 from ...effects.core.columns import add_tangents, zeros_like
+from ...effects.core.signatures import F, P, R
 from ...effects.trees import pytrees
 from .custom_call import CustomCall, CustomFunction, perform_call
 from .derivative_rules import UserJvp, with_placeholders
 
 
-class custom_jvp(CustomFunction):
+class custom_jvp(CustomFunction[P, R]):
     """A function with a rule for its forward derivative, from which reverse mode follows.
 
         f.defjvp(rule);  jvp(f, xs, dxs) == rule(xs, dxs)
@@ -44,7 +45,7 @@ class custom_jvp(CustomFunction):
     jvp: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
         """Set the rule, ``jvp(*nondiff, primals, tangents) -> (results, tangents)``, and return it.
 
         Args:
@@ -60,8 +61,10 @@ class custom_jvp(CustomFunction):
         if self.nondiff_argnums:
             raise BadCall("defjvps: rules by argument need a function without nondiff_argnums.", hint="use defjvp.")
 
+        call: Callable[..., Any] = self
+
         def jvp(primals: Any, tangents: Any) -> Any:
-            result = self(*primals)
+            result = call(*primals)
             total = pytrees.tree_map(lambda _: None, result)
             terms = [rule(dx, result, *primals) for rule, dx in zip(jvps, tangents) if rule is not None]
             if not terms:
@@ -72,7 +75,7 @@ class custom_jvp(CustomFunction):
         self.defjvp(jvp)
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise MissingUserRule(
                 f"custom_jvp: {self._arguments.name} has no rule yet.", hint="define one with defjvp or defjvps."

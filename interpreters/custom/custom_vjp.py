@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from ...effects.base.errors import MissingUserRule, TreeMismatch, need_function
 from ...effects.base.stack import perform
@@ -12,6 +12,7 @@ from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.custom_rules import Adjoint, CustomVjp
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.arrays import as_array, type_of
+from ...effects.core.signatures import P, R
 from ...effects.functions.captured import boxes_in, placeholders_for, replaced
 from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.trees import pytrees
@@ -23,7 +24,7 @@ from .custom_call import CustomCall, CustomFunction, perform_call
 from .derivative_rules import UserVjp, substitution, with_placeholders
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction[P, R]):
     """A function with a rule for its reverse derivative.
 
         f.defvjp(fwd, bwd);  y, pull = vjp(f, *xs):  y, r = fwd(*xs),  pull(ct) == bwd(r, ct)
@@ -88,7 +89,7 @@ class custom_vjp(CustomFunction):
         self.logs = True
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise MissingUserRule(
                 f"custom_vjp: {self._arguments.name} has no rules yet.", hint="define them with defvjp."
@@ -110,6 +111,12 @@ class custom_vjp(CustomFunction):
         return perform_call(CustomCall(CustomVjp, arguments.name, function, make_rule, functions), xs)
 
 
+@overload
+def custom_gradient(fun: Callable[P, tuple[R, Any]], *, with_logs: bool = False) -> Callable[P, R]: ...
+@overload
+def custom_gradient(
+    fun: None = None, *, with_logs: bool = False
+) -> Callable[[Callable[P, tuple[R, Any]]], Callable[P, R]]: ...
 def custom_gradient(fun: Callable[..., Any] | None = None, *, with_logs: bool = False) -> Any:
     """A function from one that returns value and pullback: ``fun(*args) = (y, pull)``, ``pull(ct)`` the cotangents.
 

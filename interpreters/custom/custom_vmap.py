@@ -13,6 +13,7 @@ from ...effects.base.tracebacks import boundary
 from ...effects.control.custom_rules import CustomVmap
 from ...effects.control.loops import scan
 from ...effects.core.columns import BATCH, JVP, TRANSPOSE, zeros_like
+from ...effects.core.signatures import F, P, R
 from ...effects.functions.captured import replaced
 from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.operations.foundations.shapes import move_axis
@@ -37,7 +38,7 @@ _DERIVED = Cache("derivatives of functions with a rule for lanes")
 """Derivatives of a ``custom_vmap``, which carry its rule, by operation, operands with a tangent and settings."""
 
 
-class custom_vmap(CustomFunction):
+class custom_vmap(CustomFunction[P, R]):
     """A function with a batching rule.
 
         f.def_vmap(rule);  vmap(f)(*xs) == rule(n, in_batched, *xs)[0]
@@ -62,17 +63,17 @@ class custom_vmap(CustomFunction):
     vmap_rule: Callable[..., Any] | None = None
     in_order = False  # whether the rule calls the function with one lane after the other
 
-    def __init__(self, fun: Callable[..., Any]):
+    def __init__(self, fun: Callable[P, R]):
         super().__init__(fun)
 
-    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+    def def_vmap(self, vmap_rule: F) -> F:
         """Set the rule, ``rule(axis_size, in_batched, *args) -> (results, out_batched)``, and return it."""
         need_function("def_vmap", vmap_rule)
         self.vmap_rule = vmap_rule
         return vmap_rule
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.vmap_rule is None:
             raise MissingUserRule(
                 f"custom_vmap: {self._arguments.name} has no rule yet.", hint="define one with def_vmap."

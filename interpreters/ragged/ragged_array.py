@@ -277,8 +277,8 @@ class Ragged(ImmutableObject):
         count, width = sizes = _lanes_and_places("Ragged.from_masked", leaves)
         if mask.type.shape != sizes:
             raise ShapeMismatch(f"Ragged.from_masked: the mask must be bool[{count},{width}], got {mask.type}.")
-        absent = reshape(convert(bitwise_not(mask), INT32), (count * width,))
-        order = sort_key_val(absent, line(count * width))[1]
+        places = reshape(convert(bitwise_not(mask), INT32), (count * width,))
+        order = sort_key_val(places, line(count * width))[1]
         inverse = sort_key_val(order, line(count * width))[1]
         lengths = reduce_sum(convert(mask, INT32), (1,))
         rows = int(lengths.value.sum()) if isinstance(lengths, ConcreteArray) else count * width

@@ -11,6 +11,7 @@ from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.checkpoint import Checkpoint
 from ...effects.core.arrays import Array, as_array
+from ...effects.core.signatures import P, R
 from ...effects.functions.keys import static_key
 from ...effects.trees import pytrees
 from ..core import trace_cache
@@ -18,13 +19,13 @@ from ..core.static_arguments import choose, split
 
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     prevent_cse: bool | Sequence[bool] = True,
     policy: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """``fun``, of which reverse mode saves the arguments and what ``policy`` allows, and recomputes the rest.
 
         checkpoint(f)(x) == f(x)        grad(checkpoint(f))(x) == grad(f)(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK
 from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
+from ...effects.core.array_interface import ArrayLike
 from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar
 from ...effects.core.escaped_boxes import check_leaks
+from ...effects.core.signatures import A, FirstArgument, OfNumber, OfTree, P, R, X
 from ...effects.functions.unsupported import must_be_empty
 from ...effects.programs.closure_conversion import close
 from ...effects.trees import pytrees
@@ -51,6 +53,14 @@ F = Callable[..., Any]
 _REDUCE = "sum the derivative over named axes with lax.psum."
 
 
+@overload
+def jvp(fun: Callable[..., R], primals: Any, tangents: Any, has_aux: Literal[False] = False) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, A]], primals: Any, tangents: Any, has_aux: Literal[True]
+) -> tuple[R, R, A]: ...
+@overload
+def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool) -> Any: ...
 @boundary
 def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """Value and directional derivative.
@@ -163,6 +173,20 @@ class _LinearizedCall:
         return [None if t is None else next(cotangents) for t in self.types]
 
 
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False, reduce_axes: Any = (),
+    saveable_args: Any = True, in_nzs: Any = None,
+) -> tuple[R, Pullback]: ...  # fmt: skip
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True], reduce_axes: Any = (),
+    saveable_args: Any = True, in_nzs: Any = None,
+) -> tuple[R, Pullback, A]: ...  # fmt: skip
+@overload
+def vjp(
+    fun: F, *primals: Any, has_aux: bool, reduce_axes: Any = (), saveable_args: Any = True, in_nzs: Any = None
+) -> Any: ...
 @boundary
 def vjp(
     fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = (), saveable_args: Any = True,
@@ -200,6 +224,16 @@ def vjp(
     return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)
 
 
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Pushforward]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Pushforward, A]: ...
+@overload
+def linearize(fun: F, *primals: Any, has_aux: bool) -> Any: ...
 @boundary
 def linearize(fun: F, *primals: Any, has_aux: bool = False) -> Any:
     """Value and linear map.
@@ -283,6 +317,31 @@ def _argnums(where: str, argnums: int | Sequence[int], count: int) -> tuple[int,
     return tuple(n % count for n in listed)
 
 
+@overload
+def value_and_grad(
+    fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
+) -> FirstArgument[ArrayLike, P, tuple[Array, Array]]: ...  # fmt: skip
+@overload
+def value_and_grad(
+    fun: OfTree[X, P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
+) -> FirstArgument[X, P, tuple[Array, X]]: ...  # fmt: skip
+@overload
+def value_and_grad(
+    fun: OfNumber[P, tuple[ArrayLike, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True],
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
+) -> FirstArgument[ArrayLike, P, tuple[tuple[Array, A], Array]]: ...  # fmt: skip
+@overload
+def value_and_grad(
+    fun: OfTree[X, P, tuple[ArrayLike, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True],
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
+) -> FirstArgument[X, P, tuple[tuple[Array, A], X]]: ...  # fmt: skip
+@overload
+def value_and_grad(
+    fun: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = ..., holomorphic: bool = ...,
+    allow_int: bool = ..., reduce_axes: Any = ...,
+) -> Callable[P, Any]: ...  # fmt: skip
 def value_and_grad(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
     allow_int: bool = False, reduce_axes: Any = (),
@@ -354,6 +413,31 @@ def _check_output(value: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
     return y
 
 
+@overload
+def grad(
+    fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
+) -> FirstArgument[ArrayLike, P, Array]: ...  # fmt: skip
+@overload
+def grad(
+    fun: OfTree[X, P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
+) -> FirstArgument[X, P, X]: ...  # fmt: skip
+@overload
+def grad(
+    fun: OfNumber[P, tuple[ArrayLike, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True],
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
+) -> FirstArgument[ArrayLike, P, tuple[Array, A]]: ...  # fmt: skip
+@overload
+def grad(
+    fun: OfTree[X, P, tuple[ArrayLike, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True],
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
+) -> FirstArgument[X, P, tuple[X, A]]: ...  # fmt: skip
+@overload
+def grad(
+    fun: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = ..., holomorphic: bool = ...,
+    allow_int: bool = ..., reduce_axes: Any = ...,
+) -> Callable[P, Any]: ...  # fmt: skip
 def grad(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
     allow_int: bool = False, reduce_axes: Any = (),
@@ -374,6 +458,16 @@ def grad(
     return wrapped
 
 
+@overload
+def jacfwd(
+    fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> FirstArgument[ArrayLike, P, Array]: ...  # fmt: skip
+@overload
+def jacfwd(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]: ...  # fmt: skip
 def jacfwd(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> F:
@@ -413,6 +507,16 @@ def jacfwd(
     return wrapped
 
 
+@overload
+def jacrev(
+    fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
+    holomorphic: bool = False, allow_int: bool = False,
+) -> FirstArgument[ArrayLike, P, Array]: ...  # fmt: skip
+@overload
+def jacrev(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False, allow_int: bool = False,
+) -> Callable[P, Any]: ...  # fmt: skip
 def jacrev(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
 ) -> F:
@@ -445,6 +549,16 @@ def jacrev(
 jacobian = jacrev
 
 
+@overload
+def hessian(
+    fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> FirstArgument[ArrayLike, P, Array]: ...  # fmt: skip
+@overload
+def hessian(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]: ...  # fmt: skip
 def hessian(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> F:

@@ -19,6 +19,7 @@ from ...effects.core.arrays import Array, as_array
 from ...effects.core.containers import holds_container, need_no_container, specs_in
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import axis_tuple
+from ...effects.core.signatures import P, R, X, Y
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
@@ -39,10 +40,10 @@ else:
 
 
 def vmap(
-    fun: Callable[..., Any], in_axes: int | Sequence[Any] | None = 0, out_axes: Any = 0,
+    fun: Callable[P, R], in_axes: int | Sequence[Any] | None = 0, out_axes: Any = 0,
     axis_name: Hashable | None = None, axis_size: int | None = None, spmd_axis_name: Hashable | None = None,
     *, group: bool | int = False, per_length: bool = False,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[P, R]:  # fmt: skip
     """Map ``fun`` over one axis of its arguments.
 
         vmap(f)(xs)[i] == f(xs[i])
@@ -237,7 +238,7 @@ def _step_of(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 @boundary
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     """Apply a function to the slices of ``xs``, one after the other.
 
         map(f, xs)[i] == f(xs[i])

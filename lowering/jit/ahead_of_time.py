@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ...effects.base.stack import BASE, current
 from ...effects.base.tracebacks import boundary
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, as_array
+from ...effects.core.signatures import P
 from ...effects.functions.captured import jit_info
 from ...effects.operations.foundations.shapes import zeros
 from ...effects.programs.closure_conversion import close
@@ -282,6 +283,37 @@ class Compiled(_Stage):
                     f"{self.fun_name}: argument {name} must be {t}, for which the function was compiled, got {x.type}.",
                     hint="convert it, or compile again for this type.",
                 )
+
+
+_R = TypeVar("_R", covariant=True)
+
+
+@runtime_checkable
+class Wrapped(Protocol[P, _R]):
+    """What ``jit`` returns: a function that is traced, lowered and compiled when it is called, or step by step.
+
+    >>> from handlax import jit
+    >>> isinstance(jit(abs), Wrapped), isinstance(abs, Wrapped)
+    (True, False)
+    """
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> _R:
+        """The results for these arguments."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Wrapped[..., _R]:
+        """The function as a method."""
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function traced for arguments of these types."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The function in StableHLO for arguments of these types."""
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the results."""
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled."""
 
 
 def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:

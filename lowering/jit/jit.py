@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
+from ...effects.core.signatures import P, R
 from ...interpreters.core.static_arguments import check_disjoint, choose
 from ..arrays.call_shardings import CallShardings
 from ..xla.lazy import runtime
@@ -25,6 +26,22 @@ else:
     ahead_of_time = LazyModule("handlax.lowering.jit.ahead_of_time")
 
 
+@overload
+def jit(
+    fun: Callable[P, R], /, *,
+    in_shardings: Any = ..., out_shardings: Any = ..., static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ..., donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ..., keep_unused: bool = ..., device: Any = ...,
+    backend: str | None = ..., inline: bool | Inline = ..., compiler_options: Mapping[str, Any] | None = ...,
+) -> ahead_of_time.Wrapped[P, R]: ...  # fmt: skip
+@overload
+def jit(
+    fun: None = None, /, *,
+    in_shardings: Any = ..., out_shardings: Any = ..., static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ..., donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ..., keep_unused: bool = ..., device: Any = ...,
+    backend: str | None = ..., inline: bool | Inline = ..., compiler_options: Mapping[str, Any] | None = ...,
+) -> Callable[[Callable[P, R]], ahead_of_time.Wrapped[P, R]]: ...  # fmt: skip
 def jit(
     fun: Callable[..., Any] | None = None,
     /,

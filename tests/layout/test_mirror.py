@@ -19,6 +19,7 @@ FOLDERS = {
     "layout": "the order of files, folders and imports, read from the source",
     "programs": "whole programs with their recorded results",
     "public_interface": "names, signatures, immutability",
+    "typing": "programs that checkers of types accept or refuse, and what they are told of public functions",
     "threads": "threads and tasks at work at once",
 }
 

@@ -36,6 +36,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("effects/core/test_arrays.py", "lowering/jit/test_devices.py"), "arrays use what implements it"),
     "effects/core/named_axes.py": (
         ("effects/operations/collectives/test_collective.py",), "an axis is what collectives name"),
+    "effects/core/signatures.py": (("typing/test_programs.py",), "what checkers of types make of transformations"),
     "effects/functions/keys.py": (
         ("effects/base/test_value_identity.py", "interpreters/differentiation/test_deferred_rules.py"),
         "values in keys are compared with the others"),

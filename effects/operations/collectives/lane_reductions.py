@@ -137,12 +137,12 @@ def _extreme_lane(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) ->
     return tree_map(lane_of_leaf, x)
 
 
-def pargmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pargmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Array:
     """The index of the lane with the largest ``x``, the first one of several; a NaN is larger than any number."""
     return _extreme_lane(Pmax, "pargmax", x, axis_name, axis_index_groups)
 
 
-def pargmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pargmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Array:
     """The index of the lane with the smallest ``x``, the first one of several; a NaN is smaller than any number."""
     return _extreme_lane(Pmin, "pargmin", x, axis_name, axis_index_groups)
 

@@ -112,7 +112,7 @@ Mul = elementwise(
 _mul, _product = Mul(), surface(Mul)
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     """``z[i] = x[i] y[i]``; of booleans ``and``.
 
     Shapes: equal but for sizes 1, or rank 0. One dtype, and the result has it: integers wrap
@@ -209,7 +209,7 @@ def _lower_sign(op, emit, x):
     return emit.select(emit.compare("EQ", x, zero), zero, emit.full(1, x.type))
 
 
-def like(x: Any, number: Any) -> Any:
+def like(x: Any, number: Any) -> Array:
     """``number`` as a scalar with the dtype and weakness of ``x``; an elementwise operation broadcasts it to ``x``."""
     if isinstance(number, SYMBOLIC):
         return convert(number, x.type.dtype, x.type.weak)
@@ -286,7 +286,7 @@ class Round(Elementwise):
 _rint, _round_afz = wide(np.rint), wide(_round_away)
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The integer nearest to ``x[i]``, as a float; of two equally near ones the one that the method names.
 
     >>> round(np.array([0.5, 1.5, -2.5])), round(np.array([0.5, 1.5]), RoundingMethod.TO_NEAREST_EVEN)
@@ -390,7 +390,7 @@ def _integer_pow(n):
     return wide(power)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: Any, y: int) -> Array:
     """``x[i]`` to the power of the constant integer ``y``: ``integer_pow(x, 3) == x * x * x``.
 
     Raises: DTypeMismatch: a negative power of integers. BadArgument: ``y`` is no integer.
@@ -407,7 +407,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return perform(IntegerPow(n), as_array(x))
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: Any) -> Array:
     """``y[i] = 1 / x[i]``.
 
     >>> reciprocal(np.array([2.0, 4.0]))
@@ -436,7 +436,7 @@ Nextafter = elementwise(
 _nextafter_op = Nextafter()
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
+def nextafter(x1: Any, x2: Any) -> Array:
     """The float next to ``x1[i]`` in the direction of ``x2[i]``, and ``x2[i]`` where they are equal.
 
     Shapes: equal but for sizes 1, or rank 0. The derivative by ``x1`` is 1: the step is one unit in the last place.
@@ -494,7 +494,7 @@ def _reduce(x, exponent_bits, mantissa_bits):
         return np.where(np.isfinite(wide_x), y, wide_x).astype(x.dtype)
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
     """``operand[i]`` rounded to a float of so many bits: ties to even, overflow to infinity, subnormals to 0.
 
     Raises: BadArgument: fewer than one exponent bit, or a negative number of mantissa bits.

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_array, as_arrays, scalar
+from ...core.arrays import Array, as_array, as_arrays, scalar
 from ...core.columns import zeros_like
 from ...core.operation import operation
 from ...types import dtypes
@@ -175,7 +175,7 @@ class SelectN(Elementwise):
 _select_n = SelectN()
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: Any, *cases: Any) -> Array:
     """``select_n(which, *cases)[i] == cases[which[i]][i]``; an index out of range is clamped.
 
     Shapes: ``which: bool or i32`` of the shape of the cases or rank 0; cases of one dtype, of one shape or rank 0.
@@ -187,7 +187,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return perform(_select_n, as_array(which), *as_arrays(*cases))
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: Any, on_true: Any, on_false: Any) -> Array:
     """``select(pred, x, y)[i] == x[i] if pred[i] else y[i]``: ``select_n(pred, y, x)``.
 
     >>> select(np.array([True, False]), np.array([1, 2]), np.array([10, 20]))
@@ -298,7 +298,7 @@ Clamp = elementwise(
 _clamp = Clamp()
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: Any, x: Any, max: Any) -> Array:
     """``clamp(low, x, high)[i] == min(max(x[i], low[i]), high[i])``.
 
     Shapes: the bounds have the shape of ``x`` or rank 0. The derivative by ``x`` is 1 strictly between the bounds.

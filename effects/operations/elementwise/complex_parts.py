@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...base.stack import perform
-from ...core.arrays import as_array, scalar
+from ...core.arrays import Array, as_array, scalar
 from ...core.columns import data_movement, linear
 from ...types.dtypes import COMPLEX, float32, float64, is_complex, to_complex, to_real
 from ..foundations.elementwise_factory import Function, elementwise, surface, unbroadcast
@@ -58,7 +58,7 @@ complex: Function = surface(Complex)
 _conj = Conj()
 
 
-def conj(x: Any) -> Any:
+def conj(x: Any) -> Array:
     """The conjugate: ``conj(x + iy) == x - iy``; a real ``x`` becomes complex.
 
     >>> conj(np.complex64(1 + 2j))

@@ -100,7 +100,7 @@ def _bits_below_a_byte(x: Any, dtype: Any, old: int, new: int) -> Any:
     return np.bitwise_or.reduce(parts << shifts, axis=-1).view(dtype)[..., 0]
 
 
-def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
     """``x`` converted to this dtype (an ``np.dtype``) and weakness; ``x`` itself where it has them.
 
     A Python or NumPy number is rounded once, from its full value, whatever the default dtypes are. This is how an
@@ -118,7 +118,7 @@ def as_type(x: Any, type: ArrayType) -> Any:
     return vary(convert(x, type.dtype, type.weak), type.varying)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     """``operand`` converted by value: ``y[i] == operand[i]`` where the new dtype represents it.
 
     A float becomes an integer by truncation, clamped to the range, with 0 for NaN; integers wrap around; to bool is
@@ -135,7 +135,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return convert(operand, dtype)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
     """The bits of ``operand`` under another dtype.
 
     Shapes: ``a[*s] -> b[*s]`` for equal widths; ``f64[*s] -> u16[*s, 4]``; ``u16[*s, 4] -> f64[*s]``.

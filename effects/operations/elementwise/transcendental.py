@@ -10,6 +10,7 @@ import numpy as np
 
 from ...base.stack import perform
 from ...core import columns
+from ...core.arrays import Array
 from ...core.operation import operation
 from ...types import dtypes
 from ...types.dtypes import FLOATING, INEXACT
@@ -318,7 +319,7 @@ def _broadcast_to(dz: Any, z: Any) -> Any:
     return broadcast(dz, z.type.shape) if dz.type.shape != z.type.shape else dz
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: Any, y: Any) -> Array:
     """``z[i] = x[i]**y[i]``; NaN where a negative real base has a fractional exponent.
 
     Shapes: equal but for sizes 1, or rank 0. The exponent has the dtype of the base, or is an integer.

@@ -24,7 +24,7 @@ from .accuracy import check_accuracy
 from .half_precision import in_bytes, narrow
 from .shapes import broadcast, broadcast_in_dim, move_axis, sum_all
 
-Function = Callable[..., Any]
+Function = Callable[..., Array]
 
 
 def batch(op: Operation, dims: tuple[int | None, ...], *operands: Any) -> tuple[Any, int]:
@@ -249,7 +249,7 @@ def _repeated(arrays: Sequence[Array]) -> Sequence[Array]:
     return [broadcast(x, shape) if x.type.shape else x for x in arrays]
 
 
-def surface(kind: type[Operation], name: str | None = None, *, accuracy: int = 0) -> Callable[..., Any]:
+def surface(kind: type[Operation], name: str | None = None, *, accuracy: int = 0) -> Function:
     """The public function of an operation without fields: it performs the operation on ``as_array`` of its arguments.
 
     Args:
@@ -261,19 +261,19 @@ def surface(kind: type[Operation], name: str | None = None, *, accuracy: int = 0
     bound = accuracy
     if arity == 1 and bound:
 
-        def function(x: Any, *, accuracy: Any = None) -> Any:
+        def function(x: Any, *, accuracy: Any = None) -> Array:
             if accuracy is not None:
                 check_accuracy(op.name, accuracy, bound, as_array(x).type)
             return current().answer(op, (x if isinstance(x, Array) else as_array(x),))
 
     elif arity == 1:
 
-        def function(x: Any) -> Any:  # type: ignore[misc]
+        def function(x: Any) -> Array:  # type: ignore[misc]
             return current().answer(op, (x if isinstance(x, Array) else as_array(x),))
 
     elif arity == 2:
 
-        def function(x: Any, y: Any) -> Any:  # type: ignore[misc]
+        def function(x: Any, y: Any) -> Array:  # type: ignore[misc]
             if not (isinstance(x, Array) and isinstance(y, Array)):
                 x, y = as_arrays(x, y)
             s, t = x.type.shape, y.type.shape
@@ -283,7 +283,7 @@ def surface(kind: type[Operation], name: str | None = None, *, accuracy: int = 0
 
     else:
 
-        def function(*operands: Any) -> Any:  # type: ignore[misc]
+        def function(*operands: Any) -> Array:  # type: ignore[misc]
             return perform(op, *repeated(*operands))
 
     function.__name__ = function.__qualname__ = name or kind.name

@@ -284,7 +284,7 @@ def reduced_type(op: Any, x: ArrayType) -> ArrayType:
     return array_type(tuple([n for i, n in enumerate(x.shape) if i not in op.axes]), x.dtype, x.weak)
 
 
-def broadcast_in_dim(x: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
+def broadcast_in_dim(x: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Array:
     """``y[i] = x[i[d] for d in broadcast_dimensions]``.
 
     Raises: ShapeMismatch: a size of ``x`` is neither 1 nor the size in ``shape``.
@@ -312,7 +312,7 @@ def sum_all(x: Any) -> Any:
     return reduce_sum(x, tuple(range(len(x.type.shape))))
 
 
-def reshape(x: Any, shape: tuple[int, ...]) -> Any:
+def reshape(x: Any, shape: tuple[int, ...]) -> Array:
     """``x`` in row-major order with another shape."""
     return x if x.type.shape == shape else perform(shared(Reshape, shape), x)
 
@@ -323,7 +323,7 @@ def permute(x: Any, permutation: Sequence[int]) -> Any:
     return x if permutation == tuple(range(len(x.type.shape))) else perform(shared(Transpose, permutation), x)
 
 
-def move_axis(x: Any, source: int, target: int) -> Any:
+def move_axis(x: Any, source: int, target: int) -> Array:
     """One dimension moved, the others in order."""
     if source == target:
         return x

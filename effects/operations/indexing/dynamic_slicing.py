@@ -187,7 +187,7 @@ def dynamic_slice(
     slice_sizes: Any,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """``y[i] = operand[start_indices + i]``, ``i < slice_sizes``; start indices may be traced values.
 
     A negative start index counts from the end; then start indices are clamped so that the slice lies inside.
@@ -210,7 +210,7 @@ def dynamic_update_slice(
     start_indices: Any,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """``operand`` with ``y[start_indices + i] = update[i]``; starts as in ``dynamic_slice``.
 
     Source: StableHLO specification, dynamic_update_slice.
@@ -230,7 +230,7 @@ def _along(x: Any, index: Any, axis: int) -> list[Any]:
 
 def dynamic_slice_in_dim(
     operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-) -> Any:
+) -> Array:
     """``dynamic_slice`` along one axis: ``operand[start_index : start_index + slice_size]``.
 
     >>> dynamic_slice_in_dim(np.arange(5), np.int32(1), 2)
@@ -244,7 +244,7 @@ def dynamic_slice_in_dim(
 
 def dynamic_index_in_dim(
     operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-) -> Any:
+) -> Array:
     """``operand[index]`` along one axis, which stays with size 1 unless ``keepdims=False``.
 
     >>> dynamic_index_in_dim(np.arange(5), np.int32(-1), keepdims=False)
@@ -258,7 +258,7 @@ def dynamic_index_in_dim(
 
 def dynamic_update_slice_in_dim(
     operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+) -> Array:
     """``operand`` with the slice at ``start_index`` along one axis replaced by ``update``.
 
     >>> dynamic_update_slice_in_dim(np.zeros(3), np.ones(2), np.int32(9), 0)
@@ -272,7 +272,7 @@ def dynamic_update_slice_in_dim(
 
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+) -> Array:
     """``operand`` with the row ``index`` along one axis replaced by ``update``, which may lack that axis.
 
     >>> dynamic_update_index_in_dim(np.zeros(3), 1.0, np.int32(1), 0)

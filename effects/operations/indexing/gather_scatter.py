@@ -15,7 +15,7 @@ import numpy as np
 
 from ...base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_array, scalar
+from ...core.arrays import Array, as_array, scalar
 from ...core.columns import data_movement, linear_in, zeros_like
 from ...core.operation import Operation, operation, shared
 from ...types import dtypes
@@ -452,7 +452,7 @@ def gather(
     indices_are_sorted: bool = False,
     mode: Any = None,
     fill_value: Any = None,
-) -> Any:
+) -> Array:
     """Windows of ``operand``: ``y[o, w] = operand[start_indices[o] + w]``; ``dimension_numbers`` names the dimensions.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, CannotCross, DTypeMismatch, NotDifferentiable
 from ...base.stack import BASE, inside, perform
-from ...core.arrays import as_array, as_arrays, concrete, scalar
+from ...core.arrays import Array, as_array, as_arrays, concrete, scalar
 from ...core.columns import zero
 from ...core.operation import operation
 from ...programs.higher_order import BodyTransforms, record_body
@@ -78,13 +78,13 @@ class ScatterApply(ScatterFamily):
         return region(lambda element, _: interpret(op.body, (element,))[0])(op, emit, x, i, u)
 
 
-def _scatter_function(kind: Any, doc: str) -> Callable[..., Any]:
+def _scatter_function(kind: Any, doc: str) -> Callable[..., Array]:
     """The public function of a class of scatters, with this docstring."""
 
     def function(
         operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, *,
         indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Array:  # fmt: skip
         x, u = as_arrays(operand, updates)
         numbers = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
         op = kind(numbers, bool(indices_are_sorted), bool(unique_indices), GatherScatterMode.from_any(mode))
@@ -190,7 +190,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """``y = operand``, then ``y[scatter_indices[o] + w] = func(y[scatter_indices[o] + w])``, once for every ``o``.
 
     ``func`` is a function of a scalar; an element in two windows is replaced twice. ``update_shape`` is the shape that
@@ -217,7 +217,7 @@ def scatter_apply(
     return perform(ScatterApply(numbers, *flags, body), x, i, zeros(array_type(shape, x.type.dtype)))
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """``y[o] = src[idxs[0][o], idxs[1][o], ...]`` along ``axes``; an index is used modulo the size of its axis.
 
     >>> index_take(np.arange(6).reshape(3, 2), [np.array([-1, 0])], (0,))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...base.stack import perform
-from ...core.arrays import as_array, scalar
+from ...core.arrays import Array, as_array, scalar
 from ...core.columns import add_tangents
 from ...core.operation import operation
 from ...types.array_type import array_type
@@ -64,7 +64,7 @@ class Cholesky(EachMatrix):
 _cholesky = Cholesky()
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular factor of Hermitian positive definite matrices.
 
         l @ l^H == x

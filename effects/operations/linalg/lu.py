@@ -9,7 +9,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_array, scalar
+from ...core.arrays import Array, as_array, scalar
 from ...core.columns import data_movement, zero
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
@@ -186,7 +186,7 @@ def lu(x: Any) -> Any:
     return perform(_lu, as_array(x))
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
     """The permutation of rows made by exchanging row ``i`` with row ``pivots[i]``, for ``i`` in order.
 
     Shapes: ``i32[*s, k] -> i32[*s, permutation_size]``, where ``k <= permutation_size``.

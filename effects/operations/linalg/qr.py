@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_array, as_arrays
+from ...core.arrays import Array, as_array, as_arrays
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import int32, is_complex
@@ -248,7 +248,7 @@ def _other_columns(q: Any, dq: Any) -> Any:
     return sub(product(dq, adjoint(z)), product(add(first, product(others, z)), change))
 
 
-def geqrf(a: Any) -> tuple[Any, Any]:
+def geqrf(a: Any) -> tuple[Array, Array]:
     """The QR factors of matrices as LAPACK stores them: ``a, taus``.
 
     ``r`` is the upper triangle; ``q`` is the product of the reflections ``1 - taus[i] v_i v_i^H``, whose ``v_i`` are
@@ -263,7 +263,7 @@ def geqrf(a: Any) -> tuple[Any, Any]:
     return perform(_geqrf, as_array(a))
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: Any, taus: Any) -> Array:
     """The first columns of a product of Householder reflections, as many as ``a`` has.
 
         householder_product(*geqrf(x)) == q        where x = q r has no more columns than rows
@@ -278,7 +278,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     return perform(_householder_product, *as_arrays(a, taus))
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Array:
     """``q @ c``, or ``c @ q`` with ``left=False``, for a product q of Householder reflections; its adjoint with
     ``transpose``.
 

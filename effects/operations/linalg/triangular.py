@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.errors import DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_arrays
+from ...core.arrays import Array, as_arrays
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import is_complex
@@ -117,7 +117,7 @@ def triangular_solve(
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """Solve ``op(a) y = b``, or ``y op(a) = b``, for a triangular matrix ``a``.
 
     Shapes: ``a[*s, m, m]``, ``b[*s, m, n]`` if ``left_side``, else ``b[*s, n, m]``; ``n`` may be missing.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...base.errors import DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_arrays, scalar
+from ...core.arrays import Array, as_arrays, scalar
 from ...core.columns import add_tangents
 from ...core.operation import operation, shared
 from ...types import dtypes
@@ -228,7 +228,7 @@ def _nan_where_singular(x: Any, pivots: Any) -> Any:
     return select(spread, full(x.type, np.nan), x)
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Array:
     """The solution of linear systems with a tridiagonal matrix.
 
         dl[i] x[i - 1] + d[i] x[i] + du[i] x[i + 1] == b[i]        the first of dl and the last of du are not read

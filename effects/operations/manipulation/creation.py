@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_array, type_of
+from ...core.arrays import Array, as_array, type_of
 from ...core.columns import data_movement
 from ...core.operation import operation
 from ...functions.unsupported import no_sharding
@@ -48,7 +48,7 @@ class Iota:
     flops = data_movement
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: Any, size: int) -> Array:
     """The numbers ``0, 1, ..., size - 1`` of this dtype.
 
     >>> iota("int32", 3)
@@ -57,7 +57,7 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Array:
     """``y[i] = i[dimension]`` for every index ``i`` of ``shape``.
 
     Raises: DTypeMismatch: the dtype is not numeric.
@@ -100,7 +100,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return broadcast_in_dim(value, result.shape, ()) if result.shape else value
 
 
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     """An array of this shape and dtype with unspecified elements; they are zeros.
 
     >>> empty((2,), "float32").shape

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ...base.errors import BadArgument, ShapeMismatch, whole_number
-from ...core.arrays import as_array
+from ...core.arrays import Array, as_array
 from ...functions.unsupported import no_sharding
 from ...types.extent import is_size
 from ..foundations import shapes
@@ -15,7 +15,9 @@ from ..foundations.shapes import as_tuple, axes_listed, canonical_axes, canonica
 from .slicing import concatenate
 
 
-def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast_in_dim(
+    operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Array:
     """``y[i] = operand[i[d] for d in broadcast_dimensions]``, for every index ``i`` of ``shape``.
 
     Raises: ShapeMismatch: a size of ``operand`` is neither 1 nor the size in ``shape``, or there is not one dimension
@@ -35,7 +37,7 @@ def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[in
     return shapes.broadcast_in_dim(shapes.permute(x, order), sizes, sorted(dims))
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """``operand`` repeated along new dimensions of these sizes in front.
 
     Shapes: ``a[*s] -> a[*sizes, *s]``.
@@ -50,7 +52,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     return shapes.broadcast(x, (*sizes, *x.type.shape))
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: Any, rank: int) -> Array:
     """``x`` with dimensions of size 1 in front, until it has this rank.
 
     >>> broadcast_to_rank(1.0, 2).shape
@@ -62,7 +64,9 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return expand_dims(x, range(rank - x.ndim))
 
 
-def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
+def reshape(
+    operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Array:
     """``operand`` in row-major order, its dimensions first permuted to the order ``dimensions``, with another shape.
 
     One size may be -1: it is inferred from the number of elements.
@@ -92,7 +96,7 @@ def _completed(sizes: Any, x: Any) -> tuple[int, ...]:
     return (*sizes[: unknown[0]], x.size // known, *sizes[unknown[0] + 1 :])
 
 
-def transpose(operand: Any, permutation: Any) -> Any:
+def transpose(operand: Any, permutation: Any) -> Array:
     """Dimension ``d`` of the result is dimension ``permutation[d]`` of ``operand``.
 
     Shapes: ``a[s[0], s[1], ...] -> a[s[p[0]], s[p[1]], ...]``.
@@ -112,7 +116,7 @@ def canonical_permutation(permutation: Any, rank: int, name: str) -> tuple[int, 
     return order
 
 
-def squeeze(array: Any, dimensions: Any) -> Any:
+def squeeze(array: Any, dimensions: Any) -> Array:
     """``array`` without these dimensions, which have size 1.
 
     Raises: ShapeMismatch: one of them has another size.
@@ -127,7 +131,7 @@ def squeeze(array: Any, dimensions: Any) -> Any:
     return shapes.reshape(x, tuple([n for d, n in enumerate(x.type.shape) if d not in removed]))
 
 
-def expand_dims(array: Any, dimensions: Any) -> Any:
+def expand_dims(array: Any, dimensions: Any) -> Array:
     """``array`` with dimensions of size 1 inserted, at these positions of the result.
 
     >>> expand_dims(broadcast(1.0, (3,)), (0, 2)).shape
@@ -144,7 +148,7 @@ def expand_dims(array: Any, dimensions: Any) -> Any:
     return shapes.broadcast_in_dim(x, tuple([1 if d in new else next(sizes) for d in range(rank)]), remaining)
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """The dimensions from ``start_dimension`` to before ``stop_dimension`` merged into one, in row-major order.
 
     >>> collapse(broadcast(1.0, (2, 3, 4)), 1, 3).shape
@@ -160,7 +164,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return shapes.reshape(x, (*shape[:start], prod(shape[start:stop]), *shape[stop:]))
 
 
-def stack(operands: Any, axis: int = 0) -> Any:
+def stack(operands: Any, axis: int = 0) -> Array:
     """The operands, of one shape, along a new dimension ``axis``.
 
     Shapes: ``k`` times ``a[*s]`` gives ``a[k, *s]`` for ``axis=0``.
@@ -175,7 +179,7 @@ def stack(operands: Any, axis: int = 0) -> Any:
     return concatenate([expand_dims(x, (axis,)) for x in xs], axis)
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: Any, reps: Sequence[int]) -> Array:
     """``operand`` repeated ``reps[d]`` times along dimension ``d``: ``tile(x, [k])[i] == x[i % n]``.
 
     >>> tile(broadcast(1.0, (2,)), (3,)).shape

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
 from ...base.stack import perform
-from ...core.arrays import as_array, as_arrays
+from ...core.arrays import Array, as_array, as_arrays
 from ...core.columns import data_movement, linear, zeros_like
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
@@ -316,7 +316,7 @@ slice_type = slice  # Python's; from here on ``slice`` is the function of lax
 
 def slice(
     operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
-) -> Any:
+) -> Array:
     """``y[i] = operand[start_indices + strides * i]`` up to ``limit_indices``, in every dimension.
 
     Shapes: ``a[n] -> a[ceil((limit - start) / stride)]``.
@@ -334,7 +334,9 @@ def slice(
     return perform(op, x)
 
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
+def slice_in_dim(
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
     """``operand[start_index:limit_index:stride]`` along one axis; negative indices count from its end.
 
     >>> slice_in_dim(np.arange(10), -4, None)
@@ -356,7 +358,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     return slice(x, starts, limits, strides)
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """``operand[index]`` along one axis, which stays with size 1 unless ``keepdims=False``.
 
     >>> index_in_dim(np.arange(6).reshape(2, 3), -1, 1, keepdims=False)
@@ -373,7 +375,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return row if keepdims else _reshape(row, (*x.type.shape[:axis], *x.type.shape[axis + 1 :]))
 
 
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: Any, dimension: int) -> Array:
     """The operands one after another along ``dimension``; all other sizes and the dtype are equal.
 
     Shapes: ``a[n, *s], a[m, *s] -> a[n + m, *s]`` for ``dimension=0``.
@@ -388,7 +390,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return xs[0] if len(xs) == 1 else perform(Concatenate(dimension), *xs)
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """``operand`` with ``padding_value`` around and between: ``(low, high, interior)`` elements in each dimension.
 
     Negative ``low`` and ``high`` remove elements.
@@ -421,7 +423,7 @@ def _padding(item: Any) -> Any:
         raise BadArgument(f"pad: padding_config has (low, high, interior) for each dimension, got {item!r}.") from None
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: Any, dimensions: Sequence[int]) -> Array:
     """``operand`` with the order of elements along ``dimensions`` reversed.
 
     >>> rev(np.arange(3), (0,))
@@ -432,7 +434,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     return perform(shared(Rev, tuple(axes)), x) if axes else x
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """The pieces of ``operand`` along ``axis``, of these sizes: ``concatenate(split(x, sizes), 0) == x``.
 
     >>> [part.shape for part in split(np.zeros(5), (2, 3))]

@@ -10,10 +10,11 @@ import numpy as np
 from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...base.tracebacks import boundary
-from ...core.arrays import as_array, scalar
+from ...core.arrays import Array, as_array, scalar
 from ...core.columns import linear, per_operand
 from ...core.containers import need_no_container
 from ...core.operation import Operation, operation, shared
+from ...core.signatures import X
 from ...trees.pytrees import tree_flatten, tree_unflatten
 from ...types.array_type import ArrayType
 from ...types.dtypes import (
@@ -329,7 +330,7 @@ def _cumulative(kind: Any, operand: Any, axis: Any, reverse: bool) -> Any:
     return perform(shared(kind, canonical_axis(axis, len(x.type.shape), kind.name), bool(reverse)), x)
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """``y[k] = operand[0] + ... + operand[k]`` along ``axis``; from k to the end where ``reverse``.
 
     >>> cumsum(np.array([1, 2, 3])), cumsum(np.array([1, 2, 3]), reverse=True)
@@ -338,7 +339,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulative(Cumsum, operand, axis, reverse)
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """``y[k] = operand[0] * ... * operand[k]`` along ``axis``; from k to the end where ``reverse``.
 
     >>> cumprod(np.array([1, 2, 3]))
@@ -347,7 +348,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulative(Cumprod, operand, axis, reverse)
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """``y[k] = max(operand[0], ..., operand[k])`` along ``axis``, NaN from the first one on.
 
     >>> cummax(np.array([1, 3, 2]))
@@ -356,7 +357,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulative(Cummax, operand, axis, reverse)
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """``y[k] = min(operand[0], ..., operand[k])`` along ``axis``, NaN from the first one on.
 
     >>> cummin(np.array([2, 3, 1]))
@@ -365,7 +366,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _cumulative(Cummin, operand, axis, reverse)
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """``y[k] = log(exp(operand[0]) + ... + exp(operand[k]))`` along ``axis``, without overflow.
 
     >>> cumlogsumexp(np.zeros(2)).shape
@@ -375,7 +376,7 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 @boundary
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, axis: int = 0) -> X:
     """All prefixes of ``elems`` combined by an associative function, in about log n steps.
 
         y[k] = fn(...fn(fn(elems[0], elems[1]), elems[2])..., elems[k])

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, BadAxis, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_array, scalar
+from ...core.arrays import Array, as_array, scalar
 from ...core.columns import per_operand, zero
 from ...core.operation import Operation, operation, shared
 from ...functions.unsupported import no_sharding
@@ -372,7 +372,7 @@ def _reduce(kind: Any, operand: Any, axes: Any) -> Any:
     return perform(shared(kind, canonical_axes(axes, len(x.type.shape), kind.name)), x)
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The sum over ``axes``; 0 over no element.
 
     >>> reduce_sum(np.array([[1, 2], [3, 4]]), (0,))
@@ -383,7 +383,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return _sum(x, canonical_axes(axes, len(x.type.shape), "reduce_sum"))
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
     """The product over ``axes``; 1 over no element.
 
     >>> reduce_prod(np.array([[1, 2], [3, 4]]), (1,))
@@ -392,7 +392,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
     return _reduce(ReduceProd, operand, axes)
 
 
-def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The largest element over ``axes``, NaN if one is NaN; the least value of the dtype over no element.
 
     Complex numbers are ordered by their real, then by their imaginary parts.
@@ -405,7 +405,7 @@ def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return _reduce(ReduceMax, operand, axes)
 
 
-def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The smallest element over ``axes``, NaN if one is NaN; the greatest value of the dtype over no element.
 
     >>> reduce_min(np.array([[1, 5], [3, 4]]), (0,))
@@ -415,7 +415,7 @@ def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return _reduce(ReduceMin, operand, axes)
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
     """The bitwise (of booleans, logical) and over ``axes``.
 
     >>> reduce_and(np.array([True, False]), (0,))
@@ -424,7 +424,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     return _reduce(ReduceAnd, operand, axes)
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
     """The bitwise (of booleans, logical) or over ``axes``.
 
     >>> reduce_or(np.array([True, False]), (0,))
@@ -433,7 +433,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     return _reduce(ReduceOr, operand, axes)
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
     """The bitwise (of booleans, logical) exclusive or over ``axes``.
 
     >>> reduce_xor(np.array([5, 3]), (0,))
@@ -455,7 +455,7 @@ def _arg_extreme(kind: Any, operand: Any, axis: Any, index_dtype: Any) -> Any:
     return perform(shared(kind, (canonical_axis(axis, len(x.type.shape), kind.name),), dtype), x)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
     """The index of the largest element along ``axis``: of equal ones the first, and of NaNs the first.
 
     Raises: ShapeMismatch: the dimension is empty. DTypeMismatch: ``index_dtype`` is not an integer one.
@@ -466,7 +466,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _arg_extreme(Argmax, operand, axis, index_dtype)
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
     """The index of the smallest element along ``axis``: of equal ones the first, and of NaNs the first.
 
     Raises: ShapeMismatch: the dimension is empty. DTypeMismatch: ``index_dtype`` is not an integer one.

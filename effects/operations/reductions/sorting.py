@@ -10,7 +10,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
 from ...base.stack import perform
-from ...core.arrays import as_array
+from ...core.arrays import Array, as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import (
@@ -240,7 +240,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return tuple(results) if several else results[0]
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
     """``keys`` in ascending order along ``dimension``, and ``values`` by the same permutation.
 
     >>> sort_key_val(np.array([2, 1]), np.array([10, 20]))
@@ -250,7 +250,7 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     return k, v
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
     """The ``k`` largest elements along ``axis`` in descending order, and their indices.
 
     Of equal elements the first comes first. Floats are in IEEE 754's total order: NaN is the largest, 0 above -0.

@@ -11,6 +11,7 @@ import numpy as np
 from ...base.caches import once
 from ...base.errors import NotDifferentiable
 from ...base.stack import perform
+from ...core.arrays import Array
 from ...types.dtypes import FLOATING, float32, float64, int32
 from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg, round, sqrt, sub
 from ..elementwise.bitwise import bitwise_and, bitwise_or
@@ -232,7 +233,7 @@ digamma: Function = surface(Digamma)
 _polygamma_op, _zeta_op = Polygamma(), Zeta()
 
 
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: Any, x: Any) -> Array:
     """The ``m``-th derivative of ``digamma`` at ``x``; NaN where ``m`` is no natural number.
 
     Shapes: equal but for sizes 1, or rank 0. Raises: NotDifferentiable: a derivative by ``m``.
@@ -240,7 +241,7 @@ def polygamma(m: Any, x: Any) -> Any:
     return perform(_polygamma_op, *repeated(m, x))
 
 
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: Any, q: Any) -> Array:
     """Hurwitz' zeta: the sum over n = 0, 1, ... of ``(n + q)**-x``.
 
     Shapes: equal but for sizes 1, or rank 0.
@@ -332,7 +333,7 @@ RandomGammaGrad = elementwise(
 _igamma, _igammac, _igamma_grad_a, _random_gamma_grad = Igamma(), Igammac(), IgammaGradA(), RandomGammaGrad()
 
 
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: Any, x: Any) -> Array:
     """The regularized lower incomplete gamma function P: the integral of ``t**(a-1) e**-t`` to ``x`` over ``Gamma(a)``.
 
     Shapes: equal but for sizes 1, or rank 0. It is NaN for a negative ``a`` or ``x``.
@@ -340,17 +341,17 @@ def igamma(a: Any, x: Any) -> Any:
     return perform(_igamma, *repeated(a, x))
 
 
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: Any, x: Any) -> Array:
     """``igammac(a, x) == 1 - igamma(a, x)``, exact where that is small."""
     return perform(_igammac, *repeated(a, x))
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: Any, x: Any) -> Array:
     """The derivative of ``igamma(a, x)`` by ``a``. Raises: NotDifferentiable: a derivative of it by ``a``."""
     return perform(_igamma_grad_a, *repeated(a, x))
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
+def random_gamma_grad(a: Any, x: Any) -> Array:
     """``dx/da`` of a sample ``x`` of the gamma distribution with shape ``a``, at constant ``igamma(a, x)``.
 
     Source: Figurnov, Mohamed & Mnih 2018, implicit reparameterization gradients.
@@ -385,7 +386,7 @@ RegularizedIncompleteBeta = elementwise(
 _betainc_op = RegularizedIncompleteBeta()
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: Any, b: Any, x: Any) -> Array:
     """The regularized incomplete beta function: the integral of ``t**(a-1) (1-t)**(b-1)`` to ``x``, over ``B(a, b)``.
 
     Shapes: equal but for sizes 1, or rank 0. Raises: NotDifferentiable: a derivative by ``a`` or ``b``.

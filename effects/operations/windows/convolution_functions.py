@@ -12,7 +12,7 @@ from ...base import config
 from ...base.caches import cached
 from ...base.errors import BadArgument, whole_number
 from ...base.stack import perform
-from ...core.arrays import as_array, as_arrays, concrete
+from ...core.arrays import Array, as_array, as_arrays, concrete
 from ...core.operation import shared
 from ...functions.unsupported import no_sharding
 from ...types.array_type import array_type
@@ -42,7 +42,7 @@ def conv_general_dilated(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The convolution of a batch of images of any rank with weights, without reversing these.
 
         z[n, o, s] = sum over c, k of lhs[n, c, strides s + rhs_dilation k - low] * rhs[o, c, k]
@@ -128,7 +128,7 @@ def conv(
     padding: str,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """``conv_general_dilated`` without dilation, groups and dimension numbers.
 
     >>> conv(np.ones((1, 1, 3)), np.ones((1, 1, 3)), (1,), "SAME")
@@ -148,7 +148,7 @@ def conv_with_general_padding(
     rhs_dilation: Sequence[int] | None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """``conv_general_dilated`` without groups and dimension numbers.
 
     >>> conv_with_general_padding(np.ones((1, 1, 3)), np.ones((1, 1, 2)), (1,), [(0, 1)], None, (2,))
@@ -176,7 +176,7 @@ def conv_transpose(
     precision: Any = None,
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """The transposed convolution: ``lhs``, dilated by the strides, convolved with ``rhs``.
 
     Args:
@@ -229,7 +229,7 @@ def conv_general_dilated_patches(
     dimension_numbers: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """The elements that each window of a convolution reads, as features of the result.
 
     Shapes: (batch, features, *spatial) gives (batch, features * prod(filter_shape), *spatial): of each feature the
@@ -264,7 +264,7 @@ def conv_general_dilated_local(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """A convolution with separate weights for each window (locally connected).
 
         z[n, o, s] = sum over i of conv_general_dilated_patches(lhs, filter_shape, ...)[n, i, s] * rhs[o, i, s]

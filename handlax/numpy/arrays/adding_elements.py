@@ -38,7 +38,7 @@ __all__ = ["append", "delete", "insert", "repeat", "resize", "tile", "trim_zeros
 _RUNS = 8  # at most so many slices make a result
 
 
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: Any, reps: Any) -> Array:
     """``A`` repeated ``reps[d]`` times along axis ``d``: ``tile(x, k)[i] == x[i % n]``.
 
     >>> tile(np.array([1, 2], "int32"), 2)
@@ -55,7 +55,7 @@ def tile(A: Any, reps: Any) -> Any:
 
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Each slice of ``a`` along ``axis``, ``repeats`` times: a number, or one for each; flattened for ``axis=None``.
 
     With ``total_repeat_length`` the result has that size: truncated, or padded with the last slice. It is needed if
@@ -112,7 +112,7 @@ def _sources(counts: Any, n: int, total: int) -> Any:
     return cumsum(perform(op, none, ends, one))
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     """``values`` after ``arr`` along ``axis``, or both flattened.
 
     >>> append(np.zeros(2, "int32"), 1)
@@ -135,7 +135,7 @@ def static_positions(obj: Any, size: int, where: str) -> np.ndarray[Any, Any]:
     return positions.astype(np.int64)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """``arr`` with ``values`` inserted before the positions ``obj``, concrete integers; flattened for ``axis=None``.
 
     >>> insert(np.zeros(2, "int32"), 1, 7)
@@ -174,7 +174,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return pieces(perform(Concatenate(axis), x, values), source, axis)
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
     """``arr`` without the positions ``obj`` along ``axis``; flattened for ``axis=None``.
 
     The positions are known, unless ``assume_unique_indices`` says that they are distinct: then their number says how
@@ -232,7 +232,7 @@ def pieces(x: Any, source: Sequence[int] | np.ndarray[Any, Any], axis: int) -> A
     return joined_along(parts, axis)
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: Any, new_shape: Any) -> Array:
     """The elements of ``a``, repeated as often as needed, in a new shape.
 
     >>> resize(np.arange(3, dtype="int32"), (2, 2))
@@ -249,7 +249,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     return shapes.reshape(slicing.slice_in_dim(x, 0, wanted), sizes)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Any:
+def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """``filt`` without the zeros at its front (``f``) and back (``b``), along these axes; ``filt`` must be concrete.
 
     >>> trim_zeros(np.array([0, 1, 0, 2, 0], "int32"))

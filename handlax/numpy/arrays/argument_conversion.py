@@ -56,12 +56,12 @@ def is_weak(x: Any) -> bool:
     return x.type.weak if isinstance(x, Array) else is_number(x) and not isinstance(x, (bool, np.bool_))
 
 
-def array_of(x: Any) -> Any:
+def array_of(x: Any) -> Array:
     """``x`` as an array; arrays as they are."""
     return x if isinstance(x, Array) else as_array(x)
 
 
-def inexact(x: Any) -> Any:
+def inexact(x: Any) -> Array:
     """``x`` as floats or complex numbers: others become f32, those of 64 bits f64, weak ones the default."""
     x = x if isinstance(x, Array) else as_array(x)
     kind = x.type
@@ -93,7 +93,7 @@ def to_bool(x: Any) -> Any:
     return x if x.type.dtype is bool_ else ne(x, like(x, 0))
 
 
-def choose(condition: Any, x: Any, y: Any, name: str = "where") -> Any:
+def choose(condition: Any, x: Any, y: Any, name: str = "where") -> Array:
     """``x`` where the condition holds, ``y`` elsewhere: promoted and broadcast."""
     which = to_bool(condition)
     x, y = promote(x, y)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
-from ...effects.core.arrays import Box, as_array
+from ...effects.core.arrays import Array, Box, as_array
 from ...effects.operations.elementwise.comparison import eq, ge, select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -45,7 +45,7 @@ def _offset(k: Any, where: str) -> Any:
     return whole_number(f"{where}: k", k)
 
 
-def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
     """``eye(n, m, k)[i, j] == (i + k == j)``: ones on the ``k``-th diagonal, zeros elsewhere.
 
     >>> eye(2, 3, 1)
@@ -57,7 +57,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     return placed(convert(_compared(eq, shape, _offset(k, "eye")), kind), device)
 
 
-def identity(n: Any, dtype: Any = None) -> Any:
+def identity(n: Any, dtype: Any = None) -> Array:
     """The matrix with ones on its diagonal: ``identity(n) @ x == x``.
 
     >>> identity(2, int)
@@ -67,7 +67,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
     """``tri(n, m, k)[i, j] == (j <= i + k)``: ones at and below the ``k``-th diagonal.
 
     >>> tri(2, dtype=int)
@@ -92,7 +92,7 @@ def _part(m: Any, k: int, lower: bool, where: str) -> Any:
     return select_n(mask, zeros, x) if lower else select_n(mask, x, zeros)
 
 
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: Any, k: int = 0) -> Array:
     """The elements of each matrix at and below its ``k``-th diagonal, zeros elsewhere.
 
     >>> tril(np.ones((2, 2), "int32"))
@@ -102,7 +102,7 @@ def tril(m: Any, k: int = 0) -> Any:
     return _part(m, k, True, "tril")
 
 
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: Any, k: int = 0) -> Array:
     """The elements of each matrix at and above its ``k``-th diagonal, zeros elsewhere.
 
     >>> triu(np.ones((2, 2), "int32"), 1)
@@ -112,7 +112,7 @@ def triu(m: Any, k: int = 0) -> Any:
     return _part(m, k, False, "triu")
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """``diagonal(x, k)[..., i] == x[i, i + k, ...]``: two axes become one, the last.
 
     >>> diagonal(np.array([[1, 2], [3, 4]], "int32"))
@@ -140,7 +140,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return slicing.slice_in_dim(flat, start, stop, columns + 1, len(front))
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: Any, k: int = 0) -> Array:
     """The ``k``-th diagonal of a matrix, or the matrix with a vector as its ``k``-th diagonal and zeros elsewhere.
 
     >>> diag(np.array([1, 2], "int32"))
@@ -169,7 +169,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @strong
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: Any, k: int = 0) -> Array:
     """``diag`` of the flattened array.
 
     >>> diagflat(np.array([[1, 2]], "int32"))
@@ -180,7 +180,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(shapes.reshape(x, (x.size,)), k)
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     """``vander(x, n)[i, j] == x[i] ** (n - 1 - j)``, ``x[i] ** j`` where ``increasing``.
 
     >>> vander(np.array([2, 3], "int32"), 3)

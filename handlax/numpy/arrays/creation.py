@@ -65,7 +65,7 @@ def placed(x: Any, device: Any) -> Any:
 def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``a`` as an array: arrays are returned as they are, NumPy arrays are copied unless ``copy=False`` or read-only.
 
     A Python scalar gives a weakly typed array; a list has its items' promoted dtype, unless ``dtype`` is given.
@@ -84,7 +84,7 @@ def asarray(
 def array(
     object: Any, dtype: Any = None, *, copy: bool = True, order: str | None = "K", ndmin: int = 0, device: Any = None,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``object``, a number, nested lists or an array, as a new array.
 
     With ``ndmin``, axes of size 1 are prepended until there are at least that many.
@@ -224,7 +224,7 @@ def _of_numbers(items: Sequence[Any], dtype: Any, any_leaf: bool) -> np.ndarray[
     return cast(data, dtype)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: Any, order: str | None = None) -> Array:
     """A copy of ``a`` in its own buffer.
 
     >>> copy(array([1, 2]))
@@ -233,7 +233,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     return duplicate(as_array(a))
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
     """``x`` converted to ``dtype``, by value: floats are truncated towards zero for integers, nonzero values are true.
 
     >>> astype(array([1.7, -1.7]), int)
@@ -259,7 +259,7 @@ def _filled(type: ArrayType, value: Any, device: Any, like: Any = None) -> Any:
     return put_like(shapes.full(type, value), like, device)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """The array of this shape whose elements are all 0; the dtype is the default float unless given.
 
     >>> zeros((2, 2)).dtype
@@ -269,7 +269,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _full(shape, dtype, 0, device, "zeros")
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """The array of this shape whose elements are all 1; the dtype is the default float unless given.
 
     >>> ones(2)
@@ -279,7 +279,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return _full(shape, dtype, 1, device, "ones")
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """An array of this shape whose values are unspecified; here they are zeros.
 
     >>> empty((2, 3)).shape
@@ -296,7 +296,7 @@ def _element(value: Any, dtype: Any, weak: bool = False) -> Any:
     return convert(value, dtype, weak)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """``full(shape, x)[i] == x``; an array ``x`` is broadcast to ``shape``.
 
     The result is weakly typed if ``x`` is and ``dtype`` is not given.
@@ -321,7 +321,7 @@ def _like(a: Any, dtype: Any, shape: Any, where: str) -> Any:
     return array_type(sizes, dtypes.canonicalize_dtype(like.dtype), bool(getattr(like, "weak_type", False)))
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Zeros of the shape and dtype of ``a``, an array or anything with ``shape`` and ``dtype``.
 
     >>> zeros_like(array([1, 2]))
@@ -331,7 +331,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     return _filled(_like(a, dtype, shape, "zeros_like"), 0, device, a)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
     """Ones of the shape and dtype of ``a``, an array or anything with ``shape`` and ``dtype``.
 
     >>> ones_like(2.5)
@@ -343,7 +343,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
 
 def empty_like(
     prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """An array like ``prototype`` whose values are unspecified; here they are zeros.
 
     >>> empty_like(array([1, 2])).shape
@@ -355,7 +355,7 @@ def empty_like(
 
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """``fill_value``, broadcast to the shape of ``a`` and converted to its dtype.
 
     >>> full_like(array([1, 2]), 2.7)
@@ -368,7 +368,7 @@ def full_like(
 
 
 @boundary
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Array:
     """``fromfunction(f, shape)[i, j, ...] == f(i, j, ...)``: ``f`` is mapped over every axis.
 
     >>> fromfunction(lambda i, j: i + j, (2, 2))
@@ -383,7 +383,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
     return mapped(*[iota(dtypes.canonical(dtype), n) for n in sizes])
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
     """A vector of the elements stored in ``buffer``, copied.
 
     >>> frombuffer(b"\\x01\\x02", dtype="uint8")
@@ -393,7 +393,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return from_numpy(np.frombuffer(buffer, dtypes.canonical(dtype), count, offset))
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
     """A vector of the numbers written in ``string``, separated by ``sep``.
 
     >>> fromstring("1, 2", dtype=int, sep=",")
@@ -403,7 +403,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     return from_numpy(np.fromstring(string, dtypes.canonical(dtype), count, sep=sep))
 
 
-def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
+def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Array:
     """A vector of the elements of a file, stored as in memory, or written as text with ``sep`` between them.
 
     The file is read when this is called, under a transformation when the function is traced.
@@ -413,7 +413,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     return from_numpy(np.fromfile(file, dtypes.canonical(dtype), count, sep, offset), copy=False)
 
 
-def fromiter(iter: Any, dtype: Any, count: int = -1) -> Any:
+def fromiter(iter: Any, dtype: Any, count: int = -1) -> Array:
     """A vector of the numbers that an iterable gives, which are known.
 
     Source: NumPy, ``fromiter``.
@@ -425,7 +425,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> Any:
     return from_numpy(np.fromiter(iter, dtypes.canonical(dtype), count), copy=False)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array from an object with ``__dlpack__``; memory is shared where it is read-only, else copied.
 
     Args:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, whole_number
 from ...effects.base.stack import perform
+from ...effects.core.array_interface import ArrayLike
 from ...effects.core.arrays import Array, ConcreteArray, as_array, from_numpy, scalar
 from ...effects.operations.elementwise.arithmetic import add, div, rem
 from ...effects.operations.elementwise.comparison import ge, select_n
@@ -42,6 +43,12 @@ def known(x: Any) -> bool:
     return not isinstance(x, Array) or isinstance(x, ConcreteArray)
 
 
+@overload
+def where(condition: Any, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@overload
+def where(
+    condition: Any, x: None = None, y: None = None, /, *, size: int | None = None, fill_value: Any = None
+) -> tuple[Array, ...]: ...
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """``where(c, x, y)[i] == x[i] if c[i] else y[i]``, all broadcast, ``x`` and ``y`` promoted to one dtype.
 
@@ -72,7 +79,7 @@ def truth(x: Any) -> Any:
     return convert(x, np.dtype(bool))
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """The indices of the elements that are not zero, an array for each axis, in row-major order.
 
     With ``size``, the first ``size`` of them, padded with ``fill_value`` (0 by default, or a tuple for the axes).
@@ -125,7 +132,7 @@ def _first_true(mask: Any, size: int, kind: Any) -> Any:
     return perform(op, empty, shapes.reshape(target, (n, 1)), iota(kind, n))
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The indices of the elements that are not zero, one in each row; see ``nonzero`` for ``size``.
 
     >>> argwhere(np.array([[0, 1], [1, 0]]))
@@ -139,7 +146,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return stack(nonzero(x, size=size, fill_value=fill_value), 1)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The positions of the elements of the flattened array that are not zero; see ``nonzero`` for ``size``.
 
     >>> flatnonzero(np.array([[0, 1], [1, 0]]))
@@ -148,6 +155,10 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
+@overload
+def indices(dimensions: Any, dtype: Any = None, sparse: Literal[False] = False) -> Array: ...
+@overload
+def indices(dimensions: Any, dtype: Any = None, *, sparse: Literal[True]) -> tuple[Array, ...]: ...
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     """``indices(s)[d][i] == i[d]``, for every index ``i`` of the shape; with ``sparse`` a tuple of open grids.
 
@@ -167,7 +178,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     return stack([broadcasted_iota(kind, sizes, d) for d in range(len(sizes))])
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: Any) -> tuple[Array, ...]:
     """Vectors as an open mesh: ``x[ix_(i, j)][a, b] == x[i[a], j[b]]``.
 
     A boolean vector, which must be concrete, stands for the indices where it is true.
@@ -188,7 +199,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(grid)
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     """Flat positions in an array of this shape as indices, an array for each axis; positions outside are clipped.
 
     >>> unravel_index(np.array([5, -1], "int32"), (2, 3))
@@ -218,7 +229,7 @@ def _at_least_one(size: Any) -> Any:
 
 def ravel_multi_index(
     multi_index: Sequence[Any], dims: Any, mode: Any = "raise", order: str = "C", *, dtype: Any = None
-) -> Any:
+) -> Array:
     """The flat position, in row-major order (``order="F"``: column-major), of the element at ``multi_index``.
 
     ``mode`` is what happens to indices out of bounds: ``raise`` (which needs concrete indices), ``clip`` or ``wrap``,
@@ -253,7 +264,7 @@ def _positions(found: Any) -> tuple[Any, ...]:
     return tuple([from_numpy(part.astype(dtypes.default_int()), copy=False) for part in found])
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     """The rows and columns of the elements at and below the ``k``-th diagonal of an ``n`` by ``m`` matrix.
 
     >>> tril_indices(2)
@@ -262,7 +273,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
     return _positions(np.tril_indices(n, k, m))
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     """The rows and columns of the elements at and above the ``k``-th diagonal of an ``n`` by ``m`` matrix.
 
     >>> triu_indices(2, 1)
@@ -278,7 +289,7 @@ def _sides(arr: Any, where: str) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
     """``tril_indices`` of the shape of a matrix.
 
     >>> tril_indices_from(np.zeros((1, 2)))
@@ -288,7 +299,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
     """``triu_indices`` of the shape of a matrix.
 
     >>> triu_indices_from(np.zeros((1, 2)))
@@ -298,7 +309,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
     return triu_indices(rows, k, columns)
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array with ``ndim`` axes of size ``n``.
 
     >>> diag_indices(2)
@@ -310,7 +321,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return _positions([np.arange(n)] * ndim)
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     """``diag_indices`` of an array whose sizes are all equal.
 
     >>> diag_indices_from(np.zeros((2, 2)))
@@ -322,7 +333,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None) -> tuple[Any, ...]:
+def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None) -> tuple[Array, ...]:
     """The rows and columns where ``mask_func(ones((n, n)), k)`` is not zero.
 
     With ``size``, the first ``size`` of them, padded with 0.

@@ -419,7 +419,7 @@ class IndexUpdateHelper:
 
 def put_along_axis(
     arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
-) -> Any:
+) -> Array:
     """``x`` with ``x[a, i[a, b]] = values[a, b]`` for ``axis=1``; needs ``inplace=False``, since arrays are immutable.
 
     >>> put_along_axis(np.zeros((2, 2), "int32"), np.array([[1], [0]]), 7, axis=1, inplace=False)
@@ -450,7 +450,7 @@ def _not_in_place(inplace: bool, where: str) -> None:
         raise BadArgument(f"{where}: arrays are immutable.", hint="pass inplace=False: the result is a new array.")
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
     """``a`` with ``v`` at positions ``ind`` of its flattened form; needs ``inplace=False``, since arrays are immutable.
 
     Negative positions count from the end, and the nearest position stands for those outside. With ``mode="clip"`` that
@@ -471,7 +471,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     return shapes.reshape(flat, x.shape)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     """``arr`` with ``vals``, repeated as needed, where ``mask`` is true; needs ``inplace=False``: arrays are immutable.
 
     >>> place(np.zeros(3, "int32"), np.array([True, False, True]), np.array([4, 5], "int32"), inplace=False)
@@ -493,7 +493,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     return shapes.reshape(convert(select_n(flags, flat, chosen), x.dtype, x.weak_type), x.shape)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
     """``a`` with ``val`` on its main diagonal; needs ``inplace=False``, since arrays are immutable.
 
     >>> fill_diagonal(np.zeros((2, 2), "int32"), 3, inplace=False)

@@ -30,7 +30,7 @@ __all__ = ["choose", "compress", "extract", "select", "take", "take_along_axis"]
 def take(
     a: Any, indices: Any, axis: int | None = None, out: None = None, mode: Any = None, unique_indices: bool = False,
     indices_are_sorted: bool = False, fill_value: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``take(x, i, axis=0)[j] == x[i[j]]``; of the flattened array for ``axis=None``.
 
     Indices out of bounds read ``fill_value`` (``mode="fill"``, the default; NaN, or the dtype's least number, unless
@@ -55,7 +55,7 @@ def take(
 def take_along_axis(
     arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None, *,
     wrap_negative_indices: bool = True,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``take_along_axis(x, i, axis=1)[a, b] == x[a, i[a, b]]``; all other axes broadcast.
 
     Negative indices count from the end in every mode, unless ``wrap_negative_indices`` is false.
@@ -112,7 +112,7 @@ def _along(x: Any, i: Any, axis: int, mode: Any, fill: Any) -> Any:
 
 def compress(
     condition: Any, a: Any, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0, out: None = None
-) -> Any:
+) -> Array:
     """The slices of ``a`` along ``axis`` where ``condition`` is true; ``size`` pads with ``fill_value``.
 
     >>> compress(np.array([True, False, True]), np.array([1, 2, 3], "int32"))
@@ -138,7 +138,7 @@ def compress(
     return where(filled, convert(fill_value, x.dtype, x.weak_type), made)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
     """The elements of ``arr`` where ``condition`` is true, as a vector; see ``compress`` for ``size``.
 
     >>> extract(np.array([[True, False]]), np.array([[1, 2]], "int32"))
@@ -147,7 +147,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """``choose(a, xs)[i] == xs[a[i]][i]``, all broadcast together.
 
     ``mode`` is what happens to indices out of bounds: ``raise`` (which needs concrete indices), ``clip`` or ``wrap``.
@@ -175,7 +175,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     return select_n(convert(broadcast_to(i, made), INT32), *[broadcast_to(x, made) for x in cases])
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """``x[i]`` of the first condition that holds at ``i``, else ``default``; all broadcast and promoted together.
 
     >>> select([np.array([True, False])], [np.array([1, 2], "int32")], 9)

@@ -47,7 +47,7 @@ def joined_along(xs: list[Any], axis: int) -> Any:
     return xs[0] if len(xs) == 1 else perform(shared(Concatenate, int(axis)), *xs)
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     """The arrays one after another along ``axis``, promoted to one dtype; ``axis=None`` flattens them first.
 
     Shapes: ``a[n, *s], a[m, *s] -> a[n + m, *s]`` for ``axis=0``.
@@ -79,7 +79,7 @@ def _of_slices(x: Any, axis: int) -> Any:
     return shapes.reshape(moved, (*shape[1 : axis + 1], shape[0] * shape[axis + 1], *shape[axis + 2 :]))
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     """``concatenate`` under its name in the array API standard.
 
     >>> concat([np.zeros(2, "int8"), np.ones(1, "int8")])
@@ -88,7 +88,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
     """``stack(xs)[k] == xs[k]``: arrays of one shape along a new dimension ``axis``, promoted to one dtype.
 
     Shapes: ``k`` times ``a[*s]`` gives ``a[k, *s]`` for ``axis=0``.
@@ -107,7 +107,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return joined_along([shapes.reshape(x, wide) for x in xs], axis)
 
 
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: Any) -> Array:
     """Each argument as an array of rank 1 at least; a tuple where there are several.
 
     >>> atleast_1d(2.0).shape
@@ -116,7 +116,7 @@ def atleast_1d(*arys: Any) -> Any:
     return _each(arys, lambda x: x if x.ndim else shapes.reshape(x, (1,)))
 
 
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: Any) -> Array:
     """Each argument as an array of rank 2 at least, a vector as a row; a tuple where there are several.
 
     >>> atleast_2d(np.zeros(3)).shape
@@ -125,7 +125,7 @@ def atleast_2d(*arys: Any) -> Any:
     return _each(arys, lambda x: x if x.ndim >= 2 else shapes.reshape(x, (1, x.size)))
 
 
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: Any) -> Array:
     """Each argument as an array of rank 3 at least, ``[n]`` as ``[1, n, 1]``; a tuple where there are several.
 
     >>> atleast_3d(np.zeros((2, 3))).shape
@@ -149,7 +149,7 @@ def _rows(arrays: Any, at_least: Any, where: str, dtype: Any) -> list[Any]:
     return [at_least(x) for x in operands(arrays, where, dtype)]
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: Any, dtype: Any = None) -> Array:
     """The arrays concatenated along the first axis, vectors as rows.
 
     >>> vstack([np.zeros(3), np.ones((2, 3))]).shape
@@ -158,7 +158,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(_rows(tup, atleast_2d, "vstack", dtype))
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: Any, dtype: Any = None) -> Array:
     """The arrays concatenated along the second axis, vectors along their only one.
 
     >>> hstack([np.zeros((2, 1)), np.ones((2, 3))]).shape
@@ -168,7 +168,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: Any, dtype: Any = None) -> Array:
     """The arrays concatenated along the third axis, with the shapes of ``atleast_3d``.
 
     >>> dstack([np.zeros(3), np.ones(3)]).shape
@@ -177,7 +177,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(_rows(tup, atleast_3d, "dstack", dtype), 2)
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: Any) -> Array:
     """The arrays concatenated along the second axis, vectors as columns.
 
     >>> column_stack([np.zeros(3), np.ones((3, 2))]).shape
@@ -187,7 +187,7 @@ def column_stack(tup: Any) -> Any:
     return concatenate([x if x.ndim >= 2 else shapes.reshape(x, (x.size, 1)) for x in xs], 1)
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Array:
     """A block matrix: the innermost lists are joined along the last axis, the next along the one before it.
 
     >>> block([[np.ones((2, 2)), np.zeros((2, 1))]]).shape
@@ -225,7 +225,7 @@ def _block(arrays: Any, leaves: Iterator[Any], rank: int, depth: int) -> Any:
     return shapes.reshape(x, (1,) * (rank - x.ndim) + x.shape)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of ``x`` along ``axis``: ``stack(unstack(x)) == x``.
 
     >>> unstack(np.arange(2, dtype="int32"))
@@ -240,7 +240,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple([shapes.reshape(part, rest) for part in slicing.split(x, (1,) * shape[axis], axis)])
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """The pieces of ``ary`` along ``axis``: cut at these indices, or into n of nearly equal size, larger ones first.
 
     >>> [part.shape for part in array_split(np.zeros(5), 2)]
@@ -249,7 +249,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split(ary, indices_or_sections, axis, "array_split")
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """The pieces of ``ary`` along ``axis``: cut at these indices, or into n of equal size.
 
     Raises: ShapeMismatch: the size is not a multiple of the number of pieces.
@@ -285,7 +285,7 @@ def _split(ary: Any, where_to: Any, axis: int, where: str) -> list[Any]:
     return slicing.split(x, [part + 1] * more + [part] * (count - more), axis)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """``split`` along the first axis.
 
     >>> [part.shape for part in vsplit(np.zeros((4, 2)), 2)]
@@ -294,7 +294,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split(ary, indices_or_sections, 0, "vsplit")
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """``split`` along the second axis, of a vector along its only one.
 
     >>> [part.shape for part in hsplit(np.zeros((2, 4)), 2)]
@@ -304,7 +304,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split(x, indices_or_sections, 0 if x.ndim == 1 else 1, "hsplit")
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """``split`` along the third axis.
 
     >>> [part.shape for part in dsplit(np.zeros((1, 2, 4)), 2)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
-from ...effects.core.arrays import Box, as_array, from_numpy
+from ...effects.core.arrays import Array, Box, as_array, from_numpy
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import add, div, floor, like, mul, sign, sub
 from ...effects.operations.elementwise.comparison import eq, gt, select
@@ -62,7 +62,7 @@ def _plain(x: Any) -> Any:
 
 def arange(
     start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """``start, start + step, ...``, excluding ``stop``; ``arange(n)`` is ``0, ..., n - 1``.
 
     The arguments must be concrete; the dtype is the one to which they promote, unless given.
@@ -119,6 +119,16 @@ def _between(first: Any, last: Any, num: Any, parts: Any) -> Any:
     return convert(select(inside, select(eq(i, count), high, inner), low), first.dtype)
 
 
+@overload
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: Literal[False] = False, dtype: Any = None,
+    axis: int = 0, *, device: Any = None,
+) -> Array: ...  # fmt: skip
+@overload
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, retstep: Literal[True], dtype: Any = None,
+    axis: int = 0, device: Any = None,
+) -> tuple[Array, Array]: ...  # fmt: skip
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
@@ -155,7 +165,7 @@ def linspace(
 
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
-) -> Any:
+) -> Array:
     """``base ** linspace(start, stop, num)``.
 
     >>> logspace(0, 2, 3)
@@ -168,7 +178,7 @@ def logspace(
     return convert(asarray(base, work) ** steps, kind)
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Array:
     """``num`` numbers from ``start`` to ``stop``, with a constant ratio; ``start`` and ``stop`` must have one sign.
 
     The first is ``start``, and with ``endpoint`` the last ``stop``, exactly.
@@ -197,7 +207,7 @@ def _real(x: Any) -> Any:
     return real(x) if dtypes.is_complex(x.type.dtype) else x
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Array, ...]:
     """Grids from vectors: ``meshgrid(x, y, indexing="ij")[0][i, j] == x[i]``; ``xy`` exchanges the first two axes.
 
     With ``sparse``, axes along which a grid is constant have size 1.

@@ -37,7 +37,7 @@ MODES: Mapping[str, tuple[str, ...]] = MappingProxyType({
 })  # fmt: skip
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """``array`` with ``(before, after)`` elements added along each axis.
 
     Args:

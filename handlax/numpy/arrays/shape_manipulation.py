@@ -75,7 +75,7 @@ def size(a: Any, axis: Any = None) -> int:
     return read(math.prod(sizes))[0]
 
 
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:
     """The elements of ``a``, read in row-major order (``order="F"``: column-major), with another shape.
 
     One size may be -1: it is what remains.
@@ -123,7 +123,7 @@ def completed(shape: Any, of: Any, where: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The elements of ``a`` in row-major order (``order="F"``: column-major), as a vector.
 
     >>> ravel(np.array([[1, 2], [3, 4]], "int32"), "F")
@@ -135,7 +135,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return shapes.reshape(x, (x.type.size,)) if order in ("C", "A", "K") else reshape(x, (x.type.size,), order)
 
 
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: Any, axes: Any = None) -> Array:
     """Axis ``d`` of the result is axis ``axes[d]`` of ``a``; ``axes=None`` reverses their order.
 
     Shapes: ``a[s[0], s[1], ...] -> a[s[axes[0]], s[axes[1]], ...]``.
@@ -150,7 +150,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     return shapes.permute(x, tuple([canonical_axis(axis, rank, "transpose") for axis in axes_listed(axes)]))
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+def permute_dims(a: Any, /, axes: Sequence[int]) -> Array:
     """``transpose`` under its name in the array API standard.
 
     >>> permute_dims(np.zeros((2, 3, 4)), (1, 2, 0)).shape
@@ -159,7 +159,7 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: Any, /) -> Array:
     """``x`` with its last two axes exchanged.
 
     >>> matrix_transpose(np.zeros((2, 3, 4))).shape
@@ -171,7 +171,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """``a`` with two axes exchanged.
 
     >>> swapaxes(np.zeros((2, 3, 4)), 0, 2).shape
@@ -184,7 +184,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return shapes.permute(x, order)
 
 
-def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """``a`` with the axes ``source`` moved to ``destination``, the others in order.
 
     >>> moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
@@ -207,7 +207,7 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     return shapes.permute(x, order)
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     """``a`` with ``axis`` moved back until it lies before ``start``.
 
     >>> rollaxis(np.zeros((2, 3, 4)), 2).shape
@@ -219,7 +219,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return shapes.move_axis(x, axis, start - (axis < start))
 
 
-def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
+def expand_dims(a: Any, axis: int | Sequence[int]) -> Array:
     """``a`` with axes of size 1 inserted, at these positions of the result.
 
     >>> expand_dims(np.zeros(3), (0, 2)).shape
@@ -233,7 +233,7 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     return shapes.reshape(x, tuple([1 if d in new else next(sizes) for d in range(rank)]))
 
 
-def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
+def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Array:
     """``a`` without the given axes, which must have size 1; without all axes of size 1 for ``axis=None``.
 
     Raises: ShapeMismatch: one of them has another size.
@@ -256,7 +256,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     return shapes.reshape(x, tuple([n for d, n in enumerate(shape) if d not in gone]))
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     """``array`` broadcast to ``shape``: from the last axis on, sizes must be equal, or 1 in ``array``.
 
     Raises: ShapeMismatch: they are not.
@@ -280,7 +280,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return shapes.broadcast(x, sizes)
 
 
-def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
     """All arguments broadcast to their common shape.
 
     >>> [x.shape for x in broadcast_arrays(np.zeros((2, 1)), np.zeros(3))]
@@ -291,7 +291,7 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     return tuple([broadcast_to(x, shape) for x in xs])
 
 
-def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+def flip(m: Any, axis: int | Sequence[int] | None = None) -> Array:
     """``m`` with the order of elements along these axes reversed; along all axes for ``axis=None``.
 
     >>> flip(np.arange(3, dtype="int32"))
@@ -302,7 +302,7 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     return perform(shared(Rev, axes), x) if axes else x
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: Any) -> Array:
     """``m`` with its second axis reversed.
 
     >>> fliplr(np.array([[1, 2]], "int32"))
@@ -311,7 +311,7 @@ def fliplr(m: Any) -> Any:
     return flip(m, 1)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: Any) -> Array:
     """``m`` with its first axis reversed.
 
     >>> flipud(np.array([1, 2], "int32"))
@@ -320,7 +320,7 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """``m`` turned ``k`` times by 90 degrees, from the first of two axes towards the second.
 
     >>> rot90(np.array([[1, 2], [3, 4]], "int32"))
@@ -341,7 +341,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return flip(swapaxes(x, first, second), second)
 
 
-def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
+def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
     """``roll(x, k)[i] == x[(i - k) % n]`` along each of the axes; of the flattened array for ``axis=None``.
 
     ``shift`` may be a traced array.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.complex_parts import conj
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.linalg.cholesky import cholesky as _cholesky
@@ -63,7 +64,7 @@ def matrices(name: str, a: Any, square: bool = False) -> Any:
     return convert(x, x.type.dtype)
 
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with ``L @ conj(L).T == a``, or the upper U with ``conj(U).T @ U == a``.
 
     Shapes: ``[*s, n, n]``, Hermitian and positive definite; else NaN. Source: NumPy, ``linalg.cholesky``.
@@ -141,7 +142,7 @@ def _hermitian_svd(x: Any, compute_uv: bool, part: tuple[int, int] | None) -> An
     return SVDResult(u, abs(w), adjoint(u * signs))
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: Any, /) -> Array:
     """Singular values, which descend. Source: the array API standard, ``linalg.svdvals``.
 
     >>> from handlax.numpy import eye
@@ -173,7 +174,7 @@ def _is_lower(name: str, word: str | None) -> bool:
     return word != "U"
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Eigenvalues of Hermitian matrices, which ascend; arguments as for ``eigh``.
 
     >>> from handlax.numpy import array
@@ -197,7 +198,7 @@ def eig(a: Any) -> EigResult:
     return EigResult(w, vectors)
 
 
-def eigvals(a: Any) -> Any:
+def eigvals(a: Any) -> Array:
     """Eigenvalues of square matrices, complex and in no order.
 
     >>> from handlax.numpy import array

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import abs as _abs
 from ...effects.operations.elementwise.arithmetic import div, mul, sqrt
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
@@ -30,7 +31,7 @@ __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 _SINGULAR = ("nuc", 2, -2)
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """The norm of vectors or matrices along an axis or two; ``sqrt(sum(abs(x)**2))`` unless ``ord`` says otherwise.
 
     ``ord`` of vectors is a number (0 counts nonzero elements, ``inf`` and ``-inf`` give the largest and smallest
@@ -112,7 +113,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     return reductions.max(totals, rest, initial=0) if ord > 0 else reductions.min(totals, rest)
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """The norm of all elements, or of vectors along the axes. Source: the array API standard, ``vector_norm``.
 
     >>> from handlax.numpy import array
@@ -124,7 +125,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _kept(_vector(x, ord, axes), x, axes, keepdims)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """The norm of matrices, the last two dimensions. Source: the array API standard, ``matrix_norm``.
 
     >>> from handlax.numpy import eye
@@ -136,7 +137,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: Any, p: Any = None) -> Array:
     """How much a matrix enlarges relative errors: ``norm(x, p) * norm(inv(x), p)``.
 
     By default, and for 2, the largest singular value by the smallest, of any matrices; for -2 the reverse. That of a
@@ -160,7 +161,7 @@ def cond(x: Any, p: Any = None) -> Any:
     return where(bitwise_and(ne(ratio, ratio), bitwise_not(spoilt)), like(ratio, float("inf")), ratio)
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
     """How many singular values of matrices are more than rounding errors.
 
     Args:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.core.arrays import Array
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...interpreters.core.eager_programs import programs
@@ -21,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: Any, n: int) -> Array:
     """The product of ``n`` square matrices, by squaring: ``matrix_power(a, 3) == a @ a @ a``.
 
     A negative power is that of the inverse. Source: NumPy, ``linalg.matrix_power``.
@@ -39,7 +40,7 @@ def matrix_power(a: Any, n: int) -> Any:
         x, n = inv(x), -n
     if n == 0:
         return shapes.broadcast(building_matrices.eye(x.type.shape[-1], dtype=x.type.dtype), x.type.shape)
-    found = None
+    found: Any = None
     while True:
         if n & 1:
             found = x if found is None else matrix_products.matmul(found, x)
@@ -49,7 +50,7 @@ def matrix_power(a: Any, n: int) -> Any:
         x = matrix_products.matmul(x, x)
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     """The product of several matrices in a cheap order; the first and last may be vectors.
 
     >>> from handlax.numpy import ones
@@ -69,7 +70,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     return einsum(*[part for pair in zip(xs, axes) for part in pair], outer, precision=precision)
 
 
-def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """``matmul(x, y) == x @ y``: ``numpy.matmul``. Source: the array API standard, ``linalg.matmul``.
 
     >>> from handlax.numpy import array
@@ -79,7 +80,7 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
     return matrix_products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: Any, /) -> Array:
     """The last two dimensions exchanged. Source: the array API standard, ``matrix_transpose``.
 
     >>> from handlax.numpy import array
@@ -90,7 +91,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return shape_manipulation.matrix_transpose(x)
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: Any, x2: Any, /) -> Array:
     """``outer(x, y)[i, j] == x[i] * y[j]``, of vectors. Source: the array API standard, ``linalg.outer``.
 
     Raises: ShapeMismatch: an operand is no vector.
@@ -108,7 +109,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 def tensordot(
     x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Products summed over the last dimensions of one and the first of the other: ``numpy.tensordot``.
 
     Source: the array API standard, ``linalg.tensordot``.
@@ -122,7 +123,7 @@ def tensordot(
     )
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """``vecdot(x, y) == (conj(x) * y).sum(axis)``: ``numpy.vecdot``. Source: the array API standard, ``linalg.vecdot``.
 
     >>> from handlax.numpy import array
@@ -132,7 +133,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return matrix_products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     """The vector product along an axis of size 3. Source: the array API standard, ``linalg.cross``.
 
     Raises: ShapeMismatch: vectors have another size.
@@ -148,7 +149,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return matrix_products.cross(x, y, axis=axis)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: Any, /, *, offset: int = 0) -> Array:
     """The diagonals of matrices, the last two dimensions. Source: the array API standard, ``linalg.diagonal``.
 
     >>> from handlax.numpy import array
@@ -158,7 +159,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return building_matrices.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
     """The sums of the diagonals of matrices, the last two dimensions. Source: the array API standard, ``trace``.
 
     >>> from handlax.numpy import array

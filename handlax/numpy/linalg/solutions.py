@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import abs as _abs
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -35,7 +36,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Any, b: Any) -> Array:
     """The solution of linear systems: ``a @ solve(a, b) == b``.
 
     Shapes: ``a[*s, n, n], b[*s, n, k] -> [*s, n, k]``, or ``b[n] -> [*s, n]``; leading dimensions broadcast. The
@@ -72,7 +73,7 @@ def solution(x: Any, y: Any) -> Any:
     return _solve(*[shapes.broadcast(z, (*lanes, *z.type.shape[-2:])) for z in (x, y)])
 
 
-def inv(a: Any) -> Any:
+def inv(a: Any) -> Array:
     """The inverses of square matrices: ``inv(a) @ a`` is the identity.
 
     That of a singular matrix is infinite or NaN. Source: NumPy, ``linalg.inv``.
@@ -86,7 +87,7 @@ def inv(a: Any) -> Any:
     return _solve(x, identity(x.type))
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
     """The pseudo-inverses of matrices, of Moore and Penrose: ``a @ pinv(a) @ a == a``, and both products are Hermitian.
 
     Args:
@@ -211,7 +212,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
     return LstsqResult(shapes.reshape(found, (n,)) if y.ndim == 1 else found, residuals, rank, s)
 
 
-def det(a: Any) -> Any:
+def det(a: Any) -> Array:
     """The determinants of square matrices. They have derivatives where they are 0 too.
 
     Source: NumPy, ``linalg.det``; the derivative is Jacobi's formula.
@@ -238,7 +239,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*_slogdet(matrices("slogdet", a, square=True)))
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: Any, ind: int = 2) -> Array:
     """The inverse of a map from tensors to tensors, whose results have the first ``ind`` dimensions of ``a``.
 
         tensordot(tensorinv(a), a, ind)        is the identity, as a matrix
@@ -260,7 +261,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return shapes.reshape(inv(shapes.reshape(x, (rows, columns))), (*last, *first))
 
 
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
     """The tensor that a map of tensors takes to another: ``tensordot(a, x, x.ndim) == b``.
 
     ``axes``: dimensions of ``a`` that are moved to the end first.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...effects.base.errors import BadArgument, DTypeMismatch
 from ...effects.base.lazy_module import LazyModule
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise import arithmetic, bitwise, comparison, complex_parts, transcendental
 from ...effects.operations.elementwise.arithmetic import add as _add
 from ...effects.operations.elementwise.arithmetic import div, mul, neg, rem
@@ -90,7 +91,7 @@ def _negative(x: Any, /) -> Any:
 negative = ufunc(named(_negative, "negative", "``y[i] = -x[i]``; not of booleans. Source: NumPy, ``negative``."), 1, 1)
 
 
-def fabs(x: Any, /) -> Any:
+def fabs(x: Any, /) -> Array:
     """``y[i] = |x[i]|`` as a float. Source: NumPy, ``fabs``.
 
     >>> fabs(-2)
@@ -102,7 +103,7 @@ def fabs(x: Any, /) -> Any:
     return arithmetic.abs(x)
 
 
-def square(x: Any, /) -> Any:
+def square(x: Any, /) -> Array:
     """``y[i] = x[i] x[i]``. Source: NumPy, ``square``.
 
     >>> square(-3)
@@ -112,7 +113,7 @@ def square(x: Any, /) -> Any:
     return arithmetic.square(convert(x, dtypes.default_int()) if x.type.dtype is bool_ else x)
 
 
-def sign(x: Any, /) -> Any:
+def sign(x: Any, /) -> Array:
     """-1, 0 or 1, as ``x[i]`` is below, at or above 0; of complex numbers ``x[i] / |x[i]|``. Source: NumPy, ``sign``.
 
     >>> sign(-2.5)
@@ -121,7 +122,7 @@ def sign(x: Any, /) -> Any:
     return arithmetic.sign(array_of(x))
 
 
-def real(val: Any, /) -> Any:
+def real(val: Any, /) -> Array:
     """The real part. Source: NumPy, ``real``.
 
     >>> real(1 + 2j)
@@ -131,7 +132,7 @@ def real(val: Any, /) -> Any:
     return complex_parts.real(x) if dtypes.is_complex(x.type.dtype) else x
 
 
-def imag(val: Any, /) -> Any:
+def imag(val: Any, /) -> Array:
     """The imaginary part, 0 of real numbers. Source: NumPy, ``imag``.
 
     >>> imag(1 + 2j)
@@ -141,7 +142,7 @@ def imag(val: Any, /) -> Any:
     return complex_parts.imag(x) if dtypes.is_complex(x.type.dtype) else shapes.zeros(x.type)
 
 
-def conjugate(x: Any, /) -> Any:
+def conjugate(x: Any, /) -> Array:
     """``real(x) - i imag(x)``; real numbers as they are. Source: NumPy, ``conjugate``.
 
     >>> conjugate(1 + 2j)
@@ -154,7 +155,7 @@ def conjugate(x: Any, /) -> Any:
 conj = conjugate
 
 
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: Any, x2: Any, /) -> Array:
     """The remainder with the sign of ``x1[i]``: ``x1 - x2 trunc(x1 / x2)``; of integers 0 where ``x2[i]`` is 0.
 
     >>> fmod(-7, 3)
@@ -174,7 +175,7 @@ def _nanless(name: str, better: Any, x: Any, y: Any) -> Any:
     return choose(first, x, y, name)
 
 
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: Any, x2: Any) -> Array:
     """The larger of ``x1[i]`` and ``x2[i]``; where one is NaN, the other. Source: NumPy, ``fmax``.
 
     >>> fmax(float("nan"), 1.0)
@@ -183,7 +184,7 @@ def fmax(x1: Any, x2: Any) -> Any:
     return _nanless("fmax", gt, x1, x2)
 
 
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: Any, x2: Any) -> Array:
     """The smaller of ``x1[i]`` and ``x2[i]``; where one is NaN, the other. Source: NumPy, ``fmin``.
 
     >>> fmin(float("nan"), 1.0)
@@ -202,7 +203,7 @@ Array(1.5707964, dtype=float32, weak_type=True)
 atan2 = arctan2
 
 
-def hypot(x1: Any, x2: Any, /) -> Any:
+def hypot(x1: Any, x2: Any, /) -> Array:
     """``sqrt(x1**2 + x2**2)``, without intermediate overflow; infinite where an operand is. Source: NumPy, ``hypot``.
 
     >>> hypot(3.0, 4.0)
@@ -249,7 +250,7 @@ logaddexp2 = ufunc(
 
 
 @strong_beside_strong
-def heaviside(x1: Any, x2: Any, /) -> Any:
+def heaviside(x1: Any, x2: Any, /) -> Array:
     """The step function: 0 where ``x1[i] < 0``, 1 where ``x1[i] > 0``, ``x2[i]`` where it is 0.
 
     NaN gives NaN. Source: NumPy, ``heaviside``.
@@ -270,7 +271,7 @@ def _integers(name: str, x: Any, y: Any) -> list[Any]:
 
 
 @strong_beside_strong
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: Any, x2: Any) -> Array:
     """The greatest common divisor, not negative. Source: NumPy, ``gcd``.
 
     >>> gcd(12, -18)
@@ -280,7 +281,7 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 @strong_beside_strong
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: Any, x2: Any) -> Array:
     """The least common multiple, not negative; 0 where one is 0. Source: NumPy, ``lcm``.
 
     >>> lcm(4, 6)
@@ -291,7 +292,7 @@ def lcm(x1: Any, x2: Any) -> Any:
     return mul(x, div(y, select_n(eq(divisor, like(divisor, 0)), divisor, like(divisor, 1))))
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     """``minimum(maximum(arr, min), max)``; a bound of None is no bound.
 
     Raises: DTypeMismatch: complex numbers have no order. Source: NumPy, ``clip``.
@@ -312,7 +313,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 
 
 @strong
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     """``x`` with NaN and infinities replaced; infinities by the dtype's largest and least number unless given.
 
     >>> nan_to_num(float("nan"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadArgument, DTypeMismatch
-from ...effects.core.arrays import from_numpy
+from ...effects.core.arrays import Array, from_numpy
 from ...effects.operations.elementwise import bitwise
 from ...effects.operations.elementwise.bitwise import shift_left, shift_right_logical
 from ...effects.operations.elementwise.conversion import convert
@@ -39,7 +39,7 @@ left_shift, right_shift = eager_program(numpy_arithmetic.left_shift), eager_prog
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
-def invert(x: Any, /) -> Any:
+def invert(x: Any, /) -> Array:
     """The bits that ``x[i]`` does not have; of booleans, not. Source: NumPy, ``invert``.
 
     >>> invert(True), invert(5)
@@ -51,7 +51,7 @@ def invert(x: Any, /) -> Any:
 bitwise_not = bitwise_invert = invert
 
 
-def bitwise_count(x: Any, /) -> Any:
+def bitwise_count(x: Any, /) -> Array:
     """How many bits of ``|x[i]|`` are ones, as uint8. Source: NumPy, ``bitwise_count``.
 
     >>> bitwise_count(-7)
@@ -70,7 +70,7 @@ def _places(bitorder: str, where: str) -> Any:
     return from_numpy(places[::-1] if bitorder == "big" else places)
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight booleans packed into each byte, along an axis or flattened, padded with zeros. Source: NumPy, ``packbits``.
 
     >>> from handlax.numpy import array
@@ -89,7 +89,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     return shapes.move_axis(reductions.sum(words, -1, dtype=uint8), len(x.type.shape) - 1, axis)
 
 
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of bytes as 0 and 1, along an axis or flattened; the first ``count``. Source: NumPy, ``unpackbits``.
 
     >>> from handlax.numpy import array

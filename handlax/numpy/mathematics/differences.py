@@ -6,7 +6,7 @@ from math import pi
 from typing import Any
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
-from ...effects.core.arrays import is_number
+from ...effects.core.arrays import Array, is_number
 from ...effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
 from ...effects.operations.elementwise.bitwise import bitwise_xor
 from ...effects.operations.elementwise.comparison import eq, gt, lt, select_n
@@ -29,7 +29,7 @@ from .arithmetic import absolute
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """``diff(a)[i] == a[i + 1] - a[i]``, applied ``n`` times; of booleans, whether they differ.
 
     Shapes: the axis shrinks by ``n``, after ``prepend`` and ``append`` are concatenated to its ends.
@@ -60,7 +60,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @strong
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """The differences of consecutive elements, flattened, between ``to_begin`` and ``to_end``. Source: NumPy.
 
     >>> from handlax.numpy import array
@@ -149,7 +149,7 @@ def _slope(x: Any, axis: int, h: Any) -> Any:
     return concatenate(promote(ends[0], add(add(a, b), c), ends[1]), axis)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """The integral of samples by the trapezoidal rule: ``sum(dx * (y[1:] + y[:-1]) / 2)``.
 
     The spacing is ``dx``, or ``diff(x)``.
@@ -177,7 +177,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return mul(total, like(total, 0.5))
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) -> Any:
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) -> Array:
     """``p`` with multiples of the period added, so that neighbours differ by at most half a period.
 
     Jumps smaller than ``discont`` are kept. Source: NumPy, ``unwrap``.

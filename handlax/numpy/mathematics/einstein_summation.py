@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.caches import cached
 from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.core.arrays import Array
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import mul
 from ...effects.operations.elementwise.comparison import select_n
@@ -40,7 +41,7 @@ class EinsumTerms(NamedTuple):
 def einsum(
     subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
     preferred_element_type: Any = None, _dot_general: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The sum of products over the indices that the result lacks: ``"ij,jk->ik"`` is a product of matrices.
 
         einsum("ij,jk->ik", a, b)[i, k] == sum over j of a[i, j] * b[j, k]

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...effects.base.lazy_module import LazyModule
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise import transcendental
 from ...effects.operations.elementwise.arithmetic import (
     Cbrt,
@@ -90,7 +91,7 @@ def _based(x: Any, base: float) -> Any:
     return _complex(*[div(part, like(part, math.log(base))) for part in (_real(y), _imag(y))])  # one may be infinite
 
 
-def log2(x: Any, /) -> Any:
+def log2(x: Any, /) -> Array:
     """The logarithm to base 2: ``2**log2(x) == x``. Source: NumPy, ``log2``.
 
     >>> log2(8)
@@ -99,7 +100,7 @@ def log2(x: Any, /) -> Any:
     return _based(x, 2.0)
 
 
-def log10(x: Any, /) -> Any:
+def log10(x: Any, /) -> Array:
     """The logarithm to base 10: ``10**log10(x) == x``. Source: NumPy, ``log10``.
 
     >>> log10(100.0)
@@ -109,7 +110,7 @@ def log10(x: Any, /) -> Any:
     return convert(y, y.type.dtype)
 
 
-def reciprocal(x: Any, /) -> Any:
+def reciprocal(x: Any, /) -> Array:
     """``y[i] = 1 / x[i]``; integers become floats.
 
     >>> reciprocal(4)
@@ -118,7 +119,7 @@ def reciprocal(x: Any, /) -> Any:
     return integer_pow(inexact(x), -1)
 
 
-def deg2rad(x: Any, /) -> Any:
+def deg2rad(x: Any, /) -> Array:
     """Degrees as radians: ``y[i] = x[i] pi / 180``. Source: NumPy, ``deg2rad``.
 
     >>> deg2rad(180.0)
@@ -128,7 +129,7 @@ def deg2rad(x: Any, /) -> Any:
     return mul(x, like(x, math.pi / 180))
 
 
-def rad2deg(x: Any, /) -> Any:
+def rad2deg(x: Any, /) -> Array:
     """Radians as degrees: ``y[i] = x[i] 180 / pi``. Source: NumPy, ``rad2deg``.
 
     >>> rad2deg(3.1415927)
@@ -142,7 +143,7 @@ radians, degrees = deg2rad, rad2deg
 
 
 @strong
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: Any, deg: bool = False) -> Array:
     """The angle of a complex number in [-pi, pi]: ``z == abs(z) * exp(1j * angle(z))``; of a real one 0 or pi.
 
     >>> angle(1j)
@@ -156,7 +157,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     return rad2deg(y) if deg else y
 
 
-def sinc(x: Any, /) -> Any:
+def sinc(x: Any, /) -> Array:
     """``y[i] = sin(pi x[i]) / (pi x[i])``, and 1 at 0, differentiable there too. Source: NumPy, ``sinc``.
 
     >>> sinc(0.0)
@@ -186,7 +187,7 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(11)]
 _I0 = [0.25**k / math.factorial(k) ** 2 for k in range(11)]
 
 
-def i0(x: Any) -> Any:
+def i0(x: Any) -> Array:
     """The modified Bessel function of the first kind of order 0: even, and at least 1. Source: NumPy, ``i0``.
 
     >>> i0(0.0)

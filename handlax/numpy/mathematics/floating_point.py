@@ -8,6 +8,7 @@ import numpy as np
 
 from ...effects.base.errors import DTypeMismatch
 from ...effects.base.stack import perform
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise import arithmetic, bitwise, comparison
 from ...effects.operations.elementwise.arithmetic import mul, neg, sub
 from ...effects.operations.elementwise.comparison import eq, ge, lt, select_n
@@ -27,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def floor(x: Any, /) -> Any:
+def floor(x: Any, /) -> Array:
     """The largest integer that is not above ``x[i]``; integers as they are. Source: NumPy, ``floor``.
 
     >>> floor(-1.5)
@@ -37,7 +38,7 @@ def floor(x: Any, /) -> Any:
     return arithmetic.floor(x) if dtypes.is_inexact(x.type.dtype) else x
 
 
-def ceil(x: Any, /) -> Any:
+def ceil(x: Any, /) -> Array:
     """The least integer that is not below ``x[i]``; integers as they are. Source: NumPy, ``ceil``.
 
     >>> ceil(-1.5)
@@ -47,7 +48,7 @@ def ceil(x: Any, /) -> Any:
     return arithmetic.ceil(x) if dtypes.is_inexact(x.type.dtype) else x
 
 
-def trunc(x: Any) -> Any:
+def trunc(x: Any) -> Array:
     """``x[i]`` without its fraction; integers as they are. Source: NumPy, ``trunc``.
 
     >>> trunc(-1.5)
@@ -57,7 +58,7 @@ def trunc(x: Any) -> Any:
     return _towards_zero(x) if dtypes.is_inexact(x.type.dtype) else x
 
 
-def fix(x: Any, out: None = None) -> Any:
+def fix(x: Any, out: None = None) -> Array:
     """``trunc(x)``. Source: NumPy, ``fix``.
 
     >>> fix(2.5)
@@ -67,7 +68,7 @@ def fix(x: Any, out: None = None) -> Any:
     return trunc(x)
 
 
-def rint(x: Any, /) -> Any:
+def rint(x: Any, /) -> Array:
     """The integer nearest to ``x[i]``, the even one of two, as a float. Source: NumPy, ``rint``.
 
     >>> rint(2.5)
@@ -77,7 +78,7 @@ def rint(x: Any, /) -> Any:
     return numpy_arithmetic.around(x) if dtypes.is_inexact(x.type.dtype) else convert(x, default_float())
 
 
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     """``a[i]`` rounded to so many decimals, to even where two are equally near. Source: NumPy, ``round``.
 
     >>> round(2.346, 2)
@@ -90,7 +91,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 around = round
 
 
-def signbit(x: Any, /) -> Any:
+def signbit(x: Any, /) -> Array:
     """Whether the sign bit of ``x[i]`` is set: that of -0.0 is. Source: NumPy, ``signbit``.
 
     >>> signbit(-0.0)
@@ -107,7 +108,7 @@ def signbit(x: Any, /) -> Any:
     return lt(x, like(x, 0))
 
 
-def copysign(x1: Any, x2: Any, /) -> Any:
+def copysign(x1: Any, x2: Any, /) -> Array:
     """``|x1[i]|`` with the sign of ``x2[i]``. Source: NumPy, ``copysign``.
 
     >>> copysign(3, -0.0)
@@ -118,7 +119,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     return choose(signbit(y), neg(size), size, "copysign")
 
 
-def nextafter(x: Any, y: Any, /) -> Any:
+def nextafter(x: Any, y: Any, /) -> Array:
     """The float next to ``x[i]`` towards ``y[i]``. Source: NumPy, ``nextafter``.
 
     >>> bool(nextafter(1.0, 2.0) > 1.0)
@@ -128,7 +129,7 @@ def nextafter(x: Any, y: Any, /) -> Any:
 
 
 @strong
-def spacing(x: Any, /) -> Any:
+def spacing(x: Any, /) -> Array:
     """The distance from ``x[i]`` to the next float away from zero, with its sign. Source: NumPy, ``spacing``.
 
     >>> float(spacing(1.0)) == 2.0**-23
@@ -148,7 +149,7 @@ def _power_of_two(n: Any, dtype: Any) -> Any:
 
 
 @strong
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: Any, x2: Any, /) -> Array:
     """``x1[i] * 2**x2[i]`` for integers ``x2``, exact where the result is a normal number. Source: NumPy, ``ldexp``.
 
     >>> ldexp(0.75, 3)
@@ -169,7 +170,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     return convert(y, kind.dtype, kind.weak)
 
 
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: Any, /) -> tuple[Array, Array]:
     """``(m, e)`` with ``x == m * 2**e`` and ``0.5 <= |m| < 1``; of 0, infinities and NaN ``(x, 0)``.
 
     >>> [float(part) for part in frexp(6.0)]
@@ -195,7 +196,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     return ldexp(x, neg(e)), e
 
 
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
     """``(fraction, whole)`` with ``x == whole + fraction``, both with the sign of ``x[i]``; of infinity ``(0, x)``.
 
     >>> [float(part) for part in modf(-2.5)]

@@ -48,7 +48,7 @@ logical_or = ufunc(numpy_arithmetic.logical_or, 2, 1, identity=False, associativ
 logical_xor = ufunc(numpy_arithmetic.logical_xor, 2, 1, identity=False, associative=True)
 
 
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: Any, /) -> Array:
     """Whether ``x[i]`` is 0. Source: NumPy, ``logical_not``.
 
     >>> logical_not(2.0)
@@ -62,7 +62,7 @@ def _never(x: Any, value: bool = False) -> Any:
     return shapes.full(x.type.update(dtype=bool_, weak=False), value)
 
 
-def isfinite(x: Any, /) -> Any:
+def isfinite(x: Any, /) -> Array:
     """Whether ``x[i]`` is neither infinite nor NaN. Source: NumPy, ``isfinite``.
 
     >>> isfinite(1.0)
@@ -74,7 +74,7 @@ def isfinite(x: Any, /) -> Any:
     return arithmetic.is_finite(x) if dtypes.is_floating(x.type.dtype) else _never(x, True)
 
 
-def isinf(x: Any, /) -> Any:
+def isinf(x: Any, /) -> Array:
     """Whether ``x[i]`` is infinite. Source: NumPy, ``isinf``.
 
     >>> isinf(-float("inf"))
@@ -88,7 +88,7 @@ def isinf(x: Any, /) -> Any:
     return eq(arithmetic.abs(x), like(x, float("inf")))
 
 
-def isnan(x: Any, /) -> Any:
+def isnan(x: Any, /) -> Array:
     """Whether ``x[i]`` is NaN. Source: NumPy, ``isnan``.
 
     >>> isnan(float("nan"))
@@ -106,7 +106,7 @@ def _infinite(name: str, x: Any, out: Any, value: float) -> Any:
     return eq(x, like(x, value)) if dtypes.is_floating(x.type.dtype) else _never(x)
 
 
-def isposinf(x: Any, /, out: None = None) -> Any:
+def isposinf(x: Any, /, out: None = None) -> Array:
     """Whether ``x[i]`` is infinity. Source: NumPy, ``isposinf``.
 
     >>> isposinf(float("inf"))
@@ -115,7 +115,7 @@ def isposinf(x: Any, /, out: None = None) -> Any:
     return _infinite("isposinf", x, out, float("inf"))
 
 
-def isneginf(x: Any, /, out: None = None) -> Any:
+def isneginf(x: Any, /, out: None = None) -> Array:
     """Whether ``x[i]`` is minus infinity. Source: NumPy, ``isneginf``.
 
     >>> isneginf(float("inf"))
@@ -124,7 +124,7 @@ def isneginf(x: Any, /, out: None = None) -> Any:
     return _infinite("isneginf", x, out, -float("inf"))
 
 
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: Any) -> Array:
     """Whether the imaginary part of ``x[i]`` is not 0. Source: NumPy, ``iscomplex``.
 
     >>> iscomplex(1j)
@@ -134,7 +134,7 @@ def iscomplex(x: Any) -> Any:
     return ne(complex_parts.imag(x), like(complex_parts.imag(x), 0)) if dtypes.is_complex(x.type.dtype) else _never(x)
 
 
-def isreal(x: Any) -> Any:
+def isreal(x: Any) -> Array:
     """Whether the imaginary part of ``x[i]`` is 0. Source: NumPy, ``isreal``.
 
     >>> isreal(1j)
@@ -167,7 +167,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
     """Whether ``|a - b| <= atol + rtol * |b|``; infinities are close if they are equal.
 
     Integers are compared as floats.
@@ -189,7 +189,7 @@ def _pair(number: Any, x: Any) -> list[Any]:
     return together("isclose", convert(number, x.type.dtype), x)
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
     """Whether ``isclose`` holds for all elements.
 
     >>> allclose(1.0, 1.1)
@@ -206,7 +206,7 @@ def _equal(x: Any, y: Any, equal_nan: bool) -> Any:
     return reductions.all(same)
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     """Whether shapes and all elements are equal.
 
     >>> array_equal(1, 1.0)
@@ -218,7 +218,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return _equal(x, y, equal_nan) if x.type.shape == y.type.shape else array_of(False)
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: Any, a2: Any) -> Array:
     """Whether all elements are equal after broadcasting; false where shapes do not broadcast.
 
     >>> from handlax.numpy import ones
@@ -233,7 +233,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     return _equal(x, y, False)
 
 
-def isscalar(element: Any) -> Any:
+def isscalar(element: Any) -> bool:
     """Whether ``element`` is a number, or an array of rank 0.
 
     >>> isscalar(3.0), isscalar([3.0])
@@ -244,7 +244,7 @@ def isscalar(element: Any) -> Any:
     return np.isscalar(element) if not isinstance(element, (str, bytes)) else False
 
 
-def iterable(y: Any) -> Any:
+def iterable(y: Any) -> bool:
     """Whether one can iterate over ``y``.
 
     >>> iterable([1]), iterable(1)

@@ -55,7 +55,9 @@ def _scaled(x: Any, y: Any, preferred: Any) -> Any:
     return z if preferred is None else convert(z, canonical(preferred))
 
 
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def dot(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Array:
     """``dot(a, b)[i, j] == sum over k of a[i, k] * b[j, k, ...]``: the last axis of ``a``, the last but one of ``b``.
 
     Shapes: ``a[*s, k], b[*t, k, m] -> [*s, *t, m]``; ``b[k]`` gives ``[*s]``; a scalar scales.
@@ -76,7 +78,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """``matmul(a, b)[..., i, j] == sum over k of a[..., i, k] * b[..., k, j]``, leading dimensions broadcast.
 
     Shapes: ``[*s, n, k], [*s, k, m] -> [*s, n, m]``; a vector ``[k]`` on either side has no dimension in the result.
@@ -167,7 +169,7 @@ def tensordot(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The sum of products over pairs of axes.
 
     ``axes`` is (axes of ``a``, axes of ``b``), or a number n: the last n of ``a`` with the first n of ``b``.
@@ -195,7 +197,7 @@ def tensordot(
     return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
 
 
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """``sum over i of conj(a[i]) * b[i]``, of arrays flattened. Source: NumPy, ``vdot``.
 
     >>> from handlax.numpy import array
@@ -209,7 +211,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return dot(flat_x, flat_y, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """``inner(a, b)[i, j] == sum over k of a[i, k] * b[j, k]``: the last axes of both. Source: NumPy, ``inner``.
 
     >>> from handlax.numpy import ones
@@ -223,7 +225,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return contract(x, y, (((left - 1,), (right - 1,)), ((), ())), precision, preferred_element_type)
 
 
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: Any, b: Any, out: None = None) -> Array:
     """``outer(a, b)[i, j] == a[i] * b[j]``, of arrays flattened. Source: NumPy, ``outer``.
 
     >>> from handlax.numpy import arange
@@ -237,7 +239,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return mul(x, shapes.broadcast_in_dim(shapes.reshape(y, (y.size,)), shape, (1,)))
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: Any, b: Any) -> Array:
     """The Kronecker product: blocks ``a[i, j] * b``. Source: NumPy, ``kron``.
 
     >>> from handlax.numpy import ones
@@ -253,7 +255,7 @@ def kron(a: Any, b: Any) -> Any:
     return shapes.reshape(mul(x, y), tuple([m * n for m, n in zip(left, right)]))
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     """The vector product along an axis of size 3.
 
     A vector of size 2 has the third component 0; of two such vectors the result is the third component alone.
@@ -289,7 +291,7 @@ def _stacked(parts: list[Any], axis: int) -> Any:
     return concatenate([shapes.reshape(part, shape) for part in parts], axis)
 
 
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: Any, x2: Any, /) -> Array:
     """``matvec(a, v)[..., i] == sum over k of a[..., i, k] * v[..., k]``, leading dimensions broadcast.
 
     >>> from handlax.numpy import ones
@@ -304,7 +306,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return _last(matmul(a, shapes.reshape(v, (*v.type.shape, 1))))
 
 
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: Any, x2: Any, /) -> Array:
     """``vecmat(v, a)[..., j] == sum over k of conj(v[..., k]) * a[..., k, j]``, leading dimensions broadcast.
 
     >>> from handlax.numpy import ones
@@ -323,7 +325,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return shapes.reshape(z, (*z.type.shape[:-2], z.type.shape[-1]))
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """``sum over k of conj(x1[..., k]) * x2[..., k]`` along an axis, the others broadcast.
 
     Source: the array API standard, ``vecdot``.
@@ -355,7 +357,7 @@ def _last(x: Any) -> Any:
     return shapes.reshape(x, x.type.shape[:-1])
 
 
-def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Array:
     """``sum over i of a[i, i + offset]``: the sum of a diagonal of two axes. Source: NumPy, ``trace``.
 
     >>> from handlax.numpy import eye

@@ -91,7 +91,7 @@ def _fold(
 def sum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None, promote_integers: bool = True,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The sum over one axis, several, or all; 0 for no elements.
 
         sum(a, axis=1)[i] == initial + a[i, 0] + a[i, 1] + ...
@@ -109,7 +109,7 @@ def sum(
 def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None, promote_integers: bool = True,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The product over one axis, several, or all; 1 for no elements. Source: NumPy, ``prod``.
 
     >>> from handlax.numpy import array
@@ -152,7 +152,7 @@ def _extreme(
 
 def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+) -> Array:
     """The largest element along the axes, NaN where there is one. Source: NumPy, ``max``.
 
     Raises: BadArgument: without ``initial``, there is no element, or ``where`` is given.
@@ -166,7 +166,7 @@ def max(
 
 def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+) -> Array:
     """The smallest element along the axes, NaN where there is one. Source: NumPy, ``min``.
 
     Raises: BadArgument: without ``initial``, there is no element, or ``where`` is given.
@@ -183,7 +183,7 @@ amax, amin = max, min
 
 def minmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The smallest and the largest element along the axes: ``(min(a), max(a))``. Source: NumPy, ``minmax``.
 
     Args:
@@ -204,7 +204,7 @@ def _truth(name: str, kind: Any, unit: bool, a: Any, axis: Any, out: Any, keepdi
     return _perform(kind, masked(x, where, unit, name), axes_of(axis, len(x.type.shape), name), keepdims)
 
 
-def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Array:
     """Whether any element along the axes is nonzero; false for no elements. Source: NumPy, ``any``.
 
     >>> from handlax.numpy import array
@@ -214,7 +214,7 @@ def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
     return _truth("any", ReduceOr, False, a, axis, out, keepdims, where)
 
 
-def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Array:
     """Whether all elements along the axes are nonzero; true for no elements. Source: NumPy, ``all``.
 
     >>> from handlax.numpy import array
@@ -224,7 +224,7 @@ def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
     return _truth("all", ReduceAnd, True, a, axis, out, keepdims, where)
 
 
-def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
     """The number of nonzero elements along the axes. Source: NumPy, ``count_nonzero``.
 
     >>> from handlax.numpy import array
@@ -248,7 +248,7 @@ def _place(name: str, kind: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> 
     return shapes.reshape(y, kept)
 
 
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the largest element along an axis, or of the flattened array: the first of equal ones; NaN wins.
 
     >>> from handlax.numpy import array
@@ -258,7 +258,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return _place("argmax", Argmax, a, axis, out, keepdims)
 
 
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the smallest element along an axis, or of the flattened array: the first of equal ones; NaN wins.
 
     >>> from handlax.numpy import array
@@ -286,7 +286,7 @@ def _running(name: str, function: Any, a: Any, axis: Any, dtype: Any, out: Any, 
     return function(convert(x, made), axis)
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Cumulative sums: ``cumsum(a)[k] == a[0] + ... + a[k]`` along an axis, or of the flattened array.
 
     >>> from handlax.numpy import array
@@ -296,7 +296,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     return _running("cumsum", cumulative.cumsum, a, axis, dtype, out)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Cumulative products: ``cumprod(a)[k] == a[0] * ... * a[k]`` along an axis, or of the flattened array.
 
     >>> from handlax.numpy import array
@@ -320,7 +320,7 @@ def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: A
     return concatenate([first, y], axis)
 
 
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
     """Cumulative sums along an axis, after a 0 if ``include_initial``; integers have the default width.
 
     Source: the array API standard, ``cumulative_sum``.
@@ -332,7 +332,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return _cumulative("cumulative_sum", cumulative.cumsum, 0, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
     """Cumulative products along an axis, after a 1 if ``include_initial``; integers have the default width.
 
     Source: the array API standard, ``cumulative_prod``.

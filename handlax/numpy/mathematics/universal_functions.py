@@ -8,6 +8,7 @@ from typing import Any
 from ...effects.base.errors import BadArgument, BadIndex
 from ...effects.base.stack import current
 from ...effects.control.loops import scan
+from ...effects.core.array_interface import ArrayLike
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.core.operation import Operation
 from ...effects.operations.elementwise.conversion import convert
@@ -64,7 +65,7 @@ class ufunc:
         """Operands and results together."""
         return self.nin + self.nout
 
-    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             raise BadArgument(
                 f"{self.__name__}: arrays are immutable, so there are no out= and where=.", hint="use hx.numpy.where."
@@ -148,7 +149,7 @@ class ufunc:
             rows.append(self(rows[-1], index_in_dim(x, len(rows), axis, keepdims=False)))
         last = rows[-1]
         one = (*x.type.shape[:axis], 1, *x.type.shape[axis + 1 :])
-        parts = [shapes.reshape(y, one) for y in rows] if every else []
+        parts: list[Any] = [shapes.reshape(y, one) for y in rows] if every else []
         if len(rows) < size:
 
             def step(y: Any, row: Any) -> Any:
@@ -245,14 +246,14 @@ def are_keys(x: Any, y: Any) -> bool:
 
 def binary(
     name: str, kind: type[Operation], doc: str, floats: bool = False, keys: Callable[..., Any] | None = None
-) -> ArrayFunction:
+) -> Callable[[ArrayLike, ArrayLike], Array]:
     """The function that promotes and broadcasts two operands and performs one elementwise operation.
 
     With ``floats``, integers and booleans become floats first. ``keys`` is the function of two arrays of random keys.
     """
     op = kind()
 
-    def strict(x1: Any, x2: Any, /) -> Any:
+    def strict(x1: Any, x2: Any, /) -> Array:
         if isinstance(x1, Array) and isinstance(x2, Array) and x1.type is x2.type and x1.type.dtype in ANY_INEXACT:
             return current().answer(op, (x1, x2))
         return current().answer(op, tuple(inexact_together(name, x1, x2)))
@@ -280,11 +281,11 @@ def either(name: str, numbers: type[Operation], booleans: type[Operation], doc: 
     return named(function, name, doc)
 
 
-def unary(name: str, kind: type[Operation], doc: str) -> ArrayFunction:
+def unary(name: str, kind: type[Operation], doc: str) -> Callable[[ArrayLike], Array]:
     """The function that performs one elementwise operation; integers and booleans become floats first."""
     op = kind()
 
-    def function(x: Any, /) -> Any:
+    def function(x: Any, /) -> Array:
         if isinstance(x, Array) and x.type.dtype in ANY_INEXACT:
             return current().answer(op, (x,))
         return current().answer(op, (inexact(x),))

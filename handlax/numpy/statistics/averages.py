@@ -64,7 +64,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+) -> Array:
     """``sum(a) / n``, n the number of elements along the axes; integers give floats, no elements NaN.
 
     >>> from handlax.numpy import array
@@ -101,7 +101,7 @@ def _number(x: Any, axes: tuple[int, ...], keepdims: bool, where: Any, total: An
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
     where: Any = None, mean: Any = None, correction: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The variance: ``sum(abs(a - mean(a))**2) / (n - ddof)``, real unless ``dtype`` is complex.
 
     ``correction`` is another name of ``ddof``; ``mean`` is the mean if it is known, with size 1 along the axes.
@@ -152,7 +152,7 @@ def _mean_kept(x: Any, axes: tuple[int, ...], where: Any) -> Any:
 def std(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
     where: Any = None, mean: Any = None, correction: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The standard deviation: ``sqrt(var(a))``. Source: NumPy, ``std``.
 
     >>> from handlax.numpy import array
@@ -185,7 +185,7 @@ def _observations(x: Any, rowvar: bool, dtype: Any) -> Any:
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
     aweights: Any = None, dtype: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The covariances of variables, one in each row: ``sum((x - mean(x)) * conj(y - mean(y))) / (n - ddof)``.
 
     ``ddof`` is by default 1, or 0 with ``bias``; ``fweights`` are repeat counts of observations, ``aweights`` weights.
@@ -234,7 +234,7 @@ def _positive_or_nan(size: Any, dtype: Any) -> Any:
     return select_n(gt(number, like(number, 0)), like(number, np.nan), number)
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
     """Correlations: ``cov(x)[i, j] / sqrt(cov(x)[i, i] * cov(x)[j, j])``, within [-1, 1]. Source: NumPy, ``corrcoef``.
 
     >>> from handlax.numpy import array

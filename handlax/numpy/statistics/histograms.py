@@ -40,7 +40,7 @@ def _counted(places: Any, weights: Any, length: int, dtype: Any) -> Any:
 
 def bincount(
     x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """``bincount(x)[k]`` is how often ``k`` occurs, or the sum of its weights; negative numbers are treated as 0.
 
     Args:
@@ -77,7 +77,7 @@ def bincount(
     return _counted(places, w, length, w.type.dtype)
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
     """The edges of ``bins`` equal bins over the range of ``a``, or over ``range``; an array of edges is returned.
 
     >>> from handlax.numpy import array
@@ -97,7 +97,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     count = whole_number("histogram_bin_edges: bins", bins)
     if range is None:
         low, high = (reductions.min(x), reductions.max(x)) if x.size else (like(x, 0), like(x, 1))
-        if type(x.size) is Extent:
+        if isinstance(x.size, Extent):
             some = ne(x.size.value, 0)
             low, high = select_n(some, like(x, 0), low), select_n(some, like(x, 1), high)
     else:
@@ -118,7 +118,7 @@ def _places(x: Any, edges: Any) -> Any:
 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """``(counts, edges)``: the number or total weight of elements in each bin; the last bin includes its upper edge.
 
     With ``density`` the counts are divided so that the integral is 1. Source: NumPy, ``histogram``.
@@ -187,7 +187,7 @@ def histogramdd(
 
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """``(counts, x edges, y edges)`` of the points ``(x[i], y[i])``; ``bins`` are a number or edges, or a pair.
 
     >>> from handlax.numpy import array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import sqrt
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import eq, ne, select_n
@@ -35,7 +36,7 @@ def _present(x: Any, where: Any, name: str) -> Any:
 def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``sum`` with 0 in place of NaN. Source: NumPy, ``nansum``.
 
     >>> from handlax.numpy import array
@@ -48,7 +49,7 @@ def nansum(
 def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``prod`` with 1 in place of NaN. Source: NumPy, ``nanprod``.
 
     >>> from handlax.numpy import array
@@ -71,7 +72,7 @@ def _extreme(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: bool, ini
 
 def nanmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+) -> Array:
     """The largest element that is not NaN; NaN where there is none. Source: NumPy, ``nanmax``.
 
     >>> from handlax.numpy import array
@@ -83,7 +84,7 @@ def nanmax(
 
 def nanmin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+) -> Array:
     """The smallest element that is not NaN; NaN where there is none. Source: NumPy, ``nanmin``.
 
     >>> from handlax.numpy import array
@@ -95,7 +96,7 @@ def nanmin(
 
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
-) -> Any:
+) -> Array:
     """The mean of the elements that are not NaN; NaN where there is none. Source: NumPy, ``nanmean``.
 
     >>> from handlax.numpy import array
@@ -126,7 +127,7 @@ def _variance(
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
     where: Any = None, mean: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The variance of the elements that are not NaN. Source: NumPy, ``nanvar``.
 
     >>> from handlax.numpy import array
@@ -139,7 +140,7 @@ def nanvar(
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
     where: Any = None, mean: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The standard deviation of the elements that are not NaN. Source: NumPy, ``nanstd``.
 
     >>> from handlax.numpy import array
@@ -158,7 +159,7 @@ def _place(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any
     return select_n(nothing, found, like(found, -1))
 
 
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the largest element that is not NaN; -1 where there is none. Source: NumPy, ``nanargmax``.
 
     >>> from handlax.numpy import array
@@ -168,7 +169,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _place(reductions.argmax, folds.lowest, a, axis, out, keepdims)
 
 
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the smallest element that is not NaN; -1 where there is none. Source: NumPy, ``nanargmin``.
 
     >>> from handlax.numpy import array
@@ -178,7 +179,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _place(reductions.argmin, folds.highest, a, axis, out, keepdims)
 
 
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """``cumsum`` with 0 in place of NaN. Source: NumPy, ``nancumsum``.
 
     >>> from handlax.numpy import array
@@ -188,7 +189,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     return reductions.cumsum(_filled(a, 0), axis, dtype, out)
 
 
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """``cumprod`` with 1 in place of NaN. Source: NumPy, ``nancumprod``.
 
     >>> from handlax.numpy import array

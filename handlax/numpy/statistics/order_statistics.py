@@ -28,7 +28,7 @@ from ..mathematics import reductions
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "ptp", "quantile"]
 
 
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Array:
     """``max(a) - min(a)`` along the axes. Source: NumPy, ``ptp``.
 
     >>> from handlax.numpy import array
@@ -45,7 +45,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 def quantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The ``q``-quantile: of n sorted elements the one at position ``q * (n - 1)``, interpolated by ``method``.
 
     Shapes: the dimensions of ``q``, a scalar or vector, come first. NaN where an element is NaN, and of no elements.
@@ -67,7 +67,7 @@ def quantile(
 def nanquantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``quantile`` of the elements that are not NaN; NaN where there is none. Source: NumPy, ``nanquantile``.
 
     >>> from handlax.numpy import array
@@ -88,7 +88,7 @@ def _hundredth(q: Any) -> Any:
 def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``quantile(a, q / 100)``. Source: NumPy, ``percentile``.
 
     >>> from handlax.numpy import array
@@ -102,7 +102,7 @@ def percentile(
 def nanpercentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``nanquantile(a, q / 100)``. Source: NumPy, ``nanpercentile``.
 
     >>> from handlax.numpy import array
@@ -112,7 +112,7 @@ def nanpercentile(
     return nanquantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle one of the sorted elements, or the mean of the two middle ones; NaN of none. Source: NumPy.
 
     >>> from handlax.numpy import array
@@ -122,7 +122,9 @@ def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = F
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def nanmedian(
+    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """The median of the elements that are not NaN. Source: NumPy, ``nanmedian``.
 
     >>> from handlax.numpy import array

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument
-from ...effects.core.arrays import as_arrays
+from ...effects.core.arrays import Array, as_arrays
 from ...effects.operations.elementwise.arithmetic import sub
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ...effects.operations.elementwise.comparison import eq, ge, lt, ne, select_n
@@ -195,7 +195,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
     return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
     """``unique``. Source: the array API standard, ``unique_values``.
 
     >>> from handlax.numpy import array
@@ -239,7 +239,7 @@ def _distinct(x: Any, assume_unique: bool) -> tuple[Any, Any]:
     return y, shapes.full(y.type.update(dtype=dtypes.bool_, weak=False), True) if assume_unique else _first(y)
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The distinct elements of either, sorted. Source: NumPy, ``union1d``.
 
     >>> from handlax.numpy import array
@@ -282,7 +282,7 @@ def _first_places(x: Any, values: Any) -> Any:
 
 def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+) -> Array:
     """The distinct elements of ``ar1`` not in ``ar2``, sorted; in their order if ``assume_unique``.
 
     >>> from handlax.numpy import array
@@ -301,7 +301,7 @@ def setdiff1d(
 
 def setxor1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+) -> Array:
     """The distinct elements of exactly one of the two, sorted. Source: NumPy, ``setxor1d``.
 
     >>> from handlax.numpy import array

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch, whole_number
-from ...effects.core.arrays import ConcreteArray
+from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.operations.elementwise.arithmetic import add, sub
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ...effects.operations.elementwise.comparison import eq, ge, le, lt, ne, select_n
@@ -57,7 +57,7 @@ def sort(
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """``a`` sorted along an axis, or flattened; NaN comes last, or first if ``descending``. Source: NumPy, ``sort``.
 
     >>> from handlax.numpy import array
@@ -73,7 +73,7 @@ def sort(
 def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The indices that sort: ``take_along_axis(a, argsort(a)) == sort(a)``; equal elements stay in order if ``stable``.
 
     >>> from handlax.numpy import array
@@ -89,7 +89,7 @@ def argsort(
     return rev(found, (axis,)) if descending else found
 
 
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: Any, axis: int = -1) -> Array:
     """The indices that sort by the last key, where it is equal by the last but one, and so on. Source: NumPy.
 
     >>> from handlax.numpy import array
@@ -108,7 +108,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return sorting.sort((*reversed(xs), places), axis, True, len(xs))[-1]
 
 
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: Any) -> Array:
     """``a`` sorted along its last axis as complex numbers: by real, then by imaginary parts.
 
     >>> from handlax.numpy import array
@@ -128,7 +128,7 @@ def _within(name: str, a: Any, kth: Any, axis: int) -> Any:
     return x
 
 
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: Any, kth: int, axis: int = -1) -> Array:
     """``a`` rearranged along an axis: element ``kth`` as if sorted, none larger before it, none smaller after it.
 
     Here all elements are sorted, which is one such arrangement. Source: NumPy, ``partition``.
@@ -140,7 +140,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return sort(_within("partition", a, kth, axis), axis)
 
 
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     """The indices that partition: ``take_along_axis(a, argpartition(a, k))`` is a partition of ``a``.
 
     >>> from handlax.numpy import array
@@ -150,7 +150,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     return argsort(_within("argpartition", a, kth, axis), axis, dtype="int32")
 
 
-def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True) -> tuple[Any, Any]:
+def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True) -> tuple[Array, Array]:
     """The ``k`` largest or smallest elements along an axis, from the outermost on, and their indices.
 
     Of equal elements the first comes first; NaN counts as the largest. Source: NumPy, ``top_k``.
@@ -189,7 +189,7 @@ def _before(x: Any, y: Any, strict: bool) -> Any:
     return bitwise_or(first, bitwise_and(last, eq(x, x)) if strict else last)
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Array:
     """Where ``v`` belongs in the sorted ``a``: ``a[i - 1] < v <= a[i]``, for ``side="right"`` ``a[i - 1] <= v < a[i]``.
 
     Args:
@@ -241,7 +241,7 @@ def _halving(x: Any, y: Any, strict: bool) -> Any:
 
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
-) -> Any:
+) -> Array:
     """Whether each element is one of ``test_elements``; with ``invert``, whether it is none. Source: NumPy, ``isin``.
 
     >>> from handlax.numpy import array
@@ -265,7 +265,7 @@ def isin(
     return bitwise_not(found) if invert else found
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """The bin of each ``x``: ``bins[i - 1] <= x < bins[i]``, with ``right`` ``bins[i - 1] < x <= bins[i]``.
 
     Of decreasing bins: ``bins[i - 1] > x >= bins[i]``, with ``right`` ``bins[i - 1] >= x > bins[i]``. Source: NumPy,

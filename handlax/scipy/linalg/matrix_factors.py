@@ -7,6 +7,7 @@ from typing import Any
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...effects.control.loops import fori_loop
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ...effects.operations.linalg.cholesky import cholesky as _cholesky
@@ -32,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The upper Cholesky factor U, ``conj(U).T @ U == a``, or the lower one; only that triangle of ``a`` is read.
 
     Source: SciPy, ``linalg.cholesky``.
@@ -89,7 +90,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     return (product(p.astype(x.dtype), l), u) if permute_l else (p, l, u)
 
 
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """The LU factors in one matrix, and the pivots: the argument of ``lu_solve``.
 
         a @ lu_solve(lu_factor(a), b) == b
@@ -127,7 +128,7 @@ def qr(
 def qr_multiply(
     a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """The product of a matrix and the Q factor of another, without forming Q: ``c @ q, r``.
 
     Args:
@@ -316,7 +317,7 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
     return h, hnp.pad(inner, [*gaps, (1, 0), (1, 0)]).at[..., 0, 0].set(1)
 
 
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form from the real one: ``T, Z`` of ``schur(a, "complex")`` from those of ``schur(a)``.
 
     Each 2 by 2 block is made triangular by a rotation, the last one first.

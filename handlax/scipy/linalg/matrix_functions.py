@@ -10,6 +10,7 @@ from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.control.branches import cond
 from ...effects.control.loops import fori_loop, scan
+from ...effects.core.arrays import Array
 from ...effects.operations.linalg.matrices import adjoint, identity, product
 from ...effects.operations.linalg.schur import schur
 from ...effects.types import dtypes
@@ -25,7 +26,7 @@ __all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
 _DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
 
 
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponential of square matrices: ``sum(matrix_power(A, k) / factorial(k))`` over all ``k``.
 
     By scaling and squaring: a Padé approximant of ``A / 2**s`` is squared ``s`` times.
@@ -97,7 +98,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     return (y, dy) if compute_expm else dy
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: Any, blocksize: int = 1) -> Array:
     """The principal square root of square matrices, which is complex: ``sqrtm(A) @ sqrtm(A) == A``.
 
     Shapes: ``A[*s, n, n] -> [*s, n, n]``. ``blocksize`` must be 1.

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.core.arrays import Array
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import programs
@@ -20,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: Any) -> Array:
     """The block diagonal matrix of these matrices, with zeros elsewhere.
 
     Vectors are matrices of one row. Raises: ShapeMismatch: an array of more than two dimensions. Source: SciPy,
@@ -58,7 +59,7 @@ def _differences(rows: int, columns: int) -> Any:
     return np.arange(rows)[:, None] - np.arange(columns)
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: Any, r: Any = None) -> Array:
     """The Toeplitz matrix, constant along diagonals: ``y[i, j] == c[i - j]``, or ``r[j - i]`` above the main diagonal.
 
     Without ``r`` it is Hermitian. Leading dimensions broadcast. Source: SciPy, ``linalg.toeplitz``.
@@ -73,7 +74,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return _banded(column[..., ::-1], row, lambda i, j, m: m - 1 - i + j)
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: Any, r: Any = None) -> Array:
     """The Hankel matrix, constant along antidiagonals, from its first column ``c`` and its last row ``r``.
 
     Without ``r`` it is zero below the antidiagonal. Leading dimensions broadcast. Raises: ShapeMismatch: a scalar.
@@ -102,7 +103,7 @@ def _banded(column: Any, row: Any, index: Any) -> Any:
     return _pattern(hnp.concatenate(parts, -1), index(np.arange(m)[:, None], np.arange(n), m))
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: Any) -> Array:
     """The circulant matrix, whose columns are cyclic shifts of ``c``: ``y[i, j] == c[(i - j) % n]``. Source: SciPy.
 
     >>> circulant(hnp.array([1, 2, 3]))
@@ -115,7 +116,7 @@ def circulant(c: Any) -> Any:
     return _pattern(x, _differences(n, n) % n) if n else hnp.zeros((*x.shape, 0), x.dtype)
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     """The matrix that convolves with ``a``: ``convolution_matrix(a, n, mode) @ v == convolve(a, v, mode)``.
 
     ``n`` is the size of ``v``.
@@ -142,7 +143,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return _pattern(padded, np.where((places >= 0) & (places < m), places, m))
 
 
-def companion(a: Any) -> Any:
+def companion(a: Any) -> Array:
     """The companion matrix of a polynomial, whose eigenvalues are its roots; the highest coefficient comes first.
 
     Raises: ShapeMismatch: less than two coefficients. Source: SciPy, ``linalg.companion``.
@@ -158,7 +159,7 @@ def companion(a: Any) -> Any:
     )
 
 
-def fiedler(a: Any) -> Any:
+def fiedler(a: Any) -> Array:
     """``fiedler(a)[i, j] == abs(a[i] - a[j])``. Source: SciPy, ``linalg.fiedler``.
 
     >>> fiedler(hnp.array([1, 4]))
@@ -169,7 +170,7 @@ def fiedler(a: Any) -> Any:
     return abs(x[..., :, None] - x[..., None, :])
 
 
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: Any) -> Array:
     """A pentadiagonal companion matrix of a polynomial, whose eigenvalues are its roots.
 
     Raises: ShapeMismatch: no coefficients. Source: M. Fiedler, A note on companion matrices (2003).
@@ -200,7 +201,7 @@ def fiedler_companion(a: Any) -> Any:
     return _pattern(vector, places)
 
 
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: Any, s: Any) -> Array:
     """The Leslie matrix of a population: birth rates in the first row, survival rates below the diagonal.
 
     Raises: ShapeMismatch: there must be one survival rate fewer than birth rates. Source: SciPy, ``linalg.leslie``.
@@ -228,7 +229,7 @@ def _positive(name: str, n: Any) -> int:
     return n
 
 
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """``hilbert(n)[i, j] == 1 / (i + j + 1)``. Source: SciPy, ``linalg.hilbert``.
 
     >>> hilbert(2)
@@ -244,7 +245,7 @@ def _of_default(x: Any) -> Any:
         return hnp.asarray(np.asarray(x).astype(dtypes.default_float()))
 
 
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of ``hilbert(n)``, whose elements are integers, as rounded floats. Source: SciPy,
     ``linalg.invhilbert``.
 
@@ -270,7 +271,7 @@ def _kind(name: str, kind: str | None) -> str:
     return kind or "symmetric"
 
 
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's triangle as a matrix: ``comb(i + j, i)``; "lower" ``comb(i, j)``; "upper" its transpose. Source: SciPy.
 
     >>> pascal(3)
@@ -283,7 +284,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return _exact(n, element[_kind("pascal", kind)])
 
 
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of ``pascal(n, kind)``, whose elements are integers. Source: SciPy, ``linalg.invpascal``.
 
     >>> invpascal(2)
@@ -298,7 +299,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     return _exact(n, element[_kind("invpascal", kind)])
 
 
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Helmert's orthogonal matrix of order ``n`` without its constant first row, or with it. Source: SciPy.
 
     >>> helmert(2)
@@ -311,7 +312,7 @@ def helmert(n: int, full: bool = False) -> Any:
     return _of_default(np.concatenate([np.full((1, n), n**-0.5), rows]) if full else rows)
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: Any = int) -> Array:
     """Sylvester's Hadamard matrix: orthogonal rows of ones and minus ones, for a size that is a power of 2.
 
     Raises: BadArgument: another size. Source: SciPy, ``linalg.hadamard``.
@@ -329,7 +330,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return hnp.asarray(y).astype(dtypes.canonical(dtype))
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     """The matrix of the Fourier transform: ``dft(n) @ x == fft(x)``.
 
     ``scale``: "n" divides by ``n``, "sqrtn" by its root. Raises: BadArgument: another word, or no complex dtype.

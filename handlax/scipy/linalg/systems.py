@@ -7,6 +7,7 @@ from typing import Any
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.control.loops import scan
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import stop_gradient
 from ...effects.operations.linalg.lu import lu_pivots_to_permutation
 from ...effects.operations.linalg.lu import lu_solve as _lu_solve
@@ -23,7 +24,7 @@ from ...numpy.linalg import decompositions, solutions
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_sylvester", "solve_triangular"]
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices, ``a @ inv(a) == eye(n)``: ``numpy.linalg.inv``. Source: SciPy, ``linalg.inv``.
 
     >>> from handlax.numpy import array
@@ -34,7 +35,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return solutions.inv(a)
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of square matrices, ``det(a @ b) == det(a) * det(b)``: ``numpy.linalg.det``. Source: SciPy.
 
     >>> from handlax.numpy import array
@@ -64,7 +65,7 @@ def _sides(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
 def solve(
     a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
     check_finite: bool = True, assume_a: str = "gen",
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The solution of linear systems: ``a @ solve(a, b) == b``.
 
     ``assume_a``: "gen", "sym" or "her" for any matrix, "pos" for a positive definite one, of which only one triangle,
@@ -102,7 +103,7 @@ def _by_factor_jvp(primals: Any, tangents: Any) -> Any:
 def solve_triangular(
     a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
     debug: Any = None, check_finite: bool = True,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The solution of linear systems with a triangular matrix.
 
     ``trans``: 0 or "N" solves ``a @ x == b``, 1 or "T" that with the transpose of ``a``, 2 or "C" with the adjoint.
@@ -131,7 +132,7 @@ def _factor(name: str, pair: Any, what: str) -> tuple[Any, Any]:
 
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+) -> Array:
     """The solution of linear systems from the Cholesky factor of the matrix, as ``cho_factor`` returns it.
 
     Source: SciPy, ``linalg.cho_solve``.
@@ -149,7 +150,7 @@ def cho_solve(
 
 def lu_solve(
     lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+) -> Array:
     """The solution of linear systems from the LU factors of the matrix, as ``lu_factor`` returns them.
 
     ``trans``: 0 for the matrix itself, 1 for its transpose, 2 for its adjoint.
@@ -169,7 +170,7 @@ def lu_solve(
     return z[..., 0] if vector else z
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """The solution of Sylvester's equation: ``A @ X + X @ B == C``.
 
     Shapes: ``A[*s, m, m], B[*s, n, n], C[*s, m, n] -> X[*s, m, n]``; leading dimensions broadcast. It is NaN where an
@@ -190,7 +191,8 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
             f"solve_sylvester: the equation needs A[m, m], B[n, n] and C[m, n], got {a.type}, {b.type} and {c.type}."
         )
     lanes = hnp.broadcast_shapes(*[z.shape[:-2] for z in (a, b, c)])
-    return _sylvester(*[hnp.broadcast_to(z, (*lanes, *z.shape[-2:])).astype(z.dtype) for z in (a, b, c)], tol)
+    a, b, c = [hnp.broadcast_to(z, (*lanes, *z.shape[-2:])).astype(z.dtype) for z in (a, b, c)]
+    return _sylvester(a, b, c, tol)
 
 
 def _by_schur_forms(a: Any, b: Any, c: Any, tol: float) -> Any:

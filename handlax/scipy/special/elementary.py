@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import nn
 from ... import numpy as hnp
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.transcendental import logistic
 from ...interpreters.core.eager_programs import programs
 from ...nn import logsumexp
@@ -29,7 +30,7 @@ def _share(x: Any, y: Any) -> Any:
 
 
 @analytic(lambda z, x, y: hnp.log(y), lambda z, x, y: _share(x, y), complex=True)
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: Any, y: Any) -> Array:
     """``x * log(y)``, and 0 where ``x`` is 0 and ``y`` is not NaN.
 
     >>> xlogy(0.0, 0.0)
@@ -39,7 +40,7 @@ def xlogy(x: Any, y: Any) -> Any:
 
 
 @analytic(lambda z, x, y: hnp.log1p(y), lambda z, x, y: _share(x, 1 + y), complex=True)
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: Any, y: Any) -> Array:
     """``x * log(1 + y)``, and 0 where ``x`` is 0 and ``y`` is not NaN.
 
     >>> xlog1py(0.0, -1.0)
@@ -49,7 +50,7 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 
 @analytic(lambda y, x: -1 - hnp.log(x))
-def entr(x: Any) -> Any:
+def entr(x: Any) -> Array:
     """``-x * log(x)``: 0 at 0, and -inf below.
 
     >>> from handlax.numpy import array
@@ -81,7 +82,7 @@ def _gap(u: Any) -> Any:
 
 @strong_beside_strong
 @analytic(lambda y, p, q: _log_ratio(p, q) + 1, lambda y, p, q: -p / q)
-def rel_entr(p: Any, q: Any) -> Any:
+def rel_entr(p: Any, q: Any) -> Array:
     """``p * log(p / q)``: 0 where ``p`` is 0 and ``q`` not negative, infinite outside of the domain.
 
     >>> from handlax.numpy import array
@@ -93,7 +94,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 @strong_beside_strong
 @analytic(lambda y, p, q: _log_ratio(p, q), lambda y, p, q: 1 - p / q)
-def kl_div(p: Any, q: Any) -> Any:
+def kl_div(p: Any, q: Any) -> Array:
     """``p * log(p / q) - p + q``, exact near its zeros: ``q`` where ``p`` is 0, infinite outside of the domain.
 
     >>> from handlax.numpy import array
@@ -106,7 +107,7 @@ def kl_div(p: Any, q: Any) -> Any:
 
 
 @analytic(lambda y, x: 1 / (x * (1 - x)))
-def logit(x: Any) -> Any:
+def logit(x: Any) -> Array:
     """``log(x / (1 - x))``, the inverse of ``expit``; accurate near its zero at 1/2.
 
     >>> logit(0.5)
@@ -116,7 +117,7 @@ def logit(x: Any) -> Any:
     return hnp.where(near, 2 * hnp.arctanh(2 * hnp.where(near, x, 0.5) - 1), hnp.log(x) - hnp.log1p(-x))
 
 
-def expit(x: Any) -> Any:
+def expit(x: Any) -> Array:
     """``1 / (1 + exp(-x))``.
 
     >>> expit(0.0)
@@ -148,7 +149,7 @@ def _power_slope(log_x: Any, power: Any) -> Any:
 @analytic(
     lambda y, x, lmbda: hnp.exp((lmbda - 1) * hnp.log(x)), lambda y, x, lmbda: _power_slope(hnp.log(x), lmbda)
 )  # fmt: skip
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: Any, lmbda: Any) -> Array:
     """``(x**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is 0: the transformation of Box and Cox.
 
     >>> boxcox(3.0, 2.0)
@@ -160,7 +161,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 @analytic(
     lambda y, x, lmbda: hnp.exp((lmbda - 1) * hnp.log1p(x)), lambda y, x, lmbda: _power_slope(hnp.log1p(x), lmbda)
 )  # fmt: skip
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: Any, lmbda: Any) -> Array:
     """``boxcox(1 + x, lmbda)``, exact for small ``x``.
 
     >>> boxcox1p(2.0, 2.0)
@@ -170,7 +171,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 
 @strong
-def softmax(x: Any, /, *, axis: Any = None) -> Any:
+def softmax(x: Any, /, *, axis: Any = None) -> Array:
     """``e**x / sum(e**x)`` along the axes; None is all of them.
 
     >>> softmax([0.0, 0.0]).tolist()
@@ -180,7 +181,7 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
 
 
 @strong
-def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+def log_softmax(x: Any, /, *, axis: Any = None) -> Array:
     """``log(softmax(x))``, without overflow.
 
     >>> from handlax.numpy import array

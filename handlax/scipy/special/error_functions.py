@@ -10,6 +10,7 @@ import numpy as np
 from ... import numpy as hnp
 from ...effects.base.caches import once
 from ...effects.base.errors import BadArgument, BadCall
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise import transcendental
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.chebyshev_series import chebyshev
@@ -25,7 +26,7 @@ __all__ = [
 ROOT_HALF, ROOT_PI, ROOT_TAU = math.sqrt(0.5), math.sqrt(math.pi), math.sqrt(2 * math.pi)
 
 
-def erf(x: Any) -> Any:
+def erf(x: Any) -> Array:
     """``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to ``x``.
 
     >>> from handlax.numpy import array
@@ -35,7 +36,7 @@ def erf(x: Any) -> Any:
     return transcendental.erf(*floats("erf", x))
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: Any) -> Array:
     """``1 - erf(x)``, exact where that is small.
 
     >>> from handlax.numpy import array
@@ -45,7 +46,7 @@ def erfc(x: Any) -> Any:
     return transcendental.erfc(*floats("erfc", x))
 
 
-def erfinv(x: Any) -> Any:
+def erfinv(x: Any) -> Array:
     """The inverse of ``erf``: ``erfinv(erf(x)) == x``; infinite at -1 and 1, NaN beyond.
 
     >>> from handlax.numpy import array
@@ -80,7 +81,7 @@ def _erfcx(x: Any) -> Any:
 
 
 @strong
-def erfcx(x: Any) -> Any:
+def erfcx(x: Any) -> Array:
     """``exp(x**2) * erfc(x)`` of real and complex numbers.
 
     Source: Shepherd & Laframboise 1981, the series in (x - k) / (x + k).
@@ -110,7 +111,7 @@ def _dawsn_beyond(t: Any) -> Any:
 
 @strong
 @analytic(lambda y, x: 1 - 2 * x * y)
-def dawsn(x: Any) -> Any:
+def dawsn(x: Any) -> Array:
     """``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
 
     >>> from handlax.numpy import array
@@ -128,7 +129,7 @@ def dawsn(x: Any) -> Any:
 
 @strong
 @analytic(lambda y, x: exp_of_square(x, -0.5) / ROOT_TAU)
-def ndtr(x: Any) -> Any:
+def ndtr(x: Any) -> Array:
     """The probability that a standard normal variable is at most ``x``.
 
     >>> ndtr(0.0)
@@ -170,7 +171,7 @@ def _log_ndtr(x: Any) -> Any:
 
 
 @strong
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: Any, series_order: int = 3) -> Array:
     """``log(ndtr(x))``, without underflow.
 
     Args:
@@ -199,7 +200,7 @@ def _ndtri_values(t: Any) -> Any:
 
 @strong
 @analytic(lambda y, p: ROOT_TAU * exp_of_square(y, 0.5))
-def ndtri(p: Any) -> Any:
+def ndtri(p: Any) -> Array:
     """The inverse of ``ndtr``; NaN outside of [0, 1].
 
     >>> ndtri(0.5)
@@ -219,7 +220,7 @@ def ndtri(p: Any) -> Any:
 
 @strong
 @analytic(lambda x, y: -ROOT_PI / 2 * exp_of_square(x, 1.0))
-def erfcinv(y: Any) -> Any:
+def erfcinv(y: Any) -> Array:
     """The inverse of ``erfc``, exact for small ``y``: ``erfcinv(erfc(x)) == x``.
 
     >>> erfcinv(0.0)
@@ -271,7 +272,7 @@ def _wofz(z: Any) -> Any:
     return hnp.where(z.imag < 0, 2 * hnp.exp(-z * z) - w, w)
 
 
-def wofz(z: Any) -> Any:
+def wofz(z: Any) -> Array:
     """Faddeeva's function ``exp(-z**2) * erfc(-1j * z)`` of complex numbers.
 
     >>> wofz(0.0)
@@ -307,7 +308,7 @@ def _owens_t_near(h: Any, a: Any) -> Any:
     lambda y, h, a: exp_of_square(h, -0.5) * transcendental.erf(a * h * ROOT_HALF) / (-2 * ROOT_TAU),
     lambda y, h, a: exp_of_square(h, -0.5) * exp_of_square(h * a, -0.5) / (2 * math.pi * (1 + a * a)),
 )
-def owens_t(h: Any, a: Any) -> Any:
+def owens_t(h: Any, a: Any) -> Array:
     """Owen's T function: the probability that X > h and 0 < Y < a X, for independent standard normal X and Y.
 
     >>> owens_t(0.0, 1.0).round(4), owens_t(1.0, 0.0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.control.loops import while_loop
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import polynomial
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special.chebyshev_series import chebyshev
@@ -83,7 +84,7 @@ def _e1_positive(x: Any) -> Any:
 
 @strong
 @analytic(lambda y, x: hnp.exp(x) / x)
-def expi(x: Any) -> Any:
+def expi(x: Any) -> Array:
     """The exponential integral Ei: the principal value of the integral of ``exp(t) / t`` from -inf to ``x``.
 
     >>> expi(0.0)
@@ -96,7 +97,7 @@ def expi(x: Any) -> Any:
 
 @strong
 @analytic(lambda y, x: hnp.exp(-x) / -x)
-def exp1(x: Any) -> Any:
+def exp1(x: Any) -> Array:
     """The exponential integral E_1: the integral of ``exp(-t) / t`` from ``x`` to infinity, NaN below 0.
 
     >>> exp1(0.0)
@@ -110,7 +111,8 @@ def _en_series(n: Any, x: Any) -> Any:
 
     Source: Abramowitz & Stegun 5.1.12.
     """
-    term, total = hnp.ones_like(x), 0
+    total: Any = 0
+    term = hnp.ones_like(x)
     for k in range(22):
         below = k - n + 1
         total = total - hnp.where(below == 0, 0, term / hnp.where(below == 0, 1, below))
@@ -161,7 +163,7 @@ def _expn(n: Any, x: Any) -> Any:
 
 
 @strong
-def expn(n: Any, x: Any) -> Any:
+def expn(n: Any, x: Any) -> Array:
     """The exponential integral E_n: the integral of ``exp(-x * t) / t**n`` from 1 to infinity, for natural ``n``.
 
     Raises: NotDifferentiable: a derivative by ``n``.
@@ -190,7 +192,7 @@ def _spence_slope(y: Any, x: Any) -> Any:
 
 @strong
 @analytic(_spence_slope)
-def spence(x: Any) -> Any:
+def spence(x: Any) -> Array:
     """Spence's function: the integral of ``log(t) / (1 - t)`` from 1 to ``x``, the dilogarithm of ``1 - x``.
 
     >>> spence(1.0)

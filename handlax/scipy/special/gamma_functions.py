@@ -10,6 +10,7 @@ import numpy as np
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument
 from ...effects.control.loops import fori_loop
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.half_precision import scipy_special
 from ...effects.operations.special import special_functions as operations
@@ -27,7 +28,7 @@ __all__ = [
 _FEW = 8  # sums of up to so many terms are unrolled
 
 
-def gammaln(x: Any) -> Any:
+def gammaln(x: Any) -> Array:
     """``log(abs(gamma(x)))``.
 
     >>> gammaln(1.0)
@@ -36,7 +37,7 @@ def gammaln(x: Any) -> Any:
     return operations.lgamma(*floats("gammaln", x))
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: Any) -> Array:
     """The derivative of ``gammaln``: ``digamma(x + 1) == digamma(x) + 1 / x``.
 
     >>> from handlax.numpy import array
@@ -46,7 +47,7 @@ def digamma(x: Any) -> Any:
     return operations.digamma(*floats("digamma", x))
 
 
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: Any, x: Any) -> Array:
     """The ``n``-th derivative of ``digamma``. Raises: NotDifferentiable: a derivative by ``n``.
 
     >>> polygamma(1, 1.0).round(4)
@@ -55,7 +56,7 @@ def polygamma(n: Any, x: Any) -> Any:
     return operations.polygamma(*floats("polygamma", n, x))
 
 
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(a: Any, x: Any) -> Array:
     """The integral of ``t**(a-1) * exp(-t)`` from 0 to ``x``, over ``gamma(a)``.
 
     >>> gammainc(2.0, 0.0)
@@ -64,7 +65,7 @@ def gammainc(a: Any, x: Any) -> Any:
     return operations.igamma(*floats("gammainc", a, x))
 
 
-def gammaincc(a: Any, x: Any) -> Any:
+def gammaincc(a: Any, x: Any) -> Array:
     """``1 - gammainc(a, x)``, exact where that is small.
 
     >>> gammaincc(1.0, 0.0)
@@ -73,7 +74,7 @@ def gammaincc(a: Any, x: Any) -> Any:
     return operations.igammac(*floats("gammaincc", a, x))
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: Any, b: Any, x: Any) -> Array:
     """The integral of ``t**(a-1) * (1-t)**(b-1)`` from 0 to ``x``, over ``beta(a, b)``.
 
     Raises: NotDifferentiable: a derivative by ``a`` or ``b``.
@@ -84,7 +85,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return operations.betainc(*floats("betainc", a, b, x))
 
 
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: Any, q: Any = None) -> Array:
     """Hurwitz' zeta: the sum of ``(n + q)**-x`` over ``n = 0, 1, ...`` for ``x > 1``; ``q`` is 1 if it is not given.
 
     >>> zeta(1.0, 1.0)
@@ -145,7 +146,7 @@ def _gamma(x: Any) -> Any:
 
 
 @strong
-def gamma(x: Any) -> Any:
+def gamma(x: Any) -> Array:
     """The gamma function: NaN at negative integers; at 0 infinite with the zero's sign, for complex numbers NaN.
 
     >>> gamma(5.0)
@@ -159,7 +160,7 @@ def gamma(x: Any) -> Any:
 
 
 @free_promotion
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: Any) -> Array:
     """The sign of ``gamma(x)``; at 0 the sign of the zero, NaN at negative integers and -inf.
 
     >>> gammasgn(-0.5)
@@ -195,7 +196,7 @@ def _loggamma(z: Any) -> Any:
     return hnp.where(lower, y.conj(), y)
 
 
-def loggamma(x: Any) -> Any:
+def loggamma(x: Any) -> Array:
     """The logarithm of the gamma function, real on the positive axis and continuous except for a branch cut on the
     negative axis.
 
@@ -233,7 +234,7 @@ def _betaln_far(a: Any, b: Any) -> Any:
     lambda y, a, b: operations.digamma(a) - operations.digamma(a + b),
     lambda y, a, b: operations.digamma(b) - operations.digamma(a + b),
 )
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: Any, b: Any) -> Array:
     """``log(abs(beta(a, b)))``, accurate also for large arguments. Source: Didonato & Morris 1992, algorithm 708.
 
     >>> betaln(1.0, 1.0)
@@ -250,7 +251,7 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 @free_promotion
-def beta(a: Any, b: Any) -> Any:
+def beta(a: Any, b: Any) -> Array:
     """``gamma(a) * gamma(b) / gamma(a + b)``.
 
     >>> beta(1.0, 1.0)
@@ -262,7 +263,7 @@ def beta(a: Any, b: Any) -> Any:
 
 @strong
 @free_promotion
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: Any, d: Any) -> Array:
     """The logarithm of the multivariate gamma function of dimension ``d``.
 
     It is ``d (d-1)/4 log(pi)`` plus the sum of ``gammaln(a - j/2)`` for j from 0 to ``d - 1``.
@@ -285,7 +286,7 @@ def multigammaln(a: Any, d: Any) -> Any:
 
 
 @free_promotion
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: Any, exact: bool = False) -> Array:
     """``gamma(n + 1)``, and 0 for negative ``n``.
 
     Raises: BadArgument: ``exact``, as integers of any size are no arrays.
@@ -308,7 +309,7 @@ def _largest_gamma(x: Any) -> float:
 
 
 @free_promotion
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     """The binomial coefficient "N choose k"; 0 where ``k > N`` or one is negative. Integers become floats.
 
     With ``repetition``, the number of multisets: elements may be chosen several times.
@@ -352,7 +353,7 @@ def _poch(z: Any, m: Any) -> Any:
 
 
 @strong
-def poch(z: Any, m: Any) -> Any:
+def poch(z: Any, m: Any) -> Array:
     """Pochhammer's symbol ``gamma(z + m) / gamma(z)``, the rising factorial; also where both are infinite.
 
     >>> poch(2.0, 0.0)
@@ -362,7 +363,7 @@ def poch(z: Any, m: Any) -> Any:
     return in_32_bits(_poch, z, m)
 
 
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers ``B_0`` to ``B_n``; ``B_1`` is -1/2.
 
     >>> bernoulli(2).tolist()

@@ -11,6 +11,7 @@ import numpy as np
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, NotDifferentiable, whole_number
 from ...effects.control.loops import fori_loop
+from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import polynomial
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.half_precision import scipy_special
@@ -27,7 +28,7 @@ __all__ = ["bessel_jn", "fresnel", "i0", "i0e", "i1", "i1e", "sici", "sph_harm_y
 EULER = float(np.euler_gamma)
 
 
-def i0e(x: Any) -> Any:
+def i0e(x: Any) -> Array:
     """``exp(-abs(x)) * i0(x)``.
 
     >>> i0e(0.0)
@@ -36,7 +37,7 @@ def i0e(x: Any) -> Any:
     return bessel_i0e(*floats("i0e", x))
 
 
-def i1e(x: Any) -> Any:
+def i1e(x: Any) -> Array:
     """``exp(-abs(x)) * i1(x)``.
 
     >>> i1e(0.0)
@@ -46,7 +47,7 @@ def i1e(x: Any) -> Any:
 
 
 @analytic(lambda y, x: i1(x))
-def i0(x: Any) -> Any:
+def i0(x: Any) -> Array:
     """The modified Bessel function of the first kind of order 0.
 
     >>> i0(0.0)
@@ -66,7 +67,7 @@ def _i1_slope(y: Any, x: Any) -> Any:
 
 
 @analytic(_i1_slope)
-def i1(x: Any) -> Any:
+def i1(x: Any) -> Array:
     """The modified Bessel function of the first kind of order 1.
 
     >>> i1(0.0)
@@ -120,7 +121,7 @@ def _(v: int, n_iter: int, primals: Any, tangents: Any) -> Any:
     return y[:-1], (before - y[1:]) / 2 * tangents[0]
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of the orders 0 to ``v``, stacked along a first axis.
 
     ``n_iter`` is the order at which the recurrence begins. It must exceed ``abs(z)`` by ``4.2 * n_iter**(1/3)``, for 50
@@ -162,7 +163,7 @@ def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
 
 
 @free_promotion
-def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
+def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Array:
     """The spherical harmonics of degree ``n`` and order ``m`` at the polar angle ``theta`` and the azimuth ``phi``.
 
     Args:
@@ -239,7 +240,7 @@ def _cosine_integral(x: Any) -> Any:
 
 
 @strong
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: Any) -> tuple[Array, Array]:
     """``(Si, Ci)``, the integrals of sine and cosine: of ``sin(t) / t`` from 0, and of ``cos(t) / t`` from infinity.
 
     Ci is even: below 0 it is the real part.
@@ -309,7 +310,7 @@ def _fresnel_cosine(x: Any) -> Any:
 
 
 @strong
-def fresnel(x: Any) -> tuple[Any, Any]:
+def fresnel(x: Any) -> tuple[Array, Array]:
     """``(S, C)``, Fresnel's integrals of ``sin(pi * t**2 / 2)`` and ``cos(pi * t**2 / 2)`` from 0 to ``x``.
 
     >>> fresnel(float("inf"))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument
+from ...effects.core.arrays import Array
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.types.dtypes import default_float, default_int, is_floating
 from ...interpreters.core.eager_programs import programs
@@ -74,7 +75,7 @@ def _row_ranks(row: Any, method: str) -> Any:
     return low if method == "min" else high if method == "max" else (low + high) / 2
 
 
-def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
+def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """The ranks of values along an axis, from 1 on; None flattens. Rows with a NaN give NaN.
 
     Args:
@@ -107,7 +108,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
 @formulas.free_promotion
 def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """The standard error of the mean: ``std(a, ddof=ddof) / sqrt(n)`` along an axis; with "omit" NaNs do not count.
 
     >>> sem([1.0, 3.0])
