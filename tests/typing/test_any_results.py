@@ -35,7 +35,8 @@ ANY_RESULTS = {
     """,
     OUTSIDE: """
         default_matmul_precision default_prng_impl draw enable_x64 explain_cache_misses log_compiles no_tracing
-        numpy_dtype_promotion numpy_rank_promotion lax.dtype numpy.finfo numpy.iinfo numpy.load
+        numpy_dtype_promotion numpy_rank_promotion lax.dtype numpy.finfo numpy.get_printoptions numpy.iinfo numpy.load
+        numpy.printoptions numpy.set_printoptions
     """,
 }
 

@@ -258,7 +258,7 @@ def binary(
             return current().answer(op, (x1, x2))
         return current().answer(op, tuple(inexact_together(name, x1, x2)))
 
-    def any_numbers(x: Any, y: Any, /) -> Any:
+    def any_numbers(x: Any, y: Any, /) -> Array:
         if isinstance(x, Array) and isinstance(y, Array):
             if keys is not None and x.type.dtype.__class__ is KeyDType is y.type.dtype.__class__:
                 return keys(x, y)
@@ -269,11 +269,13 @@ def binary(
     return named(strict if floats else any_numbers, name, doc)
 
 
-def either(name: str, numbers: type[Operation], booleans: type[Operation], doc: str) -> ArrayFunction:
+def either(
+    name: str, numbers: type[Operation], booleans: type[Operation], doc: str
+) -> Callable[[ArrayLike, ArrayLike], Array]:
     """As ``binary``, with another operation for booleans."""
     op, other = numbers(), booleans()
 
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: Any, y: Any, /) -> Array:
         if not (isinstance(x, Array) and isinstance(y, Array) and x.type is y.type):
             x, y = together(name, x, y)
         return current().answer(other if x.type.dtype is bool_ else op, (x, y))
