@@ -38,8 +38,8 @@ USES = {
     "vmap of a scan": lambda f, x: hx.vmap(lambda x: scanned(f, x))(x[None]),
     "handle": lambda f, x: hx.handle(counter, 0)(f)(x),
     "handle of a scan": lambda f, x: hx.handle(counter, 0)(lambda x: ticking(f, x))(x),
-}
-COMPILED = {
+    "clause": lambda f, x: hx.handle(hx.handler({Tick: lambda n, op: (n + f(x).sum(), None)}), 0.0)(
+        lambda x: ticking(lambda c: c, x))(x),
     "jit": lambda f, x: hx.jit(f)(x),
     "jit of grad": lambda f, x: hx.jit(hx.grad(lambda x: f(x).sum()))(x),
     "jit of vmap": lambda f, x: hx.jit(hx.vmap(f))(x[None]),
@@ -67,11 +67,6 @@ def kept_alive(use, array) -> int:
 @pytest.mark.parametrize("name", USES)
 def test_what_a_dropped_function_closed_over_is_released(name, array):
     assert kept_alive(USES[name], array) == 0
-
-
-@pytest.mark.parametrize("name", COMPILED)
-def test_what_a_dropped_function_that_was_compiled_closed_over_is_released(name):
-    assert kept_alive(COMPILED[name], np.asarray) == 0
 
 
 def test_what_is_kept_is_seen():
