@@ -28,7 +28,7 @@ def _emitted(op: Any, emit: Any, *values: Any) -> Any:
 class CustomJvp(HigherOrder):
     bodies: tuple[Program, ...]
     shared: int
-    rule: Any  # its ``run(operands, tangents)`` gives (results, tangents)
+    rule: Any  # its ``run(operands, tangents)`` gives (results, tangents); None in a program that is compiled
     carry = 0
     prunes = False
     deferred = True

@@ -449,7 +449,8 @@ def _transform_operation(
     if any([test.marks[0] is not None for test in tests]):
         return None
     marks = [*shared, *moving, *each]
-    if op.deferred:  # a deferred rule may return a value of the handler where the body returns none
+    rule = op.rule if op.deferred else None  # None also where the program is compiled: nothing asks for rules then
+    if rule is not None:  # a deferred rule may return a value of the handler where the body returns none
         given = run.carried(run.join(marks))
         pairs = zip(found, op.main[0].out_types)
         found = [run.mark_of_type(given, t) if mark is None else mark for mark, t in pairs]
@@ -462,9 +463,9 @@ def _transform_operation(
     ]
     closed, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *programs])
     rules = {}
-    if op.deferred:
+    if rule is not None:
         context = BodyTransformContext(run, flow, len(captured), op.bodies[0], marks, result_marks, layout)
-        rules["rule"] = op.rule.transformed(context)
+        rules["rule"] = rule.transformed(context)
     types = op.groups((None,) * op.selects + op.bodies[0].in_types)
     shared_parts = sum([len(run.part_types(mark, t)) for mark, t in zip(shared, types.shared)])
     carry_parts = sum([len(run.part_types(mark, t)) for mark, t in zip(moving, types.carry)])
