@@ -1,14 +1,14 @@
 """Random numbers from explicit keys.
 
-    key(seed)              a key; equal seeds give equal draws, on every device and in every transformation
-    split(key, n)          n new keys; fold_in(key, i) the i-th of as many as there are integers
+    key(seed)              a key: equal seeds give equal numbers, on every device and in every transformation
+    split(key, n)          n new keys, of which fold_in(key, i) is the i-th
     normal(key, shape)     a pure function of the key: the same key gives the same numbers
 
-Use a key once, for a draw or a split; this is not checked. Under ``vmap`` an array of keys gives one draw
-per key. Bits, integers and uniform floats in [0, 1) are bit for bit those of JAX (``jax_threefry_partitionable``);
-samplers that transform these agree within rounding; samplers by rejection (gamma, beta, poisson, ...) agree in
-distribution. The generator is Threefry-2x32, or another
-that ``key(seed, impl=name)`` names: all are functions of key and counter alone, with the same bits on every device.
+Use a key once, to sample or to split; this is not checked. Under ``vmap`` an array of keys gives one sample for each
+key. Bits, integers and uniform floats in [0, 1) are bit for bit those of JAX (``jax_threefry_partitionable``); samplers
+that are functions of these, or that reject, agree within rounding, but those by rejection not for floats of 16 bits.
+The generator is Threefry-2x32, or another that ``key(seed, impl=name)`` names: each is a function of key and counter
+alone, with the same bits on every device.
 
 >>> from handlax import random
 >>> first, second = random.split(random.key(0))

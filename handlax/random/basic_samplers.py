@@ -54,11 +54,19 @@ SQRT2 = math.sqrt(2)
 
 
 def floating(name: str, dtype: Any) -> Any:
-    """The floating dtype that was named, or the default one."""
-    found = default_float() if dtype is None else canonical(dtype)
-    if found not in FLOATING:
-        raise DTypeMismatch(f"{name}: the dtype must be float16, bfloat16, float32 or float64, got {found}.")
-    return found
+    """``dtype``, or the default float for None. Raises: DTypeMismatch: it is not a floating dtype."""
+    dtype = default_float() if dtype is None else canonical(dtype)
+    if dtype not in FLOATING:
+        raise DTypeMismatch(f"{name}: the dtype must be float16, bfloat16, float32 or float64, got {dtype}.")
+    return dtype
+
+
+def integral(name: str, dtype: Any) -> Any:
+    """``dtype``, or the default integer for None. Raises: DTypeMismatch: it is not an integer dtype."""
+    dtype = default_int() if dtype is None else canonical(dtype)
+    if dtype not in ANY_INTEGER:
+        raise DTypeMismatch(f"{name}: the dtype must be an integer one, got {dtype}.")
+    return dtype
 
 
 def fitted(name: str, shape: tuple[int, ...], *bounds: Any) -> None:
@@ -69,41 +77,58 @@ def fitted(name: str, shape: tuple[int, ...], *bounds: Any) -> None:
 
 
 def parameters(name: str, shape: Any, dtype: Any, *values: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """The shape, by default that to which all parameters broadcast, and these as arrays of ``dtype``."""
+    """The shape of a sample, and the parameters of its distribution as arrays of ``dtype``.
+
+    The default shape is that to which all parameters broadcast. Raises: ShapeMismatch: one does not broadcast to it.
+    """
     arrays = [convert(x, dtype) for x in values]
     if shape is None:
         return broadcast_shape(name, *[x.type.shape for x in arrays]), arrays
-    found = canonical_shape(shape, name)
-    fitted(name, found, *arrays)
-    return found, arrays
+    shape = canonical_shape(shape, name)
+    fitted(name, shape, *arrays)
+    return shape, arrays
+
+
+def checked(name: str, key: Any, shape: Any, dtype: Any, out_sharding: Any, *values: Any) -> tuple[Any, ...]:
+    """The arguments of the sampler ``random.name``: one key, the shape, a floating dtype, and parameters of that dtype.
+
+    Raises: BadArgument, DTypeMismatch, ShapeMismatch: the sampler does not take such an argument.
+    """
+    no_sharding(name, out_sharding)
+    where = f"random.{name}"
+    dtype = floating(where, dtype)
+    if not values:
+        return single(where, key), canonical_shape(shape, where), dtype
+    shape, arrays = parameters(where, shape, dtype, *values)
+    return single(where, key), shape, dtype, *arrays
 
 
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Uniform random bits: unsigned integers, all equally likely.
+    """Uniform random bits: unsigned integers, each value of the dtype equally likely.
 
     Args:
-        dtype: an unsigned one; by default as wide as the default integer, uint32.
+        dtype: uint8, uint16, uint32 or uint64; by default uint32, or uint64 where the default integer is int64.
 
     >>> from handlax import random
     >>> random.bits(random.key(0), (2,), "uint8")
     Array([167, 146], dtype=uint8)
     """
     no_sharding("bits", out_sharding)
-    found = (uint64 if default_int() == int64 else uint32) if dtype is None else canonical(dtype)
-    if found not in ANY_UNSIGNED or itemsize_bits(found) not in UINT:
-        raise BadArgument(f"random.bits: the dtype must be uint8, uint16, uint32 or uint64, got {found}.")
-    return key_bits(single("random.bits", key), itemsize_bits(found), canonical_shape(shape, "random.bits"))
+    dtype = (uint64 if default_int() == int64 else uint32) if dtype is None else canonical(dtype)
+    if dtype not in ANY_UNSIGNED or itemsize_bits(dtype) not in UINT:
+        raise BadArgument(f"random.bits: the dtype must be uint8, uint16, uint32 or uint64, got {dtype}.")
+    return key_bits(single("random.bits", key), itemsize_bits(dtype), canonical_shape(shape, "random.bits"))
 
 
 class FloatFormat(NamedTuple):
-    """Constants for making uniform floats of one dtype from random bits."""
+    """The constants by which uniform floats of one dtype are made from random bits."""
 
-    drawn: int  # random bits for each float
-    words: Any  # the unsigned dtype of its width
-    shift: Any  # how far bits go right to be the mantissa
-    exponent: Any  # the bits of 1
-    cast: Any
-    one: Any
+    drawn: int  # the number of random bits for each float
+    words: Any  # the unsigned dtype as wide as the float
+    shift: Any  # the distance by which random bits are shifted right to become the mantissa
+    exponent: Any  # the float 1.0 as bits
+    cast: Any  # the operation that reads bits as a float
+    one: Any  # the float 1.0
     tiny: float
     eps: float
     below_one: float  # the largest float under 1
@@ -111,7 +136,7 @@ class FloatFormat(NamedTuple):
 
 @cached("formats of random floats", 8)
 def float_format(dtype: Any) -> FloatFormat:
-    """The bits of the floats of a dtype, as samplers draw them."""
+    """The constants by which uniform floats of a dtype are made from random bits."""
     info = finfo(dtype)
     width, mantissa = int(info.bits), int(info.nmant)
     drawn, uint = 8 if mantissa < 8 else width, UINT[width]
@@ -123,7 +148,7 @@ def float_format(dtype: Any) -> FloatFormat:
 
 
 def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Uniform floats in [0, 1): multiples of the dtype's epsilon, from bits under the exponent of 1."""
+    """Uniform floats in [0, 1), multiples of the dtype's epsilon: floats in [1, 2) with a random mantissa, minus 1."""
     form = float_format(dtype)
     words = key_bits(key, form.drawn, shape)
     if words.type.dtype != form.words:
@@ -132,7 +157,7 @@ def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:
-    """Uniform floats from ``low`` to ``high``: numbers, or arrays of ``dtype`` that broadcast to ``shape``."""
+    """Uniform floats in [low, high); the bounds are numbers, or arrays of ``dtype`` that broadcast to ``shape``."""
     u = unit(key, shape, dtype)
     if not isinstance(low, Array) and not isinstance(high, Array):
         low, span = _interval(low, high, dtype)
@@ -142,19 +167,20 @@ def between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -
 
 @cached("random intervals", 64)
 def _interval(low: float, high: float, dtype: Any) -> tuple[Any, Any]:
-    """The lower bound and the width of an interval, computed in its dtype."""
+    """The lower bound of an interval and its width, as arrays of ``dtype``, in which the difference is rounded."""
     start, stop = np.asarray(low).astype(dtype), np.asarray(high).astype(dtype)
     return scalar(float(start), dtype), scalar(float(stop - start), dtype)
 
 
 def spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """``x`` broadcast to ``shape``; a scalar is returned itself, since operations broadcast scalars."""
     return broadcast(x, shape) if x.type.shape else x
 
 
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Array:
-    """Floats from ``minval`` (included) to ``maxval`` (not included), uniformly.
+    """Uniform floats in the half-open interval [minval, maxval).
 
     Shapes: ``minval`` and ``maxval`` broadcast to ``shape``.
 
@@ -162,10 +188,7 @@ def uniform(
     >>> random.uniform(random.key(0), (3,))
     Array([0.947667  , 0.9785799 , 0.33229148], dtype=float32)
     """
-    no_sharding("uniform", out_sharding)
-    dtype = floating("random.uniform", dtype)
-    one = single("random.uniform", key)
-    shape = canonical_shape(shape, "random.uniform")
+    one, shape, dtype = checked("uniform", key, shape, dtype, out_sharding)
     if type(minval) in (int, float) and type(maxval) in (int, float) and minval == 0 and maxval == 1:
         return unit(one, shape, dtype)
     low, high = convert(minval, dtype), convert(maxval, dtype)
@@ -174,42 +197,41 @@ def uniform(
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Normally distributed numbers of mean 0 and variance 1; complex ones have variance 1/2 in each part.
+    """Standard normal numbers, of mean 0 and variance 1.
+
+    Of a complex dtype, real and imaginary part are independent, of variance 1/2 each.
 
     >>> from handlax import random
     >>> random.normal(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    no_sharding("normal", out_sharding)
-    one = single("random.normal", key)
-    shape = canonical_shape(shape, "random.normal")
-    if dtype is not None and is_complex(canonical(dtype)):
-        dtype = canonical(dtype)
-        real, imaginary = [convert(standard_normal(k, shape, to_real(dtype)), dtype) for k in pair(one)]
-        return (real + scalar(1j, dtype) * imaginary) / scalar(SQRT2, dtype)
-    return standard_normal(one, shape, floating("random.normal", dtype))
+    kind = None if dtype is None else canonical(dtype)
+    whole = kind is not None and is_complex(kind)
+    one, shape, dtype = checked("normal", key, shape, to_real(kind) if whole else kind, out_sharding)
+    if not whole:
+        return standard_normal(one, shape, dtype)
+    real, imaginary = [convert(standard_normal(k, shape, dtype), kind) for k in pair(one)]
+    return (real + scalar(1j, kind) * imaginary) / scalar(SQRT2, kind)
 
 
 def standard_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Normal numbers of mean 0 and variance 1: ``sqrt(2) * erf_inv(u)`` for uniform u in (-1, 1)."""
     return mul(erf_inv(open_units(key, shape, dtype)), scalar(SQRT2, dtype))
 
 
 def open_units(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Uniform in the open interval (-1, 1)."""
+    """Uniform floats in the open interval (-1, 1)."""
     return between(key, shape, dtype, -float_format(dtype).below_one, 1.0)
 
 
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Normally distributed numbers of mean 0 and variance 1 that lie strictly between ``lower`` and ``upper``.
+    """Standard normal numbers on the condition that they lie strictly between ``lower`` and ``upper``.
 
     Shapes: ``lower`` and ``upper`` broadcast to ``shape``, by default to each other.
     """
-    no_sharding("truncated_normal", out_sharding)
-    dtype = floating("random.truncated_normal", dtype)
-    shape, (low, high) = parameters("random.truncated_normal", shape, dtype, lower, upper)
-    one = single("random.truncated_normal", key)
+    one, shape, dtype, low, high = checked("truncated_normal", key, shape, dtype, out_sharding, lower, upper)
     drawn = erf_inv(between(one, shape, dtype, erf(low / SQRT2), erf(high / SQRT2))) * SQRT2
     least = nextafter(low, scalar(math.inf, dtype))
     most = nextafter(high, scalar(-math.inf, dtype))
@@ -219,10 +241,12 @@ def truncated_normal(
 def randint(
     key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Integers from ``minval`` (included) to ``maxval`` (not included), uniformly; ``minval`` if the interval is empty.
+    """Uniform integers in the half-open interval [minval, maxval); ``minval`` where that is empty.
 
-    Shapes: ``minval`` and ``maxval`` broadcast to ``shape``. Bounds that the dtype cannot hold are clipped to it, and a
-    ``maxval`` above its largest number includes that number.
+    Bounds outside the range of the dtype are clipped to it; a ``maxval`` above the largest number of the dtype includes
+    that number.
+
+    Shapes: ``minval`` and ``maxval`` broadcast to ``shape``.
     Raises: DTypeMismatch: the dtype is not an integer one.
 
     >>> from handlax import random
@@ -230,13 +254,11 @@ def randint(
     Array([9, 0, 2, 3], dtype=int32)
     """
     no_sharding("randint", out_sharding)
-    dtype = default_int() if dtype is None else canonical(dtype)
-    if dtype not in ANY_INTEGER:
-        raise DTypeMismatch(f"random.randint: the dtype must be an integer one, got {dtype}.")
+    dtype = integral("random.randint", dtype)
     one = single("random.randint", key)
     shape = canonical_shape(shape, "random.randint")
     low, high = int(iinfo(dtype).min), int(iinfo(dtype).max)
-    if itemsize_bits(dtype) < 32:  # 32 bits are drawn and counted with, the result is narrowed
+    if itemsize_bits(dtype) < 32:  # computed in 32 bits, and narrowed
         start, _ = _clipped(minval, int32, low, high)
         stop, _ = _clipped(maxval, int32, low, high + 1)
         return convert(_integers(one, shape, start, stop, None), dtype)
@@ -246,7 +268,7 @@ def randint(
 
 
 def _clipped(bound: Any, dtype: Any, low: int, high: int) -> tuple[Any, Any]:
-    """A bound as ``dtype``, no less than ``low`` and no more than ``high``; and where it is more, None if nowhere."""
+    """A bound clipped to [low, high], as ``dtype``; and a mask of where it exceeds ``high``, None for nowhere."""
     if isinstance(bound, (int, np.integer)):
         number = int(bound)
         inside = low if number < low else high if number > high else number
@@ -265,7 +287,11 @@ def _clipped(bound: Any, dtype: Any, low: int, high: int) -> tuple[Any, Any]:
 
 
 def _integers(key: Any, shape: tuple[int, ...], start: Any, stop: Any, beyond: Any) -> Any:
-    """``start`` plus a number of twice the bits modulo the span: high words are worth 2**bits modulo the span."""
+    """Uniform integers in [start, stop): ``start + (2**bits * upper + lower) % (stop - start)`` of two random words.
+
+    The remainders are multiplied in ``bits`` bits, as in JAX, whose numbers these are. Where ``beyond`` is true,
+    ``stop`` itself is included.
+    """
     fitted("random.randint", shape, start, stop)
     bound = broadcast_shape("random.randint", start.type.shape, stop.type.shape)
     start, stop = spread(start, bound), spread(stop, bound)
@@ -284,14 +310,17 @@ def _integers(key: Any, shape: tuple[int, ...], start: Any, stop: Any, beyond: A
 
 
 def ones(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array of this shape whose elements are 1."""
     return broadcast(scalar(1, dtype), shape) if shape else scalar(1, dtype)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Array:
-    """True with probability ``p``.
+    """Booleans that are True with probability ``p``.
 
+    Shapes: ``p`` broadcasts to ``shape``, by default its own.
     Args:
-        mode: ``high`` draws two numbers for each result, so that small probabilities are exact.
+        mode: "low" compares one uniform float with ``p``; "high" two, so that probabilities below the dtype's epsilon
+            are exact too.
     Raises: DTypeMismatch: ``p`` is not a float.
 
     >>> from handlax import random
@@ -314,16 +343,16 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
 
 
 def two_units(key: Any, shape: tuple[int, ...], dtype: Any) -> list[Any]:
+    """Two independent arrays of uniform floats in [0, 1)."""
     both = unit(key, (2, *shape), dtype)
     return [index_in_dim(both, i, keepdims=False) for i in range(2)]
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """1 or -1, equally likely; of the default integer dtype unless another is named."""
+    """1 or -1 with equal probability, of the default integer dtype unless ``dtype`` is given."""
     no_sharding("rademacher", out_sharding)
-    found = default_int() if dtype is None else canonical(dtype)
     heads = bernoulli(single("random.rademacher", key), 0.5, canonical_shape(shape, "random.rademacher"))
-    return convert(heads, found) * 2 - 1
+    return convert(heads, default_int() if dtype is None else canonical(dtype)) * 2 - 1
 
 
 programs(globals())

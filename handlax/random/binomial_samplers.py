@@ -1,11 +1,12 @@
-"""Samplers of counts of successes: binomial, multinomial.
+"""Samplers of numbers of successes: binomial, multinomial.
 
-A key gives JAX's numbers, up to rounding; for 16-bit probabilities, which are taken as 32 bits, other ones.
+A key gives the same numbers as in JAX, up to rounding, but for 16-bit probabilities, which are converted to 32 bits.
 """
 
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,13 @@ from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import canonical, float32, int32, itemsize_bits, promote_types, to_inexact
 from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.indexing_operations import take
-from .basic_samplers import fitted, floating, parameters, unit
+from .basic_samplers import checked, fitted, floating, unit
 from .keys import pair, single, split
 from .rejection_samplers import any_true, transformed_rejection
 
 __all__ = ["binomial", "multinomial"]
 
-_FEW = 10.0  # expected successes up to which they are counted one by one
+_FEW = 10.0  # up to so many expected successes they are counted one by one, beyond drawn by rejection
 
 # log k! - log(sqrt(2 pi) (k + 1)**(k + 1/2) e**-(k + 1)), for k = 0, ..., 9
 _TAILS = np.array(
@@ -38,16 +39,13 @@ _TAILS = np.array(
 
 
 def _working(*xs: Any) -> Any:
-    """The dtype of the computation: that to which these promote, of at least 32 bits."""
-    found = as_array(xs[0]).type.dtype
-    for x in xs[1:]:
-        found = promote_types(found, as_array(x).type.dtype)
-    dtype = to_inexact(found)
+    """The floating dtype in which a sampler computes: the promoted dtype of these parameters, at least float32."""
+    dtype = to_inexact(reduce(promote_types, [as_array(x).type.dtype for x in xs]))
     return float32 if itemsize_bits(dtype) < 32 else dtype
 
 
 def _tail(k: Any) -> Any:
-    """What Stirling's approximation of ``log k!`` at ``k + 1`` lacks; for k > 9 by three terms of its series."""
+    """``log k!`` minus Stirling's approximation at ``k + 1``: tabulated for k <= 9, else three terms of its series."""
     tabled = take(convert(_TAILS, k.type.dtype), convert(floor(k), int32), mode="clip")
     square = (k + 1.0) * (k + 1.0)
     series = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1.0)
@@ -55,24 +53,24 @@ def _tail(k: Any) -> Any:
 
 
 def _few(key: Any, count: Any, p: Any) -> Any:
-    """Binomial draws: how many of the waiting times until the next success fit into ``count`` trials.
+    """Binomial numbers, for few expected successes: how many waiting times between successes fit into ``count`` trials.
 
     Source: L. Devroye, Non-Uniform Random Variate Generation (1986), chapter X.4.3, first waiting time algorithm.
     """
     scale = log1p(neg(p))
 
     def once(s: Any) -> Any:
-        found, trials, key = s
+        successes, trials, key = s
         next_key, key = pair(key)
-        found = select(le(trials, count), found + 1.0, found)
-        return found, trials + ceil(log(unit(next_key, p.type.shape, p.type.dtype)) / scale), key
+        successes = select(le(trials, count), successes + 1.0, successes)
+        return successes, trials + ceil(log(unit(next_key, p.type.shape, p.type.dtype)) / scale), key
 
     start = full(p.type, 0.0), full(p.type, 0.0), key
     return while_loop(lambda s: any_true(le(s[1], count)), once, start)[0] - 1.0
 
 
 def _many(key: Any, count: Any, p: Any) -> Any:
-    """Binomial draws where many successes are expected: transformed rejection with a squeeze.
+    """Binomial numbers, for many expected successes: transformed rejection with a squeeze.
 
     Source: Hörmann, The generation of binomial random variates (1993), algorithm BTRS.
     """
@@ -98,7 +96,7 @@ def _many(key: Any, count: Any, p: Any) -> Any:
 
 
 def _binomial(key: Any, count: Any, p: Any) -> Any:
-    """Binomial draws for numbers of trials and probabilities of one shape: NaN where either means nothing."""
+    """Binomial numbers of ``count`` trials of probability ``p``, arrays of one shape; inf where ``count`` is inf."""
     number = lambda value: full(p.type, value)
     rare = lt(p, 0.5)
     q = select(rare, p, 1.0 - p)  # of the rarer outcome
@@ -115,9 +113,11 @@ def _binomial(key: Any, count: Any, p: Any) -> Any:
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
-    """Numbers of successes in ``n`` trials of probability ``p`` each, as floats; NaN for other ``n < 0`` or ``p``.
+    """The number of successes in ``n`` trials of probability ``p``, as a float.
 
-    Shapes: ``n`` and ``p`` broadcast to ``shape``, by default to their own common one. It has no derivative.
+    NaN where ``n`` is negative or ``p`` outside [0, 1]. Derivatives are 0.
+
+    Shapes: ``n`` and ``p`` broadcast to ``shape``, by default to each other.
     Source: Devroye, Non-Uniform Random Variate Generation (1986), X.4.3; Hörmann, The generation of binomial random
     variates (1993).
 
@@ -127,28 +127,28 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     >>> random.binomial(random.key(7), 10, 0.3, (6,))
     Array([5., 4., 3., 4., 5., 1.], dtype=float32)
     """
-    found = floating("random.binomial", dtype)
-    one = single("random.binomial", key)
-    working = _working(p)
-    shape, (n, p) = parameters("random.binomial", shape, working, n, p)
+    dtype = floating("random.binomial", dtype)
+    one, shape, _, n, p = checked("binomial", key, shape, _working(p), None, n, p)
     n, p = [broadcast(stop_gradient(x), shape) for x in (n, p)]
-    return convert(_binomial(one, n, p), found)
+    return convert(_binomial(one, n, p), dtype)
 
 
 def multinomial(
     key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Array:
-    """How often each outcome occurs in ``n`` trials with probabilities in proportion to ``p[..., i]``.
+    """The number of times that each of k outcomes occurs in ``n`` trials, outcome i with probability ``p[i] / sum(p)``.
 
-    The counts are binomial ones, each of what those before it left over.
+    Each number is binomially distributed, given the numbers of the outcomes before.
 
     Shapes: ``n: a[*s], p: a[*s, k] -> a[*shape, k]``; ``s`` broadcasts to ``shape``, by default ``p.shape[:-1]``.
+    Args:
+        unroll: the number of outcomes per iteration of the loop over outcomes, as of ``lax.scan``.
 
     >>> from handlax import random, numpy as hnp
     >>> random.multinomial(random.key(7), 10, hnp.array([0.2, 0.3, 0.5]))
     Array([2., 4., 4.], dtype=float32)
     """
-    found = floating("random.multinomial", None) if dtype is None else canonical(dtype)
+    dtype = floating("random.multinomial", None) if dtype is None else canonical(dtype)
     one = single("random.multinomial", key)
     working = _working(n, p)
     n, p = [convert(stop_gradient(as_array(x)), working) for x in (n, p)]
@@ -165,7 +165,7 @@ def multinomial(
         return remaining - count, count
 
     counts = scan(once, broadcast(n, shape), (shares, split(one, shares.type.shape[0])), unroll=unroll)[1]
-    return convert(move_axis(counts, 0, len(shape)), found)
+    return convert(move_axis(counts, 0, len(shape)), dtype)
 
 
 programs(globals())

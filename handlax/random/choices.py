@@ -52,10 +52,10 @@ __all__ = ["categorical", "choice", "permutation"]
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Array:
-    """The slices of ``x`` along ``axis`` in random order; of an integer ``x``, those of ``arange(x)``.
+    """The slices of ``x`` along ``axis`` in random order; for an integer ``x`` the elements of ``arange(x)``.
 
     Args:
-        independent: whether every line along ``axis`` is shuffled for itself.
+        independent: shuffle the elements of every line along ``axis`` by themselves, in place of whole slices.
 
     >>> from handlax import random
     >>> random.permutation(random.key(0), 4)
@@ -63,36 +63,40 @@ def permutation(
     """
     no_sharding("permutation", out_sharding)
     one = single("random.permutation", key)
-    found = _population("random.permutation", x)
-    if is_size(found):
-        return _shuffled(one, iota(default_int(), found), 0)
-    axis = canonical_axis(axis, found.ndim, "random.permutation")
-    if independent or (found.ndim == 1 and not extents_in(found.type.shape)):
-        return _shuffled(one, found, axis)
-    return take(found, _shuffled(one, iota(int32, found.type.shape[axis]), 0), axis)
+    x = _population("random.permutation", x)
+    if is_size(x):
+        return _shuffled(one, iota(default_int(), x), 0)
+    axis = canonical_axis(axis, x.ndim, "random.permutation")
+    if independent or (x.ndim == 1 and not extents_in(x.type.shape)):
+        return _shuffled(one, x, axis)
+    return take(x, _shuffled(one, iota(int32, x.type.shape[axis]), 0), axis)
 
 
 def _population(name: str, x: Any) -> Any:
-    """A size as such, anything else as an array with a dimension."""
+    """A Python integer for an integer, a symbolic dimension itself, and anything else as an array of rank 1 or more.
+
+    Raises: DTypeMismatch: ``x`` is a scalar, but not an integer.
+    """
     x = unbound(x)
     if type(x) is Extent:
         return x
     if not isinstance(x, Array) and isinstance(x, (int, np.integer)) and not isinstance(x, bool):
         return int(x)
-    found = as_array(x)
-    if found.type.shape:
-        return found
-    if found.type.dtype not in INTEGER:
-        raise DTypeMismatch(f"{name}: an integer or an array of rank 1 or more is needed, got {found.type}.")
-    return operator.index(found)
+    array = as_array(x)
+    if array.type.shape:
+        return array
+    if array.type.dtype not in INTEGER:
+        raise DTypeMismatch(f"{name}: an integer or an array of rank 1 or more is needed, got {array.type}.")
+    return operator.index(array)
 
 
-# Above each of these sizes, (2**32 - 1)**(k/3) for k = 0, 1, ..., sorting by random words needs one more round.
+# (2**32 - 1)**(k/3) for k = 0, 1, 2: above each of these sizes one more round of sorting by random words is needed.
 ONCE_MORE = (1, 1625, 2642245)
 
 
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
-    """``x`` sorted by random words, so often that ties between words have negligible effect."""
+    """``x`` in random order along ``axis``: sorted by random words, in so many rounds that ties have negligible effect.
+    """
 
     def once_more(_: Any, state: Any) -> Any:
         key, x = state
@@ -108,30 +112,30 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     return state[1]
 
 
-def take(x: Any, places: Any, axis: int) -> Any:
-    """``x[places]`` along ``axis``; the indices must be in bounds.
+def take(x: Any, indices: Any, axis: int) -> Any:
+    """``x[indices]`` along ``axis``, for indices that are in bounds, which is not checked.
 
     Shapes: ``a[*r, n, *t], i[*s] -> a[*r, *s, *t]``.
     """
-    rank, shape = places.ndim, x.type.shape
+    rank, shape = indices.ndim, x.type.shape
     offset = (*range(axis), *range(axis + rank, rank + x.ndim - 1))
     numbers = GatherDimensionNumbers(offset_dims=offset, collapsed_slice_dims=(axis,), start_index_map=(axis,))
     window = (*shape[:axis], single_size(shape[axis]), *shape[axis + 1 :])
-    where = reshape(places, (*places.type.shape, 1))
+    where = reshape(indices, (*indices.type.shape, 1))
     return gather(x, where, numbers, window, mode=GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 def choice(
     key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
 ) -> Array:
-    """Random slices of ``a`` along ``axis``, or random numbers below an integer ``a``.
+    """Random slices of ``a`` along ``axis``; for an integer ``a`` random elements of ``arange(a)``.
 
     Shapes: ``a[*r, n, *t] -> a[*r, *shape, *t]``.
     Args:
-        replace: whether a slice may come more than once.
-        p: the probability of each slice; equal ones by default.
-        mode: that of ``gumbel``, which chooses without replacement by ``p``.
-    Raises: BadArgument: more are asked for than there are. ShapeMismatch: ``p`` does not have one for each.
+        replace: whether a slice may be chosen more than once.
+        p: the probability of each slice, ``[n]``; by default all are equal.
+        mode: "low" or "high", the ``mode`` of ``gumbel``, by which slices are chosen by ``p`` without replacement.
+    Raises: BadArgument: without replacement more than n are asked for, or n is 0. ShapeMismatch: ``p`` is not ``[n]``.
 
     >>> from handlax import random
     >>> random.choice(random.key(0), 10, (3,))
@@ -139,28 +143,31 @@ def choice(
     """
     one = single("random.choice", key)
     shape = canonical_shape(shape, "random.choice")
-    found = _population("random.choice", a)
-    whole = is_size(found)
-    axis = 0 if whole else canonical_axis(axis, found.ndim, "random.choice")
-    count, drawn = found if whole else found.type.shape[axis], prod(shape)
+    a = _population("random.choice", a)
+    whole = is_size(a)
+    axis = 0 if whole else canonical_axis(axis, a.ndim, "random.choice")
+    count, drawn = a if whole else a.type.shape[axis], prod(shape)
     if drawn and not fits(1, count):
         raise BadArgument("random.choice: there must be something to choose from, got nothing.")
     if not replace and not fits(drawn, count):
         raise BadArgument(f"random.choice: without replacement at most {count} can be drawn, got {drawn}.")
     if p is not None:
-        places = _weighted(one, shape, count, replace, p, mode)
+        indices = _weighted(one, shape, count, replace, p, mode)
     elif replace:
-        places = randint(one, shape, 0, count if type(count) is Extent else max(1, count))
+        indices = randint(one, shape, 0, count if type(count) is Extent else max(1, count))
     else:  # the first ones of a random order
-        order = permutation(one, found, axis)
+        order = permutation(one, a, axis)
         ragged = type(count) is Extent
         first = take(order, iota(int32, drawn), axis) if ragged else slice_in_dim(order, 0, drawn, axis=axis)
         return reshape(first, (*first.type.shape[:axis], *shape, *first.type.shape[axis + 1 :]))
-    return places if whole else take(found, places, axis)
+    return indices if whole else take(a, indices, axis)
 
 
 def _weighted(key: Any, shape: tuple[int, ...], count: Any, replace: bool, p: Any, mode: str | None) -> Any:
-    """Indices drawn with probabilities ``p``."""
+    """Random indices below ``count``, ``i`` with probability ``p[i]``.
+
+    They are found in the cumulative sums of ``p``, or without replacement by the largest of Gumbel numbers.
+    """
     weights = as_array(p)
     if weights.type.dtype not in FLOATING:
         weights = convert(weights, floating("random.choice", None))
@@ -168,8 +175,8 @@ def _weighted(key: Any, shape: tuple[int, ...], count: Any, replace: bool, p: An
         raise ShapeMismatch(f"random.choice: p must have one entry for each of the {count}, got {weights.type}.")
     dtype, index = weights.type.dtype, default_int()
     if not replace:
-        places = top_k(gumbel(key, (count,), dtype, mode) + log(weights), prod(shape))[1]
-        return convert(reshape(places, shape), index)
+        indices = top_k(gumbel(key, (count,), dtype, mode) + log(weights), prod(shape))[1]
+        return convert(reshape(indices, shape), index)
     if not count:
         return full(array_type(shape, index), 0)
     sums = cumsum(weights)
@@ -184,14 +191,14 @@ def _weighted(key: Any, shape: tuple[int, ...], count: Any, replace: bool, p: An
 
 
 def _not_below(ascending: Any, values: Any, count: int) -> Any:
-    """The first index of an element that is not below a value, by bisection."""
-    made = array_type(values.type.shape, int32)
-    place = full(made, 0)
+    """For each value the first index of an element that is not less, by bisection of ``count`` ascending elements."""
+    end = full(array_type(values.type.shape, int32), count)
+    index = end * 0
     for bit in reversed(range(count.bit_length())):
-        further = place + scalar(1 << bit, int32)
-        below = lt(take(ascending, min(further, full(made, count)) - 1, 0), values)
-        place = select(bitwise_and(below, le(further, full(made, count))), further, place)
-    return place
+        further = index + scalar(1 << bit, int32)
+        below = lt(take(ascending, min(further, end) - 1, 0), values)
+        index = select(bitwise_and(below, le(further, end)), further, index)
+    return index
 
 
 def categorical(
@@ -204,12 +211,13 @@ def categorical(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Indices along ``axis``, ``i`` with probability proportional to ``exp(logits[i])``.
+    """Random indices along ``axis``, ``i`` with probability proportional to ``exp(logits[i])``.
 
-    Shapes: ``logits`` without ``axis`` is the batch; it broadcasts to ``shape``, of which it is the last dimensions.
+    Shapes: the shape of ``logits`` without ``axis`` broadcasts to the last dimensions of ``shape``, by default to
+    itself; along other dimensions of ``shape`` the indices are drawn from the same logits.
     Args:
-        replace: whether the draws along the leading dimensions of ``shape`` may be equal; if not they are int32.
-        mode: that of ``gumbel``.
+        replace: whether indices that are drawn from the same logits may be equal; if not the result is int32.
+        mode: "low" or "high", the ``mode`` of ``gumbel``.
 
     >>> from handlax import random
     >>> random.categorical(random.key(0), np.log(np.array([0.1, 0.9], "float32")), shape=(4,))
@@ -237,8 +245,8 @@ def categorical(
             f"random.categorical: without replacement at most {sizes[axis]} can be drawn, got {prod(lead)}."
         )
     noisy = move_axis(add(gumbel(one, sizes, dtype, mode), convert(scores, dtype)), axis, scores.ndim - 1)
-    places = top_k(noisy, prod(lead))[1]
-    return broadcast(reshape(move_axis(places, places.ndim - 1, 0), (*lead, *batch)), shape)
+    indices = top_k(noisy, prod(lead))[1]
+    return broadcast(reshape(move_axis(indices, indices.ndim - 1, 0), (*lead, *batch)), shape)
 
 
 programs(globals())

@@ -1,10 +1,10 @@
-"""Random numbers without keys: each call draws with a key of its own, from the nearest ``seed``.
+"""Samplers without a key argument: each call uses a fresh key, which the nearest ``seed`` gives.
 
     seed(f, key)(*args)          f, whose calls of  keyless.normal(shape)  mean  random.normal(fresh_key(), shape)
 
-A draw's key is derived from the calls that lead to it (functions and source lines) and from the indices of loops and
-``vmap``: adding a draw changes no other, and all draws are distinct, in ``scan``, ``while_loop``, ``cond``, ``jit`` and
-``vmap`` too.
+A fresh key is derived from the calls that lead to it (functions and source lines) and from the indices of loops and of
+lanes of ``vmap``: adding a call changes no other call's numbers, and all keys are distinct, also in ``scan``,
+``while_loop``, ``cond``, ``jit`` and ``vmap``.
 
 >>> from handlax import lax, random
 >>> from handlax.random import keyless
@@ -26,7 +26,7 @@ from . import basic_samplers, choices, rejection_samplers, transformed_samplers
 
 
 def _keyless(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f``, a function of a key, as a function that draws with a fresh key."""
+    """The function ``f(key, ...)`` without its first parameter, for which each call gives a fresh key."""
 
     @functools.wraps(f)
     def drawn(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Random keys: made from seeds, split, folded, and converted to and from their words."""
+"""PRNG keys: made from seeds, split, folded, and converted to and from the uint32 words that represent them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ..interpreters.core.eager_programs import eager_program
 
 __all__ = ["Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
-Key = NewType("Key", Array)  # a word for annotations: an array whose dtype is one of keys
+Key = NewType("Key", Array)  # for annotations: an array whose dtype is a ``KeyDType``
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDType:
-    """The dtype of the keys of a generator, which is given by name; of the setting ``default_prng_impl`` for None.
+    """The dtype of the keys of the generator of this name; for None of the setting ``default_prng_impl``.
 
-    Raises: DTypeMismatch: there is no generator of this name.
+    Raises: DTypeMismatch: there is no such generator.
 
     >>> from handlax import random
     >>> random.key_dtype(), random.key_dtype("philox4x32")
@@ -41,22 +41,25 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
 
 
 def _chosen(name: str, impl: Any, dtype: Any = None) -> KeyDType:
-    """The dtype of keys that these name. Raises: BadArgument: both are given, or the dtype is not one of keys."""
+    """``dtype``, or the dtype of keys of the generator ``impl``.
+
+    Raises: BadArgument: both are given, or the dtype is not a dtype of keys.
+    """
     if dtype is None:
         return key_dtype(impl)
     if impl is not None:
         raise BadArgument(f"{name}: give impl or dtype, not both; got {impl!r} and {dtype!r}.")
-    asked = canonical(dtype)
-    if not isinstance(asked, KeyDType):
-        raise BadArgument(f"{name}: dtype must be one of keys, got {asked}.", hint="random.key_dtype(impl) gives it.")
-    return asked
+    dtype = canonical(dtype)
+    if not isinstance(dtype, KeyDType):
+        raise BadArgument(f"{name}: dtype must be one of keys, got {dtype}.", hint="random.key_dtype(impl) gives it.")
+    return dtype
 
 
 def _seed(name: str, seed: Any, dtype: KeyDType) -> Any:
-    """The key of a seed.
+    """The key whose two words, high and low, are the bits of an integer seed.
 
-    Numbers of up to 32 bits, negative ones too, give the low word alone. With the setting ``enable_x64`` False all do,
-    and with True all negative ones give both words.
+    The high word is 0 for Python integers from -2**31 to 2**32 - 1. If the setting ``enable_x64`` is False, it is 0 for
+    all integers; if True, it has the upper bits of all, so that it is not 0 for negative ones.
     """
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         number = int(seed)
@@ -67,24 +70,24 @@ def _seed(name: str, seed: Any, dtype: KeyDType) -> Any:
         high = 0 if narrow or wide is False else (number >> 32) & LOW
         threefry = concrete(array_type((), KEY), np.array([high, number & LOW], uint32))
         return threefry if dtype is KEY or dtype == KEY else rekeyed(threefry, dtype)
-    found = as_array(seed)
-    if found.type.dtype not in ANY_INTEGER:
-        raise DTypeMismatch(f"{name}: a seed must be an integer, got {found.type}.")
-    if found.type.shape:
-        raise ShapeMismatch(f"{name}: a seed is one integer, got {found.type}.", hint="vmap(random.key) takes many.")
-    return seed_keys(found, dtype)
+    x = as_array(seed)
+    if x.type.dtype not in ANY_INTEGER:
+        raise DTypeMismatch(f"{name}: a seed must be an integer, got {x.type}.")
+    if x.type.shape:
+        raise ShapeMismatch(f"{name}: a seed is one integer, got {x.type}.", hint="vmap(random.key) takes many.")
+    return seed_keys(x, dtype)
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
-    """The random key of an integer: the same draws for the same seed, on every device.
+    """The PRNG key of an integer seed: equal seeds give equal random numbers, on every device.
 
-    Equal to JAX's key of this seed: numbers from -2**31 to 2**32 - 1 fill the low word, others both words.
+    It equals JAX's key of this seed: integers from -2**31 to 2**32 - 1 fill the low word, others both words.
 
     Args:
         impl: the name of the generator: threefry2x32, threefry4x32, philox2x32, philox4x32, rbg or unsafe_rbg.
-        dtype: the dtype of its keys, in place of its name.
+        dtype: the dtype of the generator's keys, in place of its name.
 
-    Raises: IntegerOverflow: the seed has more than 64 bits. DTypeMismatch: it is no integer.
+    Raises: IntegerOverflow: the seed has more than 64 bits. DTypeMismatch: the seed is not an integer.
 
     >>> from handlax import random
     >>> random.key(42)
@@ -95,7 +98,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
-    """``key_data(key(seed))``: a key as its words, which all functions of ``random`` take too.
+    """``key_data(key(seed))``: a key as an array of uint32 words, which all functions of ``random`` take as a key.
 
     >>> from handlax import random
     >>> random.PRNGKey(42)
@@ -106,7 +109,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
 
 
 def typed(name: str, keys: Any) -> Any:
-    """Keys as an array of keys: what is one already, or words ``uint32[..., n]`` of the default generator."""
+    """An array of keys: ``keys`` itself, or keys of the default generator from words ``uint32[..., n]``."""
     keys = keys if isinstance(keys, Array) else as_array(keys)
     if is_extended(keys.type.dtype):
         return keys
@@ -115,7 +118,7 @@ def typed(name: str, keys: Any) -> Any:
 
 
 def _check_legacy(name: str, words: Any) -> None:
-    """Warn of a key given as words, or refuse it, as the setting ``legacy_prng_key`` says. Raises: BadArgument."""
+    """Warn about a key given as words, or raise BadArgument, as the setting ``legacy_prng_key`` says."""
     level = settings().legacy_prng_key
     if level == "error":
         raise BadArgument(
@@ -127,6 +130,7 @@ def _check_legacy(name: str, words: Any) -> None:
 
 
 def _wrapped(name: str, words: Any, dtype: KeyDType) -> Any:
+    """The keys of a dtype that these words represent. Raises: DTypeMismatch: the words are not ``uint32[..., n]``."""
     if words.type.dtype != uint32 or words.type.shape[-1:] != dtype.shape:
         raise DTypeMismatch(
             f"{name}: a key is needed, or its words uint32[{dtype.shape[0]}], got {words.type}.",
@@ -136,30 +140,30 @@ def _wrapped(name: str, words: Any, dtype: KeyDType) -> Any:
 
 
 def single(name: str, keys: Any) -> Any:
-    """As ``typed``; one key alone."""
-    found = typed(name, keys)
-    if found.type.shape:
+    """One key, from a key or its uint32 words. Raises: ShapeMismatch: there are several keys."""
+    key = typed(name, keys)
+    if key.type.shape:
         raise ShapeMismatch(
-            f"{name}: one key is needed, got {found.type}.", hint="map over the keys: vmap(lambda key: ...)(keys)."
+            f"{name}: one key is needed, got {key.type}.", hint="map over the keys: vmap(lambda key: ...)(keys)."
         )
-    return found
+    return key
 
 
 def same_form(keys: Any, given: Any) -> Any:
-    """Keys in the form in which one was given: typed, or as words."""
+    """``keys`` as an array of keys if ``given`` is one, else as their uint32 words."""
     return keys if isinstance(given, Array) and is_extended(given.type.dtype) else random_unwrap(keys)
 
 
 def pair(one: Any) -> tuple[Any, Any]:
-    """Two new keys."""
+    """The two keys that a key is split into."""
     both = split_keys(one, (2,))
     return index_in_dim(both, 0, keepdims=False), index_in_dim(both, 1, keepdims=False)
 
 
 def key_data(keys: Any) -> Array:
-    """The words of keys: ``wrap_key_data(key_data(keys)) == keys``.
+    """The uint32 words that represent keys: ``wrap_key_data(key_data(keys)) == keys``.
 
-    Shapes: ``key[*s] -> uint32[*s, 2]``, or as many words as the generator's keys have; words are given back.
+    Shapes: ``key[*s] -> uint32[*s, n]``, n = 2 for the default generator; words are returned themselves.
 
     >>> from handlax import random
     >>> random.key_data(random.key(7))
@@ -169,9 +173,11 @@ def key_data(keys: Any) -> Array:
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
-    """Keys from their words: the inverse of ``key_data``.
+    """The keys that these uint32 words represent: the inverse of ``key_data``.
 
     Shapes: ``uint32[*s, 2] -> key[*s]``.
+    Args:
+        impl, dtype: the generator, as for ``key``.
 
     >>> from handlax import random
     >>> random.wrap_key_data(np.array([0, 7], "uint32"))
@@ -186,7 +192,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 
 
 def key_impl(keys: Any) -> str:
-    """The name of the generator that keys belong to.
+    """The name of the generator of these keys.
 
     >>> from handlax import random
     >>> random.key_impl(random.key(0))
@@ -196,7 +202,7 @@ def key_impl(keys: Any) -> str:
 
 
 def clone(key: Any) -> Array:
-    """``key`` itself: keys are values that may be used twice, which gives the same draws."""
+    """``key`` itself, as reuse of keys is not checked; a key that is used twice gives the same numbers twice."""
     keys = key if isinstance(key, Array) else as_array(key)
     typed("random.clone", keys)
     return keys
@@ -204,10 +210,10 @@ def clone(key: Any) -> Array:
 
 @eager_program
 def split(key: Any, num: Any = 2) -> Array:
-    """New keys, independent of each other and of draws from ``key``: ``split(key, n)[i] == fold_in(key, i)``.
+    """New keys, independent of each other and of samples from ``key``: ``split(key, n)[i] == fold_in(key, i)``.
 
-    Shapes: ``key[] -> key[num]``, or ``key[*num]`` for a tuple; words give words.
-    Raises: ShapeMismatch: ``key`` is an array of keys. BadArgument: ``num`` is no shape.
+    Shapes: ``key[] -> key[num]``, or ``key[*num]`` for a tuple; of a key given as uint32 words, words.
+    Raises: ShapeMismatch: ``key`` is an array of several keys. BadArgument: ``num`` is not a shape.
 
     >>> from handlax import random
     >>> first, second = random.split(random.key(0))
@@ -223,8 +229,8 @@ def fold_in(key: Any, data: Any) -> Array:
     """A key derived from ``key`` and an integer: different integers give independent keys.
 
     Args:
-        data: an integer of 32 bits; of wider arrays the low 32 bits count.
-    Raises: IntegerOverflow: a number below 0 or above 2**32 - 1. DTypeMismatch: no integer.
+        data: an integer from 0 to 2**32 - 1; of an array of a wider dtype the low 32 bits.
+    Raises: IntegerOverflow: a Python integer out of this range. DTypeMismatch: ``data`` is not an integer.
 
     >>> from handlax import random
     >>> random.fold_in(random.key(0), 1)

@@ -22,11 +22,12 @@ __all__ = ["orthogonal"]
 def orthogonal(
     key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """Orthogonal matrices, uniformly among all; unitary ones where ``dtype`` is complex.
+    """Random orthogonal matrices, uniform in the Haar measure; unitary matrices if ``dtype`` is complex.
 
         q = orthogonal(key, n):  q @ q.mT.conj() == identity
 
-    Shapes: ``[*shape, n, m]``; ``m`` is ``n`` by default. The fewer of rows and columns are orthonormal.
+    Shapes: ``[*shape, n, m]``, where m is n by default. The rows are orthonormal if ``n <= m``, the columns if
+    ``n >= m``.
 
     Source: Mezzadri, How to generate random matrices from the classical compact groups (2007).
 
@@ -39,8 +40,8 @@ def orthogonal(
     columns = n if m is None else m
     sizes = canonical_shape(shape, "orthogonal")
     rank = len(sizes)
-    made = default_float() if dtype is None else canonical(dtype)
-    q, r = qr(normal(key, (*sizes, max(n, columns), min(n, columns)), made), full_matrices=False)
+    dtype = default_float() if dtype is None else canonical(dtype)
+    q, r = qr(normal(key, (*sizes, max(n, columns), min(n, columns)), dtype), full_matrices=False)
     d = diagonal(r)
     phase = div(d, convert(_abs(d), d.type.dtype))
     x = mul(q, broadcast_in_dim(phase, q.type.shape, (*range(rank), rank + 1)))

@@ -1,6 +1,6 @@
-"""Samplers by rejection, and what follows from them: gamma, beta, chisquare, dirichlet, t, f, poisson.
+"""Samplers by rejection, gamma and poisson, and functions of gamma numbers: beta, chisquare, dirichlet, t, f, ball.
 
-A key gives JAX's numbers, up to rounding; for 16-bit floats, which are rounded ones of 32 bits, other ones.
+A key gives the same numbers as in JAX, up to rounding, but for 16-bit floats, which are computed in 32 bits.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..effects.base.errors import DTypeMismatch, ShapeMismatch, whole_number
+from ..effects.base.errors import ShapeMismatch, whole_number
 from ..effects.control.loops import while_loop
 from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
@@ -17,19 +17,19 @@ from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, b
 from ..effects.operations.elementwise.comparison import eq, ge, gt, le, lt, max, min, select
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, log, log1p, pow
-from ..effects.operations.foundations.shapes import broadcast, canonical_shape, full, reshape
+from ..effects.operations.foundations.shapes import broadcast, full, reshape
 from ..effects.operations.manipulation.slicing import index_in_dim
 from ..effects.operations.random_generators import split_keys
 from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.operations.special.special_functions import digamma, lgamma, random_gamma_grad
 from ..effects.types.array_type import array_type
-from ..effects.types.dtypes import ANY_INTEGER, bool_, canonical, default_int, float32, iinfo, itemsize_bits
+from ..effects.types.dtypes import bool_, float32, iinfo, itemsize_bits
 from ..interpreters.core.eager_programs import programs
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.transformations.vmap import vmap
 from ..numpy.mathematics import reductions
-from .basic_samplers import floating, normal, parameters, rademacher, spread, unit
-from .keys import pair, single
+from .basic_samplers import checked, floating, integral, normal, parameters, rademacher, spread, unit
+from .keys import pair
 from .transformed_samplers import exponential
 
 __all__ = [
@@ -38,14 +38,14 @@ __all__ = [
 
 
 def _wide(dtype: Any) -> Any:
-    """The dtype of the computation: at least 32 bits."""
+    """The dtype in which a sampler computes: float32 for a float of 16 bits, else ``dtype`` itself."""
     return float32 if itemsize_bits(dtype) < 32 else dtype
 
 
 def _gamma_draw(key: Any, a: Any) -> tuple[Any, Any]:
-    """The cube of a draw for one number ``a``, and a new key: a draw of ``max(a, a + 1 if a < 1)`` is ``d * cube``.
+    """One gamma number over its scale d, for the shape parameter ``a``, or ``a + 1`` if ``a < 1``; and a new key.
 
-    Each element has its own key, so that it does not depend on how many candidates others need.
+    Each element of an array has its own key, so that it does not depend on the number of candidates of others.
     Source: Marsaglia & Tsang, A simple method for generating gamma variables (2000), section 2, with its squeeze.
     """
     dtype = a.type.dtype
@@ -53,7 +53,7 @@ def _gamma_draw(key: Any, a: Any) -> tuple[Any, Any]:
     c = (1.0 / 3.0) / sqrt(d)
 
     def candidate(key: Any) -> tuple[Any, Any]:
-        """A normal number x with 1 + c x > 0, and this root of the candidate."""
+        """The square of a standard normal number x with 1 + c x > 0, and the candidate (1 + c x)^3."""
         def redraw(s: Any) -> Any:
             key, x_key = pair(s[0])
             x = normal(x_key, (), dtype)
@@ -79,14 +79,14 @@ def _gamma_draw(key: Any, a: Any) -> tuple[Any, Any]:
 
 
 def _gamma_scale(a: Any) -> Any:
-    """d = a - 1/3 of the method of Marsaglia & Tsang, for a + 1 where a < 1."""
+    """The scale d of the method of Marsaglia & Tsang: a - 1/3; a + 1 - 1/3 where a < 1."""
     return select(lt(a, 1.0), a + 1.0, a) - 1.0 / 3.0
 
 
 def _gamma_draws(key: Any, a: Any, in_logs: bool) -> Any:
-    """Draws for each ``a``, or their logarithms: 0 for 0, inf for inf, NaN for an invalid shape parameter.
+    """A gamma number, or its logarithm, for each shape parameter ``a``: 0 for 0, inf for inf, NaN for NaN and below 0.
 
-    A draw for a < 1 is one for a + 1, multiplied by u ** (1 / a).
+    A gamma number for a < 1 is one for a + 1, multiplied by u ** (1 / a) for uniform u.
     """
     valid = bitwise_and(gt(a, 0.0), is_finite(a))
     safe = select(valid, a, full(a.type, 1.0))
@@ -104,13 +104,13 @@ def _gamma_draws(key: Any, a: Any, in_logs: bool) -> Any:
 
 
 @custom_jvp
-def _moved(a: Any, x: Any, log_x: Any) -> tuple[Any, Any]:
-    """A draw for ``a`` and its logarithm, with their derivatives by ``a``."""
+def _reparametrised(a: Any, x: Any, log_x: Any) -> tuple[Any, Any]:
+    """A gamma number ``x`` and its logarithm, which have implicit derivatives by the shape parameter ``a``."""
     return x, log_x
 
 
-@_moved.defjvp
-def _slopes(primals: Any, tangents: Any) -> Any:
+@_reparametrised.defjvp
+def _implicit_derivative(primals: Any, tangents: Any) -> Any:
     """The implicit reparametrisation gradient; for tiny x it follows from P(a, x) = x**a / Gamma(a + 1)."""
     a, x, log_x = primals
     da, tiny = tangents[0], lt(log_x, -15.0)
@@ -119,30 +119,29 @@ def _slopes(primals: Any, tangents: Any) -> Any:
     return (x, log_x), (select(eq(x, 0.0), full(x.type, 0.0), x * slope) * da, slope * da)
 
 
-def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, in_logs: bool) -> Any:
-    """``gamma`` or ``loggamma``; 16-bit floats are computed in 32 bits."""
-    dtype = floating(name, dtype)
-    shape, (a,) = parameters(name, shape, _wide(dtype), a)
+def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
+    """``gamma`` or ``loggamma``, by name; floats of 16 bits are computed in 32."""
+    dtype, in_logs = floating(f"random.{name}", dtype), name == "loggamma"
+    one, shape, _, a = checked(name, key, shape, _wide(dtype), out_sharding, a)
     a = broadcast(a, shape)
-    drawn = _gamma_draws(single(name, key), stop_gradient(a), in_logs)
-    x, log_x = _moved(a, exp(drawn), drawn) if in_logs else _moved(a, drawn, log(drawn))
-    return convert(log_x if in_logs else x, dtype)
+    drawn = _gamma_draws(one, stop_gradient(a), in_logs)
+    x, log_x = (exp(drawn), drawn) if in_logs else (drawn, log(drawn))
+    return convert(_reparametrised(a, x, log_x)[in_logs], dtype)
 
 
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Logarithms of gamma distributed numbers: finite where ``gamma`` gives 0, for small ``a``.
+    """Logarithms of gamma distributed numbers, finite also for small ``a``, where ``gamma`` gives 0.
 
-    Shapes: ``a`` broadcasts to ``shape``, by default its own. Derivatives by ``a`` are those of ``gamma``.
+    Shapes: ``a`` broadcasts to ``shape``, by default its own. ``exp(loggamma(...))`` has the derivative of ``gamma``.
     """
-    no_sharding("loggamma", out_sharding)
-    return _gamma("random.loggamma", key, a, shape, dtype, True)
+    return _gamma("loggamma", key, a, shape, dtype, out_sharding)
 
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Gamma distributed numbers of shape parameter ``a`` and scale 1: density ``x**(a-1) e**-x / Gamma(a)``.
 
-    Shapes: ``a`` broadcasts to ``shape``, by default its own. NaN for a negative ``a``. The derivative by ``a`` is that
-    of the quantile at which the number lies.
+    Shapes: ``a`` broadcasts to ``shape``, by default its own. NaN for a negative ``a``. The derivative of a number by
+    ``a`` is that of the quantile at the same probability.
     Source: Marsaglia & Tsang, A simple method for generating gamma variables (2000); Figurnov, Mohamed & Mnih, Implicit
     reparameterization gradients (2018).
 
@@ -150,16 +149,13 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     >>> random.gamma(random.key(0), 3.0, (2,)).shape
     (2,)
     """
-    no_sharding("gamma", out_sharding)
-    return _gamma("random.gamma", key, a, shape, dtype, False)
+    return _gamma("gamma", key, a, shape, dtype, out_sharding)
 
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Chi-square distributed numbers of ``df`` degrees of freedom: sums of so many squares of normal ones."""
-    no_sharding("chisquare", out_sharding)
-    dtype = floating("random.chisquare", dtype)
-    shape, (df,) = parameters("random.chisquare", shape, dtype, df)
-    return exp(loggamma(key, df * 0.5, shape, dtype)) * 2.0
+    """Chi-square distributed numbers: sums of the squares of ``df`` standard normal numbers, the degrees of freedom."""
+    one, shape, dtype, df = checked("chisquare", key, shape, dtype, out_sharding, df)
+    return exp(loggamma(one, df * 0.5, shape, dtype)) * 2.0
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -167,25 +163,23 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
 
     Shapes: ``a`` and ``b`` broadcast to ``shape``, by default to each other.
     """
-    no_sharding("beta", out_sharding)
     dtype = floating("random.beta", dtype)
-    shape, (a, b) = parameters("random.beta", shape, _wide(dtype), a, b)
-    first, second = pair(single("random.beta", key))
-    x, y = loggamma(first, a, shape, a.type.dtype), loggamma(second, b, shape, b.type.dtype)
+    one, shape, wide, a, b = checked("beta", key, shape, _wide(dtype), out_sharding, a, b)
+    x, y = [loggamma(k, parameter, shape, wide) for k, parameter in zip(pair(one), (a, b))]
     top = max(x, y)
     x, y = exp(sub(x, top)), exp(sub(y, top))
     return convert(x / (x + y), dtype)
 
 
-def _shares(logs: Any) -> Any:
-    """``e**logs / sum(e**logs)`` over the last axis, of finite numbers."""
+def _softmax(logs: Any) -> Any:
+    """``e**logs / sum(e**logs)`` along the last axis, for finite logarithms; also of no elements."""
     top = stop_gradient(reductions.max(logs, -1, keepdims=True, initial=-math.inf if 0 in logs.type.shape else None))
     powers = exp(sub(logs, broadcast(top, logs.type.shape)))
     return div(powers, broadcast(reductions.sum(powers, -1, keepdims=True), logs.type.shape))
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Dirichlet distributed vectors: positive numbers of sum 1, density proportional to ``prod(x**(alpha-1))``.
+    """Dirichlet distributed vectors: positive numbers of sum 1, with density proportional to ``prod(x**(alpha-1))``.
 
     Shapes: ``alpha[*s, n] -> [*shape, n]``; ``s`` broadcasts to ``shape``, by default itself.
     """
@@ -196,15 +190,13 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
         raise ShapeMismatch(f"random.dirichlet: alpha must have a dimension, got {weights.type}.")
     *lead, n = weights.type.shape
     full_shape = (*(lead if shape is None else tuple(shape)), n)
-    return convert(_shares(loggamma(key, weights, full_shape, weights.type.dtype)), dtype)
+    return convert(_softmax(loggamma(key, weights, full_shape, weights.type.dtype)), dtype)
 
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Student's t: ``x / sqrt(y / df)`` for normal ``x`` and chi-square ``y`` of ``df`` degrees of freedom."""
-    no_sharding("t", out_sharding)
-    dtype = floating("random.t", dtype)
-    shape, (df,) = parameters("random.t", shape, dtype, df)
-    first, second = pair(single("random.t", key))
+    one, shape, dtype, df = checked("t", key, shape, dtype, out_sharding, df)
+    first, second = pair(one)
     half = df * 0.5
     return normal(first, shape, dtype) * sqrt(half / gamma(second, half, shape, dtype))
 
@@ -212,22 +204,22 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
 def f(
     key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Fisher's F: the ratio of two chi-square numbers, each divided by its degrees of freedom."""
-    no_sharding("f", out_sharding)
-    dtype = floating("random.f", dtype)
-    shape, (dfnum, dfden) = parameters("random.f", shape, dtype, dfnum, dfden)
-    second, first = pair(single("random.f", key))
+    """Fisher's F: ``(x / dfnum) / (y / dfden)`` for chi-square ``x`` and ``y`` of ``dfnum`` and ``dfden`` degrees of
+    freedom.
+    """
+    one, shape, dtype, dfnum, dfden = checked("f", key, shape, dtype, out_sharding, dfnum, dfden)
+    second, first = pair(one)
     return chisquare(first, dfnum, shape, dtype) / dfnum / (chisquare(second, dfden, shape, dtype) / dfden)
 
 
-_LARGE = 10.0  # from here on candidates are worth their price
-_CANCELLING = 65536.0  # from here on float32 loses k log(rate) - log(k!)
+_LARGE = 10.0  # Poisson numbers of this mean and above are drawn by rejection, others by multiplication
+_CANCELLING = 65536.0  # of this mean and above k log(rate) - log(k!) cancels in float32
 
 
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Numbers of density proportional to ``exp(-abs(x)**p)``: powers of gamma distributed ones, with a random sign.
+    """Numbers of density proportional to ``exp(-abs(x)**p)``: ``g**(1/p)`` with a random sign, for ``g = gamma(1/p)``.
 
-    ``p=2`` gives normal numbers of variance 1/2, ``p=1`` those of ``laplace``.
+    For ``p == 2`` they are normal numbers of variance 1/2, for ``p == 1`` Laplace distributed.
 
     Shapes: ``p`` broadcasts to ``shape``.
 
@@ -235,16 +227,14 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     >>> random.generalized_normal(random.key(0), 2.0, (3,)).dtype
     dtype('float32')
     """
-    no_sharding("generalized_normal", out_sharding)
-    dtype = floating("random.generalized_normal", dtype)
-    size_key, sign_key = pair(single("random.generalized_normal", key))
-    shape, (p,) = parameters("random.generalized_normal", shape, dtype, p)
+    one, shape, dtype, p = checked("generalized_normal", key, shape, dtype, out_sharding, p)
+    size_key, sign_key = pair(one)
     sizes = pow(gamma(size_key, 1.0 / p, shape, dtype), spread(1.0 / p, shape))
     return rademacher(sign_key, shape, dtype) * sizes
 
 
 def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Points that are uniform in the ball of ``d`` dimensions, where ``sum(abs(x)**p) <= 1``.
+    """Vectors of ``d`` numbers, uniform in the unit ball of the norm of order ``p``: ``sum(abs(x)**p) <= 1``.
 
     Shapes: ``a[*shape, d]``; ``p`` is one number.
     Source: Barthe, Guedon, Mendelson & Naor, A probabilistic approach to the geometry of the l_p^n-ball (2005).
@@ -254,10 +244,8 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, ou
     >>> points.shape, bool((points**2).sum(1).max() <= 1.0)
     ((100, 3), True)
     """
-    no_sharding("ball", out_sharding)
-    dtype = floating("random.ball", dtype)
-    first, second = pair(single("random.ball", key))
-    shape = canonical_shape(shape, "random.ball")
+    one, shape, dtype = checked("ball", key, shape, dtype, out_sharding)
+    first, second = pair(one)
     (p,) = parameters("random.ball", (), dtype, p)[1]
     x = generalized_normal(first, p, (*shape, whole_number("random.ball: d", d)), dtype)
     power = reductions.sum(pow(abs(x), spread(p, x.type.shape)), -1) + exponential(second, shape, dtype)
@@ -265,7 +253,7 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, ou
 
 
 def _few(key: Any, rate: Any) -> Any:
-    """Poisson draws for small rates: the number of factors after which a product of uniform numbers is below e^-rate.
+    """Poisson numbers of small means: the number of uniform factors after which their product is below e^-rate.
 
     Source: D. Knuth, The Art of Computer Programming, volume 2, 3.4.1.
     """
@@ -282,7 +270,7 @@ def _few(key: Any, rate: Any) -> Any:
 
 
 def _log_probability(k: Any, rate: Any) -> Any:
-    """``k log(rate) - rate - log(k!)``; of large rates by Stirling's series, whose terms do not cancel."""
+    """The Poisson log-probability ``k log(rate) - rate - log(k!)``, for large rates by Stirling's series."""
     plain = neg(rate) + k * log(rate) - lgamma(k + 1.0)
     safe = max(k, full(k.type, 1.0))
     off = (safe - rate) / safe
@@ -294,17 +282,20 @@ def _log_probability(k: Any, rate: Any) -> Any:
 def transformed_rejection(
     key: Any, mean: Any, offset: float, hat: tuple[Any, Any, Any], squeeze: Any, outside: Any, log_ratio: Any
 ) -> Any:
-    """Draws of counts by transformed rejection with a squeeze.
+    """Integers of a discrete distribution, by transformed rejection with a squeeze.
 
-    ``hat``: the parameters a, b, alpha of the distribution whose draws, moved to ``mean + offset``, are the candidates.
-    ``outside(k, near, v)``: those that are certainly refused; ``log_ratio(k)``: what decides about the others.
+    Args:
+        hat: the parameters a, b, alpha of the distribution whose numbers, moved to ``mean + offset``, are candidates.
+        squeeze: a bound of uniform v up to which a candidate is accepted without its probability.
+        outside: ``outside(k, near, v)``, which candidates are refused without their probability.
+        log_ratio: ``log_ratio(k)``, the logarithm of the probability of k over a constant, decides about all others.
     Source: Hörmann, The transformed rejection method for generating Poisson random variables (1993).
     """
     a, b, alpha = hat
     shape, dtype = mean.type.shape, mean.type.dtype
 
     def once(s: Any) -> Any:
-        key, waiting, found = s
+        key, waiting, chosen = s
         keys = split_keys(key, (3,))
         key, first, second = [index_in_dim(keys, i, keepdims=False) for i in range(3)]
         u = unit(first, shape, dtype) - 0.5
@@ -314,18 +305,19 @@ def transformed_rejection(
         good = bitwise_and(ge(near, 0.07), le(v, squeeze))
         exact = le(log(v * alpha / (a / (near * near) + b)), log_ratio(k))
         accepted = bitwise_or(good, bitwise_and(bitwise_not(outside(k, near, v)), exact))
-        return key, bitwise_and(waiting, bitwise_not(accepted)), select(accepted, k, found)
+        return key, bitwise_and(waiting, bitwise_not(accepted)), select(accepted, k, chosen)
 
     start = key, full(array_type(shape, bool_), True), full(mean.type, -1.0)
     return while_loop(lambda s: any_true(s[1]), once, start)[2]
 
 
 def any_true(x: Any) -> Any:
+    """Whether any element is True, as a scalar."""
     return reduce_or(x, tuple(range(len(x.type.shape))))
 
 
 def _many(key: Any, rate: Any) -> Any:
-    """Poisson draws for large rates: algorithm PTRS of the source of ``transformed_rejection``."""
+    """Poisson numbers of large means. Source: Hörmann (1993), as ``transformed_rejection``, algorithm PTRS."""
     b = sqrt(rate) * 2.53 + 0.931
     a = b * 0.02483 - 0.059
     inverse_alpha = 1.1328 / (b - 3.4) + 1.1239
@@ -336,10 +328,11 @@ def _many(key: Any, rate: Any) -> Any:
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Poisson distributed numbers of mean ``lam``; of an integer dtype. -1 where ``lam`` is negative or NaN.
+    """Poisson distributed integers of mean ``lam``; -1 where ``lam`` is negative or NaN.
 
-    Shapes: ``lam`` broadcasts to ``shape``, by default its own; it is rounded to float32. It has no derivative.
-    A key gives JAX's numbers for ``lam`` below 65536; from there on other ones, of the same law.
+    Shapes: ``lam`` broadcasts to ``shape``, by default its own; it is rounded to float32.
+    The derivative by ``lam`` is 0. A key gives JAX's numbers where ``lam`` is below 65536, beyond other numbers of the
+    same distribution.
     Source: Knuth, The Art of Computer Programming 2, 3.4.1; Hörmann, The transformed rejection method for generating
     Poisson random variables (1993).
 
@@ -349,20 +342,15 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     >>> random.poisson(random.key(0), 3.0, (4,)).dtype
     dtype('int32')
     """
-    no_sharding("poisson", out_sharding)
-    found = default_int() if dtype is None else canonical(dtype)
-    if found not in ANY_INTEGER:
-        raise DTypeMismatch(f"random.poisson: the dtype must be an integer one, got {found}.")
-    rate = stop_gradient(as_array(lam))
-    shape, (rate,) = parameters("random.poisson", shape, float32, rate)
+    dtype = integral("random.poisson", dtype)
+    key, shape, _, rate = checked("poisson", key, shape, float32, out_sharding, stop_gradient(as_array(lam)))
     rate = broadcast(rate, shape)
-    key = single("random.poisson", key)
     valid, large = ge(rate, 0.0), ge(rate, _LARGE)
-    bounded = min(rate, full(rate.type, float(iinfo(found).max)))
+    bounded = min(rate, full(rate.type, float(iinfo(dtype).max)))
     few = _few(key, select(bitwise_and(valid, bitwise_not(large)), rate, full(rate.type, 0.0)))
     many = _many(key, select(large, bounded, full(rate.type, 1e5)))
     drawn = select(bitwise_or(eq(rate, 0.0), eq(rate, math.inf)), rate, select(large, many, few))
-    return convert(select(valid, drawn, full(rate.type, -1.0)), found)
+    return convert(select(valid, drawn, full(rate.type, -1.0)), dtype)
 
 
 programs(globals())

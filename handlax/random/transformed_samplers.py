@@ -1,4 +1,4 @@
-"""Samplers that transform uniform or normal draws: gumbel, exponential, laplace, cauchy, lognormal, wald, ..."""
+"""Samplers that are functions of uniform or normal numbers: gumbel, exponential, laplace, cauchy, lognormal, ..."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.base.errors import BadArgument, ShapeMismatch
 from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.dot_general import dot_general
@@ -21,12 +21,14 @@ from ..effects.operations.linalg.matrices import columns_of
 from ..effects.operations.linalg.svd import svd
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.operations.reductions.reductions import reduce_max
-from ..effects.types.dtypes import ANY_INTEGER, FLOATING, canonical, default_float, default_int, result_type, to_inexact
+from ..effects.types.dtypes import FLOATING, default_float, result_type, to_inexact
 from ..interpreters.core.eager_programs import programs
 from .basic_samplers import (
     between,
+    checked,
     float_format,
     floating,
+    integral,
     ones,
     open_units,
     parameters,
@@ -48,12 +50,9 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     """Gumbel distributed numbers: ``-log(-log(u))`` for uniform ``u``.
 
     Args:
-        mode: ``high`` draws two numbers for each result, for accurate upper tails; ``low`` draws one.
+        mode: "low", the default, draws one uniform float for each result, "high" two, for an accurate upper tail.
     """
-    no_sharding("gumbel", out_sharding)
-    dtype = floating("random.gumbel", dtype)
-    one = single("random.gumbel", key)
-    shape = canonical_shape(shape, "random.gumbel")
+    one, shape, dtype = checked("gumbel", key, shape, dtype, out_sharding)
     if mode not in (None, "low", "high"):
         raise BadArgument(f"random.gumbel: mode must be 'low' or 'high', got {mode!r}.")
     if mode != "high":
@@ -66,86 +65,70 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Exponentially distributed numbers of mean 1."""
-    no_sharding("exponential", out_sharding)
-    dtype = floating("random.exponential", dtype)
-    return -log1p(-unit(single("random.exponential", key), canonical_shape(shape, "random.exponential"), dtype))
+    one, shape, dtype = checked("exponential", key, shape, dtype, out_sharding)
+    return -log1p(-unit(one, shape, dtype))
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Laplace distributed numbers: an exponential one with a random sign."""
-    no_sharding("laplace", out_sharding)
-    dtype = floating("random.laplace", dtype)
-    u = open_units(single("random.laplace", key), canonical_shape(shape, "random.laplace"), dtype)
+    """Laplace distributed numbers: ``sign(u) * log(1 - abs(u))`` for uniform ``u`` in (-1, 1)."""
+    one, shape, dtype = checked("laplace", key, shape, dtype, out_sharding)
+    u = open_units(one, shape, dtype)
     return sign(u) * log1p(-abs(u))
 
 
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Logistically distributed numbers: ``log(u / (1 - u))`` for uniform ``u``."""
-    no_sharding("logistic", out_sharding)
-    dtype = floating("random.logistic", dtype)
-    one = single("random.logistic", key)
-    u = between(one, canonical_shape(shape, "random.logistic"), dtype, float_format(dtype).tiny, 1.0)
+    one, shape, dtype = checked("logistic", key, shape, dtype, out_sharding)
+    u = between(one, shape, dtype, float_format(dtype).tiny, 1.0)
     return log(u) - log1p(-u)
 
 
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Cauchy distributed numbers: the tangent of a uniform angle."""
-    no_sharding("cauchy", out_sharding)
-    dtype = floating("random.cauchy", dtype)
-    one = single("random.cauchy", key)
-    u = between(one, canonical_shape(shape, "random.cauchy"), dtype, float_format(dtype).eps, 1.0)
+    """Cauchy distributed numbers: ``tan(pi * (u - 1/2))`` for uniform ``u``."""
+    one, shape, dtype = checked("cauchy", key, shape, dtype, out_sharding)
+    u = between(one, shape, dtype, float_format(dtype).eps, 1.0)
     return tan((u - 0.5) * math.pi)
 
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Pareto distributed numbers: ``x >= 1`` with density ``b / x**(b + 1)``."""
-    no_sharding("pareto", out_sharding)
-    dtype = floating("random.pareto", dtype)
-    shape, (b,) = parameters("random.pareto", shape, dtype, b)
-    return exp(exponential(key, shape, dtype) / b)
+    one, shape, dtype, b = checked("pareto", key, shape, dtype, out_sharding, b)
+    return exp(exponential(one, shape, dtype) / b)
 
 
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Array:
     """Weibull distributed numbers: ``scale * e**(1 / concentration)`` for exponential ``e``."""
-    dtype = floating("random.weibull_min", dtype)
-    shape, (scale, concentration) = parameters("random.weibull_min", shape, dtype, scale, concentration)
-    return pow(exponential(key, shape, dtype), spread(1.0 / concentration, shape)) * scale
+    one, shape, dtype, scale, concentration = checked("weibull_min", key, shape, dtype, None, scale, concentration)
+    return pow(exponential(one, shape, dtype), spread(1.0 / concentration, shape)) * scale
 
 
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Rayleigh distributed numbers: the length of a normal vector of two parts of deviation ``scale``."""
-    no_sharding("rayleigh", out_sharding)
-    dtype = floating("random.rayleigh", dtype)
-    shape, (scale,) = parameters("random.rayleigh", shape, dtype, scale)
-    return scale * sqrt(log(unit(single("random.rayleigh", key), shape, dtype)) * -2.0)
+    """Rayleigh distributed numbers: the norms of vectors of two normal numbers of standard deviation ``scale``."""
+    one, shape, dtype, scale = checked("rayleigh", key, shape, dtype, out_sharding, scale)
+    return scale * sqrt(log(unit(one, shape, dtype)) * -2.0)
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Maxwell distributed numbers: the length of a normal vector of three parts."""
-    no_sharding("maxwell", out_sharding)
-    dtype = floating("random.maxwell", dtype)
-    shape = canonical_shape(shape, "random.maxwell")
-    x = standard_normal(single("random.maxwell", key), (*shape, 3), dtype)
+    """Maxwell distributed numbers: the norms of vectors of three standard normal numbers."""
+    one, shape, dtype = checked("maxwell", key, shape, dtype, out_sharding)
+    x = standard_normal(one, (*shape, 3), dtype)
     return sqrt(reduce_sum(x * x, (len(shape),)))
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Array:
-    """``loc + scale * x``, for Maxwell distributed ``x`` with a random sign."""
-    dtype = floating("random.double_sided_maxwell", dtype)
-    shape, (loc, scale) = parameters("random.double_sided_maxwell", shape, dtype, loc, scale)
-    first, second = pair(single("random.double_sided_maxwell", key))
+    """``loc + scale * x`` for a Maxwell distributed ``x`` with a random sign."""
+    one, shape, dtype, loc, scale = checked("double_sided_maxwell", key, shape, dtype, None, loc, scale)
+    first, second = pair(one)
     return rademacher(second, shape, dtype) * maxwell(first, shape, dtype) * scale + loc
 
 
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Numbers whose density rises linearly from ``left`` to ``mode`` and falls to ``right``."""
-    no_sharding("triangular", out_sharding)
-    dtype = floating("random.triangular", dtype)
-    shape, values = parameters("random.triangular", shape, dtype, left, mode, right)
+    """Numbers whose density rises linearly from 0 at ``left`` to ``mode``, and falls linearly to 0 at ``right``."""
+    one, shape, dtype, *values = checked("triangular", key, shape, dtype, out_sharding, left, mode, right)
     left, mode, right = [spread(x, shape) for x in values]
-    u = unit(single("random.triangular", key), shape, dtype)
+    u = unit(one, shape, dtype)
     rising = left + sqrt(u * (right - left) * (mode - left))
     falling = right - sqrt((1 - u) * (right - left) * (right - mode))
     return select(lt(u, (mode - left) / (right - left)), rising, falling)
@@ -154,36 +137,30 @@ def triangular(
 def lognormal(
     key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """``exp(sigma * x)`` for normal ``x``."""
-    no_sharding("lognormal", out_sharding)
-    dtype = floating("random.lognormal", dtype)
-    shape, (sigma,) = parameters("random.lognormal", shape, dtype, sigma)
-    return exp(standard_normal(single("random.lognormal", key), shape, dtype) * sigma)
+    """``exp(sigma * x)`` for standard normal ``x``."""
+    one, shape, dtype, sigma = checked("lognormal", key, shape, dtype, out_sharding, sigma)
+    return exp(standard_normal(one, shape, dtype) * sigma)
 
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """The number of trials up to the first success, of probability ``p`` each; of an integer dtype."""
+    """Integers: the number of trials, each successful with probability ``p``, up to and with the first success."""
     no_sharding("geometric", out_sharding)
-    found = default_int() if dtype is None else canonical(dtype)
-    if found not in ANY_INTEGER:
-        raise DTypeMismatch(f"random.geometric: the dtype must be an integer one, got {found}.")
+    dtype = integral("random.geometric", dtype)
     probability = as_array(p)
     wide = probability.type.dtype if probability.type.dtype in FLOATING else default_float()
     shape, (probability,) = parameters("random.geometric", shape, wide, probability)
     u = unit(single("random.geometric", key), shape, wide)
     u = select(eq(u, scalar(0, wide)), ones(shape, wide), u)
-    return convert(floor(log(u) / spread(log1p(-probability), shape)) + 1.0, found)
+    return convert(floor(log(u) / spread(log1p(-probability), shape)) + 1.0, dtype)
 
 
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Wald (inverse Gaussian) distributed numbers of this mean and of scale 1.
+    """Wald (inverse Gaussian) distributed numbers of mean ``mean`` and scale 1.
 
     Source: J. Michael et al., Generating random variates using transformations with multiple roots (1976).
     """
-    no_sharding("wald", out_sharding)
-    dtype = floating("random.wald", dtype)
-    shape, (mean,) = parameters("random.wald", shape, dtype, mean)
-    first, second = pair(single("random.wald", key))
+    one, shape, dtype, mean = checked("wald", key, shape, dtype, out_sharding, mean)
+    first, second = pair(one)
     mean = spread(mean, shape)
     x = standard_normal(first, shape, dtype)
     y = x * x
@@ -192,7 +169,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
 
 
 def _by_eigenvectors(cov: Any) -> Any:
-    """``v sqrt(w)`` for eigenvalues w, of which those that are negative by rounding are 0."""
+    """A matrix l with ``l @ l.T == cov``: eigenvectors times the roots of eigenvalues; tiny eigenvalues count as 0."""
     v, w = eigh(cov)
     n = w.type.shape[-1]
     bound = reduce_max(abs(w), (w.ndim - 1,)) * (n * float_format(w.type.dtype).eps)
@@ -201,11 +178,12 @@ def _by_eigenvectors(cov: Any) -> Any:
 
 
 def _by_singular_vectors(cov: Any) -> Any:
+    """A matrix l with ``l @ l.T == cov``: singular vectors times the roots of singular values."""
     u, s, _ = svd(cov)
     return u * columns_of(sqrt(s), s.type.shape[-1])
 
 
-# method -> an l with l l^T == cov
+# method -> a function of a covariance that gives a matrix l with l @ l.T == cov
 FACTORS: dict[str, Callable[[Any], Any]] = {"cholesky": cholesky, "eigh": _by_eigenvectors, "svd": _by_singular_vectors}
 
 
@@ -219,19 +197,19 @@ def multivariate_normal(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Normal vectors of this mean and covariance: ``mean + l x`` for ``l l^T == cov`` and normal ``x``.
+    """Normal vectors of mean ``mean`` and covariance ``cov``.
+
+    They are ``mean + l @ x`` for standard normal vectors x and a matrix l with ``l @ l.T == cov``.
 
     Shapes: ``mean[*s, n], cov[*t, n, n] -> [*shape, n]``; ``s`` and ``t`` broadcast to ``shape``, by default to each
     other.
     Args:
-        dtype: by default that of the mean and the covariance, promoted.
-        method: ``cholesky``, for positive definite covariances; ``eigh`` and ``svd``, by the square roots of
-            eigenvalues and of singular values, for singular ones too.
+        dtype: by default the promoted dtype of ``mean`` and ``cov``.
+        method: how l is computed: "cholesky" for positive definite covariances; "eigh", from eigenvalues, or "svd",
+            from singular values, also for singular covariances.
     """
     no_sharding("multivariate_normal", out_sharding)
-    if dtype is None:
-        dtype = to_inexact(result_type(mean, cov))
-    dtype = floating("random.multivariate_normal", dtype)
+    dtype = floating("random.multivariate_normal", to_inexact(result_type(mean, cov)) if dtype is None else dtype)
     if method not in FACTORS:
         raise BadArgument(f"random.multivariate_normal: method must be of {', '.join(FACTORS)}, got {method!r}.")
     middle, spreading = convert(mean, dtype), convert(cov, dtype)
