@@ -205,10 +205,9 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     >>> random.normal(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    kind = None if dtype is None else canonical(dtype)
-    whole = kind is not None and is_complex(kind)
-    one, shape, dtype = checked("normal", key, shape, to_real(kind) if whole else kind, out_sharding)
-    if not whole:
+    kind = default_float() if dtype is None else canonical(dtype)
+    one, shape, dtype = checked("normal", key, shape, to_real(kind) if is_complex(kind) else kind, out_sharding)
+    if dtype == kind:
         return standard_normal(one, shape, dtype)
     real, imaginary = [convert(standard_normal(k, shape, dtype), kind) for k in pair(one)]
     return (real + scalar(1j, kind) * imaginary) / scalar(SQRT2, kind)

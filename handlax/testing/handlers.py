@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -72,59 +73,38 @@ def check_handler(
         y = performs(x)
         return x if y is None else hnp.tanh(hnp.asarray(y, "float64") + x)
 
-    with configure(default_float="float64"):
-        _check(handler, state, tell, (examples, seed), tuple(without), lanes, derivatives, normal)
+    def handled(f: Callable[..., Any], *xs: Any) -> tuple[Any, Any]:
+        y = handle(handler, state)(f)(*xs)
+        return (None, y) if state is NO_STATE else (normal(y[0]), y[1])
 
-
-def _check(
-    handler: Handler,
-    state: Any,
-    tell: Callable[[Any], Any],
-    which: tuple[int, int],
-    without: tuple[str, ...],
-    lanes: bool,
-    derivatives: bool,
-    normal: Callable[[Any], Any],
-) -> None:
-    examples, seed = which
     nodes = [name for name in _CROSSED if name not in without]
     controls = [SimpleNamespace(**{**vars(space), "tell": tell}) for space in (CONTROL, UNROLLED)]
-    for k in range(examples):
-        nest = written(Random(f"{seed} {k}"), depth=2, size=3, only=nodes, tells=True, reverse=derivatives)
-        crossed, unrolled = (nest.function(space) for space in controls)
-        inputs = nest.inputs(k)
-
-        def handled(f: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*xs: Any) -> tuple[Any, Any]:
-                y = handle(handler, state)(f)(*xs)
-                return (None, y) if state is NO_STATE else (normal(y[0]), y[1])
-
-            return call
-
-        f = handled(crossed)
-        y = f(*inputs)
-        _equal(nest, "unrolled", y, handled(unrolled)(*inputs))
-        _equal(nest, "jit outside", y, jit(f)(*inputs))
-        _equal(nest, "jit inside", y, handled(jit(crossed))(*inputs))
-        if isinstance(handler.moves, MergeMovement):
-            _check_merge(nest, handler, state, crossed, inputs, normal)
-        if lanes:
-            rows = [nest.inputs(k), nest.inputs(k + 1000)]
-            stacked = [np.stack(column) for column in zip(*rows)]
-            results = [f(*row) for row in rows]
-            _equal(nest, "vmap", vmap(f)(*stacked), pytrees.tree_map(lambda *ys: hnp.stack(ys), *results))
-        if derivatives:
-            argnums = tuple(SMOOTH)
-            pair = [jacfwd(lambda *xs, g=g: handled(g)(*xs)[1], argnums)(*inputs) for g in (crossed, unrolled)]
-            _equal(nest, "derivative", *pair)
+    with configure(default_float="float64"):
+        for k in range(examples):
+            nest = written(Random(f"{seed} {k}"), depth=2, size=3, only=nodes, tells=True, reverse=derivatives)
+            crossed, unrolled = (nest.function(space) for space in controls)
+            f, inputs = partial(handled, crossed), nest.inputs(k)
+            y = f(*inputs)
+            _equal(nest, "unrolled", y, handled(unrolled, *inputs))
+            _equal(nest, "jit outside", y, jit(f)(*inputs))
+            _equal(nest, "jit inside", y, handled(jit(crossed), *inputs))
+            if isinstance(handler.moves, MergeMovement):
+                _check_merge(nest, handler, state, crossed, inputs, normal)
+            if lanes:
+                rows = [inputs, nest.inputs(k + 1000)]
+                stacked = [np.stack(column) for column in zip(*rows)]
+                results = [f(*row) for row in rows]
+                _equal(nest, "vmap", vmap(f)(*stacked), pytrees.tree_map(lambda *ys: hnp.stack(ys), *results))
+            if derivatives:
+                pair = [jacfwd(lambda *xs, g=g: handled(g, *xs)[1], SMOOTH)(*inputs) for g in (crossed, unrolled)]
+                _equal(nest, "derivative", *pair)
 
 
 def _check_merge(
     nest: Nest, handler: Handler, s: Any, f: Callable[..., Any], inputs: Any, normal: Callable[[Any], Any]
 ) -> None:
-    """The laws of ``merge(op, unit)`` on the states that a nest reaches from ``s`` and from the unit."""
-    moves: Any = handler.moves
-    op, unit = moves.op, moves.unit
+    """Check the laws of ``merge(op, unit)`` on the states that a nest reaches from ``s`` and from the unit."""
+    op, unit = handler.moves.op, handler.moves.unit  # type: ignore[attr-defined]
     after, y = handle(handler, s)(f)(*inputs)
     t, alone = handle(handler, unit)(f)(*inputs)
     for law, actual, expected in (
@@ -139,15 +119,11 @@ def _check_merge(
 
 
 def _equal(nest: Nest, law: str, actual: Any, expected: Any) -> None:
-    xs, ys = (_leaves(tree) for tree in (actual, expected))
+    """Assert that the arrays of two trees are close. Raises: AssertionError: with the law and the text of the nest."""
+    xs, ys = ([as_array(x) for x in pytrees.leaves(tree)] for tree in (actual, expected))
     try:
         assert len(xs) == len(ys), f"{len(xs)} results, expected {len(ys)}"
         for x, y in zip(xs, ys):
-            assert x.shape == y.shape, f"shape {x.shape}, expected {y.shape}"
             assert_close(x, y)
     except AssertionError as error:
         raise AssertionError(f"{law}: {error}\n{nest!r}") from None
-
-
-def _leaves(tree: Any) -> Sequence[np.ndarray[Any, Any]]:
-    return [np.asarray(as_array(x)) for x in pytrees.leaves(tree)]

@@ -19,7 +19,7 @@ from ..effects.core.arrays import Array, as_array, perform
 from ..effects.core.operation import Operation
 from ..effects.operations.random_bits import random_wrap
 from ..effects.programs.parse_result import parse_program
-from ..effects.programs.program import interpret
+from ..effects.programs.program import Program, interpret
 from ..effects.types import dtypes
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
@@ -111,16 +111,9 @@ def _smooth(y: Array) -> bool:
 def _direction(operands: Arrays, seed: int) -> list[Any]:
     """A random tangent of the operands: float0 for those without derivative."""
     rng = np.random.default_rng(seed)
-    direction: list[Any] = []
-    for x in operands:
-        if not dtypes.is_inexact(x.dtype):
-            direction.append(np.zeros(x.shape, dtypes.float0))
-        elif x.dtype.kind == "c":
-            z = rng.uniform(-1, 1, x.shape) + 1j * rng.uniform(-1, 1, x.shape)
-            direction.append(np.asarray(z).astype(x.dtype))
-        else:
-            direction.append(np.asarray(rng.uniform(-1, 1, x.shape)).astype(x.dtype))
-    return direction
+    draw = lambda x: rng.uniform(-1, 1, x.shape)
+    tangent = lambda x: np.asarray(draw(x) + 1j * draw(x) if x.dtype.kind == "c" else draw(x)).astype(x.dtype)
+    return [tangent(x) if dtypes.is_inexact(x.dtype) else np.zeros(x.shape, dtypes.float0) for x in operands]
 
 
 def _widened(x: Any) -> Any:
@@ -259,28 +252,39 @@ def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
             assert_close(y, z, op.loose, f"{op}: jit with vmap")
 
 
-def _split(op: Operation, operands: Arrays) -> None:
+def joined_results(parts: Any, unknown: Sequence[bool], inputs: Sequence[Any]) -> list[Any]:
+    """The results of a program, from those of its known part and, with residuals, of its unknown part."""
+    known = [x for x, yes in zip(inputs, unknown) if not yes]
+    known_results = interpret(parts.known, known)
+    residuals = parts.residual_values(known, known_results)
+    unknown_results = interpret(parts.rest, [*residuals, *[x for x, yes in zip(inputs, unknown) if yes]])
+    left, right = iter(known_results), iter(unknown_results)
+    return [next(right) if yes else next(left) for yes in parts.unknown]
+
+
+def _partition(op: Operation, operands: Arrays) -> None:
+    """For every choice of unknown operands, the known and the unknown part compute the results together."""
     arrays = [as_array(x) for x in operands]
     program = record(lambda *xs: results(op, xs), [x.type for x in arrays])
     expected = results(op, arrays)
     for unknown in itertools.product((True, False), repeat=len(arrays)):
-        split = partial_eval_program(program, unknown)
-        known = [x for x, yes in zip(arrays, unknown) if not yes]
-        known_results = interpret(split.known, known)
-        residuals = split.residual_values(known, known_results)
-        unknown_results = interpret(split.rest, [*residuals, *[x for x, yes in zip(arrays, unknown) if yes]])
-        left, right = iter(known_results), iter(unknown_results)
-        for yes, z in zip(split.unknown, expected):
-            assert_close(next(right) if yes else next(left), z, 1.0, f"{op} split at {unknown}")
+        actual = joined_results(partial_eval_program(program, unknown), unknown, arrays)
+        for y, z in zip(actual, expected, strict=True):
+            assert_close(y, z, 1.0, f"{op} partitioned at {unknown}")
+
+
+def assert_preserved(program: Program, pickled: bool = True) -> None:
+    """Assert that printing and parsing, pickling and type checking give the program again."""
+    parsed = parse_program(str(program), program.consts).unwrap()
+    assert parsed == program, program.diff(parsed)
+    assert not pickled or pickle.loads(pickle.dumps(program)) == program
+    assert typecheck(program) is program
 
 
 def _text(op: Operation, operands: Arrays) -> None:
+    """Printing and parsing, pickling and type checking give the operation's program again."""
     program = record(lambda *xs: results(op, xs), [as_array(x).type for x in operands])
-    parsed = parse_program(str(program), program.consts).unwrap()
-    assert parsed == program, program.diff(parsed)
-    if "<locals>" not in type(op).__qualname__:  # pickle finds a class by its name in a module
-        assert pickle.loads(pickle.dumps(program)) == program
-    assert typecheck(program) is program
+    assert_preserved(program, "<locals>" not in type(op).__qualname__)  # pickle finds a class by its name in a module
 
 
 def each(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Sequence[Arrays]], None]:
@@ -301,7 +305,7 @@ LAWS = (
     Law("adjoint", "<u, Jv> = <J^T u, v>", each(_adjoint), derivative=True),
     Law("vmap", "vmap equals the loop over lanes", each(_lanes)),
     Law("commutes", "jit, jvp and vmap commute", _commutes, derivative=True),
-    Law("partial_eval", "the two parts of a split program compute its results", each(_split)),
+    Law("partial_eval", "the known and the unknown part of a program compute its results", each(_partition)),
     Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )
 

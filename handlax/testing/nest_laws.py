@@ -8,8 +8,8 @@ The reference of every law is the same nest with Python's loops and branches, ev
 from __future__ import annotations
 
 import contextlib
-import pickle
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -20,14 +20,13 @@ from ..effects.base import config
 from ..effects.core.arrays import as_array
 from ..effects.core.columns import EVALUATE, rules
 from ..effects.core.operation import OPERATIONS
-from ..effects.programs.parse_result import parse_program
 from ..effects.programs.program import Program, interpret
 from ..effects.types import dtypes
 from ..interpreters.analysis.simplify import dead_code_elimination
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
-from .laws import assert_close
+from .laws import assert_close, assert_preserved, joined_results
 from .nests import CONTROL, SMOOTH, Nest
 from .reducing import reduced
 from .unrolled import UNROLLED
@@ -79,113 +78,78 @@ def same(actual: Sequence[Any], expected: Sequence[Any], what: str) -> None:
         assert_close(y, z, 10.0, f"{what}, result {i}")
 
 
-# A change maps a control, CONTROL or UNROLLED, and a function of x, v, w, k, p to a function of the same inputs.
-Change = Callable[[Any, Callable[..., Any]], Callable[..., Any]]
+# change(control, f, *inputs): results of a transformation of f, of the functions of a control, CONTROL or UNROLLED
+Change = Callable[..., Any]
 
 
 def _smooth(ys: Sequence[Any]) -> list[Any]:
+    """The results that have derivatives, as arrays."""
     return [y for y in map(as_array, ys) if dtypes.is_inexact(y.dtype)]
 
 
-def compiled(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    return control.jit(f)
+def _of_floats(f: Callable[..., Any], k: Any, p: Any) -> Callable[..., Any]:
+    """A function of x, v, w, k, p with fixed k and p, and without the results that have no derivatives."""
+    return lambda *xs: tuple(_smooth(f(*xs, k, p)))
 
 
-def forwards(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(control: Any, f: Callable[..., Any], *inputs: Any) -> Any:
+    """The results of the compiled function."""
+    return control.jit(f)(*inputs)
+
+
+def forwards(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
     """The results and their tangents along (sin x, cos v, 1)."""
-
-    def derivative(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-        direction = hnp.sin(x), hnp.cos(v), hnp.ones_like(w)
-        y, dy = control.jvp(lambda *xs: tuple(_smooth(f(*xs, k, p))), (x, v, w), direction)
-        return (*y, *dy)
-
-    return derivative
+    y, dy = control.jvp(_of_floats(f, k, p), (x, v, w), (hnp.sin(x), hnp.cos(v), hnp.ones_like(w)))
+    return (*y, *dy)
 
 
-def pushed(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+def pushed(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
     """The results, and the linear map of ``linearize`` at two tangents."""
-
-    def derivative(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-        y, push = control.linearize(lambda *xs: tuple(_smooth(f(*xs, k, p))), x, v, w)
-        return (*y, *push(x, hnp.ones_like(v), hnp.cos(w)), *push(hnp.ones_like(x), v, w))
-
-    return derivative
+    y, push = control.linearize(_of_floats(f, k, p), x, v, w)
+    return (*y, *push(x, hnp.ones_like(v), hnp.cos(w)), *push(hnp.ones_like(x), v, w))
 
 
-def backwards(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+def backwards(control: Any, f: Callable[..., Any], *inputs: Any) -> Any:
     """The gradient of a weighted sum of the results."""
 
     def loss(*inputs: Any) -> Any:
         return sum([hnp.sum(hnp.cos(y + i)) for i, y in enumerate(_smooth(f(*inputs)))], hnp.asarray(0.0))
 
-    return lambda *inputs: control.grad(loss, SMOOTH)(*inputs)
+    return control.grad(loss, SMOOTH)(*inputs)
 
 
-def pulled(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+def pulled(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
     """The cotangents of the inputs, for zero cotangents of every other result."""
-
-    def derivative(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-        y, pull = control.vjp(lambda *xs: tuple(_smooth(f(*xs, k, p))), x, v, w)
-        return pull(tuple([hnp.sin(part) if i % 2 == 0 else hnp.zeros_like(part) for i, part in enumerate(y)]))
-
-    return derivative
+    y, pull = control.vjp(_of_floats(f, k, p), x, v, w)
+    return pull(tuple([hnp.sin(part) if i % 2 == 0 else hnp.zeros_like(part) for i, part in enumerate(y)]))
 
 
-def transposed(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
-    """The transpose of the map of tangents by ``jvp``, whose program also computes primals."""
+def transposed(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
+    """The transpose of the linear map from tangents to tangents, which is a ``jvp`` that computes primals too."""
 
-    def derivative(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-        def along(*direction: Any) -> Any:
-            return control.jvp(lambda *xs: tuple(_smooth(f(*xs, k, p))), (x, v, w), direction)[1]
+    def along(*direction: Any) -> Any:
+        return control.jvp(_of_floats(f, k, p), (x, v, w), direction)[1]
 
-        ct = tuple([hnp.cos(part) for part in along(x, v, w)])
-        return control.linear_transpose(along, x, v, w)(ct)
-
-    return derivative
+    ct = tuple([hnp.cos(part) for part in along(x, v, w)])
+    return control.linear_transpose(along, x, v, w)(ct)
 
 
-def mapped(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+def mapped(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
     """Three lanes with all inputs mapped, along different axes."""
-
-    def lanes(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-        t = hnp.asarray([1.0, -0.5, 0.3])
-        xs, vs = x * t, v[:, None] * t
-        ws, ks, ps = w[:, None] * t[:, None], (k + hnp.arange(3, dtype="int32")) % 5, p ^ (t > 0)
-        return _lanes(control, f, (0, 1, 1, 0, 0))(xs, vs, ws, ks, ps)
-
-    return lanes
+    t = hnp.asarray([1.0, -0.5, 0.3])
+    ks, ps = (k + hnp.arange(3, dtype="int32")) % 5, p ^ (t > 0)
+    return control.vmap(f, (0, 1, 1, 0, 0))(x * t, v[:, None] * t, w[:, None] * t[:, None], ks, ps)
 
 
-def partly_mapped(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+def partly_mapped(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
     """Two lanes that share all inputs but one vector."""
-
-    def lanes(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-        return _lanes(control, f, (None, 0, None, None, None))(x, hnp.stack([v, -v]), w, k, p)
-
-    return lanes
+    return control.vmap(f, (None, 0, None, None, None))(x, hnp.stack([v, -v]), w, k, p)
 
 
-def chosen_by_lane(control: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+def chosen_by_lane(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
     """Lanes that differ only in the integer and the bool, on which branches and loops depend."""
-
-    def lanes(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-        ks, ps = (k + hnp.arange(3, dtype="int32")) % 5, p ^ hnp.asarray([True, False, True])
-        return _lanes(control, f, (None, None, None, 0, 0))(x, v, w, ks, ps)
-
-    return lanes
-
-
-def _lanes(control: Any, f: Callable[..., Any], axes: Sequence[int | None]) -> Callable[..., Any]:
-    """``f`` mapped over lanes, results stacked in front; for the reference, a Python loop over lanes."""
-
-    def over_lanes(*inputs: Any) -> Any:
-        if control is UNROLLED:
-            size = next(x.shape[a] for x, a in zip(inputs, axes) if a is not None)
-            rows = [f(*[x if a is None else hnp.take(x, i, a) for x, a in zip(inputs, axes)]) for i in range(size)]
-            return tuple([hnp.stack(column) for column in zip(*rows)])
-        return control.vmap(f, tuple(axes))(*inputs)
-
-    return over_lanes
+    ks, ps = (k + hnp.arange(3, dtype="int32")) % 5, p ^ hnp.asarray([True, False, True])
+    return control.vmap(f, (None, None, None, 0, 0))(x, v, w, ks, ps)
 
 
 FORWARD: tuple[Change, ...] = (compiled, forwards, pushed, mapped, partly_mapped, chosen_by_lane)
@@ -195,7 +159,7 @@ REVERSE: tuple[Change, ...] = (*FORWARD, backwards, pulled, transposed)
 def tower(control: Any, f: Callable[..., Any], changes: Sequence[Change]) -> Callable[..., Any]:
     """``f`` with all changes applied, the first one innermost."""
     for change in changes:
-        f = change(control, f)
+        f = partial(change, control, f)
     return f
 
 
@@ -229,7 +193,7 @@ def _differences(nest: Nest, seed: int) -> None:
     x, v, w, k, p = nest.inputs(seed)
     step = 1e-6
     with evaluated():
-        results = forwards(CONTROL, nest)(x, v, w, k, p)
+        results = forwards(CONTROL, nest, x, v, w, k, p)
         tangents = results[len(results) // 2 :]
         up, down = [
             _smooth(nest(x + sign * np.sin(x), v + sign * np.cos(v), w + sign, k, p)) for sign in (step, -step)
@@ -244,7 +208,7 @@ def _adjoint(nest: Nest, seed: int) -> None:
     x, v, w, k, p = nest.inputs(seed)
     rng = np.random.default_rng(seed)
     with evaluated():
-        f = lambda *xs: tuple(_smooth(nest(*xs, k, p)))
+        f = _of_floats(nest, k, p)
         direction = [np.asarray(rng.normal(size=a.shape)) for a in (x, v, w)]
         _, dy = CONTROL.jvp(f, (x, v, w), tuple(direction))
         y, pull = CONTROL.vjp(f, x, v, w)
@@ -263,8 +227,8 @@ def _program(nest: Nest, seed: int, among: Sequence[Change]) -> tuple[Program, l
     return program, inputs, list(interpret(program, inputs))
 
 
-def _split(nest: Nest, seed: int) -> None:
-    """Known results from known inputs; the others from residuals and unknown inputs."""
+def _partition(nest: Nest, seed: int) -> None:
+    """The known and the unknown part of a program compute its results together."""
     with evaluated():
         program, inputs, expected = _program(nest, seed, FORWARD)
         random = Random(seed)
@@ -272,25 +236,17 @@ def _split(nest: Nest, seed: int) -> None:
             parts = partial_eval_program(program, unknown)
             for half in (parts.known, parts.rest):
                 typecheck(half)
-            known = [x for x, yes in zip(inputs, unknown) if not yes]
-            known_results = interpret(parts.known, known)
-            residuals = parts.residual_values(known, known_results)
-            unknown_results = interpret(parts.rest, [*residuals, *[x for x, yes in zip(inputs, unknown) if yes]])
-            left, right = iter(known_results), iter(unknown_results)
-            actual = [next(right) if yes else next(left) for yes in parts.unknown]
-            same(actual, expected, f"split at {unknown}")
+            same(joined_results(parts, unknown, inputs), expected, f"partitioned at {unknown}")
 
 
 def _text(nest: Nest, seed: int) -> None:
+    """Printing and parsing, pickling and type checking give the program again."""
     with evaluated():
-        program, *_ = _program(nest, seed, FORWARD)
-    assert typecheck(program) is program
-    parsed = parse_program(str(program), program.consts).unwrap()
-    assert parsed == program, program.diff(parsed)
-    assert pickle.loads(pickle.dumps(program)) == program
+        assert_preserved(_program(nest, seed, FORWARD)[0])
 
 
 def _dead_code(nest: Nest, seed: int) -> None:
+    """A program without its dead code computes the results that are used."""
     with evaluated():
         program, inputs, expected = _program(nest, seed, FORWARD)
         random = Random(seed)
@@ -323,7 +279,7 @@ NEST_LAWS = (
         lambda nest, seed: _agree(nest, seed, changes_of(seed, REVERSE)),
         reverse=True,
     ),
-    NestLaw("partial_eval", "the two parts of a split program compute its results", _split),
+    NestLaw("partial_eval", "the known and the unknown part of a program compute its results", _partition),
     NestLaw(
         "text",
         "print and parse, pickle and typecheck preserve the program",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,15 +71,17 @@ def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> 
     return scan(lambda carry, x: (carry, f(x)), (), xs)[1]
 
 
-def vmap(f: Callable[..., Any], in_axes: Sequence[int | None], out_axes: Sequence[int]) -> Callable[..., Any]:
-    """A loop over lanes. The arguments of ``f`` are arrays, its result is a tuple of arrays."""
+def vmap(
+    f: Callable[..., Any], in_axes: Sequence[int | None], out_axes: Sequence[int] | None = None
+) -> Callable[..., Any]:
+    """A loop over lanes: ``f`` takes arrays and returns a tuple of arrays; ``out_axes`` are 0 where not given."""
 
     def lanes(*xs: Any) -> Any:
         size = next(x.shape[axis] for x, axis in zip(xs, in_axes) if axis is not None)
         rows = [
             f(*[x if axis is None else hnp.take(x, i, axis) for x, axis in zip(xs, in_axes)]) for i in range(size)
         ]
-        return tuple([hnp.stack(column, axis) for column, axis in zip(zip(*rows), out_axes)])
+        return tuple([hnp.stack(column, axis) for column, axis in zip(zip(*rows), out_axes or repeat(0))])
 
     return lanes
 
