@@ -26,7 +26,8 @@ Schedule = Callable[[Any], Any]
 
 
 class OptimizerState(NamedTuple):
-    """The states of all parameters: leaves in a tuple for each, the tree of the parameters, those of their states."""
+    """The states of all parameters: the leaves of each state, the treedef of the parameters, the treedef of each state.
+    """
 
     packed_state: tuple[tuple[Any, ...], ...]
     tree_def: Any
@@ -41,7 +42,8 @@ register_pytree_node(
 
 
 class Optimizer(NamedTuple):
-    """``init_fn(params) -> state``, ``update_fn(i, grads, state) -> state`` and ``params_fn(state) -> params``."""
+    """Three functions: ``init_fn(params)`` and ``update_fn(i, grads, state)`` give states, ``params_fn(state)`` parameters.
+    """
 
     init_fn: Callable[[Any], OptimizerState]
     update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]
@@ -49,10 +51,10 @@ class Optimizer(NamedTuple):
 
 
 def optimizer(opt_maker: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Optimizer]:
-    """An optimizer of trees from one of arrays: ``opt_maker(...)`` returns its three functions, for a single array.
+    """Decorator: ``opt_maker(...)``, which returns ``init, update, params`` for one array, as an optimizer of trees.
 
-    Raises (``update_fn``): TreeMismatch: gradients of another structure than the parameters, or a state that changes
-    its own.
+    Raises (``update_fn``): TreeMismatch: the gradients have not the structure of the parameters, or an update changes
+    the structure of a state.
 
     >>> @optimizer
     ... def halving():
@@ -75,9 +77,9 @@ def optimizer(opt_maker: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., O
             if tree != state.tree_def:
                 raise TreeMismatch(f"optimizer: gradients must have the structure {state.tree_def}, got {tree}.")
             new = _packed(tree, [update(i, g, x) for g, x in zip(gs, _unpacked(state))])
-            for old, found in zip(state.subtree_defs, new.subtree_defs):
-                if old != found:
-                    raise TreeMismatch(f"optimizer: an update must keep the structure {old} of a state, got {found}.")
+            for old, made in zip(state.subtree_defs, new.subtree_defs):
+                if old != made:
+                    raise TreeMismatch(f"optimizer: an update must keep the structure {old} of a state, got {made}.")
             return new
 
         def params_of(state: OptimizerState) -> Any:
@@ -89,11 +91,13 @@ def optimizer(opt_maker: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., O
 
 
 def _packed(tree: Any, states: Sequence[Any]) -> OptimizerState:
+    """The states of parameters, one for each leaf of ``tree``, as one ``OptimizerState``."""
     pairs = [pytrees.flatten(x) for x in states]
     return OptimizerState(tuple([tuple(leaves) for leaves, _ in pairs]), tree, tuple([data for _, data in pairs]))
 
 
 def _unpacked(state: OptimizerState) -> list[Any]:
+    """The state of each parameter, as its optimizer made it: the inverse of ``_packed``."""
     return [pytrees.unflatten(tree, leaves) for tree, leaves in zip(state.subtree_defs, state.packed_state)]
 
 
@@ -105,33 +109,32 @@ def sgd(step_size: Any) -> Any:
 
 
 def _first(state: Any) -> Any:
+    """The parameter of a state, its first element."""
     return state[0]
+
+
+def _with_velocity(step_size: Any, mass: float, direction: Callable[[Any, Any], Any]) -> Any:
+    """Gradient descent along ``direction(g, v)``, where the velocity v is ``mass v + g`` of the velocity before."""
+    step = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, v = state
+        v = mass * v + g
+        return x - step(i) * direction(g, v), v
+
+    return (lambda x: (x, zeros_like(x))), update, _first
 
 
 @optimizer
 def momentum(step_size: Any, mass: float) -> Any:
     """Gradient descent with momentum: ``v = mass v + g``, ``x - step v``."""
-    step = make_schedule(step_size)
-
-    def update(i: Any, g: Any, state: Any) -> Any:
-        x, v = state
-        v = mass * v + g
-        return x - step(i) * v, v
-
-    return (lambda x: (x, zeros_like(x))), update, _first
+    return _with_velocity(step_size, mass, lambda g, v: v)
 
 
 @optimizer
 def nesterov(step_size: Any, mass: float) -> Any:
     """Gradient descent with Nesterov's momentum: ``v = mass v + g``, ``x - step (mass v + g)``."""
-    step = make_schedule(step_size)
-
-    def update(i: Any, g: Any, state: Any) -> Any:
-        x, v = state
-        v = mass * v + g
-        return x - step(i) * (mass * v + g), v
-
-    return (lambda x: (x, zeros_like(x))), update, _first
+    return _with_velocity(step_size, mass, lambda g, v: mass * v + g)
 
 
 def _inverse_root(x: Any) -> Any:
@@ -186,7 +189,7 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, mome
 
 @optimizer
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """Steps along the mean of the gradients, divided by the root of that of their squares, both without their bias.
+    """Steps along the running mean of gradients over the root of the running mean of their squares, bias corrected.
 
     Source: Kingma & Ba, Adam (2015), algorithm 1.
 
@@ -209,7 +212,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 @optimizer
 def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """``adam`` with the largest gradient, discounted, in place of the mean of squares.
+    """``adam`` with the maximum of discounted absolute gradients in place of the root of the mean of squares.
 
     Source: Kingma & Ba, Adam (2015), algorithm 2.
     """
@@ -227,7 +230,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> Any:
-    """``adagrad`` whose sums are kept for each index of each dimension alone: the least of those of an element counts.
+    """``adagrad`` with less memory: one sum for each index of each dimension; an element's sum is the least of its own.
 
     Source: Anil, Gupta, Koren & Singer, Memory-Efficient Adaptive Optimization (2019), algorithm SM3-II.
     """
@@ -292,7 +295,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule itself; a number as the constant one. Raises: BadArgument: it is neither."""
+    """A function itself, as a schedule; a number as the constant schedule. Raises: BadArgument: it is neither."""
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if as_array(scalar_or_schedule).type.shape:
@@ -310,7 +313,7 @@ def l2_norm(tree: Any) -> Any:
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """A tree of gradients, scaled down to the norm ``max_norm`` where theirs is larger."""
+    """A tree of gradients, scaled down to the l2 norm ``max_norm`` if their norm is larger."""
     norm = l2_norm(grad_tree)
     return pytrees.map(lambda g: where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
 

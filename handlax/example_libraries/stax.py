@@ -50,22 +50,28 @@ def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
     return init, apply
 
 
+def _with_ones(shape: Shape) -> Shape:
+    """The shape with 1 in place of sizes that are not known."""
+    return tuple([1 if size == -1 else size for size in shape])
+
+
 def _convolution(
     transposed: bool, dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
     strides: Sequence[int] | None, padding: Any, W_init: Any, b_init: Any,
 ) -> Layer:  # fmt: skip
-    """A layer of windows; the dimension numbers are three words, in which C, I and O are channels."""
+    """A layer with a convolution, or a transposed one; in the dimension numbers C, I and O are channels, N is the batch.
+    """
     lhs, rhs, out = dimension_numbers
     steps = tuple(strides or (1,) * len(filter_shape))
     W_init = W_init or glorot(rhs.index("I"), rhs.index("O"))
+    convolve: Any = lax.conv_transpose if transposed else lax.conv_general_dilated
     out_shape = lax.conv_transpose_shape_tuple if transposed else lax.conv_general_shape_tuple
 
     def init(rng: Any, input_shape: Shape) -> Any:
         sizes = iter(filter_shape)
         channels = {"O": out_chan, "I": input_shape[lhs.index("C")]}
         kernel = tuple([channels[c] if c in channels else next(sizes) for c in rhs])
-        known = tuple([1 if size == -1 else size for size in input_shape])
-        result = out_shape(known, kernel, steps, padding, dimension_numbers)
+        result = out_shape(_with_ones(input_shape), kernel, steps, padding, dimension_numbers)
         shape = tuple([-1 if input_shape[lhs.index("N")] == -1 and c == "N" else n for c, n in zip(out, result)])
         k, l = random.split(rng)
         bias = tuple([out_chan if c == "C" else 1 for c in out])
@@ -73,9 +79,7 @@ def _convolution(
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
         weights, bias = params
-        if transposed:
-            return lax.conv_transpose(inputs, weights, steps, padding, dimension_numbers=dimension_numbers) + bias
-        return lax.conv_general_dilated(inputs, weights, steps, padding, dimension_numbers=dimension_numbers) + bias
+        return convolve(inputs, weights, steps, padding, dimension_numbers=dimension_numbers) + bias
 
     return init, apply
 
@@ -170,6 +174,7 @@ def BatchNorm(
 
 
 def _same_shape(rng: Any, input_shape: Shape) -> Any:
+    """The initialisation of a layer without parameters whose result has the shape of its input."""
     return input_shape, ()
 
 
@@ -190,6 +195,8 @@ LeakyRelu, Selu, Gelu = elementwise(leaky_relu), elementwise(selu), elementwise(
 
 
 def _pooling(reducer: Any, init_val: float, average: bool = False) -> Callable[..., Layer]:
+    """The function that makes pooling layers with a reducer; with ``average`` windows are divided by their size."""
+
     def PoolingLayer(
         window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: str = "VALID",
         spec: str | None = None,
@@ -200,7 +207,7 @@ def _pooling(reducer: Any, init_val: float, average: bool = False) -> Callable[.
         window, step = (tuple([1 if c in "NC" else next(sizes) for c in spec]) for sizes in (windows, steps))
 
         def init(rng: Any, input_shape: Shape) -> Any:
-            known = tuple([1 if size == -1 else size for size in input_shape])
+            known = _with_ones(input_shape)
             pads = lax.padtype_to_pads(known, window, step, padding)
             shape = lax.reduce_window_shape_tuple(known, window, step, pads)
             return tuple([-1 if size == -1 else n for size, n in zip(input_shape, shape)]), ()
@@ -222,6 +229,7 @@ AvgPool = _pooling(lax.add, 0.0, average=True)
 
 
 def _flattened(rng: Any, input_shape: Shape) -> Any:
+    """The initialisation of ``Flatten``: all dimensions but the first become one, and there are no parameters."""
     return (input_shape[0], prod(input_shape[1:])), ()
 
 
@@ -230,7 +238,7 @@ Identity: Layer = (_same_shape, lambda params, inputs, **kwargs: inputs)
 
 
 def FanOut(num: int) -> Layer:
-    """The input, ``num`` times.
+    """The layer whose result is a list of its input, ``num`` times.
 
     >>> _, apply = FanOut(2)
     >>> apply((), 3)
@@ -243,7 +251,7 @@ FanInSum: Layer = ((lambda rng, shapes: (shapes[0], ())), (lambda params, inputs
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """The inputs, joined along an axis.
+    """The layer that concatenates a sequence of inputs along an axis.
 
     >>> init, _ = FanInConcat()
     >>> init(None, [(-1, 2), (-1, 3)])[0]
@@ -259,9 +267,11 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Each element divided by ``rate`` with that probability, else 0; while ``mode`` is not "train" the identity.
+    """The layer that keeps each element with probability ``rate`` and divides it by ``rate``, and sets others to 0.
 
-    Raises (``apply``): BadCall: without ``rng=``, which is needed in every mode.
+    It is the identity if ``mode`` is not "train".
+
+    Raises (``apply``): BadCall: there is no ``rng=``, which is needed in every mode.
 
     >>> init, apply = Dropout(0.5, mode="test")
     >>> apply((), np.ones(2), rng=random.key(0)).tolist()
@@ -280,11 +290,12 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 
 def _keys(rng: Any, count: int) -> Any:
+    """A key for each of several layers, or None for each if there is no key."""
     return random.split(rng, count) if rng is not None else (None,) * count
 
 
 def serial(*layers: Layer) -> Layer:
-    """The layers one after the other.
+    """The composition of layers: the result of each is the input of the next.
 
     >>> init, apply = serial(Dense(3), Relu)
     >>> shape, params = init(random.key(0), (-1, 4))
@@ -296,21 +307,21 @@ def serial(*layers: Layer) -> Layer:
         params = []
         for layer_init, _ in layers:
             rng, key = random.split(rng)
-            input_shape, found = layer_init(key, input_shape)
-            params.append(found)
+            input_shape, own = layer_init(key, input_shape)
+            params.append(own)
         return input_shape, params
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
         keys = _keys(kwargs.pop("rng", None), len(layers))
-        for (_, layer), found, key in zip(layers, params, keys):
-            inputs = layer(found, inputs, rng=key, **kwargs)
+        for (_, layer), own, key in zip(layers, params, keys):
+            inputs = layer(own, inputs, rng=key, **kwargs)
         return inputs
 
     return init, apply
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Each layer on its own input: a sequence of inputs, as ``FanOut`` gives it, to a list of results.
+    """The layer that applies each of several layers to its own input: a sequence of inputs gives a list of results.
 
     >>> _, apply = parallel(Identity, Relu)
     >>> [y.tolist() for y in apply([(), ()], [np.array([-1.0]), np.array([-1.0])])]
@@ -321,8 +332,8 @@ def parallel(*layers: Layer) -> Layer:
         if len(input_shapes) != len(layers):
             raise BadArgument(f"parallel: each of {len(layers)} layers needs an input, got {len(input_shapes)}.")
         keys = random.split(rng, len(layers))
-        found = [layer(key, shape) for (layer, _), key, shape in zip(layers, keys, input_shapes)]
-        return [shape for shape, _ in found], [params for _, params in found]
+        made = [layer(key, shape) for (layer, _), key, shape in zip(layers, keys, input_shapes)]
+        return [shape for shape, _ in made], [params for _, params in made]
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
         keys = _keys(kwargs.pop("rng", None), len(layers))
