@@ -42,8 +42,7 @@ register_pytree_node(
 
 
 class Optimizer(NamedTuple):
-    """Three functions: ``init_fn(params)`` and ``update_fn(i, grads, state)`` give states, ``params_fn(state)`` parameters.
-    """
+    """``init_fn(params)`` and ``update_fn(i, grads, state)``, which return a state, and ``params_fn(state)``."""
 
     init_fn: Callable[[Any], OptimizerState]
     update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]

@@ -59,7 +59,7 @@ def _convolution(
     transposed: bool, dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
     strides: Sequence[int] | None, padding: Any, W_init: Any, b_init: Any,
 ) -> Layer:  # fmt: skip
-    """A layer with a convolution, or a transposed one; in the dimension numbers C, I and O are channels, N is the batch.
+    """A convolution or transposed convolution; in its dimension numbers C, I and O are channels, and N is the batch.
     """
     lhs, rhs, out = dimension_numbers
     steps = tuple(strides or (1,) * len(filter_shape))

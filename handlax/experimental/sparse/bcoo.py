@@ -249,19 +249,16 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     """The array with each coordinate stored once, in lexicographic order, padding last.
 
     Args:
-        nse: the number of stored entries, needed under ``jit``; by default the number of distinct coordinates. Where
-        there
-            are fewer, the others are padding; where there are more, the last ones are lost.
+        nse: the number of stored entries, needed under ``jit``; by default the number of distinct coordinates. If that
+            is less, the other entries are padding; if that is more, the last coordinates are lost.
 
     Raises: ConcretizationError: ``nse`` is None, and the indices are not known.
     """
     distinct = distinct_entries(mat.indices, mat.sparse_shape)
     name = "bcoo_sum_duplicates"
     nse = known_nse(name, distinct.count) if nse is None else whole_number(f"{name}: nse", nse)
-    return BCOO(
-        (distinct.summed(mat.data, nse), distinct.compressed(nse, mat.sparse_shape)), shape=mat.shape,
-        indices_sorted=True, unique_indices=True,
-    )  # fmt: skip
+    data, indices = distinct.summed(mat.data, nse), distinct.compressed(nse, mat.sparse_shape)
+    return mat.replaced(data=data, indices=indices, indices_sorted=True, unique_indices=True)
 
 
 def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
@@ -275,16 +272,10 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
 
 def with_nse(mat: BCOO, nse: int) -> BCOO:
     """The array with ``nse`` entries: truncated, or extended by padding."""
-    more = nse - mat.nse
-    if more <= 0:
-        data = lax.slice_in_dim(mat.data, 0, nse, axis=mat.n_batch)
-        return mat.replaced(data=data, indices=mat.indices[..., :nse, :])
-    data = hnp.zeros((*mat.data.shape[: mat.n_batch], more, *mat.data.shape[mat.n_batch + 1 :]), mat.dtype)
-    fill = hnp.broadcast_to(
-        size_vector(mat.indices, mat.sparse_shape), (*mat.indices.shape[:-2], more, mat.n_sparse)
-    )
-    indices = hnp.concatenate([mat.indices, fill], -2)
-    return mat.replaced(data=hnp.concatenate([mat.data, data], mat.n_batch), indices=indices)
+    size = size_vector(mat.indices, mat.sparse_shape)  # the coordinate of padding
+    widths = lambda x: [(0, nse - mat.nse if d == mat.n_batch else 0, 0) for d in range(x.ndim)]
+    fitted = lambda x: lax.pad(x, hnp.zeros((), x.dtype), widths(x))
+    return mat.replaced(data=fitted(mat.data), indices=fitted(mat.indices - size) + size)
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
@@ -306,12 +297,8 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     data = mat.data.transpose(*batch, n_batch, *[p - mat.n_sparse + 1 for p in dense])
     indices = mat.indices.transpose(*batch, n_batch, n_batch + 1)
     order = [p - n_batch for p in sparse]
-    kept = order == sorted(order)
-    indices = columns_of(indices, order)
-    return BCOO(
-        (data, indices), shape=[mat.shape[p] for p in permutation], indices_sorted=mat.indices_sorted and kept,
-        unique_indices=mat.unique_indices,
-    )  # fmt: skip
+    still_sorted, shape = mat.indices_sorted and order == sorted(order), tuple([mat.shape[p] for p in permutation])
+    return mat.replaced(data=data, indices=columns_of(indices, order), shape=shape, indices_sorted=still_sorted)
 
 
 def bcoo_update_layout(
@@ -353,12 +340,10 @@ def _dense_to_sparse(mat: BCOO, n_dense: int) -> BCOO:
     places = hnp.asarray(np.indices(sizes, mat.indices.dtype).reshape(n, -1).T)
     data, indices, k = mat.data, mat.indices, len(places)
     shape = (*indices.shape[:-1], k)
-    columns = [
-        hnp.broadcast_to(indices[..., None, :], (*shape, mat.n_sparse)), hnp.broadcast_to(places, (*shape, n))
-    ]  # fmt: skip
+    columns = [hnp.broadcast_to(x, (*shape, x.shape[-1])) for x in (indices[..., None, :], places)]
     indices = hnp.concatenate(columns, -1).reshape(*shape[:-2], shape[-2] * k, mat.n_sparse + n)
     data = data.reshape(*data.shape[: mat.n_batch], mat.nse * k, *data.shape[data.ndim - n_dense :])
-    return BCOO((data, indices), shape=mat.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+    return mat.replaced(data=data, indices=indices)
 
 
 def _batch_to_sparse(mat: BCOO, n_batch: int) -> BCOO:
@@ -374,7 +359,7 @@ def _batch_to_sparse(mat: BCOO, n_batch: int) -> BCOO:
     nse = int(np.prod(moved)) * mat.nse
     indices = hnp.concatenate([*places, indices], -1).reshape(*indices.shape[:n_batch], nse, n + mat.n_sparse)
     data = data.reshape(*data.shape[:n_batch], nse, *data.shape[mat.n_batch + 1 :])
-    return BCOO((data, indices), shape=mat.shape, unique_indices=mat.unique_indices)
+    return mat.replaced(data=data, indices=indices, indices_sorted=False)
 
 
 def _sparse_to_dense(mat: BCOO, n_dense: int) -> BCOO:
@@ -408,7 +393,7 @@ def _sparse_to_batch(mat: BCOO, n_batch: int) -> BCOO:
 
 
 def stored_mask(mat: BCOO) -> Any:
-    """Which entries are not padding."""
+    """Which stored entries are not padding: ``bool[*batch, nse]``."""
     return in_range(mat.indices, mat.sparse_shape)
 
 

@@ -46,10 +46,8 @@ def bcoo_broadcast_in_dim(
     indices = lax.broadcast_in_dim(
         mat.indices, (*kept(mat.indices), mat.nse, m), (*batch, n_batch, n_batch + 1)
     )
-    batched = BCOO(
-        (data, indices), shape=(*shape[:n_batch], *mat.sparse_shape, *shape[n_batch + n_sparse :]),
-        indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices,
-    )  # fmt: skip
+    lead = (*shape[:n_batch], *mat.sparse_shape)
+    batched = mat.replaced(data=data, indices=indices, shape=(*lead, *shape[n_batch + n_sparse :]))
     return batched if mat.sparse_shape == sizes else _repeated_entries(batched, shape, [d - n_batch for d in sparse])
 
 
@@ -67,10 +65,8 @@ def _repeated_entries(mat: BCOO, shape: Sequence[int], places: Sequence[int]) ->
     indices = hnp.where(stored_mask(mat)[..., None, None], indices, size_vector(indices, sizes))
     data = hnp.broadcast_to(hnp.expand_dims(mat.data, n + 1), (*mat.data.shape[: n + 1], k, *mat.data.shape[n + 1 :]))
     flat = lambda x: x.reshape(*x.shape[:n], mat.nse * k, *x.shape[n + 2 :])
-    return BCOO(
-        (flat(data), flat(indices)), shape=shape, indices_sorted=mat.indices_sorted and k == 1,
-        unique_indices=mat.unique_indices,
-    )  # fmt: skip
+    still_sorted = mat.indices_sorted and k == 1
+    return mat.replaced(data=flat(data), indices=flat(indices), shape=tuple(shape), indices_sorted=still_sorted)
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
@@ -95,27 +91,13 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     if dimension < n_batch:
         nse = max([x.nse for x in operands])
         operands = [with_nse(x, nse) for x in operands]
-    batches = [_common_batch([buffer(x).shape[:n_batch] for x in operands], dimension) for buffer in (_data, _indices)]
-    rows = []
-    for x in operands:
-        data, indices = [
-            repeated_batch(buffer, tuple([x.shape[d] if whole else 1 for d, whole in enumerate(full)]))
-            for buffer, full in zip((x.data, x.indices), batches)
-        ]
-        rows.append((data, indices))
+    datas, places = [_with_common_batch(operands, name, dimension) for name in ("data", "indices")]
+    *starts, total = np.cumsum([0, *[x.shape[dimension] for x in operands]]).tolist()
     if dimension >= n_batch:
-        column = dimension - n_batch
-        total = sum([x.shape[dimension] for x in operands])
-        starts = np.cumsum([0, *[x.shape[dimension] for x in operands]])
-        rows = [
-            (data, _shifted(indices, stored_mask(x.replaced(indices=indices)), column, int(start), total))
-            for x, (data, indices), start in zip(operands, rows, starts)
-        ]
-    axis = min(dimension, n_batch)
-    shape = list(first.shape)
-    shape[dimension] = sum([x.shape[dimension] for x in operands])
-    data, indices = [hnp.concatenate([row[k] for row in rows], axis) for k in (0, 1)]
-    return BCOO((data, indices), shape=shape)
+        masks = [stored_mask(x.replaced(indices=indices)) for x, indices in zip(operands, places)]
+        places = [_shifted(*row, dimension - n_batch, start, total) for *row, start in zip(places, masks, starts)]
+    data, indices = [hnp.concatenate(rows, min(dimension, n_batch)) for rows in (datas, places)]
+    return BCOO((data, indices), shape=(*first.shape[:dimension], total, *first.shape[dimension + 1 :]))
 
 
 def _with_equal_batch(operands: list[BCOO]) -> list[BCOO]:
@@ -127,17 +109,16 @@ def _with_equal_batch(operands: list[BCOO]) -> list[BCOO]:
     return operands
 
 
-def _data(x: BCOO) -> Any:
-    return x.data
+def _with_common_batch(operands: Sequence[BCOO], name: str, dimension: int) -> list[Any]:
+    """The buffers of this name, each batch dimension broadcast to its full size if one of the others has that size.
 
-
-def _indices(x: BCOO) -> Any:
-    return x.indices
-
-
-def _common_batch(batches: Sequence[Sequence[int]], dimension: int) -> list[bool]:
-    """For each batch dimension of a buffer, whether it must be broadcast to its full size in all operands."""
-    return [d == dimension or max(sizes) > 1 for d, sizes in enumerate(zip(*batches))]
+    The batch dimension along which they are to be concatenated always gets its full size.
+    """
+    buffers = [getattr(x, name) for x in operands]
+    sizes = enumerate(zip(*[buffer.shape[: x.n_batch] for x, buffer in zip(operands, buffers)]))
+    full = [d for d, found in sizes if d == dimension or max(found) > 1]
+    batch = lambda x: tuple([x.shape[d] if d in full else 1 for d in range(x.n_batch)])
+    return [repeated_batch(buffer, batch(x)) for x, buffer in zip(operands, buffers)]
 
 
 def _shifted(indices: Any, keep: Any, column: int, start: int, total: int) -> Any:
@@ -215,13 +196,9 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     indices = lax.rev(operand.indices, tuple(batch))
     sparse = [d - n for d in dims if n <= d < n_lead]
     if sparse:
-        keep = stored_mask(operand.replaced(indices=indices))
-        columns = [
-            operand.sparse_shape[k] - 1 - indices[..., k] if k in sparse else indices[..., k]
-            for k in range(operand.n_sparse)
-        ]
-        reversed_indices = hnp.stack(columns, -1).astype(indices.dtype)
-        indices = hnp.where(keep[..., None], reversed_indices, size_vector(indices, operand.sparse_shape))
+        keep, size = stored_mask(operand.replaced(indices=indices)), size_vector(indices, operand.sparse_shape)
+        mirrored = np.isin(np.arange(operand.n_sparse), sparse)
+        indices = hnp.where(keep[..., None], hnp.where(mirrored, size - 1 - indices, indices), size)
     sorted_still = operand.indices_sorted and not sparse
     return operand.replaced(data=data, indices=indices, indices_sorted=sorted_still)
 
@@ -255,8 +232,5 @@ def merged_entries(x: BCOO, y: BCOO) -> BCOO:
     layout = {name: min(getattr(x, name), getattr(y, name)) for name in ("n_batch", "n_dense")}
     x, y = bcoo_update_layout(x, **layout), bcoo_update_layout(y, **layout)
     batch = x.shape[: x.n_batch]
-    data, indices = [
-        hnp.concatenate([repeated_batch(a, batch), repeated_batch(b, batch)], x.n_batch)
-        for a, b in ((x.data, y.data), (x.indices, y.indices))
-    ]
-    return BCOO((data, indices), shape=x.shape)
+    both = lambda a, b: hnp.concatenate([repeated_batch(a, batch), repeated_batch(b, batch)], x.n_batch)
+    return BCOO((both(x.data, y.data), both(x.indices, y.indices)), shape=x.shape)
