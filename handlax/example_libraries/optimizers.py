@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..effects.base.errors import BadArgument, ShapeMismatch, TreeMismatch
 from ..effects.base.wrapping import wraps
-from ..effects.core.arrays import as_array
+from ..effects.core.arrays import Array, as_array
 from ..effects.trees import pytrees
 from ..effects.trees.registration import register_pytree_node
 from ..numpy.arrays.creation import asarray, zeros, zeros_like
@@ -302,7 +302,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     return constant(scalar_or_schedule)
 
 
-def l2_norm(tree: Any) -> Any:
+def l2_norm(tree: Any) -> Array:
     """The root of the sum of all squares in a tree.
 
     >>> l2_norm({"a": 3.0, "b": 4.0})

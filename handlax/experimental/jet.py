@@ -8,7 +8,7 @@ from typing import Any
 
 from ..effects.base.errors import BadCall, ShapeMismatch, TreeMismatch, need_function
 from ..effects.base.stack import STACK, installed
-from ..effects.core.arrays import as_array
+from ..effects.core.arrays import Array, as_array
 from ..effects.operations.elementwise.arithmetic import add, like, mul
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp
@@ -20,7 +20,7 @@ from ..interpreters.differentiation.taylor import Jet
 __all__ = ["fact", "jet"]
 
 
-def fact(n: Any) -> Any:
+def fact(n: Any) -> Array:
     """The factorial of a number, as a float: ``exp(lgamma(n + 1))``.
 
     >>> round(float(fact(4)), 4)

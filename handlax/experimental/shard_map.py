@@ -3,17 +3,18 @@
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
+from ..effects.core.signatures import P, R
 from ..interpreters.transformations.shard_map import shard_map as _shard_map
 
 
 def shard_map(
-    f: Callable[..., Any],
+    f: Callable[P, R],
     mesh: Any,
     in_specs: Any,
     out_specs: Any,
     check_rep: bool = True,
     auto: Collection[Hashable] = frozenset(),
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """``handlax.shard_map`` with positional arguments.
 
     Args:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.core.arrays import Array
 from ..numpy.arrays.index_arrays import known
 
 __all__ = ["RegularGridInterpolator"]
@@ -80,7 +81,7 @@ class RegularGridInterpolator:
             axis, self.values = (_ascending if known(axis) else _traced_ascending)(axis, self.values, d)
             self.grid.append(axis.astype(dtype))
 
-    def __call__(self, xi: Any, method: str | None = None) -> Any:
+    def __call__(self, xi: Any, method: str | None = None) -> Array:
         """The values at the points ``xi: f[*s, d]``, or a tuple of d arrays that are broadcast.
 
         Numbers ``f[n]`` are n points of one axis, or one point of n axes, a row of one.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ..effects.control.loops import scan, while_loop
+from ..effects.core.arrays import Array
 from ..interpreters.transformations.derivatives import value_and_grad
 
 __all__ = ["OptimizeResults", "minimize"]
@@ -27,15 +28,15 @@ class OptimizeResults(NamedTuple):
     along a line took too many steps.
     """
 
-    x: Any
-    success: Any
-    status: Any
-    fun: Any
-    jac: Any
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
+    jac: Array
     hess_inv: Any
-    nfev: Any
-    njev: Any
-    nit: Any
+    nfev: Array
+    njev: Array
+    nit: Array
 
 
 class _LineSearch(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, overload
 
 from ...effects.base.errors import BadArgument, ShapeMismatch, need_function
 from ...effects.base.stack import Binding, current, inside, perform
@@ -12,6 +12,7 @@ from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.shard_map import ShardMap, need_device_effects
 from ...effects.core.arrays import as_array
 from ...effects.core.named_axes import Bound, SizedAxis
+from ...effects.core.signatures import F, P, R
 from ...effects.core.varying import vary
 from ...effects.operations.collectives.collective import Punvary
 from ...effects.operations.foundations.shapes import reshape
@@ -34,6 +35,16 @@ class Infer:
     """``shard_map(in_specs=Infer)``: arguments are divided as they lie on the mesh."""
 
 
+@overload
+def shard_map(
+    f: Callable[P, R], /, *, out_specs: Any, in_specs: Any = ..., mesh: Any = ...,
+    axis_names: Collection[Hashable] = ..., check_vma: bool = ...,
+) -> Callable[P, R]: ...  # fmt: skip
+@overload
+def shard_map(
+    f: None = None, /, *, out_specs: Any, in_specs: Any = ..., mesh: Any = ...,
+    axis_names: Collection[Hashable] = ..., check_vma: bool = ...,
+) -> Callable[[F], F]: ...  # fmt: skip
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,

@@ -14,6 +14,8 @@ from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import as_array
 from ...effects.core.containers import need_no_container, need_no_spec
 from ...effects.core.named_axes import UNNAMED
+from ...effects.core.signatures import P as Args
+from ...effects.core.signatures import R
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
@@ -29,7 +31,7 @@ from .process_lanes import devices_of_all, with_all_processes
 
 
 def pmap(
-    fun: Callable[..., Any],
+    fun: Callable[Args, R],
     axis_name: Hashable | None = None,
     *,
     in_axes: Any = 0,
@@ -39,7 +41,7 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
-) -> Callable[..., Any]:
+) -> Callable[Args, R]:
     """Map ``fun`` over one axis of its arguments, each lane on a device of its own, compiled.
 
         pmap(f)(xs)[i] == f(xs[i])
@@ -71,7 +73,7 @@ def pmap(
     name = UNNAMED if axis_name is None else axis_name
 
     @wraps(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: Args.args, **kwargs: Args.kwargs) -> R:
         dynamic, axes, refill = _dynamic(args, fixed, in_axes)
         lane = lambda values, named: fun(*refill(values), **named)
         if any([binding.mesh is not None for binding in current().scope]):
@@ -84,7 +86,7 @@ def pmap(
     compiled.__wrapped__ = fun
 
     @wraps(fun)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def called(*args: Args.args, **kwargs: Args.kwargs) -> R:
         meets = devices is None and config.PROCESS.joined > 1
         if not meets or any([binding.mesh is not None for binding in current().scope]):
             return compiled(*args, **kwargs)

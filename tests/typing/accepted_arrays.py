@@ -6,6 +6,10 @@ import numpy as np
 
 import handlax as hx
 from handlax import Array
+from handlax.scipy import linalg, special, stats
+from handlax.scipy.cluster.vq import vq
+from handlax.scipy.optimize import minimize
+from handlax.scipy.spatial.transform import Rotation
 from handlax.typing import ArrayLike
 
 
@@ -56,3 +60,13 @@ assert_type(operators(x, 3), Array)
 assert_type(elements(x), float)
 assert_type(facts(x), tuple[int, ...])
 assert_type(of_numbers_too(2) + of_numbers_too(np.ones(3)), Array)
+
+assert_type(stats.norm.logpdf(x), Any)
+assert_type(stats.dirichlet.logpdf(x[0], x[0]), Array)
+assert_type(stats.gaussian_kde(x[0]).evaluate(x[0]) + stats.gaussian_kde(x[0]).weights, Array)
+assert_type(linalg.schur(x), tuple[Array, Array])
+assert_type(linalg.cho_factor(x), tuple[Array, bool])
+assert_type(linalg.polar(x)[1] @ special.erf(x), Array)
+assert_type(vq(x, x), tuple[Array, Array])
+assert_type(Rotation.from_euler("xy", x).as_matrix(), Array)
+assert_type(minimize(lambda v: (v * v).sum(), x[0], method="BFGS").x, Array)

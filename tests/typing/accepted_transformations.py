@@ -112,3 +112,7 @@ clipped.defvjp(lambda x: (x, None), lambda _, ct: (hnp.clip(ct, -1.0, 1.0),))
 assert_type(relu(x), Array)
 assert_type(hx.grad(relu)(2.0), Array)
 assert_type(hx.grad(clipped)(2.0), Array)
+assert_type(hx.pmap(square)(x[:1]), Array)
+with hx.set_mesh(hx.make_mesh((1,), ("i",))):
+    assert_type(hx.shard_map(square, in_specs=hx.P("i"), out_specs=hx.P("i"))(x), Array)
+    assert_type(hx.shard_map(out_specs=hx.P("i"), in_specs=hx.P("i"))(square)(x), Array)

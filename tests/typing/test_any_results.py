@@ -8,7 +8,9 @@ from types import FunctionType
 
 import pytest
 
-NAMESPACES = ("", "numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "random")
+NAMESPACES = ("", "numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "random", *[
+    f"scipy.{name}" for name in ("cluster.vq", "fft", "linalg", "ndimage", "signal", "special", "stats.dirichlet",
+                                 "stats.multinomial", "stats.multivariate_normal")])
 
 TREES = "a tree like an argument, whose leaves become arrays, numbers among them"
 OPTIONS = "how many arrays there are, or of which class they are, depends on options"
@@ -26,11 +28,13 @@ ANY_RESULTS = {
     """,
     OPTIONS: """
         lax.linalg.lu lax.linalg.qr lax.linalg.svd lax.reduce lax.reduce_window lax.sort nn.dot_product_attention
+        scipy.linalg.eigh scipy.linalg.eigh_tridiagonal scipy.linalg.expm_frechet scipy.linalg.funm
+        scipy.linalg.hessenberg scipy.linalg.lu scipy.linalg.qr scipy.linalg.svd
         jvp linearize vjp numpy.average numpy.gradient numpy.intersect1d numpy.linalg.qr numpy.linalg.svd
         numpy.polyfit numpy.unique
     """,
     CALLERS: """
-        ask check_bounds check_finite checkpoint_name get perform pure_callback shard_map smap sow
+        ask check_bounds check_finite checkpoint_name get perform pure_callback smap sow
         lax.custom_linear_solve lax.custom_root lax.platform_dependent lax.stage numpy.apply_along_axis numpy.piecewise
     """,
     OUTSIDE: """

@@ -95,8 +95,9 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     *starts, total = np.cumsum([0, *[x.shape[dimension] for x in operands]]).tolist()
     if dimension >= n_batch:
         masks = [stored_mask(x.replaced(indices=indices)) for x, indices in zip(operands, places)]
-        places = [_shifted(*row, dimension - n_batch, start, total) for *row, start in zip(places, masks, starts)]
-    data, indices = [hnp.concatenate(rows, min(dimension, n_batch)) for rows in (datas, places)]
+        column, rows = dimension - n_batch, zip(places, masks, starts)
+        places = [_shifted(indices, keep, column, start, total) for indices, keep, start in rows]
+    data, indices = [hnp.concatenate(buffers, min(dimension, n_batch)) for buffers in (datas, places)]
     return BCOO((data, indices), shape=(*first.shape[:dimension], total, *first.shape[dimension + 1 :]))
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from ... import numpy as hnp
 from ...effects.base.errors import ShapeMismatch
+from ...effects.core.arrays import Array
 from ...interpreters.core.eager_programs import programs
 from ...numpy.arrays.argument_conversion import inexact
 
 __all__ = ["vq"]
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:
     """For each observation the index of the nearest vector of the code book, and its distance.
 
     Shapes: ``obs: f[m, n], code_book: f[k, n]`` gives ``i[m], f[m]``; both may be vectors, of numbers.

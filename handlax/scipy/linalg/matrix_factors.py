@@ -51,7 +51,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
+) -> tuple[Array, bool]:
     """The Cholesky factor of a positive definite matrix, and whether it is lower: the argument of ``cho_solve``.
 
         a @ cho_solve(cho_factor(a), b) == b
@@ -274,7 +274,7 @@ def eigh_tridiagonal(
     return w[start:end], v[:, start:end]
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     """The Schur form of square matrices: ``T, Z`` with ``a == Z @ T @ conj(Z).T``.
 
     ``output``: "real", where ``T`` of a real matrix has 2 by 2 blocks for complex eigenvalues, or "complex".
@@ -367,7 +367,7 @@ def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
 
 def polar(
     a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Polar decomposition, a unitary and a positive factor: ``u, p`` with ``a == u @ p``, or ``a == p @ u`` for
     ``side="left"``.
 

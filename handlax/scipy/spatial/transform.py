@@ -13,6 +13,7 @@ from typing import Any
 from ... import numpy as hnp
 from ... import random
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
+from ...effects.core.arrays import Array
 from ...effects.trees.registration import register_dataclass
 
 __all__ = ["Rotation", "Slerp"]
@@ -165,7 +166,7 @@ class Rotation:
         """The inverse rotation."""
         return Rotation(self.quat.at[..., :3].multiply(-1))
 
-    def apply(self, vectors: Any, inverse: bool = False) -> Any:
+    def apply(self, vectors: Any, inverse: bool = False) -> Array:
         """The rotated vectors ``f[3]`` or ``f[n, 3]``, by one rotation or by one for each."""
         v = _shaped("Rotation.apply", vectors, 3)
         quat = self.inv().quat if inverse else self.quat
@@ -173,11 +174,11 @@ class Rotation:
         twice = 2 * hnp.cross(axis, v)
         return v + real * twice + hnp.cross(axis, twice)
 
-    def magnitude(self) -> Any:
+    def magnitude(self) -> Array:
         """The angle, between 0 and pi."""
         return 2 * hnp.arctan2(_norm(self.quat[..., :3])[..., 0], hnp.abs(self.quat[..., 3]))
 
-    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """The quaternion; if ``canonical``, of q and -q that whose first nonzero of (w, x, y, z) is positive."""
         quat = self.quat
         if canonical:
@@ -187,12 +188,12 @@ class Rotation:
             quat = quat * sign[..., None]
         return hnp.roll(quat, 1, -1) if scalar_first else quat
 
-    def as_matrix(self) -> Any:
+    def as_matrix(self) -> Array:
         """The orthogonal matrix: its columns are the rotated axes."""
         unit = hnp.eye(3, dtype=self.quat.dtype)
         return hnp.stack([Rotation(self.quat).apply(hnp.broadcast_to(e, (*self.quat.shape[:-1], 3))) for e in unit], -1)
 
-    def as_rotvec(self, degrees: bool = False) -> Any:
+    def as_rotvec(self, degrees: bool = False) -> Array:
         """The axis times the angle, between 0 and pi."""
         quat = hnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         sine = _norm(quat[..., :3])
@@ -202,12 +203,12 @@ class Rotation:
         rotvec = quat[..., :3] * scale
         return hnp.rad2deg(rotvec) if degrees else rotvec
 
-    def as_mrp(self) -> Any:
+    def as_mrp(self) -> Array:
         """The modified Rodrigues parameters, of length 1 at most."""
         quat = hnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         return quat[..., :3] / (1 + quat[..., 3:])
 
-    def as_euler(self, seq: str, degrees: bool = False) -> Any:
+    def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """The angles about three axes, as in ``from_euler``; where two axes coincide the third angle is 0.
 
         Source: Bernardes & Viollet 2022, Quaternion to Euler angles conversion.

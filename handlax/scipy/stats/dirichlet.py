@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import numpy as hnp
 from ...effects.base.errors import ShapeMismatch
+from ...effects.core.arrays import Array
 from ...interpreters.core.eager_programs import programs
 from ...numpy.arrays.argument_conversion import inexact_together
 from .. import special
@@ -15,7 +16,7 @@ __all__ = ["logpdf", "pdf"]
 TOLERANCE = 1e-6  # of the sum's difference from 1
 
 
-def logpdf(x: Any, alpha: Any) -> Any:
+def logpdf(x: Any, alpha: Any) -> Array:
     """The logarithm of the density of the probabilities along the first axis of ``x``; -inf if they do not sum to 1.
 
     Shapes: ``alpha: f[k]``, ``x: f[k, *s]``, or ``f[k-1, *s]`` without the last one, gives ``f[*s]``.
@@ -38,7 +39,7 @@ def logpdf(x: Any, alpha: Any) -> Any:
     return hnp.where(inside, special.xlogy(alpha - 1, hnp.where(inside, x, 0.5)).sum(0) - scale, -hnp.inf)
 
 
-def pdf(x: Any, alpha: Any) -> Any:
+def pdf(x: Any, alpha: Any) -> Array:
     """``exp(logpdf(x, alpha))``.
 
     >>> from handlax.numpy import array

@@ -10,6 +10,7 @@ from typing import Any
 from ... import numpy as hnp
 from ... import random
 from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.core.arrays import Array
 from ...effects.trees.registration import register_pytree_node_class
 from ...lax import linalg
 from ...nn import logsumexp
@@ -40,11 +41,11 @@ class gaussian_kde:
     ((1,), True)
     """
 
-    neff: Any
-    dataset: Any
-    weights: Any
-    covariance: Any
-    inv_cov: Any
+    neff: Array
+    dataset: Array
+    weights: Array
+    covariance: Array
+    inv_cov: Array
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
         data = hnp.atleast_2d(hnp.asarray(dataset))
@@ -125,22 +126,22 @@ class gaussian_kde:
         squares = ((a[:, :, None] - b[:, None, :]) ** 2).sum(0)
         return logsumexp(-squares / 2, 0, weights[:, None]) - norm
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: Any) -> Array:
         """The density at each of ``points: f[d, m]``."""
         return hnp.exp(self.logpdf(points))
 
-    def __call__(self, points: Any) -> Any:
+    def __call__(self, points: Any) -> Array:
         return self.evaluate(points)
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: Any) -> Array:
         """The density at each of ``x: f[d, m]``."""
         return self.evaluate(x)
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: Any) -> Array:
         """The logarithm of the density at each of ``x: f[d, m]``."""
         return self._log_sum(self.dataset, self.weights, self._points(x), self.covariance)
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
         """The integral of the density times a normal density."""
         mean = hnp.atleast_1d(hnp.squeeze(hnp.asarray(mean))).astype(self.dataset.dtype)
         cov = hnp.atleast_2d(hnp.asarray(cov)).astype(self.dataset.dtype)
@@ -148,7 +149,7 @@ class gaussian_kde:
             raise ShapeMismatch(f"integrate_gaussian: there are {self.d} coordinates, got {mean.type} and {cov.type}.")
         return hnp.exp(self._log_sum(self.dataset, self.weights, mean[:, None], self.covariance + cov))[0]
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: Any, high: Any) -> Array:
         """The integral of the density of numbers from ``low`` to ``high``."""
         if self.d != 1:
             raise BadArgument(f"integrate_box_1d: the data must be numbers, got points with {self.d} coordinates.")
@@ -156,14 +157,14 @@ class gaussian_kde:
         low, high = ((hnp.asarray(end) - self.dataset[0]) / width for end in (low, high))
         return (self.weights * (special.ndtr(high) - special.ndtr(low))).sum()
 
-    def integrate_kde(self, other: gaussian_kde) -> Any:
+    def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the density times another."""
         if other.d != self.d:
             raise ShapeMismatch(f"integrate_kde: the points must have as many coordinates, got {self.d} and {other.d}.")
         logs = self._log_sum(self.dataset, self.weights, other.dataset, self.covariance + other.covariance)
         return (hnp.exp(logs) * other.weights).sum()
 
-    def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+    def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         """Samples ``f[d, *shape]`` of the density."""
         which, noise = random.split(key)
         chosen = random.choice(which, self.n, shape, p=self.weights)

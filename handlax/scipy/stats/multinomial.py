@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import numpy as hnp
+from ...effects.core.arrays import Array
 from ...interpreters.core.eager_programs import programs
 from ...numpy.arrays.argument_conversion import inexact_together
 from .. import special
@@ -14,7 +15,7 @@ __all__ = ["logpmf", "pmf"]
 
 
 @formulas.free_promotion
-def logpmf(x: Any, n: Any, p: Any) -> Any:
+def logpmf(x: Any, n: Any, p: Any) -> Array:
     """The log-probability of the counts along the last axis; -inf if they do not sum to ``n``.
 
     >>> from handlax.numpy import array
@@ -28,7 +29,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     return hnp.where(right, special.gammaln(n.astype(counts.dtype) + 1) + terms.sum(-1), -hnp.inf)
 
 
-def pmf(x: Any, n: Any, p: Any) -> Any:
+def pmf(x: Any, n: Any, p: Any) -> Array:
     """``exp(logpmf(x, n, p))``.
 
     >>> from handlax.numpy import array

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.core.arrays import Array
 from ...interpreters.core.eager_programs import programs
 from ...lax import linalg
 
@@ -15,7 +16,7 @@ __all__ = ["logpdf", "pdf"]
 LOG_TAU = math.log(2 * math.pi)
 
 
-def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
     """The logarithm of the density of the vectors along the last axis of ``x``.
 
     Shapes: ``x: f[*s, n], mean: f[*s, n], cov: f[*s, n, n]`` gives ``f[*s]``; they are broadcast. A ``cov`` of rank 0
@@ -53,7 +54,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     return -squares / 2 - n / 2 * LOG_TAU - hnp.log(hnp.diagonal(factor, axis1=-1, axis2=-2)).sum(-1)
 
 
-def pdf(x: Any, mean: Any, cov: Any) -> Any:
+def pdf(x: Any, mean: Any, cov: Any) -> Array:
     """``exp(logpdf(x, mean, cov))``.
 
     >>> from handlax.numpy import array, eye

@@ -23,8 +23,8 @@ RANKS = ("average", "min", "max", "dense", "ordinal")
 class ModeResult(NamedTuple):
     """The result of ``mode``: the most frequent values, and their counts."""
 
-    mode: Any
-    count: Any
+    mode: Array
+    count: Array  # type: ignore[assignment]  # as in JAX, in place of the tuple's method
 
 
 def _row_mode(row: Any) -> tuple[Any, Any]:
