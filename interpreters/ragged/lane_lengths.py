@@ -435,8 +435,8 @@ class RaggedLanes:
         pieces = []
         for bucket in partition.buckets:
             lanes, shape = constant(bucket.lanes), (len(bucket.lanes), bucket.padded(size))
-            index = broadcast_in_dim(line(shape[1]), shape, (1,))
             of_bucket = [v if partition.whole else take_rows(v, lanes) for v in (n.starts, n.values)]
+            index = broadcast_in_dim(line(shape[1]), shape, (1,))
             first, count = [broadcast_in_dim(v, shape, (0,)) for v in of_bucket]
             row = first + minimum(index, count - 1)  # of an empty lane the one before it
             row = minimum(maximum(row, scalar(0, INT32)), scalar(n.total - 1, INT32))
