@@ -19,7 +19,7 @@ from ..effects.operations.foundations.shapes import move_axis
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.trees import pytrees
 from ..effects.types.array_type import ArrayType
-from ..interpreters.core.body_transform import StateFlow, StateLayout, TransformedBody
+from ..interpreters.core.body_transform import StateFlow
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import Handler, handler
 from ..interpreters.handlers.log_axes import performed_inside, place
@@ -89,11 +89,6 @@ class HandedValues(StateFlow):
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = GivenValues(pytrees.unflatten(self.structure, values))
-
-    def join(
-        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
-    ) -> StateLayout:
-        return StateLayout((), None)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = GivenValues(self.before.values, self.before.used | set(self.names))

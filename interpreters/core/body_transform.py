@@ -102,8 +102,11 @@ class StateFlow:
     def join(
         self, run: Any, op: HigherOrder, bodies: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        """The layout of the leaving state that serves all bodies; ``before`` are the types that entered."""
-        return StateLayout((), None)
+        """The layout of the leaving state that serves all bodies: by default that of the first body.
+
+        ``before`` are the types that entered.
+        """
+        return StateLayout(bodies[0].state, bodies[0].structure)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         """Set the run's state after the operation, from the values that left it."""

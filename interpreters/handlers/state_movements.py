@@ -361,11 +361,6 @@ class MergedState(StateFlow):
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
         return leaves_of(run.merged_state())
 
-    def join(
-        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
-    ) -> StateLayout:
-        return StateLayout(transformed[0].state, transformed[0].structure)
-
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         lanes = pytrees.unflatten(structure, values)
         before = run.current

@@ -165,6 +165,11 @@ class LaneLengths:
             return perform(shared(RepeatRows, True), x, *self.index)
         return take_rows(x, self.lane)
 
+    def complemented(self, index: Any) -> Any:
+        """An index for each packed row, that of padding replaced by the complement of the last row's."""
+        last = take_rows(index, reshape(self.last, (1,)))
+        return select(self.real, index, broadcast_in_dim(bitwise_not(last), index.type.shape, (0,)))
+
     def copied(self, x: Any) -> Any:
         """Packed rows whose padding is replaced by copies of the last row, or ones if there is none, without cotangent.
         """
@@ -238,6 +243,13 @@ class Partition:
         lanes = np.concatenate([bucket.lanes for bucket in self.buckets]) if self.buckets else np.zeros(0, int)
         self.order = constant(lanes)
         self.inverse = constant(np.argsort(lanes))
+
+    def element_starts(self, padded_size: Callable[[Bucket], int]) -> tuple[np.ndarray[Any, Any], int]:
+        """The index of each lane's first padded element, bucket by bucket, and the number of padded elements."""
+        sizes = np.concatenate([np.full(len(bucket.lanes), padded_size(bucket)) for bucket in self.buckets])
+        starts = np.empty(len(sizes), INT32)
+        starts[np.concatenate([bucket.lanes for bucket in self.buckets])] = np.cumsum(sizes) - sizes
+        return starts, int(sizes.sum())
 
 
 class Segments(NamedTuple):
@@ -410,46 +422,35 @@ class RaggedLanes:
         """The pair of index arrays of ``Relocate``: packed row of each padded element, and padded element of each
         packed row.
         """
-        key = (size, partition)
-        layouts = self._layouts.get(key)
-        if layouts is None:
-            n = self.of(size)
+        n = self.of(size)
+
+        def both() -> tuple[Any, Any]:
             with inside(n.level):
-                layouts = self._layouts[key] = (self._to_padded(n, size, partition), self._to_rows(n, size, partition))
-        return layouts
+                return self._to_padded(n, size, partition), self._to_rows(n, size, partition)
+
+        return self.kept((size, partition), both)
 
     def _to_padded(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
+        """The packed row of each padded element; of padding the complement of a row."""
         pieces = []
-        for bucket, first, count in self._by_bucket(n, partition):
-            shape = (len(bucket.lanes), bucket.padded(size))
+        for bucket in partition.buckets:
+            lanes, shape = constant(bucket.lanes), (len(bucket.lanes), bucket.padded(size))
+            of_bucket = [v if partition.whole else take_rows(v, lanes) for v in (n.starts, n.values)]
             index = broadcast_in_dim(line(shape[1]), shape, (1,))
-            first, count = [broadcast_in_dim(v, shape, (0,)) for v in (first, count)]
+            first, count = [broadcast_in_dim(v, shape, (0,)) for v in of_bucket]
             row = first + minimum(index, count - 1)  # of an empty lane the one before it
             row = minimum(maximum(row, scalar(0, INT32)), scalar(n.total - 1, INT32))
             pieces.append(reshape(select(lt(index, count), row, bitwise_not(row)), (shape[0] * shape[1],)))
         return concatenate(pieces, 0) if pieces else zeros(array_type((0,), INT32))
 
     def _to_rows(self, n: LaneLengths, size: Any, partition: Partition) -> Any:
-        base = np.zeros(self.count, INT32)
-        offset = 0
-        for bucket in partition.buckets:
-            width = bucket.padded(size)
-            base[bucket.lanes] = offset + width * np.arange(len(bucket.lanes))
-            offset += width * len(bucket.lanes)
+        """The padded element of each packed row; of padding the complement of the last row's."""
         if not self.count:
             return zeros(array_type((n.total,), INT32))
-        at = take_rows(constant(base), n.lane) + minimum(n.within, scalar(n.longest - 1, INT32))
-        at = minimum(at, scalar(max(offset - 1, 0), INT32))
-        if n.full:
-            return at
-        last = take_rows(at, reshape(n.last, (1,)))  # padding is copies of it
-        return select(n.real, at, broadcast_in_dim(bitwise_not(last), at.type.shape, (0,)))
-
-    def _by_bucket(self, n: LaneLengths, partition: Partition) -> Any:
-        """For each bucket: the bucket, and the first packed rows and the lengths of its lanes."""
-        for bucket in partition.buckets:
-            index = constant(bucket.lanes)
-            yield bucket, *[v if partition.whole else take_rows(v, index) for v in (n.starts, n.values)]
+        starts, count = partition.element_starts(lambda bucket: bucket.padded(size))
+        at = take_rows(constant(starts), n.lane) + minimum(n.within, scalar(n.longest - 1, INT32))
+        at = minimum(at, scalar(max(count - 1, 0), INT32))
+        return at if n.full else n.complemented(at)
 
     def counts(self, size: Any, partition: Partition, k: int) -> Any:
         """The lengths of the lanes of bucket ``k``."""
@@ -468,16 +469,15 @@ class RaggedLanes:
 
     def mask(self, size: Any, partition: Partition, k: int) -> Any:
         """Which elements of bucket ``k`` are not padding: bool[lanes, padded length]."""
-        key = (size, partition, k)
-        mask = self._layouts.get(key)
-        if mask is None:
-            n, bucket = self.of(size), partition.buckets[k]
-            with inside(n.level):
-                shape = (len(bucket.lanes), bucket.padded(size))
-                count = self.counts(size, partition, k)
-                index = broadcast_in_dim(line(shape[1]), shape, (1,))
-                mask = self._layouts[key] = lt(index, broadcast_in_dim(count, shape, (0,)))
-        return mask
+
+
+        def make() -> Any:
+            bucket, count = partition.buckets[k], self.counts(size, partition, k)
+            shape = (len(bucket.lanes), bucket.padded(size))
+            with inside(self.of(size).level):
+                return lt(broadcast_in_dim(line(shape[1]), shape, (1,)), broadcast_in_dim(count, shape, (0,)))
+
+        return self.kept((size, partition, k), make)
 
 
 class LengthsAsOperands(StateFlow):

@@ -63,7 +63,7 @@ def _repeated(part: Any, size: int) -> Any:
         return part
     last = slice_in_dim(part, own - 1, own, axis=1)
     shape = (count, size - own, *part.type.shape[2:])
-    return concatenate([part, broadcast_in_dim(last, shape, tuple(range(len(shape))))], 1)
+    return concatenate([part, broadcast_in_dim(last, shape, tuple(range(part.ndim)))], 1)
 
 
 def _rows(run: RaggedBatch, y: Any, extent: Any) -> Any:

@@ -35,7 +35,7 @@ def merged(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) -
     axis, n, m = pair
     parts = [move_axis(move_axis(part, 1 + axis, 1), 2 + axis, 2) for part in run.padded(x, run.lanes.rounded)]
     flat = [reshape(v, (v.type.shape[0] * v.type.shape[1] * v.type.shape[2], *v.type.shape[3:])) for v in parts]
-    index, inverse = _places(run, n, m)
+    index, inverse = _layout(run, n, m)
     rows = relocate(concatenate(flat, 0), index, inverse, copies=True)
     return run.box(RowsMark(axis, n * m), (move_axis(rows, 0, axis),))
 
@@ -43,44 +43,42 @@ def merged(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) -
 def divided(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) -> Any:
     """The inverse of ``merged``."""
     axis, n, m = pair
-    index, inverse = _places(run, n, m)
-    places = relocate(move_axis(run.rows(x), axis, 0), inverse, index, copies=True)
+    index, inverse = _layout(run, n, m)
+    elements = relocate(move_axis(run.rows(x), axis, 0), inverse, index, copies=True)
     sizes = [(len(b.lanes), b.padded(n), b.padded(m)) for b in run.lanes.rounded.buckets]
     parts = []
-    for piece, size in zip(split(places, [count * i * j for count, i, j in sizes]), sizes):
-        piece = reshape(piece, (*size, *places.type.shape[1:]))
+    for piece, size in zip(split(elements, [count * i * j for count, i, j in sizes]), sizes):
+        piece = reshape(piece, (*size, *elements.type.shape[1:]))
         parts.append(move_axis(move_axis(piece, 2, 2 + axis), 1, 1 + axis))
     return run.from_buckets(parts, shape, run.lanes.rounded)
 
 
-def _places(run: RaggedBatch, n: Any, m: Any) -> Any:
+def _layout(run: RaggedBatch, n: Any, m: Any) -> Any:
     """The padded element of each packed row of the merged axis, and the packed row of each padded element."""
     whole = run.lanes.of(n * m)
 
     def both() -> Any:
         with inside(whole.level):
-            return _place_of_rows(run, n, m, whole), _rows_at_places(run, n, m, whole)
+            return _elements_of_rows(run, n, m, whole), _rows_of_elements(run, n, m, whole)
 
     return run.lanes.kept(("merged", n, m), both)
 
 
-def _place_of_rows(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
-    first, width = np.zeros((2, run.size), INT32)
-    end = 0
-    for bucket in run.lanes.rounded.buckets:
+def _elements_of_rows(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
+    """The padded element of each packed row of the merged axis; of padding the complement of the last row's."""
+    partition = run.lanes.rounded
+    width = np.zeros(run.size, INT32)
+    for bucket in partition.buckets:
         width[bucket.lanes] = bucket.padded(m)
-        step = bucket.padded(n) * bucket.padded(m)
-        first[bucket.lanes] = end + step * np.arange(len(bucket.lanes))
-        end += step * len(bucket.lanes)
+    starts, end = partition.element_starts(lambda bucket: bucket.padded(n) * bucket.padded(m))
     count = maximum(take_rows(run.lanes.of(m).values, whole.lane), scalar(1, INT32))
-    first, width = [take_rows(constant(v), whole.lane) for v in (first, width)]
+    first, width = [take_rows(constant(v), whole.lane) for v in (starts, width)]
     at = first + whole.within // count * width + whole.within % count
-    at = clamp(scalar(0, INT32), at, scalar(max(end - 1, 0), INT32))
-    last = take_rows(at, reshape(whole.last, (1,)))
-    return select(whole.real, at, broadcast_in_dim(bitwise_not(last), at.type.shape, (0,)))
+    return whole.complemented(clamp(scalar(0, INT32), at, scalar(max(end - 1, 0), INT32)))
 
 
-def _rows_at_places(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
+def _rows_of_elements(run: RaggedBatch, n: Any, m: Any, whole: Any) -> Any:
+    """The packed row of the merged axis for each padded element ``(i, j)``; of padding the complement of a row."""
     pieces = []
     for bucket in run.lanes.rounded.buckets:
         shape = (len(bucket.lanes), bucket.padded(n), bucket.padded(m))

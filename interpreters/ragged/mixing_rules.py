@@ -10,7 +10,7 @@ import numpy as np
 from ...effects.base.stack import perform
 from ...effects.control.callbacks import PureCallback
 from ...effects.core.arrays import scalar
-from ...effects.core.operation import result_type, shared
+from ...effects.core.operation import shared
 from ...effects.operations.elementwise.bitwise import bitwise_not, bitwise_or
 from ...effects.operations.elementwise.comparison import eq, lt, ne, select
 from ...effects.operations.elementwise.conversion import convert
@@ -89,7 +89,7 @@ def _entered(x: Any) -> Any:
     return x.entered if type(x) is EnteredRows else x.value
 
 
-def places_of(fold: Any, padded: Callable[..., Any]) -> Callable[..., Any]:
+def index_of(fold: Any, padded: Callable[..., Any]) -> Callable[..., Any]:
     """The rule of argmin and argmax: the first index in the lane of a row that equals the extreme, or is NaN; 0 if
     empty.
     """
@@ -116,8 +116,8 @@ RAGGED.rule(ReduceAnd)(folding_rows(AndRows(), AndRows.dtypes, folding(all_ones)
 RAGGED.rule(ReduceOr)(folding_rows(OrRows(), OrRows.dtypes, folding(zero)))
 RAGGED.rule(ReduceXor)(folding_rows(XorRows(), XorRows.dtypes, folding(zero)))
 RAGGED.rule(ReduceProd)(folding(one))
-RAGGED.rule(Argmax)(places_of(MaxRows(), folding(lowest)))
-RAGGED.rule(Argmin)(places_of(MinRows(), folding(highest)))
+RAGGED.rule(Argmax)(index_of(MaxRows(), folding(lowest)))
+RAGGED.rule(Argmin)(index_of(MinRows(), folding(highest)))
 
 
 beside_rows = mixing(lambda op, x, *index: (0,))(equal_lengths)
@@ -126,31 +126,23 @@ for _rows in (SumRows, MaxRows, MinRows, AndRows, OrRows, XorRows, RepeatRows):
 
 
 @RAGGED.rule(Reduce)
-def folded_by(op: Any, run: RaggedBatch, _: Any, *operands: Any) -> Any:
+def fold_of_function(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
     """Reduce lanes padded with the initial value, an identity of the reduction."""
-    types = op.as_results(result_type(op, tuple([x.type for x in operands])))
     starts, padded = operands[: op.carry], list(operands[op.carry :])
     for i, (start, x) in enumerate(zip(starts, padded)):
         axes = [(axis, extent) for axis, extent in run.ragged_axes(x.type.shape) if axis in op.axes]
         if axes:
-            padded[i] = [_started(run, part, first, axes, k) for k, (part, first) in enumerate(
-                zip(run.padded(x, run.lanes.rounded), run.padded(start, run.lanes.rounded))
-            )]
+            padded[i] = run.padded(x, run.lanes.rounded)
+            for k, first in enumerate(run.padded(start, run.lanes.rounded)):
+                wide = broadcast_in_dim(first, padded[i][k].type.shape, (0,))
+                for axis, extent in axes:
+                    padded[i][k] = run.masked(padded[i][k], axis, extent, k, wide)
     return run.by_bucket(op, types, [*starts, *padded])
-
-
-def _started(run: RaggedBatch, part: Any, start: Any, axes: Any, k: int) -> Any:
-    """Bucket k, its padding along these axes replaced by the reduction's initial value."""
-    for axis, extent in axes:
-        mask = run.lanes.mask(extent, run.lanes.rounded, k)
-        wide = broadcast_in_dim(start, part.type.shape, (0,))
-        part = select(broadcast_in_dim(mask, part.type.shape, (0, 1 + axis)), part, wide)
-    return part
 
 
 @RAGGED.rule(Softmax)
 @mixing(lambda op, x: op.axes)
-def shares(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
+def softmax_in_lane(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """Softmax over lanes padded with -inf, whose result, and so whose gradient, is 0.
 
     An empty lane is padded with 0 and its result set to 0, since softmax over nothing but -inf is NaN.
@@ -160,7 +152,7 @@ def shares(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     y = run.by_bucket(op, types, [given], zeros=op.axes)
     if type(y.dim) is RowsMark:
         return y
-    parts = list(y.value)
+    parts = y.value
     for axis, extent in y.dim.axes:
         if axis in op.axes and not run.lanes.of(extent).no_empty:
             parts = [run.masked(part, axis, extent, k, full(part.type, 0)) for k, part in enumerate(parts)]
@@ -229,29 +221,21 @@ def largest(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     return run.by_bucket(op, types, [parts])
 
 
-@RAGGED.rule(OnLastAxes)
-@mixing(lambda op, x, *others: range(len(x.type.shape) - op.last_axes, len(x.type.shape)))
-def on_last_axes(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
-    """Transforms and factorisations along a ragged axis: each distinct length separately."""
-    return equal_lengths(op, run, types, *operands)
+def _last_axes(op: Any, x: Any, *others: Any) -> range:
+    """The axes of a matrix function or transform: the last ones."""
+    return range(x.ndim - op.last_axes, x.ndim)
 
 
-@RAGGED.rule(ReduceWindow)
-def folded_windows(op: Any, run: RaggedBatch, _: Any, *operands: Any) -> Any:
-    """Generic window reductions: each distinct length separately, for static lengths."""
-    types = op.as_results(result_type(op, tuple([x.type for x in operands])))
-    return equal_lengths(op, run, types, *operands)
+def _windowed(op: Any, x: Any) -> list[int]:
+    """The dimensions along which a window reduction does more than keep each element."""
+    return [d for d, along in enumerate(zip(*op.window[:4])) if along != (1, 1, (0, 0), 1)]
 
 
+RAGGED.rule(OnLastAxes)(mixing(_last_axes)(equal_lengths))
+RAGGED.rule(WindowReduction)(mixing(_windowed)(equal_lengths))
+RAGGED.rule(ReduceWindow)(equal_lengths)
 RAGGED.rule(PureCallback)(equal_lengths)  # the function takes arrays of one shape
 RAGGED.rule(WindowExtremeIndex)(equal_lengths)  # its results are indices into the whole array
-
-
-@RAGGED.rule(WindowReduction)
-@mixing(lambda op, x: [d for d, along in enumerate(zip(*op.window[:4])) if along != (1, 1, (0, 0), 1)])
-def over_windows(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    """Window reductions: padding after a lane's end holds the reduction's identity."""
-    return equal_lengths(op, run, types, x)
 
 
 @RAGGED.rule(ConvGeneralDilated)

@@ -14,7 +14,7 @@ that no lane has. It is masked in reductions, in contractions, and in results.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross, MissingRule
@@ -459,30 +459,27 @@ class RaggedBatch(Batch):
 
     def ragged(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer an operation with a ragged operand or result."""
-        if not self.size and is_pure(op):
-            types = op.as_results(result_type(op, tuple([x.type for x in operands])))
-            return op.from_results([self.of_no_lanes(t) for t in types])
-        RAGGED.complete()
-        if op.bodied:
-            if RAGGED.has(type(op)):
-                return RAGGED.find(type(op))(op, self, None, *operands)
-            return cross(self, op, operands)
-        if op.deferred:
-            return cross_linear(self, op, operands)
-        if op.effectful or op.named:
-            return self._without_rule(op, operands)
-        types = op.as_results(result_type(op, tuple([x.type for x in operands])))
         kind = type(op)
-        if BATCH.in_scope(kind) and not RAGGED.in_scope(kind):
-            return batch_of_scope(op, self, types, *operands)
-        return (RAGGED.find(kind) if RAGGED.has(kind) else without_cell)(op, self, types, *operands)
-
-    def _without_rule(self, op: Any, operands: Sequence[Any]) -> Any:
-        shown = ", ".join([str(x.type) for x in operands])
-        raise CannotCross(
-            f"{op.name}: lanes have values of different types, got {shown}; there is none for all of them.",
-            hint="compute it on values of one shape in all lanes, such as a sum over the ragged axis.",
-        )
+        RAGGED.complete()
+        if self.size or not is_pure(op):
+            if op.bodied and not RAGGED.has(kind):
+                return cross(self, op, operands)
+            if op.deferred:
+                return cross_linear(self, op, operands)
+            if not op.bodied and (op.effectful or op.named):
+                shown = ", ".join([str(x.type) for x in operands])
+                raise CannotCross(
+                    f"{op.name}: lanes have values of different types, got {shown}; there is none for all of them.",
+                    hint="compute it on values of one shape in all lanes, such as a sum over the ragged axis.",
+                )
+        types = op.as_results(result_type(op, tuple([x.type for x in operands])))
+        if not self.size and is_pure(op):
+            return op.from_results([self.of_no_lanes(t) for t in types])
+        if not op.bodied and BATCH.in_scope(kind) and not RAGGED.in_scope(kind):  # by ``hx.rules(batch=...)``
+            if isinstance(op, Elementwise):
+                return self.by_bucket(op, types, operands, zeros=())
+            return _overridden(op, self, types, *operands)
+        return (RAGGED.find(kind) if RAGGED.has(kind) else _without_rule)(op, self, types, *operands)
 
     def by_bucket(
         self,
@@ -506,7 +503,7 @@ class RaggedBatch(Batch):
             for x, same in zip(operands, shared)
         ]
         for bucket, values in zip(partition.buckets, zip(*parts)):
-            sized = sized_operation(op, bucket)
+            sized = type(op)(*with_sizes(op.fields, bucket.padded))
             y, dim = (perform(sized, *values), None) if all(shared) else BATCH.find(type(op))(sized, dims, *values)
             result_dims = dim if isinstance(dim, (tuple, list)) else (dim,) * len(types)
             for column, value, d in zip(columns, op.as_results(y), result_dims):
@@ -515,37 +512,25 @@ class RaggedBatch(Batch):
         return op.from_results(results)
 
 
-def sized_operation(op: Any, bucket: Any) -> Any:
-    """The operation with the padded sizes of a bucket in place of symbolic dimensions."""
-    return type(op)(*with_sizes(op.fields, bucket.padded))
+def on_equal_lengths(reason: str) -> Callable[..., Any]:
+    """The rule that applies the ordinary batch rule to all lanes of each distinct length.
 
-
-def lengths_needed(op: Any, run: RaggedBatch, types: Sequence[ArrayType], operands: Sequence[Any], why: str) -> Any:
-    """Apply the ordinary batch rule to all lanes of each length.
-
-    Raises: MissingRule: the lengths are values of a program.
+    Where lengths are values of a program, the rule raises MissingRule, with this reason.
     """
-    if run.lanes.known:
-        return run.by_bucket(op, types, operands, run.lanes.equal)
-    shown = ", ".join([str(x.type) for x in operands])
-    raise MissingRule(
-        f"{op.name}: {why}, and lengths are values here, got {shown}.",
-        hint="a Ragged with known lengths, hx.Ragged(data, (3, 1, 4)), computes lanes of equal length together; "
-        f"a rule for all lengths is the cell `ragged`, @hx.columns.ragged.rule({type(op).__name__}).",
-    )
+
+    def rule(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operands: Any) -> Any:
+        if run.lanes.known:
+            return run.by_bucket(op, types, operands, run.lanes.equal)
+        shown = ", ".join([str(x.type) for x in operands])
+        raise MissingRule(
+            f"{op.name}: {reason}, and lengths are values here, got {shown}.",
+            hint="a Ragged with known lengths, hx.Ragged(data, (3, 1, 4)), computes lanes of equal length together; "
+            f"a rule for all lengths is the cell `ragged`, @hx.columns.ragged.rule({type(op).__name__}).",
+        )
+
+    return rule
 
 
-def equal_lengths(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operands: Any) -> Any:
-    """The rule of operations that cannot be computed on padded lanes: each distinct length separately."""
-    return lengths_needed(op, run, types, operands, "it depends on the length as a whole")
-
-
-def without_cell(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operands: Any) -> Any:
-    return lengths_needed(op, run, types, operands, "it has no rule for lanes of different lengths")
-
-
-def batch_of_scope(op: Any, run: RaggedBatch, types: Sequence[ArrayType], *operands: Any) -> Any:
-    """The rule where ``hx.rules(batch=...)`` overrides the batch rule: the override, on lanes of one length each."""
-    if isinstance(op, Elementwise):
-        return run.by_bucket(op, types, operands, zeros=())
-    return lengths_needed(op, run, types, operands, "the batch rule of this scope is for lanes of one length")
+equal_lengths = on_equal_lengths("it depends on the length as a whole")
+_without_rule = on_equal_lengths("it has no rule for lanes of different lengths")
+_overridden = on_equal_lengths("the batch rule of this scope is for lanes of one length")

@@ -36,6 +36,7 @@ from .moved_rows import interchanged
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, equal_lengths
 
 
+@RAGGED.rule(Name)
 @RAGGED.rule(Elementwise)
 def elementwise(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
     """Apply the operation to packed rows; a value without ragged axis is repeated for each row of its lane."""
@@ -87,7 +88,7 @@ def _along_rows(run: RaggedBatch, op: Any, x: Any, mark: RowsMark, shape: tuple[
 
 
 @RAGGED.rule(Iota)
-def places(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
+def index_in_lane(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
     """Iota: the index within the lane; padding has the lane's last index."""
     mark = at_rest(run.ragged_axes(op.shape))
     stored = run.stored(mark, op.shape)
@@ -98,32 +99,23 @@ def places(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
     at = op.dimension + (type(mark) is PaddedMark)
     parts = [broadcasted_iota(op.dtype, shape, at) for shape in stored]
     if op.dimension in dict(run.axes(mark)):
-        parts = [_to_the_last(run, part, op.shape[op.dimension], k) for k, part in enumerate(parts)]
+        parts = [_clamped_to_lane(run, part, op.shape[op.dimension], k) for k, part in enumerate(parts)]
     return run.box(mark, parts)
 
 
-def _to_the_last(run: RaggedBatch, places: Any, extent: Any, k: int) -> Any:
+def _clamped_to_lane(run: RaggedBatch, index: Any, extent: Any, k: int) -> Any:
     """Indices in bucket ``k``, lanes first, clamped to the last index of the lane."""
     if run.lanes.unpadded(extent, run.lanes.rounded, k):
-        return places
+        return index
     last = maximum(run.lanes.counts(extent, run.lanes.rounded, k) - 1, 0)
-    last = as_type(last, places.type.update(shape=last.type.shape))
-    return minimum(places, broadcast_in_dim(last, places.type.shape, (0,)))
+    last = as_type(last, index.type.update(shape=last.type.shape))
+    return minimum(index, broadcast_in_dim(last, index.type.shape, (0,)))
 
 
 @RAGGED.rule(SizeOf)
 def length_of(op: Any, run: RaggedBatch, types: ResultTypes) -> Any:
+    """The size of a symbolic dimension: the vector of its values in the lanes."""
     return run.box(0, (as_type(run.lanes.of(op.size).values, types[0].update(shape=(run.size,))),))
-
-
-@RAGGED.rule(Transpose)
-def transpose(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    return beside(op, run, types, x)
-
-
-@RAGGED.rule(Name)
-def named_value(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-    return elementwise(op, run, types, x)
 
 
 @RAGGED.rule(OptimizationBarrier)
@@ -145,23 +137,20 @@ def kept_axes(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
         if pair is not None:
             return f(run, x, pair, op.shape)
     mark = run.form(new, [x])
-    front = [prod(shape[:axis]) for shape, axes in ((x.type.shape, old), (op.shape, new)) for axis, _ in axes[:1]]
+    sides = ((x.type.shape, old), (op.shape, new))
+    front = [prod(shape[:axis]) for shape, axes in sides for axis, _ in axes[:1]]
     if len(old) == 1 and type(mark) is RowsMark and front[0] == front[1]:
-        (before,) = run.force(x, RowsMark(*old[0]))
-        (shape,) = run.stored(mark, op.shape)
-        if prod(shape) == prod(before.type.shape):
-            return run.box(mark, (reshape(before, shape),))
+        rows, (shape,) = run.rows(x), run.stored(mark, op.shape)
+        if prod(shape) == prod(rows.type.shape):
+            return run.box(mark, (reshape(rows, shape),))
     if len(old) == len(new) == 1:
         (a, n), (b, m) = old[0], new[0]
         k, left = divmod(max(front), max(min(front), 1))
         size, whole = (n, m) if front[0] > front[1] else (m, n)
         if not left and k > 1 and whole % (k * size) == 0:
             return _merged(run, op, x, k, size, min(front), b if front[0] > front[1] else a)
-    sides = [
-        [(extent, prod(shape[:axis])) for axis, extent in axes]
-        for shape, axes in ((x.type.shape, old), (op.shape, new))
-    ]
-    if sides[0] != sides[1]:
+    before, after = [[(extent, prod(shape[:axis])) for axis, extent in axes] for shape, axes in sides]
+    if before != after:
         raise CannotCross(
             f"reshape: the elements of a lane are no rows of {op.shape} one after the other, got {x.type}.",
             hint="keep the ragged axis an axis of its own, with the same axes before it.",
@@ -192,7 +181,8 @@ def dot(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, y: Any) -> Any:
     if all([_free(run, v, inner[i]) for i, v in enumerate(pair)]) and _same_rows(run, op, pair):
         mark = at_rest(run.ragged_axes(types[0].shape))
         return run.box(mark, run.guarded([perform(op, *[run.split(v)[1][0] for v in pair])], mark))
-    return run.by_bucket(op, types, [_contracted(run, v, inner[i]) for i, v in enumerate(pair)], zeros=())
+    padded = [run.filled(v, dict.fromkeys(inner[i], 0)) if v.run is run else v for i, v in enumerate(pair)]
+    return run.by_bucket(op, types, padded, zeros=())
 
 
 def _free(run: RaggedBatch, x: Any, inner: Sequence[int]) -> bool:
@@ -203,18 +193,11 @@ def _free(run: RaggedBatch, x: Any, inner: Sequence[int]) -> bool:
 def _same_rows(run: RaggedBatch, op: Any, operands: Sequence[Any]) -> bool:
     """Whether each row of one operand is combined with all of the other, which is shared, or with the same row of it.
     """
-    shared = [x.run is not run for x in operands]
-    if any(shared):
-        return True
-    batch = op.dimension_numbers[1]
-    return operands[0].dim.axis in batch[0] and operands[1].dim.axis in batch[1]
+    shared = any([x.run is not run for x in operands])
+    return shared or all([x.dim.axis in axes for x, axes in zip(operands, op.dimension_numbers[1])])
 
 
-def _contracted(run: RaggedBatch, x: Any, inner: Sequence[int]) -> Any:
-    """The operand for ``by_bucket``, with zeros as padding along contracted axes."""
-    return run.filled(x, dict.fromkeys(inner, 0)) if x.run is run else x
-
-
+@RAGGED.rule(Transpose)
 def beside(op: Any, run: RaggedBatch, types: ResultTypes, *operands: Any) -> Any:
     """The rule of an operation that mixes along no ragged axis of its operands."""
     results = [run.form(run.ragged_axes(t.shape), operands) for t in types]

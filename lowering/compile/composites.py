@@ -9,7 +9,7 @@ import numpy as np
 
 from ...effects.control.composite import ArrayAttribute
 from ...effects.types.array_type import array_type
-from ..xla.stablehlo_types import ELEMENT, dense, tensor
+from ..xla.stablehlo_types import ELEMENT, dense, names, short_signature, tensor
 
 
 def composite_text(op: Any, decomposition: str, values: Sequence[Any]) -> str:
@@ -18,12 +18,8 @@ def composite_text(op: Any, decomposition: str, values: Sequence[Any]) -> str:
     if op.attributes:
         listed = ", ".join([f"{key} = {attribute_text(value)}" for key, value in op.attributes])
         fields.insert(0, f"composite_attributes = {{{listed}}}")
-    operands = ", ".join([v.name for v in values])
-    takes = ", ".join([tensor(v.type) for v in values])
-    types = op.bodies[0].out_types
-    gives = ", ".join(map(tensor, types))
-    gives = gives if len(types) == 1 else f"({gives})"
-    return f"stablehlo.composite {quoted(op.label)} {operands} {{{', '.join(fields)}}} : ({takes}) -> {gives}"
+    types = short_signature(values, op.bodies[0].out_types)
+    return f"stablehlo.composite {quoted(op.label)} {names(values)} {{{', '.join(fields)}}} : {types}"
 
 
 def quoted(text: str) -> str:

@@ -24,7 +24,7 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HostCall
-from ..xla.stablehlo_types import ELEMENT, dense, storage, tensor
+from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
 from .extremes import BOUNDS, extreme, with_nan
 from .foreign_calls import foreign_call_text
 from .host_calls import host_call
@@ -91,39 +91,28 @@ class Emitter:
 
     def elementwise(self, name: str, *values: SsaValue) -> SsaValue:
         """An elementwise operation; operands of rank 0 are broadcast to the result's shape."""
-        out = self.made
-        shape = out.shape
-        same_shape = [v if v.type.shape == shape else self.broadcast_in_dim(v, shape, ()) for v in values]
-        operands = ", ".join([v.name for v in same_shape])
+        out, same_shape = self.made, self.spread(*values)
+        operands = names(same_shape)
         if name.startswith("chlo."):
-            takes = ", ".join([tensor(v.type) for v in same_shape])
-            return self.new(f"{name} {operands} : {takes} -> {tensor(out)}", out)
+            return self.new(f"{name} {operands} : {tensors(same_shape)} -> {tensor(out)}", out)
         if values[0].type.dtype == out.dtype:
             if name in BOUNDS:
                 return extreme(self, name, same_shape[0], same_shape[1], out)
             return self.new(f"stablehlo.{name} {operands} : {tensor(out)}", out)
-        takes = ", ".join([tensor(v.type) for v in same_shape])
-        return self.new(f"stablehlo.{name} {operands} : ({takes}) -> {tensor(out)}", out)
+        return self.new(f"stablehlo.{name} {operands} : {signature(same_shape, out)}", out)
 
     def op(
         self, name: str, *values: SsaValue, attributes: str = "", type: ArrayType | None = None, regions: str = ""
     ) -> SsaValue:
         """Any operation in the generic form: ``"stablehlo.name"(operands) <{attributes}> ({region}) : types``."""
         out = self.made if type is None else type
-        head = f'"{name if "." in name else "stablehlo." + name}"({", ".join([v.name for v in values])})'
-        takes = ", ".join([tensor(v.type) for v in values])
-        attributes = f" <{{{attributes}}}>" if attributes else ""
-        return self.new(f"{head}{attributes}{regions and ' ' + regions} : ({takes}) -> {tensor(out)}", out)
+        return self.new(_generic(name, values, attributes, regions, out), out)
 
     def ops(
         self, name: str, *values: SsaValue, types: Sequence[ArrayType], attributes: str = "", regions: str = ""
     ) -> list[SsaValue]:
         """``op`` with several results."""
-        head = f'"{name if "." in name else "stablehlo." + name}"({", ".join([v.name for v in values])})'
-        takes = ", ".join([tensor(v.type) for v in values])
-        attributes = f" <{{{attributes}}}>" if attributes else ""
-        gives = ", ".join(map(tensor, types))
-        return self.results(f"{head}{attributes}{regions and ' ' + regions} : ({takes}) -> ({gives})", types)
+        return self.results(_generic(name, values, attributes, regions, types), types)
 
     def results(self, text: str, types: Sequence[ArrayType]) -> list[SsaValue]:
         """Append an operation with any number of results of these types."""
@@ -138,7 +127,7 @@ class Emitter:
     def inline(self, name: str, text: str, *values: SsaValue, type: ArrayType | None = None) -> SsaValue:
         """An operation in its own short form: ``stablehlo.name text : (types) -> type``, or ``: type`` alone."""
         out = self.made if type is None else type
-        takes = f"({', '.join([tensor(v.type) for v in values])}) -> " if values else ""
+        takes = f"({tensors(values)}) -> " if values else ""
         return self.new(f"stablehlo.{name} {text} : {takes}{tensor(out)}", out)
 
     def constant(self, value: Any, type: ArrayType) -> SsaValue:
@@ -146,10 +135,10 @@ class Emitter:
         _, dtype = storage(type)
         data = np.asarray(value).astype(dtype)
         key = (data.tobytes(), data.shape, type)
-        found = self.constants.get(key)
-        if found is None:
-            found = self.constants[key] = self.new(f"stablehlo.constant {dense(data)} : {tensor(type)}", type)
-        return found
+        constant = self.constants.get(key)
+        if constant is None:
+            constant = self.constants[key] = self.new(f"stablehlo.constant {dense(data)} : {tensor(type)}", type)
+        return constant
 
     def broadcast_in_dim(self, x: SsaValue, shape: Sequence[int], dims: Sequence[int]) -> SsaValue:
         """``x`` broadcast to ``shape``; dimension ``i`` of ``x`` becomes ``dims[i]``."""
@@ -303,8 +292,8 @@ class Emitter:
             wide = [t.update(shape=(1,)) for t in types]
             return [self.reshape(y, ()) for y in self.reduce_window(vectors, starts, one, wide, body)]
         rows = ", ".join([f"[{low}, {high}]" for low, high in padding])
-        names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
-        fields = zip(names, (sizes, strides, base, dilation))
+        labels = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+        fields = zip(labels, (sizes, strides, base, dilation))
         attributes = ", ".join([f"{name} = array<i64: {', '.join(map(str, numbers))}>" for name, numbers in fields])
         attributes += f", padding = dense<[{rows}]> : tensor<{len(sizes)}x2xi64>"
         elements = [start.type for start in starts]
@@ -315,8 +304,8 @@ class Emitter:
         """The ``k`` largest elements along the last dimension, and their indices."""
         types = [x.type.update(shape=(*x.type.shape[:-1], k))] * 2
         types[1] = types[1].update(dtype=np.dtype("int32"), weak=False)
-        gives = ", ".join(map(tensor, types))
-        return self.results(f"chlo.top_k({x.name}, k = {k}) : {tensor(x.type)} -> ({gives})", types)
+        gives = f"({', '.join(map(tensor, types))})"
+        return self.results(f"chlo.top_k({x.name}, k = {k}) : {tensor(x.type)} -> {gives}", types)
 
     def region(
         self, types: Sequence[ArrayType], body: Callable[..., Sequence[SsaValue]], ends: str = "stablehlo.return"
@@ -334,18 +323,15 @@ class Emitter:
             self.lines, self.constants, self.made = outer, outer_constants, outer_made
         head = ", ".join([f"{v.name}: {tensor(v.type)}" for v in values])
         block = f"\n    ^bb0({head}):" if values else ""
-        back = ", ".join([v.name for v in results])
-        gives = ", ".join([tensor(v.type) for v in results])
-        back = f"{back} : {gives}" if results else ""
         body_text = "\n".join(inner)
-        return f"({{{block}\n{body_text}\n    {ends} {back}\n    }})"
+        return f"({{{block}\n{body_text}\n    {ends} {_typed(results)}\n    }})"
 
     def program(self, program: Program, values: Sequence[SsaValue]) -> list[SsaValue]:
         """Emit the equations of a program inline; gives its results."""
         outputs = program.count - len(values)
         consts = [self.captured(const) for const in program.consts]
         # names and types in two lists: the inlined lines below then create no SsaValue
-        names = [*[v.name for v in values], *[""] * outputs, *[v.name for v in reversed(consts)]]
+        ids = [*[v.name for v in values], *[""] * outputs, *[v.name for v in reversed(consts)]]
         types: list[Any] = [*[v.type for v in values], *[None] * outputs, *[v.type for v in reversed(consts)]]
         number = len(values)
         lines = self.lines
@@ -356,21 +342,21 @@ class Emitter:
             # most equations are plain operations on one or two operands of the result's type: emitted inline, for speed
             plain = mnemonic is not None and 0 < len(args) < 3 and types[args[0]] is out is types[args[-1]]
             if plain and (every or out.dtype.kind != "c"):
-                name = names[number] = f"%{self.count}"
+                name = ids[number] = f"%{self.count}"
                 types[number] = out
                 self.count += 1
-                operands = names[args[0]] if len(args) == 1 else f"{names[args[0]]}, {names[args[1]]}"
+                operands = ids[args[0]] if len(args) == 1 else f"{ids[args[0]]}, {ids[args[1]]}"
                 lines.append(f"    {name} = {mnemonic} {operands} : {tensor(out)}")
                 number += 1
                 continue
             self.made = out
             self.here = program, i
-            y = rule(op, self, *[SsaValue(names[n], types[n]) for n in args])
+            y = rule(op, self, *[SsaValue(ids[n], types[n]) for n in args])
             for name, t in op.as_results(y):
-                names[number] = name
+                ids[number] = name
                 types[number] = t
                 number += 1
-        return [SsaValue(names[n], types[n]) for n in program.outs]
+        return [SsaValue(ids[n], types[n]) for n in program.outs]
 
     def captured(self, const: ConcreteArray) -> SsaValue:
         """A constant of the program: emitted inline, or an argument of the entry function where it is large."""
@@ -448,10 +434,8 @@ class Emitter:
         self, target: str, values: Sequence[SsaValue], types: Sequence[ArrayType], into: Any, attributes: Any
     ) -> list[SsaValue]:
         """A call of a function on matrices that XLA finds by its name; see ``foreign_call_text``."""
-        given = [v.type for v in values]
         partitioned = self.mesh_of_all is not None
-        text = foreign_call_text(target, [v.name for v in values], given, types, into, attributes, partitioned)
-        return self.results(text, types)
+        return self.results(foreign_call_text(target, values, types, into, attributes, partitioned), types)
 
     def mesh(self, mesh: MeshAxes) -> str:
         """The symbol of a mesh, ``@mesh``, ``@mesh_1``, ..., which the module declares once for equal axes."""
@@ -478,26 +462,37 @@ class Emitter:
 
     def private(self, program: Program, label: str, exact: bool = False) -> str:
         """The symbol of the private function of ``program``, which the module defines once; ``exact``: the label."""
-        found = self.functions.get((program, self.manual, exact))
-        if found is None:
+        key = (program, self.manual, exact)
+        if key not in self.functions:
             taken = exact and label in [name for name, _ in self.functions.values()]
             name = label if exact and not taken else f"{_identifier(label)}_{len(self.functions)}"
-            self.functions[program, self.manual, exact] = found = [name, ""]
-            found[1] = on_deep_stack(function, Emitter(self), program, f"private @{name}")
-        return str(found[0])
+            self.functions[key] = name, ""  # numbers the functions that its body calls after it
+            self.functions[key] = name, on_deep_stack(function, Emitter(self), program, f"private @{name}")
+        return str(self.functions[key][0])
 
     def call(self, program: Program, label: str, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of the private function of ``program``."""
         name, types = self.private(program, label), program.out_types
-        takes = ", ".join([tensor(v.type) for v in values])
-        gives = ", ".join(map(tensor, types))
-        operands = ", ".join([v.name for v in values])
-        return self.results(f"func.call @{name}({operands}) : ({takes}) -> ({gives})", types)
+        return self.results(f"func.call @{name}({names(values)}) : {signature(values, types)}", types)
 
     def composite(self, op: Any, values: Sequence[SsaValue]) -> list[SsaValue]:
         """An operation by name, of which a private function is the decomposition."""
         decomposition = self.private(op.bodies[0], op.label, exact=True)
         return self.results(composites.composite_text(op, decomposition, values), op.bodies[0].out_types)
+
+
+def _generic(
+    name: str, values: Sequence[SsaValue], attributes: str, regions: str, results: ArrayType | Sequence[ArrayType]
+) -> str:
+    """The generic form of an operation, ``"name"(operands) <{attributes}> regions : signature``."""
+    head = f'"{name if "." in name else "stablehlo." + name}"({names(values)})'
+    attributes = f" <{{{attributes}}}>" if attributes else ""
+    return f"{head}{attributes}{regions and ' ' + regions} : {signature(values, results)}"
+
+
+def _typed(values: Sequence[SsaValue]) -> str:
+    """The operands of a terminator, ``names : types``; empty without values."""
+    return f"{names(values)} : {tensors(values)}" if values else ""
 
 
 def _types(values: Sequence[SsaValue]) -> list[ArrayType]:
@@ -537,9 +532,8 @@ def function(
     takes = ", ".join([f"{v.name}: {tensor(v.type)}{note}" for v, note in zip(values, arguments or [""] * len(types))])
     gives = ", ".join([f"{tensor(v.type)}{note}" for v, note in zip(made, results or [""] * len(made))])
     gives = gives if len(made) == 1 and not any(results) else f"({gives})"
-    back = f"{', '.join([v.name for v in made])} : {', '.join([tensor(v.type) for v in made])}" if made else ""
     body = "\n".join(emit.lines)
-    return f"  func.func {head}({takes}) -> {gives} {{\n{body}\n    return {back}\n  }}\n"
+    return f"  func.func {head}({takes}) -> {gives} {{\n{body}\n    return {_typed(made)}\n  }}\n"
 
 
 class EntryEmitter(Emitter):

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 
 from ...effects.types.array_type import ArrayType
-from ..xla.stablehlo_types import ELEMENT, tensor
+from ..xla.stablehlo_types import ELEMENT, names, short_signature
 
 
 def foreign_call_text(
     target: str,
-    names: Sequence[str],
-    given: Sequence[ArrayType],
+    values: Sequence[Any],
     types: Sequence[ArrayType],
     into: Mapping[int, int],
     attributes: Mapping[str, Any],
     partitioned: bool,
 ) -> str:
-    """The call of ``target`` on values of these names and types, whose results have ``types``.
+    """The call of the function ``target`` on SSA values, with results of these types.
 
     Values of the highest rank are matrices, which are column-major, whatever their leading dimensions are; ``into[i]``
     is the result in the memory of operand ``i``. A ``partitioned`` program may be cut along leading dimensions.
     """
+    given = [v.type for v in values]
     rank = max([len(t.shape) for t in given])
     fields = [_attribute(name, value) for name, value in attributes.items()]
     parts = ["api_version = 4 : i32", f"backend_config = {{{', '.join(fields)}}}"]
@@ -35,9 +35,7 @@ def foreign_call_text(
     if partitioned and rank > 2:
         parts.append(f'mhlo.frontend_attributes = {{num_batch_dims = "{rank - 2}"}}')
         parts.append(f"sdy.sharding_rule = {_sharding_rule(rank - 2, given, types)}")
-    takes, gives = (", ".join(map(tensor, ts)) for ts in (given, types))
-    gives = gives if len(types) == 1 else f"({gives})"
-    return f"stablehlo.custom_call @{target}({', '.join(names)}) {{{', '.join(parts)}}} : ({takes}) -> {gives}"
+    return f"stablehlo.custom_call @{target}({names(values)}) {{{', '.join(parts)}}} : {short_signature(values, types)}"
 
 
 def _attribute(name: str, value: Any) -> str:

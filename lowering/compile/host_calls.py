@@ -10,7 +10,7 @@ from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
 from ..xla.host_callbacks import HOST_CALL, HostCall
-from ..xla.stablehlo_types import storage, tensor
+from ..xla.stablehlo_types import names, short_signature, storage
 from .manual_computation import need_no_automatic
 
 
@@ -21,16 +21,14 @@ def host_call(emit: Any, op: Callback, values: Sequence[Any]) -> list[Any]:
     first_alone = emit.mesh_of_all is not None and emit.manual is None
     whole = NamedSharding(emit.mesh_of_all, PartitionSpec()) if first_alone else None
     values = [emit.sharding_constraint(x, whole) if whole else x for x in values]
-    takes = ", ".join([tensor(v.type) for v in values])
-    gives = ", ".join(map(tensor, types))
     effect = "true" if op.effectful else "false"
     text = (
-        f"stablehlo.custom_call @{HOST_CALL}({', '.join([v.name for v in values])}) {{api_version = 4 : i32,"
+        f"stablehlo.custom_call @{HOST_CALL}({names(values)}) {{api_version = 4 : i32,"
         f" has_side_effect = {effect}, backend_config = {{index = {len(emit.calls)} : ui64}}"
-        f"{_caller(emit, op, types)}}} : ({takes}) -> "
+        f"{_caller(emit, op, types)}}} : {short_signature(values, types)}"
     )
     emit.calls.append(HostCall(op, program.sites[index], None if emit.mesh_of_all is None else types))
-    results: list[Any] = emit.results(text + (gives if len(types) == 1 else f"({gives})"), types)
+    results: list[Any] = emit.results(text, types)
     if whole is None or not results:
         return results
     apart = emit.ops("optimization_barrier", *results, types=types)  # else XLA takes their sharding for the call's

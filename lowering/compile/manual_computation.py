@@ -15,7 +15,6 @@ from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
 from ...interpreters.batching.divergent_devices import coherent
-from ..xla.stablehlo_types import tensor
 
 
 class ManualMesh(NamedTuple):
@@ -60,8 +59,8 @@ def _check_order(bound: Sequence[SizedAxis], mesh: Any) -> None:
     It merges them to one list, without axes of size 1, which must be in the order of the mesh, or have all its axes.
     """
     merged = [name for name, size in bound if size > 1]
-    places = [mesh.axis_names.index(name) for name in merged]
-    if places != sorted(places) and len(places) < len(mesh.axis_names):
+    positions = [mesh.axis_names.index(name) for name in merged]
+    if positions != sorted(positions) and len(positions) < len(mesh.axis_names):
         raise BadArgument(
             f"shard_map: where axes are left to the compiler, the mesh must have those of the outer shard_map before "
             f"those of the inner one, got {mesh.axis_names} with {', then '.join(map(repr, merged))}.",
@@ -94,15 +93,12 @@ def manual_computation(
 ) -> Sequence[Any]:
     """Emit the region: ``blocks`` are the types of a device's pieces, ``ins`` and ``outs`` how the whole is cut."""
     region = emit.region(blocks, body, "sdy.return")
-    names = ", ".join([sdy_axis(name) for name, _ in axes])
-    takes, gives = (", ".join(map(tensor, kinds)) for kinds in ([v.type for v in values], types))
-    operands = ", ".join([v.name for v in values])
+    over = ", ".join([sdy_axis(name) for name, _ in axes])
     attributes = (
         f"in_shardings = #sdy.sharding_per_value<[{', '.join(ins)}]>, "
-        f"out_shardings = #sdy.sharding_per_value<[{', '.join(outs)}]>, manual_axes = #sdy<manual_axes{{{names}}}>"
+        f"out_shardings = #sdy.sharding_per_value<[{', '.join(outs)}]>, manual_axes = #sdy<manual_axes{{{over}}}>"
     )
-    head = f'"sdy.manual_computation"({operands}) <{{{attributes}}}>'
-    return emit.results(f"{head} {region} : ({takes}) -> ({gives})", types)
+    return emit.ops("sdy.manual_computation", *values, types=types, attributes=attributes, regions=region)
 
 
 def device_number(emit: Any) -> Any:

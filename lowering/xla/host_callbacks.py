@@ -32,7 +32,7 @@ from ...effects.operations.reductions.reductions import reduce_max
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
-from ...interpreters.core.body_transform import StateFlow, StateLayout, TransformedBody
+from ...interpreters.core.body_transform import StateFlow
 from ...interpreters.core.record import record
 from ...interpreters.handlers.handler import Handler, handler
 from ...interpreters.handlers.installation import HandlerRun
@@ -104,11 +104,6 @@ class _TokenOfEachDevice(StateFlow):
 
     def end(self, run: _CallbackOrder) -> tuple[Sequence[Any], Any]:
         return [run.current], None
-
-    def join(
-        self, run: Any, op: HigherOrder, bodies: Sequence[TransformedBody], before: Sequence[ArrayType]
-    ) -> StateLayout:
-        return StateLayout(bodies[0].state, None)
 
     def after(self, run: _CallbackOrder, values: Sequence[Any], structure: Any) -> None:
         (rows,) = values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,24 +41,44 @@ def tensor(type: ArrayType) -> str:
     return str(found)
 
 
+def names(values: Sequence[Any]) -> str:
+    """The names of SSA values, as a list of operands."""
+    return ", ".join([v.name for v in values])
+
+
+def tensors(values: Sequence[Any]) -> str:
+    """The tensor types of SSA values, as a list."""
+    return ", ".join([tensor(v.type) for v in values])
+
+
+def signature(values: Sequence[Any], results: ArrayType | Sequence[ArrayType]) -> str:
+    """The type of an operation, ``(operands) -> result``, or ``(operands) -> (results)`` for a sequence of types."""
+    gives = tensor(results) if isinstance(results, ArrayType) else f"({', '.join(map(tensor, results))})"
+    return f"({tensors(values)}) -> {gives}"
+
+
+def short_signature(values: Sequence[Any], results: Sequence[ArrayType]) -> str:
+    """``signature``, with the type of a single result without parentheses."""
+    return signature(values, results[0] if len(results) == 1 else results)
+
+
 def dense(value: np.ndarray[Any, Any]) -> str:
     """The literal of an array; floats are written as their bits in hexadecimal, so that nothing is rounded."""
-    if value.dtype.kind == "b":
-        items = value.reshape(-1)
-        if items.size and (items == items[0]).all():
-            return f"dense<{'true' if items[0] else 'false'}>"
-        return f"dense<{_nested(value, lambda x: 'true' if x else 'false')}>"
-    if value.dtype.kind in "iu":
-        items = value.reshape(-1)
-        if items.size and (items == items[0]).all():
-            return f"dense<{int(items[0])}>"
-        return f"dense<{_nested(value, lambda x: str(int(x)))}>"
-    if value.size and value.tobytes() == value.reshape(-1)[:1].tobytes() * value.size:
-        return f"dense<{_element(value.reshape(-1)[:1])}>"
-    return f"dense<{_nested(value, lambda x: _element(np.asarray([x], value.dtype)))}>"
+    kind = value.dtype.kind
+
+    def write(x: Any) -> str:
+        if kind == "b":
+            return "true" if x else "false"
+        return str(int(x)) if kind in "iu" else _element(np.asarray([x], value.dtype))
+
+    first = value.reshape(-1)[:1]
+    if value.size and value.tobytes() == first.tobytes() * value.size:
+        return f"dense<{write(first[0])}>"
+    return f"dense<{_nested(value, write)}>"
 
 
 def _element(one: np.ndarray[Any, Any]) -> str:
+    """The literal of the only element of a vector: a small integer in decimal, else the bits in hexadecimal."""
     if one.dtype.kind == "c":
         parts = one.view(one.real.dtype)
         return f"({_element(parts[:1])},{_element(parts[1:])})"
@@ -67,6 +88,7 @@ def _element(one: np.ndarray[Any, Any]) -> str:
 
 
 def _nested(value: np.ndarray[Any, Any], write: Any) -> str:
+    """The elements of an array, each as ``write`` has it, in nested brackets."""
     if value.ndim == 0:
         return str(write(value[()]))
     if value.size == 0:

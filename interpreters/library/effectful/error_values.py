@@ -17,8 +17,8 @@ from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform, scalar
 from ....effects.core.operation import effect, is_pure
-from ....effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
-from ....effects.operations.elementwise.comparison import eq, gt, select
+from ....effects.operations.elementwise.bitwise import bitwise_not
+from ....effects.operations.elementwise.comparison import gt
 from ....effects.operations.elementwise.conversion import convert
 from ....effects.operations.foundations.shapes import reshape
 from ....effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim
@@ -32,8 +32,18 @@ from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 from .automatic_checks import ErrorCategory, failures_of
-from .failures import Check, failure
-from .first_event import PAYLOAD, EventNote, EventState, FirstEvent, FirstEventMovement, after_event, no_event, words_of
+from .failures import Check, failure, note_of
+from .first_event import (
+    PAYLOAD,
+    EventNote,
+    EventState,
+    FirstEvent,
+    FirstEventMovement,
+    after_event,
+    no_event,
+    recorded,
+    words_of,
+)
 
 user_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.USER})
 nan_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.NAN})
@@ -59,14 +69,11 @@ class Error(FirstEvent):
         numbers = np.asarray(self.number)
         if first is None or not numbers.shape:
             return first
-        payloads = np.asarray(self.payload)
-        others = [
-            FirstEvent(numbers[lane], payloads[lane], self.notes, self.error).exception()
-            for lane in map(tuple, np.argwhere(numbers))
-        ]
-        lanes = [", ".join(map(str, lane)) for lane in np.argwhere(numbers)]
-        text = "\n".join([f"in lane {lane}: {other}" for lane, other in zip(lanes, others)])
-        first.args = (text,)
+        payloads, lines = np.asarray(self.payload), []
+        for lane in map(tuple, np.argwhere(numbers)):
+            other = FirstEvent(numbers[lane], payloads[lane], self.notes, self.error).exception()
+            lines.append(f"in lane {', '.join(map(str, lane))}: {other}")
+        first.args = ("\n".join(lines),)
         first.__class__ = _SeveralFailed
         return first
 
@@ -141,7 +148,7 @@ def _positional(message: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
         values = [as_array(x) for x in leaves]
     except NotAnArray as error:
         raise NotAnArray(f"check: values of the message must be trees of arrays. {error.what}") from None
-    places, named = pytrees.unflatten(tree, map(_Text, range(len(leaves))))
+    positional, named = pytrees.unflatten(tree, map(_Text, range(len(leaves))))
     parts, following = [], 0
     for literal, field, spec, conversion in string.Formatter().parse(message):
         parts.append(literal.replace("{", "{{").replace("}", "}}"))
@@ -150,11 +157,11 @@ def _positional(message: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tu
         if field == "":
             field, following = str(following), following + 1
         try:
-            place, _ = string.Formatter().get_field(field, places, named)
+            text, _ = string.Formatter().get_field(field, positional, named)
         except (IndexError, KeyError, AttributeError) as error:
             raise BadCall(f"check: the message must have a value for each field, got none for {field!r}.") from error
         ending = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
-        shown = repr(place).replace("{", "{{").replace("}", "}}")
+        shown = repr(text).replace("{", "{{").replace("}", "}}")
         parts.append(shown.replace("\0", "{").replace("\1", ending + "}"))
     return "".join(parts), values
 
@@ -253,27 +260,22 @@ def _checked(
     def user_check(state: EventState, op: Any, ok: Any, *values: Any) -> Any:
         if ErrorCategory.USER not in errors:
             return state, None
-        types = tuple([x.type for x in values])
-        return event(state, EventNote(op.message, op.where, op.lanes, op.rank, types), bitwise_not(ok), values), None
+        return event(state, note_of(op, values), bitwise_not(ok), values), None
 
     def reported(state: EventState, op: Any, number: Any, payload: Any) -> Any:
         if payload.type.size > words:
             raise _TooSmall(payload.type.size)
         table = np.array([0, *[notes.setdefault(note, len(notes) + 1) for note in op.notes]], np.int32)
-        now = bitwise_and(eq(state["number"], scalar(0, int32)), gt(number, scalar(0, int32)))
+        happens = gt(number, scalar(0, int32))
         wide = concatenate([payload, full((words - payload.type.size,), 0, uint32)], 0)
         number = dynamic_index_in_dim(as_array(table), number, 0, False)
-        return {
-            "number": select(now, number, state["number"]),
-            "payload": select(now, wide, state["payload"]),
-            "lanes": state["lanes"],
-        }, None
+        return recorded(state, happens, number, wide), None
 
     def automatic(state: EventState, op: Any, *operands: Any) -> Any:
         y = perform(op, *operands)
         for failed in failures_of(op, operands, y, errors):
             types = tuple([x.type for x in failed.values])
-            note = EventNote(failed.message, user_line(), 0, 0, types)
+            note = EventNote(failed.message, user_line(), types=types)
             state = event(state, note, failed.happens, failed.values)
         return state, y
 

@@ -8,6 +8,7 @@ The program is executed to its end after a failure, unless ``stop`` is given.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ....effects.base.errors import BadArgument, CheckFailed, DTypeMismatch, need_function
@@ -30,7 +31,7 @@ from ....effects.types.dtypes import bool_, float32, int32, is_complex, is_inexa
 from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
-from .first_event import EventNote, FirstEvent, FirstEventMovement, after_event, no_event
+from .first_event import EventNote, FirstEvent, FirstEventMovement, after_event, event_error, no_event
 from .stop_at_failure import stopped
 
 
@@ -50,7 +51,7 @@ class Check:
 
     def evaluate(op, ok, *values):
         if not ok:
-            raise failure(EventNote(op.message, op.where, op.lanes, op.rank), values)
+            raise failure(note_of(op, ()), values)
         return ()
 
     def batch(op, dims, ok, *values):
@@ -64,12 +65,8 @@ class Check:
         return current().answer(joint, (reduce_and(lanes, (0,)), lane, *shown)), ()
 
 
-def failure(note: EventNote, values: Sequence[Any], lane: Sequence[int] = ()) -> CheckFailed:
-    """The exception of a failed check."""
-    error = CheckFailed(note.text(values, lane))
-    error.where = f"at {note.where}"
-    error.args = (str(error),)
-    return error
+failure = partial(event_error, CheckFailed)
+"""The exception of a failed check: ``failure(note, values)``."""
 
 
 def check(pred: Any, message: str, *values: Any) -> None:
@@ -192,10 +189,10 @@ def checkify(f: Callable[..., Any], *, stop: bool = False) -> Callable[..., Any]
         notes: dict[EventNote, int] = {}
 
         def record_failure(state: Any, op: Any, ok: Any, *values: Any) -> Any:
-            return after_event(state, notes, _note(op, values), bitwise_not(ok), values), None
+            return after_event(state, notes, note_of(op, values), bitwise_not(ok), values), None
 
         if stop:
-            state, y = stopped(f, Check, _note, notes, args, kwargs)
+            state, y = stopped(f, Check, note_of, notes, args, kwargs)
         else:
             checks = handler({Check: record_failure}, moves=FirstEventMovement())
             state, y = handle(checks, no_event())(f)(*args, **kwargs)
@@ -204,5 +201,6 @@ def checkify(f: Callable[..., Any], *, stop: bool = False) -> Callable[..., Any]
     return checked
 
 
-def _note(op: Any, values: Sequence[Any]) -> EventNote:
+def note_of(op: Any, values: Sequence[Any]) -> EventNote:
+    """The note of a check that shows these values when it fails."""
     return EventNote(op.message, op.where, op.lanes, op.rank, tuple([x.type for x in values]))

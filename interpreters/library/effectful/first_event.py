@@ -27,7 +27,7 @@ from ....effects.programs.higher_order import HigherOrder
 from ....effects.trees.registration import register_dataclass
 from ....effects.types.array_type import ArrayType, array_type
 from ....effects.types.dtypes import float32, int32, itemsize_bits, uint32
-from ...core.body_transform import StateFlow, StateLayout, TransformedBody
+from ...core.body_transform import StateFlow
 from ...handlers.state_movements import CarriedState, Movement
 
 PAYLOAD = 16  # uint32 words of a payload, unless a handler makes room for more
@@ -162,20 +162,21 @@ class FirstEventInLanes(StateFlow):
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
         return (run.current["number"], run.current["payload"]), None
 
-    def join(
-        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
-    ) -> StateLayout:
-        return StateLayout(transformed[0].state, None)
-
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         numbers, payloads = values
         if not numbers.type.size:
             return
         lane = argmax(convert(ne(numbers, scalar(0, int32)), int32), 0, int32)
-        first, before = (dynamic_index_in_dim(x, lane, 0, False) for x in (numbers, payloads)), run.current
-        none = eq(before["number"], scalar(0, int32))
-        number, payload = (select(none, x, before[name]) for x, name in zip(first, ("number", "payload")))
-        run.current = {"number": number, "payload": payload, "lanes": before["lanes"]}
+        number, payload = [dynamic_index_in_dim(x, lane, 0, False) for x in (numbers, payloads)]
+        run.current = recorded(run.current, True, number, payload)
+
+
+def recorded(state: EventState, happens: Any, number: Any, payload: Any) -> EventState:
+    """The state with this event if it ``happens`` (a bool array, or True) and no earlier one did."""
+    none = eq(state["number"], scalar(0, int32))
+    now = none if happens is True else bitwise_and(happens, none)
+    new = {"number": select(now, number, state["number"]), "payload": select(now, payload, state["payload"])}
+    return {**state, **new}
 
 
 def after_event(
@@ -188,12 +189,8 @@ def after_event(
     lanes = state["lanes"]
     note = in_lanes(note, len(lanes))
     number = notes.setdefault(note, len(notes) + 1)
-    now = bitwise_and(happens, eq(state["number"], scalar(0, int32)))
-    return {
-        "number": select(now, scalar(number, int32), state["number"]),
-        "payload": select(now, packed([*lanes, *values], state["payload"].type.size), state["payload"]),
-        "lanes": lanes,
-    }
+    payload = packed([*lanes, *values], state["payload"].type.size)
+    return recorded(state, happens, scalar(number, int32), payload)
 
 
 def in_lanes(note: EventNote, count: int) -> EventNote:
@@ -224,6 +221,14 @@ class NumberedLanes(StateFlow):
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = (*self.outer, values[0])
+
+
+def event_error(kind: type[HandlaxError], note: EventNote, values: Sequence[Any], lane: Sequence[int] = ()) -> Any:
+    """The exception of an event with these payload values; ``lane``: its lane in a result of ``vmap``."""
+    error = kind(note.text(values, lane))
+    error.where = f"at {note.where}"
+    error.args = (str(error),)
+    return error
 
 
 def words_of(t: ArrayType) -> int:

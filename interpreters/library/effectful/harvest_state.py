@@ -16,7 +16,7 @@ from ....effects.programs.higher_order import HigherOrder
 from ....effects.trees import pytrees
 from ....effects.types.array_type import ArrayType, array_type
 from ....effects.types.dtypes import bool_
-from ...core.body_transform import StateFlow, StateLayout, TransformedBody
+from ...core.body_transform import StateFlow
 from ...handlers.log_axes import LogAxes, LogAxis, performed_inside, place
 from ...handlers.open_log import OpenLog, known_entries, with_entries
 from ...handlers.state_movements import AppendedState, AppendMovement, Movement, When, broadcast_mask
@@ -193,11 +193,6 @@ class LatestValues(StateFlow):
             values += [broadcast_mask(as_array(True) if mask is None else mask, types[0].shape)]
             values += [convert(x, t.dtype, t.weak) for x, t in zip(leaves, types[1:])]
         return values, None
-
-    def join(
-        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
-    ) -> StateLayout:
-        return StateLayout(transformed[0].state, None)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = with_entries(run.current, self.entries(values))

@@ -144,7 +144,8 @@ class _Bar:
         with self.lock:
             if self.bar is None or (count == 0 and not done):
                 self.close()
-                self.bar = _tqdm(self.total, self.label) if _has_tqdm() else _Line(self.total, self.label)
+                bar = importlib.import_module("tqdm.auto").tqdm if _has_tqdm() else _Line
+                self.bar = bar(total=self.total, desc=self.label or None)
             self.bar.update(count - self.bar.n)
             if done:
                 self.close()
@@ -157,20 +158,17 @@ class _Bar:
 
 @once
 def _has_tqdm() -> bool:
+    """Whether tqdm is installed."""
     return importlib.util.find_spec("tqdm") is not None
 
 
-def _tqdm(total: int | None, label: str) -> Any:
-    return importlib.import_module("tqdm.auto").tqdm(total=total, desc=label or None)
-
-
 class _Line:
-    """A substitute for tqdm: writes the count, the time and the rate."""
+    """A substitute for tqdm's bar: writes the count, the time and the rate."""
 
-    def __init__(self, total: int | None, label: str):
+    def __init__(self, total: int | None, desc: str | None):
         self.n = 0
         self.total = total
-        self.label = f"{label}: " if label else ""
+        self.label = f"{desc}: " if desc else ""
         self.start = time.perf_counter()
         self.written = 0.0
 

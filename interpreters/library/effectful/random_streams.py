@@ -29,7 +29,7 @@ from ....effects.operations.random_bits import KEY, random_fold_in, random_wrap
 from ....effects.programs.higher_order import HigherOrder
 from ....effects.types.array_type import ArrayType, array_type
 from ....effects.types.dtypes import uint32
-from ...core.body_transform import StateFlow, StateLayout, TransformedBody
+from ...core.body_transform import StateFlow
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 from ...handlers.state_movements import Movement
@@ -104,11 +104,6 @@ class ThreadedStream(StateFlow):
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
         return (), run.current.used
 
-    def join(
-        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
-    ) -> StateLayout:
-        return StateLayout((), transformed[0].structure)
-
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = replace(self.before, used=structure)
 
@@ -142,11 +137,6 @@ class DivergedStream(StateFlow):
             return (), None
         key, count = run.current.entered
         return (key, count + scalar(1, uint32)), None
-
-    def join(
-        self, run: Any, op: HigherOrder, transformed: Sequence[TransformedBody], before: Sequence[ArrayType]
-    ) -> StateLayout:
-        return StateLayout(transformed[0].state, None)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         run.current = self.after_operation

@@ -108,12 +108,26 @@ def modify(name: Any, f: Callable[..., Any], *operands: Any) -> None:
     perform(Modify(name, closed.program, body.structure), *closed.captured, *xs)
 
 
-def _has(s: Any, name: Any) -> bool:
-    return name is None or (isinstance(s, Mapping) and name in s)
+def _get(s: Any, op: Any) -> Any:
+    """The clause of ``Get``."""
+    return (s, s if op.label is None else s[op.label]) if _has(s, op) else _forward(s, op)
 
 
-def _set(s: Any, name: Any, value: Any) -> Any:
-    return value if name is None else {**s, name: value}
+def _writing(new_value: Callable[..., Any]) -> Callable[..., Any]:
+    """The clause of an effect that gives the state of its name the value ``new_value(op, before, *operands)``."""
+
+    def clause(s: Any, op: Any, *operands: Any) -> Any:
+        if not _has(s, op):
+            return _forward(s, op, *operands)
+        new = pytrees.unflatten(op.tree, new_value(op, s if op.label is None else s[op.label], *operands))
+        return new if op.label is None else {**s, op.label: new}, None
+
+    return clause
+
+
+def _has(s: Any, op: Any) -> bool:
+    """Whether the state has the name of an effect; None is the name of all of it."""
+    return op.label is None or (isinstance(s, Mapping) and op.label in s)
 
 
 def _forward(s: Any, op: Any, *operands: Any) -> Any:
@@ -125,24 +139,9 @@ def _forward(s: Any, op: Any, *operands: Any) -> Any:
         raise UnhandledEffect(f"{op.name}: there is no state {op.label!r}, only {names}.", hint=_REMEDY) from error
 
 
-def _get(s: Any, op: Any) -> Any:
-    if not _has(s, op.label):
-        return _forward(s, op)
-    return s, s if op.label is None else s[op.label]
-
-
-def _put(s: Any, op: Any, *leaves: Any) -> Any:
-    if not _has(s, op.label):
-        return _forward(s, op, *leaves)
-    return _set(s, op.label, pytrees.unflatten(op.tree, leaves)), None
-
-
-def _modify(s: Any, op: Any, *operands: Any) -> Any:
-    if not _has(s, op.label):
-        return _forward(s, op, *operands)
-    leaves = pytrees.leaves(s if op.label is None else s[op.label])
-    return _set(s, op.label, pytrees.unflatten(op.tree, op.body(*operands, *leaves))), None
-
-
-state = handler({Get: _get, Put: _put, Modify: _modify})
+state = handler({
+    Get: _get,
+    Put: _writing(lambda op, before, *leaves: leaves),
+    Modify: _writing(lambda op, before, *operands: op.body(*operands, *pytrees.leaves(before))),
+})
 """Handles ``get``, ``put`` and ``modify``; its state is a mapping from names, or a single value without names."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ....effects.base.errors import FoundNaN, need_function
@@ -21,7 +22,16 @@ from ...handlers.handle import handle
 from ...handlers.handler import handler
 from ...ragged.ragged_array import Ragged, with_zeros_behind
 from ..effectful.failures import unravel_index
-from ..effectful.first_event import EventNote, EventState, FirstEvent, FirstEventMovement, after_event, is_nan, no_event
+from ..effectful.first_event import (
+    EventNote,
+    EventState,
+    FirstEvent,
+    FirstEventMovement,
+    after_event,
+    event_error,
+    is_nan,
+    no_event,
+)
 
 
 def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,8 +98,4 @@ def _note(state: EventState, notes: dict[EventNote, int], message: str, y: Any, 
     return after_event(state, notes, note, new, index)
 
 
-def _error(note: EventNote, values: Sequence[Any], lane: Sequence[int] = ()) -> FoundNaN:
-    error = FoundNaN(note.text(values, lane))
-    error.where = f"at {note.where}"
-    error.args = (str(error),)
-    return error
+_error = partial(event_error, FoundNaN)
