@@ -384,7 +384,8 @@ def _need_declared(block: type, annotations: Mapping[str, Any]) -> None:
     Raises: RegistrationError: no base class has the attribute, so that nothing would read it.
     """
     base = block.__bases__[0] if issubclass(block, Operation) else Operation
-    declared = {*COLUMNS, *annotations, *dir(base)}.union(*[vars(cls).get("__annotations__", ()) for cls in base.__mro__])
+    annotated = [vars(cls).get("__annotations__", ()) for cls in base.__mro__]
+    declared = {*COLUMNS, *annotations, *dir(base)}.union(*annotated)
     for name, value in vars(block).items():
         free = callable(value) or hasattr(type(value), "__get__") or name[0] == "_" or name[0].isupper()
         if not free and name not in declared:
