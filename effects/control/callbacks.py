@@ -86,6 +86,12 @@ class Callback(Operation):
     function: Callable[..., Any]
     results: tuple[ArrayType, ...] | None = None  # None: the function's result is ignored
 
+    def evaluate(op, *values: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        return op.call(*values)
+
+    def lower(op, emit: Any, *values: Any) -> Any:
+        return emit.host_call(op, values)
+
     @property
     def label(op) -> str:
         """The function's name in messages."""
@@ -137,16 +143,6 @@ def _checked_array(op: Callback, y: Any, type: ArrayType) -> np.ndarray[Any, Any
     return np.ascontiguousarray(data, dtype).reshape(shape)
 
 
-def evaluate_callback(op: Callback, *values: Any) -> tuple[np.ndarray[Any, Any], ...]:
-    """The ``evaluate`` rule of every callback."""
-    return op.call(*values)
-
-
-def lower_callback(op: Callback, emit: Any, *values: Any) -> Any:
-    """The ``lower`` rule of every callback."""
-    return emit.host_call(op, values)
-
-
 # y = function(x), which depends on x alone
 @operation
 class PureCallback(Callback):
@@ -161,8 +157,6 @@ class PureCallback(Callback):
 
     def result_type(op, *types):
         return op.results
-
-    evaluate = evaluate_callback
 
     def batch(op, dims, *xs):
         size = lane_count(xs, dims)
@@ -183,8 +177,6 @@ class PureCallback(Callback):
             f"pure_callback: a Python function has no known derivative, and one of {op.label} is needed.",
             hint="give it one with hx.custom_jvp, or stop here: lax.stop_gradient(x).",
         )
-
-    lower = lower_callback
 
     def batched(op, size):
         """The operation on all lanes at once, the lanes along the first axis."""
@@ -226,15 +218,11 @@ class IoCallback(Callback):
     def result_type(op, *types):
         return op.results
 
-    evaluate = evaluate_callback
-
     def jvp(op, primals, tangents):
         raise NotDifferentiable(
             f"io_callback: a Python function has no known derivative, and one of {op.label} is needed.",
             hint="stop here, lax.stop_gradient(x), or give a rule to a function around it with hx.custom_jvp.",
         )
-
-    lower = lower_callback
 
 
 # Each equation executes all its lanes before the next one does: ordered callbacks of two lanes have no order to keep.
@@ -253,9 +241,6 @@ class Sequenced(Callback):
 
     def call(op, token, *values):
         return (np.add(token, np.uint32(1), dtype=np.uint32), *op.inner.call(*values))
-
-    evaluate = evaluate_callback
-    lower = lower_callback
 
 
 TOKEN = array_type((), np.dtype("uint32"))

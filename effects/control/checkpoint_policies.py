@@ -9,7 +9,7 @@ A policy is called for every known equation of a body. It is hashable: equal pol
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -183,121 +183,75 @@ def policy_text(policy: Any) -> str:
     return getattr(policy, "__qualname__", None) or repr(policy)
 
 
-class _Constructed(Value):
-    """A policy returned by a function of this module; its repr is the call of that function."""
+class MadePolicy(Value):
+    """A policy made by the public function ``made_by`` from ``arguments``: its repr is that call.
 
-    function: ClassVar[str]
+    The policy's answer for an operation is ``decide(arguments, op, types, fields)``.
+    """
 
-    def parts(self) -> tuple[Any, ...]:
-        return tuple(self.__dict__.values())
+    made_by: str
+    decide: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def __call__(self, op: Any, *types: Any, **fields: Any) -> Any:
+        return self.decide(self.arguments, op, types, fields)
 
     def __repr__(self) -> str:
-        return f"{self.function}({', '.join(map(policy_text, self.parts()))})"
+        return f"{self.made_by}({', '.join(map(policy_text, self.arguments))})"
 
 
-class _Names(_Constructed):
-    """A policy whose only field is a tuple of names."""
-
-    names: tuple[Hashable, ...]
-
-    def parts(self) -> tuple[Any, ...]:
-        return self.names
+def _is_not_named(names: Any, op: Any, types: Any, fields: Any) -> bool:
+    """Whether the label that ``checkpoint_name`` gave the result, if any, is none of ``names``."""
+    return op.checkpoint_label is None or op.checkpoint_label not in names
 
 
-class AnythingBut(_Names):
-    """Saves all residuals but those with one of these names."""
-
-    function = "save_anything_except_these_names"
-    names: tuple[Hashable, ...]
-
-    def __call__(self, op: Any, *types: Any, **fields: Any) -> bool:
-        return op.checkpoint_label is None or op.checkpoint_label not in self.names
+def _has_another_name(names: Any, op: Any, types: Any, fields: Any) -> bool:
+    """Whether ``checkpoint_name`` gave the result a label, and it is none of ``names``."""
+    return op.checkpoint_label is not None and op.checkpoint_label not in names
 
 
-class NamesBut(_Names):
-    """Saves the residuals that have a name, except these names."""
-
-    function = "save_any_names_but_these"
-    names: tuple[Hashable, ...]
-
-    def __call__(self, op: Any, *types: Any, **fields: Any) -> bool:
-        return op.checkpoint_label is not None and op.checkpoint_label not in self.names
+def _is_named(names: Any, op: Any, types: Any, fields: Any) -> bool:
+    """Whether the label that ``checkpoint_name`` gave the result is one of ``names``."""
+    return op.checkpoint_label is not None and op.checkpoint_label in names
 
 
-class OnlyNames(_Names):
-    """Saves the residuals with one of these names."""
-
-    function = "save_only_these_names"
-    names: tuple[Hashable, ...]
-
-    def __call__(self, op: Any, *types: Any, **fields: Any) -> bool:
-        return op.checkpoint_label is not None and op.checkpoint_label in self.names
+def _either(policies: Any, op: Any, types: Any, fields: Any) -> Verdict:
+    """The verdict ``Saveable`` if a policy gives it, else the first ``Offloadable``, else ``Recompute``."""
+    verdicts = [verdict_of(policy, op, types) for policy in policies]
+    return next((v for kind in (Saveable, Offloadable) for v in verdicts if isinstance(v, kind)), RECOMPUTE)
 
 
-class EitherPolicy(_Constructed):
-    """Saves what one of two policies saves."""
-
-    function = "save_from_both_policies"
-    first: Policy
-    second: Policy
-
-    def __call__(self, op: Any, *types: Any, **fields: Any) -> Verdict:
-        verdicts = [verdict_of(policy, op, types) for policy in (self.first, self.second)]
-        for kind in (Saveable, Offloadable):
-            for verdict in verdicts:
-                if isinstance(verdict, kind):
-                    return verdict
-        return RECOMPUTE
+def _saved_or_offloaded(arguments: Any, op: Any, types: Any, fields: Any) -> Verdict:
+    """The verdict on a result by its label, for the names to save, the names to offload, and the two memories."""
+    saved, offloaded, src, dst = arguments
+    if _is_named(saved, op, types, fields):
+        return SAVEABLE
+    return Offloadable(src, dst) if _is_named(offloaded, op, types, fields) else RECOMPUTE
 
 
-class OffloadNames(_Constructed):
-    """Saves the residuals with one of the names ``saved``, and offloads those with one of ``offloaded``."""
-
-    function = "save_and_offload_only_these_names"
-    saved: tuple[Hashable, ...]
-    offloaded: tuple[Hashable, ...]
-    src: Hashable
-    dst: Hashable
-
-    def __call__(self, op: Any, *types: Any, **fields: Any) -> Verdict:
-        label = op.checkpoint_label
-        if label is None:
-            return RECOMPUTE
-        if label in self.saved:
-            return SAVEABLE
-        return Offloadable(self.src, self.dst) if label in self.offloaded else RECOMPUTE
-
-
-class OffloadDots(_Constructed):
-    """Offloads the results of contractions without batch dimensions."""
-
-    function = "offload_dot_with_no_batch_dims"
-    src: Hashable
-    dst: Hashable
-
-    def __call__(self, op: Any, *types: Any, **fields: Any) -> Verdict:
-        chosen = dots_with_no_batch_dims_saveable(op, *types, **fields)
-        return Offloadable(self.src, self.dst) if chosen else RECOMPUTE
+def _offloaded_dot(memories: Any, op: Any, types: Any, fields: Any) -> Verdict:
+    """The verdict ``Offloadable(*memories)`` on contractions without batch dimensions, else ``Recompute``."""
+    return Offloadable(*memories) if dots_with_no_batch_dims_saveable(op, *types, **fields) else RECOMPUTE
 
 
 def save_anything_except_these_names(*names_not_to_save: Hashable) -> Policy:
     """Save all residuals but those that ``checkpoint_name`` labelled with one of these names."""
-    return AnythingBut(names_not_to_save)
+    return MadePolicy("save_anything_except_these_names", _is_not_named, names_not_to_save)
 
 
 def save_any_names_but_these(*names_not_to_save: Hashable) -> Policy:
     """Save the residuals that ``checkpoint_name`` labelled, except with these names."""
-    return NamesBut(names_not_to_save)
+    return MadePolicy("save_any_names_but_these", _has_another_name, names_not_to_save)
 
 
 def save_only_these_names(*names_which_can_be_saved: Hashable) -> Policy:
     """Save only the residuals that ``checkpoint_name`` labelled with one of these names."""
-    return OnlyNames(names_which_can_be_saved)
+    return MadePolicy("save_only_these_names", _is_named, names_which_can_be_saved)
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """Save what one of the two saves; what one saves and the other offloads is saved."""
-    return EitherPolicy(policy_1, policy_2)
+    return MadePolicy("save_from_both_policies", _either, (policy_1, policy_2))
 
 
 def save_and_offload_only_these_names(
@@ -318,9 +272,10 @@ def save_and_offload_only_these_names(
             f"save_and_offload_only_these_names: a name can be saved or offloaded, got {both[0]!r} in both.",
             hint="leave it out of one.",
         )
-    return OffloadNames(saved, offloaded, offload_src, offload_dst)
+    arguments = saved, offloaded, offload_src, offload_dst
+    return MadePolicy("save_and_offload_only_these_names", _saved_or_offloaded, arguments)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """Offload the residuals that ``dots_with_no_batch_dims_saveable`` saves."""
-    return OffloadDots(offload_src, offload_dst)
+    return MadePolicy("offload_dot_with_no_batch_dims", _offloaded_dot, (offload_src, offload_dst))

@@ -6,7 +6,7 @@ its rule too, by ``rule.transformed``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core.operation import Operation, operation
 from ..programs.higher_order import HigherOrder
@@ -15,47 +15,41 @@ from ..types.array_type import ArrayType
 from .body_rules import evaluate_body
 
 
-def _evaluated(op: Any, *values: Any) -> Any:
-    return evaluate_body(op.bodies[0], values)
+class CustomRule(HigherOrder):
+    """The family of functions with a custom rule: where nothing asks for the rule, only the body is executed."""
 
-
-def _emitted(op: Any, emit: Any, *values: Any) -> Any:
-    return emit.program(op.bodies[0], values)
-
-
-# y = body(s, x),  y, dy = rule(x, dx); the shared operands s are the values that the function captured
-@operation
-class CustomJvp(HigherOrder):
-    bodies: tuple[Program, ...]
-    shared: int
-    rule: Any  # its ``run(operands, tangents)`` gives (results, tangents); None in a program that is compiled
+    __slots__ = ()
     carry = 0
     prunes = False
     deferred = True
 
-    evaluate = _evaluated
-    lower = _emitted
+    def evaluate(op, *values: Any) -> Any:
+        return evaluate_body(op.bodies[0], values)
+
+    def lower(op, emit: Any, *values: Any) -> Any:
+        return emit.program(op.bodies[0], values)
+
+
+# y = body(s, x),  y, dy = rule(x, dx); the shared operands s are the values that the function captured
+@operation
+class CustomJvp(CustomRule):
+    bodies: tuple[Program, ...]
+    shared: int
+    rule: Any  # its ``run(operands, tangents)`` gives (results, tangents); None in a program that is compiled
 
 
 # y = body(s, x),  <ct, dy> = <bwd(r, ct), dx>  where  y, r = fwd(x)
 @operation
 class CustomVjp(CustomJvp):
-    evaluate = _evaluated
-    lower = _emitted
+    pass
 
 
 # y = body(s, x);  batched: the rule computes all lanes at once
 @operation
-class CustomVmap(HigherOrder):
+class CustomVmap(CustomRule):
     bodies: tuple[Program, ...]
     shared: int
     rule: Any  # rule(size, mapped, operands) -> (results, mapped), lanes along the first axis
-    carry = 0
-    prunes = False
-    deferred = True
-
-    evaluate = _evaluated
-    lower = _emitted
 
 
 # y = A(r) x,  A(r)^T ct = backward(r, ct);  A(r) x = forward(r, x), by default the transpose of backward
@@ -65,7 +59,7 @@ class Adjoint(Operation):
     forward: Any
     residuals: tuple[ArrayType, ...]  # types of r
     types: tuple[ArrayType, ...]  # of y
-    runs = "once"
+    runs: ClassVar[str] = "once"  # as a higher-order operation: handlers cross the functions backward and forward
     multiple_results = True
     deferred = True
     exempt = {"text": "a rule is a user's function, which a text can name but not contain"}

@@ -23,10 +23,8 @@ from ..core.operation import effect
 from .callbacks import (
     Callback,
     CallbackArguments,
-    evaluate_callback,
     flattened_arguments,
     hashable,
-    lower_callback,
 )
 
 _LOGGER = logging.getLogger("handlax")
@@ -49,9 +47,7 @@ class DebugCallback(Callback):
     arguments: CallbackArguments | None = None
     ordered: bool = False
 
-    evaluate = evaluate_callback
     batch = once_where_shared
-    lower = lower_callback
 
 
 # print(format.format(x)), or the same to the logger
@@ -68,9 +64,7 @@ class DebugPrint(Callback):
     logged: bool = False
     options: tuple[tuple[str, Any], ...] = ()  # NumPy's print options that are not the default
 
-    evaluate = evaluate_callback
     batch = once_where_shared
-    lower = lower_callback
 
     label = property(lambda op: repr(op.format))
 

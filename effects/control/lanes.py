@@ -20,7 +20,7 @@ class Lanes(HigherOrder):
     runs = "lanes"
     carry = 0
 
-    def as_loop(op):
+    def in_order(op):
         """The loop that executes the lanes in index order."""
         return LaneLoop(op.bodies, op.shared, 0, op.length, crossed=op.crossed)
 

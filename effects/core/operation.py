@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
@@ -65,7 +66,6 @@ class Operation(ImmutableObject):
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
-    loose: ClassVar[float] = 1.0  # factor on the tolerance of tests that compare results
     _setters: ClassVar[tuple[Callable[..., None], ...]] = ()
     _names: ClassVar[tuple[str, ...]] = ()
     family_cells: ClassVar[Mapping[str, Any]] = {}  # column -> cell of operations whose block has none
@@ -372,7 +372,29 @@ def _field_names(block: type) -> tuple[str, ...]:
             f"{block.__name__}: a field must not be called {name!r}, {reason}.",
             hint="choose another name for the field.",
         )
+    _need_declared(block, annotations)
     return names
+
+
+def _need_declared(block: type, annotations: Mapping[str, Any]) -> None:
+    """Check the values that a block assigns without an annotation: each is a rule or a declaration of its base class.
+
+    Functions and properties may have any name, and so may what begins with ``_`` or a capital letter.
+
+    Raises: RegistrationError: no base class has the attribute, so that nothing would read it.
+    """
+    base = block.__bases__[0] if issubclass(block, Operation) else Operation
+    annotated = [vars(cls).get("__annotations__", ()) for cls in base.__mro__]
+    declared = {*COLUMNS, *annotations, *dir(base)}.union(*annotated)
+    for name, value in vars(block).items():
+        free = callable(value) or hasattr(type(value), "__get__") or name[0] == "_" or name[0].isupper()
+        if not free and name not in declared:
+            near = get_close_matches(name, [known for known in declared if known[0] != "_"], 1)
+            raise RegistrationError(
+                f"{block.__name__}: {name!r} is neither a field nor a declaration of {base.__name__}.",
+                hint="".join([f"{known} is one; " for known in near]) + f"a field is annotated, {name}: int = 3, and "
+                f"so is a constant, {name}: ClassVar[int] = 3.",
+            )
 
 
 class _DataclassFields:

@@ -52,7 +52,6 @@ class HigherOrder(Operation):
     selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
     solves: ClassVar[bool] = False  # the carry is what an equation determines, not what its bodies compute
-    ordered: ClassVar[bool] = True  # a loop from the first to the last slice, or back, so that it can end at any
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
     bodies: tuple[Program, ...]
     rule: Any  # where it is ``deferred``
@@ -145,6 +144,10 @@ class HigherOrder(Operation):
         """The same operation over other bodies; ``counts`` are the fields that their signature changes."""
         fields = {"bodies": tuple(bodies), **counts}
         return type(self)(*[fields[name] if name in fields else getattr(self, name) for name in self._names])
+
+    def in_order(self) -> Any:
+        """The operation with iterations in the order of the slices, or the opposite one; None: they have no order."""
+        return self
 
     def reversed(self) -> Any:
         """The operation with its iterations in the opposite order; itself where they have none."""

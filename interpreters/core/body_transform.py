@@ -357,7 +357,7 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
     """
     flow = run.flow(op)
     if op.runs == "lanes" and flow.in_carry:  # lanes in index order: each one takes the state that the last one left
-        op = op.as_loop()  # type: ignore[attr-defined]
+        op = op.in_order()
     values = [run.split(x) for x in operands]
     if op.stacks:
         first = op.selects + op.shared + op.carry

@@ -192,13 +192,13 @@ def _branch(flag: Any, ended: Callable[[], list[Any]], rest: Callable[[], list[A
 
 def _higher_order(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:
     """Results, payload and flag of an operation with a body that may abort."""
-    if op.runs == "lanes":
-        op = op.as_loop()
-    if not op.ordered:
+    loop = op.in_order()
+    if loop is None:
         raise CannotCross(
             f"{op.name}: the clause of {_aborted_by(op)} ends the program, and its lanes are in no order.",
             hint="handle it inside, vmap(hx.handle(h)(f)), or with known lengths.",
         )
+    op = loop
     if not op.prunes and not op.deferred:  # derivatives of its own results have no place for a payload
         op, xs = without_rule(op, xs, f"the clause of {_aborted_by(op)} ends the program", current().cell.site)
     selects, shared, carry, each = op.groups(xs)

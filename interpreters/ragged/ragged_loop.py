@@ -64,7 +64,6 @@ class RaggedLoop(HigherOrder):
     bounds: tuple[LengthBounds, ...]
     backwards: bool = False
     runs = "loop"
-    ordered = False
     saves = nothing_saveable
 
     @property
@@ -85,6 +84,9 @@ class RaggedLoop(HigherOrder):
         """The body at the mean length, assuming no padding."""
         sizes = {number: min(-(-total // max(self.length, 1)), longest) for number, total, longest in self.bounds}
         return tuple([sized_program(body, tuple(sizes.items())) for body in self.bodies])
+
+    def in_order(self) -> None:
+        """None: lanes are visited in the order of their lengths."""
 
     def slices(self, type: ArrayType) -> bool:
         return leading_extent(type) is None

@@ -20,7 +20,7 @@ from ....effects.base.errors import BadArgument
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.control.branches import cond
-from ....effects.control.callbacks import Callback, evaluate_callback, hashable, lower_callback
+from ....effects.control.callbacks import Callback, hashable
 from ....effects.core.arrays import perform, scalar
 from ....effects.core.operation import effect
 from ....effects.types.dtypes import int32
@@ -41,8 +41,6 @@ class ProgressReport(Callback):
     done: bool = False
     ordered: bool = True
 
-    evaluate = evaluate_callback
-    lower = lower_callback
 
     def invoke(op, count):
         op.function(int(count), op.done)

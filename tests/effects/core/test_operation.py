@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -163,3 +164,21 @@ def test_an_operation_leaves_it_to_others_whether_they_are_equal_to_it():
 
     operation = hx.operations.Sin()
     assert operation == Named() and operation != hx.operations.Cos() and operation != "sin"
+
+
+def test_a_block_assigns_what_its_base_declares_and_nothing_else():
+    with pytest.raises(hx.errors.RegistrationError, match="'multiple_result' is neither a field nor") as found:
+
+        @operation
+        class Misspelled:
+            multiple_result = True
+
+    assert "multiple_results is one" in str(found.value)
+
+    @operation
+    class Constant:
+        scale: ClassVar[int] = 3
+        LIMIT = 4
+        helper = staticmethod(abs)
+
+    assert (Constant.scale, Constant.LIMIT, Constant.helper(-1)) == (3, 4, 1)
