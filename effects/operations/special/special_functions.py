@@ -169,16 +169,13 @@ def _lower_zeta(op: Any, emit: Any, s: Any, q: Any) -> Any:
     A large array branches on whether it has a negative element, and only then computes three of them.
     """
     s, q = emit.spread(s, q)
-    result = emit.made
 
     def direct() -> Any:
         return [emit.elementwise("chlo.zeta", s, q)]
 
     def around() -> Any:
         exponents, stacked = emit.decompose(_positive_arguments, s, q)
-        emit.made = stacked.type
-        sums = emit.elementwise("chlo.zeta", exponents, stacked)
-        emit.made = result
+        sums = emit.elementwise("chlo.zeta", exponents, stacked, type=stacked.type)
         return [emit.decompose(_over_all_integers, s, q, sums)]
 
     negative = emit.decompose(lambda q: convert(_any(lt(q, like(q, 0.0))), int32), q)
