@@ -89,17 +89,26 @@ class Emitter:
         self.lines.append(f"    {name} = {text}")
         return SsaValue(name, type)
 
-    def elementwise(self, name: str, *values: SsaValue) -> SsaValue:
+    def making(self, type: Any, f: Callable[[], Any]) -> Any:
+        """``f()``, in which ``made`` is ``type``."""
+        outer, self.made = self.made, type
+        try:
+            return f()
+        finally:
+            self.made = outer
+
+    def elementwise(self, name: str, *values: SsaValue, type: ArrayType | None = None) -> SsaValue:
         """An elementwise operation; operands of rank 0 are broadcast to the result's shape."""
-        out, same_shape = self.made, self.spread(*values)
+        out = self.made if type is None else type
+        same_shape = self.spread(*values, type=out)
         operands = names(same_shape)
         if name.startswith("chlo."):
             return self.new(f"{name} {operands} : {tensors(same_shape)} -> {tensor(out)}", out)
-        if values[0].type.dtype == out.dtype:
-            if name in BOUNDS:
-                return extreme(self, name, same_shape[0], same_shape[1], out)
-            return self.new(f"stablehlo.{name} {operands} : {tensor(out)}", out)
-        return self.new(f"stablehlo.{name} {operands} : {signature(same_shape, out)}", out)
+        if values[0].type.dtype != out.dtype:
+            return self.new(f"stablehlo.{name} {operands} : {signature(same_shape, out)}", out)
+        if name in BOUNDS:
+            return extreme(self, name, same_shape[0], same_shape[1], out)
+        return self.new(f"stablehlo.{name} {operands} : {tensor(out)}", out)
 
     def op(
         self, name: str, *values: SsaValue, attributes: str = "", type: ArrayType | None = None, regions: str = ""
@@ -174,8 +183,7 @@ class Emitter:
         if source.kind == "c" and dtype.kind != "c":
             real = x.type.update(dtype=np.dtype("float32" if source.itemsize == 8 else "float64"))
             x = self.new(f"stablehlo.real {x.name} : ({tensor(x.type)}) -> {tensor(real)}", real)
-            if real.dtype == dtype:
-                return x
+            return self.convert(x, dtype)
         if source == float4_e2m1fn and is_integer(dtype):  # where XLA saturates at 6, the largest number
             x = self.convert(x, float32)
         return self.new(f"stablehlo.convert {x.name} : ({tensor(x.type)}) -> {tensor(out)}", out)
@@ -199,9 +207,9 @@ class Emitter:
         types = f"{tensor(which.type)}, {tensor(on_true.type)}"
         return self.new(f"stablehlo.select {which.name}, {on_true.name}, {on_false.name} : {types}", on_true.type)
 
-    def spread(self, *values: SsaValue) -> list[SsaValue]:
-        """The values, those of rank 0 broadcast to the shape of the current result."""
-        shape = self.made.shape
+    def spread(self, *values: SsaValue, type: ArrayType | None = None) -> list[SsaValue]:
+        """The values, those of rank 0 broadcast to the shape of ``type``, by default the current result's."""
+        shape = (self.made if type is None else type).shape
         return [v if v.type.shape == shape else self.broadcast_in_dim(v, shape, ()) for v in values]
 
     def aligned(self, mask: SsaValue, type: ArrayType) -> SsaValue:
@@ -311,16 +319,16 @@ class Emitter:
         self, types: Sequence[ArrayType], body: Callable[..., Sequence[SsaValue]], ends: str = "stablehlo.return"
     ) -> str:
         """The text of a region ``({ ^bb0(...): ... })``; ``body`` emits its operations and gives those returned."""
-        outer, outer_constants, outer_made = self.lines, self.constants, self.made
+        outer, outer_constants = self.lines, self.constants
         self.lines, self.constants = [], {}
         first = self.count
         self.count += len(types)
         values = [SsaValue(f"%{first + i}", t) for i, t in enumerate(types)]
         try:
-            results = on_deep_stack(body, *values)
+            results = self.making(self.made, lambda: on_deep_stack(body, *values))
             inner = self.lines
         finally:
-            self.lines, self.constants, self.made = outer, outer_constants, outer_made
+            self.lines, self.constants = outer, outer_constants
         head = ", ".join([f"{v.name}: {tensor(v.type)}" for v in values])
         block = f"\n    ^bb0({head}):" if values else ""
         body_text = "\n".join(inner)
@@ -367,7 +375,6 @@ class Emitter:
 
         Gives a value where ``f`` returns an array, and a list of values where it returns a sequence.
         """
-        outer = self.made
         is_array = False
 
         def as_list(*xs: Any) -> Any:
@@ -376,8 +383,7 @@ class Emitter:
             is_array = isinstance(y, Array)
             return [y] if is_array else y
 
-        results = self.program(record(as_list, _types(values)), values)
-        self.made = outer
+        results = self.making(None, lambda: self.program(record(as_list, _types(values)), values))
         return results[0] if is_array else results
 
     def loop(self, more: Callable[..., Any], step: Callable[..., Sequence[Any]], *values: SsaValue) -> list[SsaValue]:

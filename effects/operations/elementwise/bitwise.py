@@ -123,9 +123,7 @@ def _lower_count(name: str, beyond: int) -> Callable[..., Any]:
         if result.dtype not in FOUR_BITS:
             return emit.elementwise(name, x)
         x = emit.convert(emit.convert(x, int8), uint8)
-        emit.made = x.type
-        count = emit.elementwise(name, emit.binary("and", x, emit.full(15, x.type)))
-        emit.made = result
+        count = emit.unary(name, emit.binary("and", x, emit.full(15, x.type)))
         return emit.convert(emit.binary("subtract", count, emit.full(beyond, x.type)), result.dtype)
 
     return lower

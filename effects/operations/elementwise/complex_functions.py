@@ -25,6 +25,7 @@ from ...core.operation import OPERATIONS
 from ...types import dtypes
 from ...types.dtypes import COMPLEX, is_complex
 from ..foundations.half_precision import HALF, NumPyFunction, wide, with_narrow
+from ..foundations.shapes import full
 from .comparison import lt, select_n
 from .complex_parts import complex, imag, real
 from .conversion import bitcast_convert_type
@@ -54,6 +55,12 @@ class _Operations:
 
     def isfinite(self, x: Any) -> Any:
         return self.is_finite(x)
+
+    def full_like(self, x: Any, value: Any) -> Any:
+        return full(x.type, value)
+
+    def any(self, mask: Any) -> Any:
+        return perform(OPERATIONS["reduce_or"](tuple(range(mask.ndim))), mask)
 
 
 PERFORMED = _Operations()

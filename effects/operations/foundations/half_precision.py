@@ -85,10 +85,8 @@ def lower_wide(rule: Callable[..., Any]) -> Callable[..., Any]:
         result = emit.made
         if result.dtype not in HALF:
             return rule(op, emit, *operands)
-        emit.made = result.update(dtype=float32)
-        y = rule(op, emit, *[emit.convert(x, float32) for x in operands])
-        emit.made = result
-        return emit.convert(y, result.dtype)
+        xs = [emit.convert(x, float32) for x in operands]
+        return emit.convert(emit.making(result.update(dtype=float32), lambda: rule(op, emit, *xs)), result.dtype)
 
     return lower
 

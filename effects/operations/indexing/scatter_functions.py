@@ -78,8 +78,11 @@ class ScatterApply(ScatterFamily):
         return region(lambda element, _: interpret(op.body, (element,))[0])(op, emit, x, i, u)
 
 
-def _scatter_function(kind: Any, doc: str) -> Callable[..., Array]:
-    """The public function of a class of scatters, with this docstring."""
+def _scatter_function(kind: Any, doc: str, example: str = "") -> Callable[..., Array]:
+    """The public function of a class of scatters.
+
+    ``doc``: its docstring; with an ``example``, arguments and result, the end of its first sentence alone.
+    """
 
     def function(
         operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, *,
@@ -91,7 +94,13 @@ def _scatter_function(kind: Any, doc: str) -> Callable[..., Array]:
         return perform(op, x, as_array(scatter_indices), u)
 
     function.__name__ = function.__qualname__ = kind.name
-    function.__doc__ = doc
+    function.__doc__ = f"""``y = operand``, then ``y[scatter_indices[o] + w]{doc}
+
+    Arguments are those of ``scatter``.
+
+    >>> single = ScatterDimensionNumbers((), (0,), (0,))
+    >>> {kind.name}{example}
+    """ if example else doc
     return function
 
 
@@ -115,69 +124,27 @@ scatter = _scatter_function(
     """,
 )
 
+_SHARED_TANGENT = "The derivative is shared equally by all that attain the"
 scatter_add = _scatter_function(
-    ScatterAdd,
-    """``y = operand``, then ``y[scatter_indices[o] + w] += updates[o, w]``: the adjoint of ``gather``.
-
-    Arguments are those of ``scatter``.
-
-    >>> single = ScatterDimensionNumbers((), (0,), (0,))
-    >>> scatter_add(np.zeros(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)
-    Array([ 0.,  0., 11.], dtype=float64)
-    """,
-)
-
+    ScatterAdd, " += updates[o, w]``: the adjoint of ``gather``.",
+    "(np.zeros(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)\n    Array([ 0.,  0., 11.], dtype=float64)",
+)  # fmt: skip
 scatter_sub = _scatter_function(
-    ScatterSub,
-    """``y = operand``, then ``y[scatter_indices[o] + w] -= updates[o, w]``.
-
-    Arguments are those of ``scatter``.
-
-    >>> single = ScatterDimensionNumbers((), (0,), (0,))
-    >>> scatter_sub(np.zeros(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)
-    Array([  0.,   0., -11.], dtype=float64)
-    """,
-)
-
+    ScatterSub, " -= updates[o, w]``.",
+    "(np.zeros(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)\n    Array([  0.,   0., -11.], dtype=float64)",
+)  # fmt: skip
 scatter_mul = _scatter_function(
-    ScatterMul,
-    """``y = operand``, then ``y[scatter_indices[o] + w] *= updates[o, w]``.
-
-    Arguments are those of ``scatter``.
-
-    >>> single = ScatterDimensionNumbers((), (0,), (0,))
-    >>> scatter_mul(np.ones(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)
-    Array([ 1.,  1., 30.], dtype=float64)
-    """,
-)
-
+    ScatterMul, " *= updates[o, w]``.",
+    "(np.ones(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)\n    Array([ 1.,  1., 30.], dtype=float64)",
+)  # fmt: skip
 scatter_min = _scatter_function(
-    ScatterMin,
-    """``y = operand``, then ``y[scatter_indices[o] + w]`` is the smaller of itself and ``updates[o, w]``.
-
-    The derivative is shared equally by all that attain the minimum.
-
-    Arguments are those of ``scatter``.
-
-    >>> single = ScatterDimensionNumbers((), (0,), (0,))
-    >>> scatter_min(np.ones(3), np.array([[2], [2]]), np.array([5.0, -6.0]), single)
-    Array([ 1.,  1., -6.], dtype=float64)
-    """,
-)
-
+    ScatterMin, f"`` is the smaller of itself and ``updates[o, w]``.\n\n    {_SHARED_TANGENT} minimum.",
+    "(np.ones(3), np.array([[2], [2]]), np.array([5.0, -6.0]), single)\n    Array([ 1.,  1., -6.], dtype=float64)",
+)  # fmt: skip
 scatter_max = _scatter_function(
-    ScatterMax,
-    """``y = operand``, then ``y[scatter_indices[o] + w]`` is the larger of itself and ``updates[o, w]``.
-
-    The derivative is shared equally by all that attain the maximum.
-
-    Arguments are those of ``scatter``.
-
-    >>> single = ScatterDimensionNumbers((), (0,), (0,))
-    >>> scatter_max(np.ones(3), np.array([[2], [2]]), np.array([5.0, -6.0]), single)
-    Array([1., 1., 5.], dtype=float64)
-    """,
-)
+    ScatterMax, f"`` is the larger of itself and ``updates[o, w]``.\n\n    {_SHARED_TANGENT} maximum.",
+    "(np.ones(3), np.array([[2], [2]]), np.array([5.0, -6.0]), single)\n    Array([1., 1., 5.], dtype=float64)",
+)  # fmt: skip
 
 
 def scatter_apply(

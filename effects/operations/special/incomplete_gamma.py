@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...base.caches import once
-from .special_series import LIMIT, SeriesArithmetic, SeriesExpansion, SeriesState, precision, terms_remain
+from .special_series import LIMIT, SeriesExpansion, SeriesState, precision, terms_remain
 
 SHIFT = 10  # Stirling's series is used from here: smaller parameters are shifted by this
 TEMME = (100.0, 0.3)  # the least a, and the largest abs(x/a - 1), of Temme's expansion
@@ -76,34 +76,34 @@ def _by_fraction(a: Any, x: Any) -> Any:
     return (((beyond > 3.0) & (beyond * (beyond / 4.0) > a)) | ((a < 1.0) & (x > 1.0))) & (x < np.inf)
 
 
-def _invariants(w: SeriesArithmetic, a: Any, x: Any) -> tuple[Any, ...]:
+def _invariants(m: Any, a: Any, x: Any) -> tuple[Any, ...]:
     """The loop invariants: a, by_fraction as 1 or 0, the denominator's start, and x where the series is used, else 0.
 
     Where Temme's expansion or a limit is used x is 0: a series of one term.
     """
-    one, none = w.full(x, 1.0), w.full(x, 0.0)
+    one, none = m.full_like(x, 1.0), m.full_like(x, 0.0)
     iterated = (a > 0.0) & (x > 0.0) & (a < np.inf) & (x < np.inf)
-    a, x = w.where(iterated, a, one), w.where(iterated, x, none)
+    a, x = m.where(iterated, a, one), m.where(iterated, x, none)
     close = _by_temme(a, x)
-    fraction = w.where(close, none, w.where(_by_fraction(a, x), one, none))
-    return a, fraction, a + fraction * ((x - a) + (1.0 - a)), w.where(close, none, (1.0 - fraction) * x)
+    fraction = m.where(close, none, m.where(_by_fraction(a, x), one, none))
+    return a, fraction, a + fraction * ((x - a) + (1.0 - a)), m.where(close, none, (1.0 - fraction) * x)
 
 
-def _start(w: SeriesArithmetic, a: Any, x: Any) -> SeriesState:
+def _start(m: Any, a: Any, x: Any) -> SeriesState:
     """Both expansions as one sum: P = x^a e^-x S / Gamma(a+1) for S = 1 + x/(a+1) + x^2/((a+1)(a+2)) + ..., or
 
     Q = x^a e^-x S / Gamma(a) for S = 1/(b_0 + c_1/(b_1 + c_2/(b_2 + ...))), where b_n = x + 1 - a + 2n and
     c_n = n (a - n). In both d_n = 1/(b_n + c_n d_(n-1)) and a numerator, x or -c_n d_(n-1), make a term of the one
     before it; the series has b_n = a + n and no c_n. No difference of near numbers is formed: the terms vanish.
     """
-    a, fraction, base, factor = _invariants(w, a, x)
+    a, fraction, base, factor = _invariants(m, a, x)
     d = fraction / base
     first = d + (1.0 - fraction)
-    return w.full(x, 0.0), first, first, d, a, fraction, base, factor
+    return m.full_like(x, 0.0), first, first, d, a, fraction, base, factor
 
 
 def _step(
-    w: SeriesArithmetic, n: Any, term: Any, total: Any, d: Any, a: Any, fraction: Any, base: Any, factor: Any
+    m: Any, n: Any, term: Any, total: Any, d: Any, a: Any, fraction: Any, base: Any, factor: Any
 ) -> SeriesState:
     n = n + 1.0
     c = (n * fraction) * (a - n) * d
@@ -112,16 +112,16 @@ def _step(
     return n, term, total + term, d, a, fraction, base, factor
 
 
-def _start_slopes(w: SeriesArithmetic, a: Any, x: Any) -> SeriesState:
+def _start_slopes(m: Any, a: Any, x: Any) -> SeriesState:
     """``_start`` with further state: the derivatives by a of the term, of the sum, and of d."""
-    values = _start(w, a, x)
+    values = _start(m, a, x)
     slope = values[3] * values[3]
     return *values, slope, slope, slope
 
 
-def _step_slopes(w: SeriesArithmetic, *state: Any) -> SeriesState:
+def _step_slopes(m: Any, *state: Any) -> SeriesState:
     _, old, _, before, a, fraction, _, factor, slope, slopes, by_a = state
-    n, term, total, d, *fixed = _step(w, *state[:8])
+    n, term, total, d, *fixed = _step(m, *state[:8])
     multiple = n * fraction
     c, dc = multiple * (a - n) * before, multiple * (before + (a - n) * by_a)
     by_a = -d * d * ((1.0 - 2.0 * fraction) + dc)
@@ -129,10 +129,10 @@ def _step_slopes(w: SeriesArithmetic, *state: Any) -> SeriesState:
     return n, term, total, d, *fixed, slope, slopes + slope, by_a
 
 
-def _more_slopes(w: SeriesArithmetic, *state: Any) -> Any:
+def _more_slopes(m: Any, *state: Any) -> Any:
     n, term, total, slope, slopes = *state[:3], *state[8:10]
     eps = precision(n)
-    return w.any(((abs(term) > abs(total) * eps) | (abs(slope) > abs(slopes) * eps)) & (n < LIMIT))
+    return m.any(((abs(term) > abs(total) * eps) | (abs(slope) > abs(slopes) * eps)) & (n < LIMIT))
 
 
 VALUES = SeriesExpansion(_start, terms_remain, _step)
@@ -149,29 +149,29 @@ class _Stirling(NamedTuple):
     log_ratio: Any
 
 
-def _stirling(w: SeriesArithmetic, a: Any, x: Any) -> _Stirling:
+def _stirling(m: Any, a: Any, x: Any) -> _Stirling:
     """The shared quantities, without cancelling a log(x) - x or log Gamma(a), which exceed the logarithm of the result.
     """
     small = a < SHIFT
-    b = w.where(small, a + SHIFT, a)
+    b = m.where(small, a + SHIFT, a)
     u = (x - b) / b
     t = u / (u + 2.0)  # log(1 + u) = 2 (t + t^3/3 + t^5/5 + ...), and u - 2 t = u t
     tail = _horner(t * t, [2 / (2 * k + 3) for k in range(12)])
     near = abs(u) < TEMME[1]
-    log_x = w.where(u < -0.5, w.log(x / b), w.log1p(u))
-    phi = w.where(near, u * t - t * t * t * tail, u - log_x)
+    log_x = m.where(u < -0.5, m.log(x / b), m.log1p(u))
+    phi = m.where(near, u * t - t * t * t * tail, u - log_x)
     squares = 1.0 / (b * b)
     correction = _horner(squares, [c / ((2 * k + 2) * (2 * k + 1)) for k, c in enumerate(BERNOULLI)])
-    correction = w.exp(correction / b)
-    shifted = w.where(small, a, w.full(a, 1.0))
+    correction = m.exp(correction / b)
+    shifted = m.where(small, a, m.full_like(a, 1.0))
     product, slope = _horner_slope(shifted, _rising_factorial())
-    slope = w.where(small, slope / product, -1.0 / b)
-    product = w.where(small, a * product, w.full(a, 1.0))
-    exponent = w.where(small, a * log_x + (b - x), -a * phi)
-    power = w.where(small, b, w.full(a, 1.0))
+    slope = m.where(small, slope / product, -1.0 / b)
+    product = m.where(small, a * product, m.full_like(a, 1.0))
+    exponent = m.where(small, a * log_x + (b - x), -a * phi)
+    power = m.where(small, b, m.full_like(a, 1.0))
     for factor in (2, 5):  # to the tenth
         power = _power(power, factor)
-    weight = w.exp(exponent) * w.sqrt(b * (0.5 / math.pi)) * (product / power) / correction
+    weight = m.exp(exponent) * m.sqrt(b * (0.5 / math.pi)) * (product / power) / correction
     digamma = _horner(squares, [c / (2 * k + 2) for k, c in enumerate(BERNOULLI)])
     return _Stirling(u, phi, correction, weight, log_x + 0.5 / b + digamma * squares + slope)
 
@@ -188,29 +188,29 @@ def _rising_factorial() -> list[float]:
     return [float(c) for c in np.polynomial.polynomial.polyfromroots(-np.arange(1.0, SHIFT)).round()]
 
 
-def _eta(w: SeriesArithmetic, s: _Stirling) -> Any:
+def _eta(m: Any, s: _Stirling) -> Any:
     """Temme's variable: eta^2 / 2 = phi, with the sign of x - a."""
-    one = w.full(s.u, 1.0)
-    return w.sqrt(2.0 * s.phi) * w.where(s.u < 0.0, -one, one)
+    one = m.full_like(s.u, 1.0)
+    return m.sqrt(2.0 * s.phi) * m.where(s.u < 0.0, -one, one)
 
 
-def _temme_values(w: SeriesArithmetic, a: Any, s: _Stirling) -> tuple[Any, Any]:
+def _temme_values(m: Any, a: Any, s: _Stirling) -> tuple[Any, Any]:
     """P and Q by Q = erfc(eta sqrt(a/2)) / 2 + e^(-a eta^2 / 2) S / sqrt(2 pi a), S the sum of c_k(eta) / a^k."""
-    none = w.full(a, 0.0)
-    eta = _eta(w, s)
+    none = m.full_like(a, 0.0)
+    eta = _eta(m, s)
     total = _horner(1.0 / a, [_horner(eta, row) for row in _temme_coefficients()])
     rest = s.weight * (s.correction / a) * total
-    argument = eta * w.sqrt(0.5 * a)
-    upper = w.erfc(w.where(s.u < 0.0, -argument, argument)) * 0.5  # erfc of the tail, which is small
-    low, high = w.where(s.u < 0.0, upper - rest, none), w.where(s.u < 0.0, none, upper + rest)
-    return w.where(s.u < 0.0, low, 1.0 - high), w.where(s.u < 0.0, 1.0 - low, high)
+    argument = eta * m.sqrt(0.5 * a)
+    upper = m.erfc(m.where(s.u < 0.0, -argument, argument)) * 0.5  # erfc of the tail, which is small
+    low, high = m.where(s.u < 0.0, upper - rest, none), m.where(s.u < 0.0, none, upper + rest)
+    return m.where(s.u < 0.0, low, 1.0 - high), m.where(s.u < 0.0, 1.0 - low, high)
 
 
-def _temme_slope(w: SeriesArithmetic, a: Any, s: _Stirling) -> Any:
+def _temme_slope(m: Any, a: Any, s: _Stirling) -> Any:
     """dP/da divided by the weight x^a e^-x / Gamma(a), by Temme's expansion; d(eta)/da = -u / (a eta) at constant x."""
-    one = w.full(a, 1.0)
-    eta = _eta(w, s)
-    ratio = w.where(eta == 0.0, one, s.u / w.where(eta == 0.0, one, eta))
+    one = m.full_like(a, 1.0)
+    eta = _eta(m, s)
+    ratio = m.where(eta == 0.0, one, s.u / m.where(eta == 0.0, one, eta))
     polynomials = [_horner_slope(eta, row) for row in _temme_coefficients()]
     total, by_inverse = _horner_slope(1.0 / a, [y for y, _ in polynomials])
     by_eta = _horner(1.0 / a, [slope for _, slope in polynomials])
@@ -228,63 +228,63 @@ class _Limits(NamedTuple):
     x: Any
 
     @classmethod
-    def of(cls, w: SeriesArithmetic, a: Any, x: Any) -> _Limits:
+    def of(cls, m: Any, a: Any, x: Any) -> _Limits:
         """The masks of these operands."""
-        none, one = w.full(x, 0.0), w.full(x, 1.0)
+        none, one = m.full_like(x, 0.0), m.full_like(x, 1.0)
         low = ((x == 0.0) & (a > 0.0)) | ((a == np.inf) & (x < np.inf))
         high = ((x == np.inf) & (a > 0.0)) | ((a == 0.0) & (x > 0.0))
         nan = (x != x) | (a != a) | ((a == np.inf) & (x == np.inf))
         outside = (x < 0.0) | (a < 0.0) | ((x == 0.0) & (a == 0.0)) | nan
-        regular = w.where(outside | low | high, none, one) == 1.0
-        return cls(outside, low, high, w.where(regular, a, one), w.where(regular, x, one))
+        regular = m.where(outside | low | high, none, one) == 1.0
+        return cls(outside, low, high, m.where(regular, a, one), m.where(regular, x, one))
 
-    def applied(self, w: SeriesArithmetic, inside: Any, low: float, high: float) -> Any:
+    def applied(self, m: Any, inside: Any, low: float, high: float) -> Any:
         """``inside``, with ``low`` where P = 0, ``high`` where P = 1, and NaN outside of the domain."""
-        y = w.where(self.low, w.full(inside, low), w.where(self.high, w.full(inside, high), inside))
-        return w.where(self.outside, w.full(inside, np.nan), y)
+        y = m.where(self.low, m.full_like(inside, low), m.where(self.high, m.full_like(inside, high), inside))
+        return m.where(self.outside, m.full_like(inside, np.nan), y)
 
 
-def _values(w: SeriesArithmetic, a: Any, x: Any, state: SeriesState) -> tuple[Any, Any, _Limits]:
-    limits = _Limits.of(w, a, x)
+def _values(m: Any, a: Any, x: Any, state: SeriesState) -> tuple[Any, Any, _Limits]:
+    limits = _Limits.of(m, a, x)
     a, x = limits.a, limits.x
-    s = _stirling(w, a, x)
+    s = _stirling(m, a, x)
     chosen, close = _by_fraction(a, x), _by_temme(a, x)
-    part = s.weight * w.where(chosen, state[2], state[2] / a)
-    low, high = _temme_values(w, a, s)
-    lower = w.where(close, low, w.where(chosen, 1.0 - part, part))
-    return lower, w.where(close, high, w.where(chosen, part, 1.0 - part)), limits
+    part = s.weight * m.where(chosen, state[2], state[2] / a)
+    low, high = _temme_values(m, a, s)
+    lower = m.where(close, low, m.where(chosen, 1.0 - part, part))
+    return lower, m.where(close, high, m.where(chosen, part, 1.0 - part)), limits
 
 
-def lower_part(w: SeriesArithmetic, a: Any, x: Any, *state: Any) -> Any:
+def lower_part(m: Any, a: Any, x: Any, *state: Any) -> Any:
     """P(a, x) from the last state of ``VALUES``, or by Temme's expansion, each where it is best."""
-    lower, _, limits = _values(w, a, x, state)
-    return limits.applied(w, lower, 0.0, 1.0)
+    lower, _, limits = _values(m, a, x, state)
+    return limits.applied(m, lower, 0.0, 1.0)
 
 
-def upper_part(w: SeriesArithmetic, a: Any, x: Any, *state: Any) -> Any:
+def upper_part(m: Any, a: Any, x: Any, *state: Any) -> Any:
     """Q(a, x) = 1 - P(a, x)."""
-    _, upper, limits = _values(w, a, x, state)
-    return limits.applied(w, upper, 1.0, 0.0)
+    _, upper, limits = _values(m, a, x, state)
+    return limits.applied(m, upper, 1.0, 0.0)
 
 
-def _slopes(w: SeriesArithmetic, a: Any, x: Any, state: SeriesState) -> tuple[Any, _Stirling, _Limits]:
+def _slopes(m: Any, a: Any, x: Any, state: SeriesState) -> tuple[Any, _Stirling, _Limits]:
     """dP/da divided by the weight x^a e^-x / Gamma(a), with the shared quantities and masks."""
-    limits = _Limits.of(w, a, x)
+    limits = _Limits.of(m, a, x)
     a, x = limits.a, limits.x
-    s = _stirling(w, a, x)
+    s = _stirling(m, a, x)
     total, slopes = state[2], state[9]
     by_fraction = -(slopes + total * (s.log_ratio + 1.0 / a))
-    slope = w.where(_by_fraction(a, x), by_fraction, (total * s.log_ratio + slopes) / a)
-    return w.where(_by_temme(a, x), _temme_slope(w, a, s), slope), s, limits
+    slope = m.where(_by_fraction(a, x), by_fraction, (total * s.log_ratio + slopes) / a)
+    return m.where(_by_temme(a, x), _temme_slope(m, a, s), slope), s, limits
 
 
-def slope_by_shape(w: SeriesArithmetic, a: Any, x: Any, *state: Any) -> Any:
+def slope_by_shape(m: Any, a: Any, x: Any, *state: Any) -> Any:
     """dP/da from the last state of ``SLOPES``, or by Temme's expansion."""
-    slope, s, limits = _slopes(w, a, x, state)
-    return limits.applied(w, s.weight * slope, 0.0, 0.0)
+    slope, s, limits = _slopes(m, a, x, state)
+    return limits.applied(m, s.weight * slope, 0.0, 0.0)
 
 
-def sample_slope(w: SeriesArithmetic, a: Any, x: Any, *state: Any) -> Any:
+def sample_slope(m: Any, a: Any, x: Any, *state: Any) -> Any:
     """-(dP/da) / (dP/dx): dx/da at constant P."""
-    slope, _, limits = _slopes(w, a, x, state)
-    return limits.applied(w, -limits.x * slope, 0.0, 0.0)
+    slope, _, limits = _slopes(m, a, x, state)
+    return limits.applied(m, -limits.x * slope, 0.0, 0.0)

@@ -13,19 +13,18 @@ from ...base.errors import NotDifferentiable
 from ...base.stack import perform
 from ...core.arrays import Array
 from ...types.dtypes import FLOATING, float32, float64, int32
-from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg, round, sqrt, sub
+from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg, round, sub
 from ..elementwise.bitwise import bitwise_and, bitwise_or
 from ..elementwise.comparison import eq, ge, gt, le, lt, min, select_n
 from ..elementwise.complex_functions import PERFORMED
 from ..elementwise.conversion import convert
-from ..elementwise.transcendental import erfc, exp, log, log1p, pow
+from ..elementwise.transcendental import exp, log, log1p, pow
 from ..foundations.elementwise_factory import Function, elementwise, repeated, surface
 from ..foundations.half_precision import lower_wide, scipy_special, wide
-from ..foundations.shapes import broadcast, full, reshape
+from ..foundations.shapes import broadcast, reshape
 from ..manipulation.slicing import concatenate, slice_in_dim
-from ..reductions.reductions import reduce_or
 from . import incomplete_gamma, special_series
-from .special_series import SeriesArithmetic, SeriesExpansion, SeriesState
+from .special_series import SeriesExpansion, SeriesState
 from .zeta_by_exponent import zeta_by_exponent
 
 
@@ -44,14 +43,14 @@ def _lgamma_coefficients() -> list[float]:
     return [1 - float(np.euler_gamma), *map(float, (-1) ** k * scipy_special("zetac")(k) / k)]
 
 
-def _lgamma_near_two(w: SeriesArithmetic, x: Any) -> Any:
+def _lgamma_near_two(m: Any, x: Any) -> Any:
     """log Gamma(x) for 1/2 < x < 5/2, exact near its zeros; log Gamma(1 + z) = log Gamma(2 + z) - log(1 + z)."""
     below = x < 1.5
-    z = x - w.where(below, w.full(x, 1.0), w.full(x, 2.0))
-    y = w.full(x, 0.0)
+    z = x - m.where(below, m.full_like(x, 1.0), m.full_like(x, 2.0))
+    y = m.full_like(x, 0.0)
     for c in reversed(_lgamma_coefficients()):
         y = y * z + c
-    return y * z - w.log1p(w.where(below, z, w.full(x, 0.0)))
+    return y * z - m.log1p(m.where(below, z, m.full_like(x, 0.0)))
 
 
 def _lgamma(x):
@@ -69,7 +68,7 @@ def _lower_lgamma(op, emit, x):
     half, end = emit.full(0.5, x.type), emit.full(2.5, x.type)
     near = emit.binary("and", emit.compare("GT", x, half), emit.compare("LT", x, end))
     safe = emit.select(near, x, emit.full(1, x.type))
-    return emit.select(near, emit.decompose(lambda v: _lgamma_near_two(IN_OPERATIONS, v), safe), y)
+    return emit.select(near, emit.decompose(lambda v: _lgamma_near_two(PERFORMED, v), safe), y)
 
 
 def _lower_digamma(op: Any, emit: Any, x: Any) -> Any:
@@ -169,19 +168,16 @@ def _lower_zeta(op: Any, emit: Any, s: Any, q: Any) -> Any:
     A large array branches on whether it has a negative element, and only then computes three of them.
     """
     s, q = emit.spread(s, q)
-    result = emit.made
 
     def direct() -> Any:
         return [emit.elementwise("chlo.zeta", s, q)]
 
     def around() -> Any:
         exponents, stacked = emit.decompose(_positive_arguments, s, q)
-        emit.made = stacked.type
-        sums = emit.elementwise("chlo.zeta", exponents, stacked)
-        emit.made = result
+        sums = emit.elementwise("chlo.zeta", exponents, stacked, type=stacked.type)
         return [emit.decompose(_over_all_integers, s, q, sums)]
 
-    negative = emit.decompose(lambda q: convert(_any(lt(q, like(q, 0.0))), int32), q)
+    negative = emit.decompose(lambda q: convert(PERFORMED.any(lt(q, like(q, 0.0))), int32), q)
     branches = [direct, around] if q.type.size > BRANCHED else [around]
     return emit.decompose(_at_zero_and_infinity, s, q, emit.case(negative, branches, [q.type])[0])
 
@@ -249,19 +245,16 @@ def zeta(x: Any, q: Any) -> Array:
     return perform(_zeta_op, *repeated(x, q))
 
 
-# Functions of ``IN_OPERATIONS``, with NumPy's signatures.
-def _full(x: Any, value: float) -> Any:
-    return full(x.type, value)
+class _InNumPy:
+    """NumPy's functions, and SciPy's ``lgamma`` and ``erfc``: the counterpart of ``PERFORMED`` on NumPy arrays."""
+
+    lgamma, erfc = staticmethod(scipy_special("gammaln")), staticmethod(scipy_special("erfc"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
 
 
-def _any(mask: Any) -> Any:
-    return reduce_or(mask, tuple(range(len(mask.type.shape))))
-
-
-IN_OPERATIONS = SeriesArithmetic(PERFORMED.where, _full, _any, exp, log, log1p, sqrt, lgamma, erfc)
-IN_NUMPY = SeriesArithmetic(
-    np.where, np.full_like, np.any, np.exp, np.log, np.log1p, np.sqrt, scipy_special("gammaln"), scipy_special("erfc")
-)  # fmt: skip
+IN_NUMPY = _InNumPy()
 STEPS = 4  # iterations of an expansion for each test of a compiled loop
 
 
@@ -271,18 +264,18 @@ def _iterate(expansion: SeriesExpansion, finish: Callable[..., Any]) -> Callable
     def steps(*values: Any) -> SeriesState:
         state: SeriesState = values
         for _ in range(STEPS):
-            state = expansion.step(IN_OPERATIONS, *state)
+            state = expansion.step(PERFORMED, *state)
         return state
 
     def lower(op, emit, *operands):
         result = emit.made
         dtype = result.dtype if result.dtype.itemsize > 2 else float32
         operands = emit.decompose(lambda *xs: [convert(x, dtype) for x in xs], *emit.spread(*operands))
-        start = emit.decompose(partial(expansion.start, IN_OPERATIONS), *operands)
-        state = emit.loop(partial(expansion.more, IN_OPERATIONS), steps, *start)
+        start = emit.decompose(partial(expansion.start, PERFORMED), *operands)
+        state = emit.loop(partial(expansion.more, PERFORMED), steps, *start)
 
         def last(*values: Any) -> list[Any]:
-            return [convert(finish(IN_OPERATIONS, *values), result.dtype, result.weak)]
+            return [convert(finish(PERFORMED, *values), result.dtype, result.weak)]
 
         return emit.decompose(last, *operands, *state)[0]
 
