@@ -14,7 +14,7 @@ from ..effects.control.loops import scan
 from ..effects.core.arrays import Array, as_array, is_number, scalar
 from ..effects.operations.dot_general import DotAlgorithm, DotAlgorithmPreset, Precision
 from ..effects.operations.elementwise import transcendental
-from ..effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
+from ..effects.operations.elementwise.arithmetic import add, mul
 from ..effects.operations.elementwise.conversion import as_type, convert
 from ..effects.operations.foundations.shapes import broadcast, canonical_axis, canonical_shape, reshape, zeros
 from ..effects.operations.manipulation import creation
@@ -67,7 +67,7 @@ def log2(x: Any, *, accuracy: Any = None) -> Array:
     Array(3., dtype=float32, weak_type=True)
     """
     y = transcendental.log(x, accuracy=accuracy)
-    return div(y, scalar(math.log(2.0), y.type.dtype, y.type.weak))
+    return y / scalar(math.log(2.0), y.type.dtype, y.type.weak)
 
 
 @custom_jvp
@@ -79,13 +79,13 @@ def one_minus_square(x: Any) -> Array:
     """
     x = as_array(x)
     one = scalar(1, x.type.dtype, x.type.weak)
-    return mul(add(one, x), sub(one, x))
+    return (one + x) * (one - x)
 
 
 @one_minus_square.defjvp
 def _(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
-    return one_minus_square(x), mul(mul(x, scalar(-2, x.type.dtype, x.type.weak)), dx)
+    return one_minus_square(x), x * scalar(-2, x.type.dtype, x.type.weak) * dx
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Array:
@@ -163,7 +163,7 @@ def _horner(x: Any, coefficients: Any, unroll: int) -> Any:
     """The polynomial by a loop over a vector of coefficients, the lowest power first."""
 
     def step(y: Any, c: Any) -> tuple[Any, None]:
-        return add(mul(y, x), broadcast(as_type(c, x.type), x.type.shape)), None
+        return y * x + broadcast(as_type(c, x.type), x.type.shape), None
 
     last = broadcast(as_type(index_in_dim(coefficients, -1, keepdims=False), x.type), x.type.shape)
     return scan(step, last, slice_in_dim(coefficients, 0, -1), reverse=True, unroll=unroll)[0]
@@ -233,8 +233,8 @@ def approx_min_k(
     (Array([1., 2.], dtype=float32), Array([0, 2], dtype=int32))
     """
     x, k, axis = _approximate("approx_min_k", operand, k, reduction_dimension)
-    largest, indices = top_k(neg(x), k, axis=axis)
-    return neg(largest), indices
+    largest, indices = top_k(-x, k, axis=axis)
+    return -largest, indices
 
 
 def shape_as_value(shape: Sequence[int]) -> Array:

@@ -9,8 +9,7 @@ from ..effects.base.errors import BadArgument, BadAxis, DTypeMismatch, ShapeMism
 from ..effects.core.arrays import Array, as_array, as_arrays
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.dot_general import canonical_numbers, dot_general
-from ..effects.operations.elementwise.bitwise import bitwise_and
-from ..effects.operations.elementwise.comparison import ge, lt, select
+from ..effects.operations.elementwise.comparison import select
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations.shapes import broadcast, broadcast_in_dim, move_axis, permute, reshape, zeros
 from ..effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim
@@ -183,7 +182,7 @@ def _members(roles: _Roles, x: ArrayType, starts: Array, ends: Array) -> Array:
     order = sorted(range(len(roles.before)), key=roles.before.__getitem__)
     spread = (0, *[roles.before[i] + 1 for i in order])
     first, last = [broadcast_in_dim(permute(v, (len(order), *order)), shape, spread) for v in (starts, ends)]
-    return bitwise_and(ge(place, first), lt(place, last))
+    return (place >= first) & (place < last)
 
 
 def scaled_dot(

@@ -10,8 +10,8 @@ import numpy as np
 from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.core.arrays import as_array, scalar
 from ..effects.operations.elementwise.arithmetic import abs as absolute
-from ..effects.operations.elementwise.arithmetic import add, div, like, mul, sqrt, sub
-from ..effects.operations.elementwise.comparison import eq, le, select_n
+from ..effects.operations.elementwise.arithmetic import like, sqrt
+from ..effects.operations.elementwise.comparison import select_n
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations.shapes import broadcast_in_dim, reduce_sum
 from ..effects.operations.linalg.cholesky import cholesky
@@ -72,10 +72,10 @@ def qdwh(
         u = _with_qr(u, a, b, c) if c > 100 else _with_cholesky(u, a, b, c)
         least, steps = min(1.0, least * (a + b * least**2) / (1 + c * least**2)), steps + 1
     for _ in range(2):  # Newton and Schulz: what rounding has left
-        u = sub(mul(like(u, 1.5), u), mul(like(u, 0.5), product(u, product(adjoint(u), u))))
+        u = 1.5 * u - 0.5 * product(u, product(adjoint(u), u))
     h = hermitian_part(product(adjoint(u), x))
-    error = absolute(sub(product(adjoint(u), u), identity(h.type)))
-    converged = le(reduce_max(error, tuple(range(x.ndim))), like(error, 10 * x.shape[-1] * rounding))
+    error = absolute(product(adjoint(u), u) - identity(h.type))
+    converged = reduce_max(error, tuple(range(x.ndim))) <= like(error, 10 * x.shape[-1] * rounding)
     return u, h, scalar(steps, np.int32), converged
 
 
@@ -83,9 +83,9 @@ def _scaled(x: Any) -> Any:
     """Matrices divided by a bound of their largest singular values: the root of the product of two norms."""
     size, last = absolute(x), x.ndim - 1
     rows, columns = (reduce_max(reduce_sum(size, (axis,)), (last - 1,)) for axis in (last, last - 1))
-    bound = sqrt(mul(rows, columns))
-    bound = select_n(eq(bound, like(bound, 0)), bound, like(bound, 1))
-    return div(x, convert(broadcast_in_dim(bound, x.shape, tuple(range(last - 1))), x.dtype))
+    bound = sqrt(rows * columns)
+    bound = select_n(bound == 0, bound, like(bound, 1))
+    return x / convert(broadcast_in_dim(bound, x.shape, tuple(range(last - 1))), x.dtype)
 
 
 def _weights(least: float) -> tuple[float, float, float]:
@@ -102,15 +102,15 @@ def _with_qr(u: Any, a: float, b: float, c: float) -> Any:
     """A step by the orthogonal factor of ``sqrt(c) u`` above 1: for weights that would square the condition."""
     m, last = u.shape[-2], u.ndim - 1
     one = identity(u.type.update(shape=(*u.shape[:-2], *u.shape[-1:] * 2)))
-    q, _ = qr(concatenate([mul(like(u, math.sqrt(c)), u), one], last - 1), full_matrices=False)
+    q, _ = qr(concatenate([like(u, math.sqrt(c)) * u, one], last - 1), full_matrices=False)
     above, below = slice_in_dim(q, 0, m, axis=last - 1), slice_in_dim(q, m, q.shape[-2], axis=last - 1)
-    return add(mul(like(u, b / c), u), mul(like(u, (a - b / c) / math.sqrt(c)), product(above, adjoint(below))))
+    return like(u, b / c) * u + like(u, (a - b / c) / math.sqrt(c)) * product(above, adjoint(below))
 
 
 def _with_cholesky(u: Any, a: float, b: float, c: float) -> Any:
     """A step by the Cholesky factor of ``1 + c u^H u``."""
     one = identity(u.type.update(shape=(*u.shape[:-2], *u.shape[-1:] * 2)))
-    l = cholesky(add(one, mul(like(u, c), product(adjoint(u), u))))
+    l = cholesky(one + like(u, c) * product(adjoint(u), u))
     inner = triangular_solve(l, u, lower=True, transpose_a=True, conjugate_a=True)
     solved = triangular_solve(l, inner, lower=True)
-    return add(mul(like(u, b / c), u), mul(like(u, a - b / c), solved))
+    return like(u, b / c) * u + like(u, a - b / c) * solved

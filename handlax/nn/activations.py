@@ -9,8 +9,8 @@ from ..effects.base.errors import ShapeMismatch
 from ..effects.core.arrays import Array
 from ..effects.operations.elementwise import transcendental
 from ..effects.operations.elementwise.arithmetic import abs as _abs
-from ..effects.operations.elementwise.arithmetic import add, div, integer_pow, mul, neg, sqrt, square
-from ..effects.operations.elementwise.comparison import ge, gt, le, lt, select_n
+from ..effects.operations.elementwise.arithmetic import add, integer_pow, sqrt, square
+from ..effects.operations.elementwise.comparison import select_n
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, expm1, log1p
 from ..effects.operations.foundations.shapes import canonical_axis
@@ -44,7 +44,7 @@ def relu(x: Any) -> Array:
     """
     x = numeric(x)
     nothing = like(x, 0)
-    return select_n(le(x, nothing), x, nothing)  # NaN is not below 0 and stays
+    return select_n(x <= nothing, x, nothing)  # NaN is not below 0 and stays
 
 
 def relu6(x: Any) -> Array:
@@ -55,7 +55,7 @@ def relu6(x: Any) -> Array:
     """
     x, top = inexact_together("relu6", x, 6.0)
     nothing = like(x, 0)
-    return select_n(le(x, nothing), select_n(ge(x, top), x, top), nothing)
+    return select_n(x <= nothing, select_n(x >= top, x, top), nothing)
 
 
 def squareplus(x: Any, b: Any = 4) -> Array:
@@ -65,7 +65,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     Array(1., dtype=float32, weak_type=True)
     """
     x, b = inexact_together("squareplus", x, b)
-    return mul(add(x, sqrt(add(square(x), b))), like(x, 0.5))
+    return (x + sqrt(square(x) + b)) * 0.5
 
 
 def softplus(x: Any) -> Array:
@@ -85,8 +85,8 @@ def sparse_plus(x: Any) -> Array:
     """
     x = inexact(x)
     one = like(x, 1)
-    between = mul(square(add(x, one)), like(x, 0.25))
-    return select_n(le(x, neg(one)), select_n(ge(x, one), between, x), like(x, 0))
+    between = square(x + one) * 0.25
+    return select_n(x <= -one, select_n(x >= one, between, x), like(x, 0))
 
 
 def sparse_sigmoid(x: Any) -> Array:
@@ -96,7 +96,7 @@ def sparse_sigmoid(x: Any) -> Array:
     Array(0.5, dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return mul(minimum(maximum(add(x, like(x, 1)), 0.0), 2.0), like(x, 0.5))
+    return minimum(maximum(x + 1, 0.0), 2.0) * 0.5
 
 
 def soft_sign(x: Any) -> Array:
@@ -106,7 +106,7 @@ def soft_sign(x: Any) -> Array:
     Array(0.5, dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return div(x, add(_abs(x), like(x, 1)))
+    return x / add(_abs(x), like(x, 1))  # strict in dtype: refuses complex numbers
 
 
 def sigmoid(x: Any) -> Array:
@@ -125,7 +125,7 @@ def silu(x: Any) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return mul(x, transcendental.logistic(x))
+    return x * transcendental.logistic(x)
 
 
 swish = silu
@@ -137,7 +137,7 @@ def log_sigmoid(x: Any) -> Array:
     >>> log_sigmoid(0.0)
     Array(-0.6931472, dtype=float32, weak_type=True)
     """
-    return neg(softplus(neg(inexact(x))))
+    return -softplus(-inexact(x))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
@@ -147,7 +147,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     Array(-0.01, dtype=float32, weak_type=True)
     """
     x, slope = inexact_together("leaky_relu", x, negative_slope)
-    return select_n(ge(x, like(x, 0)), mul(x, slope), x)
+    return select_n(x >= 0, x * slope, x)
 
 
 def hard_tanh(x: Any) -> Array:
@@ -158,7 +158,7 @@ def hard_tanh(x: Any) -> Array:
     """
     x = numeric(x)
     one, minus = like(x, 1), like(x, -1)
-    return select_n(gt(x, one), select_n(lt(x, minus), x, minus), one)
+    return select_n(x > one, select_n(x < minus, x, minus), one)
 
 
 def hard_sigmoid(x: Any) -> Array:
@@ -168,8 +168,8 @@ def hard_sigmoid(x: Any) -> Array:
     Array(0.5, dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    y = relu6(add(x, like(x, 3)))
-    return div(y, like(y, 6))
+    y = relu6(x + 3)
+    return y / 6
 
 
 def hard_silu(x: Any) -> Array:
@@ -179,7 +179,7 @@ def hard_silu(x: Any) -> Array:
     Array(3., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return mul(x, hard_sigmoid(x))
+    return x * hard_sigmoid(x)
 
 
 hard_swish = hard_silu
@@ -192,8 +192,8 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
     Array(2., dtype=float32, weak_type=True)
     """
     x, alpha = inexact_together("elu", x, alpha)
-    above = gt(x, like(x, 0))
-    return select_n(above, mul(alpha, expm1(select_n(above, x, like(x, 0)))), x)
+    above = x > 0
+    return select_n(above, alpha * expm1(select_n(above, x, like(x, 0))), x)
 
 
 def celu(x: Any, alpha: Any = 1.0) -> Array:
@@ -203,7 +203,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Array:
     Array(2., dtype=float32, weak_type=True)
     """
     x, alpha = inexact_together("celu", x, alpha)
-    return add(maximum(x, 0.0), mul(alpha, expm1(div(minimum(x, 0.0), alpha))))
+    return maximum(x, 0.0) + alpha * expm1(minimum(x, 0.0) / alpha)
 
 
 def selu(x: Any) -> Array:
@@ -213,7 +213,7 @@ def selu(x: Any) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     y = elu(x, 1.6732632423543772848170429916717)
-    return mul(y, like(y, 1.0507009873554804934193349852946))
+    return y * 1.0507009873554804934193349852946
 
 
 def gelu(x: Any, approximate: bool = True) -> Array:
@@ -224,11 +224,11 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     """
     x = inexact(x)
     if not approximate:
-        half = mul(like(x, 0.5), x)
-        return convert(mul(half, transcendental.erfc(mul(neg(x), like(x, math.sqrt(0.5))))), x.type.dtype)
-    inner = add(x, mul(like(x, 0.044715), integer_pow(x, 3)))
-    part = mul(like(x, 0.5), add(like(x, 1), transcendental.tanh(mul(like(x, math.sqrt(2 / math.pi)), inner))))
-    return convert(mul(x, part), x.type.dtype)
+        half = 0.5 * x
+        return convert(half * transcendental.erfc(-x * math.sqrt(0.5)), x.type.dtype)
+    inner = x + 0.044715 * integer_pow(x, 3)
+    part = 0.5 * (1 + transcendental.tanh(math.sqrt(2 / math.pi) * inner))
+    return convert(x * part, x.type.dtype)
 
 
 def mish(x: Any) -> Array:
@@ -238,7 +238,7 @@ def mish(x: Any) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return mul(x, transcendental.tanh(softplus(x)))
+    return x * transcendental.tanh(softplus(x))
 
 
 def glu(x: Any, axis: int = -1) -> Array:
@@ -256,7 +256,7 @@ def glu(x: Any, axis: int = -1) -> Array:
     if size % 2:
         raise ShapeMismatch(f"glu: the axis must have an even size, got {x.type} along axis {axis}.")
     first, second = (slice_in_dim(x, start, start + size // 2, axis=axis) for start in (0, size // 2))
-    return mul(first, transcendental.logistic(second))
+    return first * transcendental.logistic(second)
 
 
 def log1mexp(x: Any) -> Array:
@@ -266,9 +266,9 @@ def log1mexp(x: Any) -> Array:
     True
     """
     x = inexact(x)
-    near = lt(x, like(x, math.log(2)))
+    near = x < math.log(2)
     small, large = select_n(near, like(x, 1), x), select_n(near, x, like(x, 1))
-    return select_n(near, log1p(neg(exp(neg(large)))), transcendental.log(neg(expm1(neg(small)))))
+    return select_n(near, log1p(-exp(-large)), transcendental.log(-expm1(-small)))
 
 
 programs(globals(), direct=("identity",))

@@ -7,9 +7,8 @@ from typing import Any
 
 from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ..effects.operations.dot_general import DotAlgorithmPreset
-from ..effects.operations.elementwise.arithmetic import add, mul, stop_gradient
+from ..effects.operations.elementwise.arithmetic import add, stop_gradient
 from ..effects.operations.elementwise.bitwise import bitwise_and
-from ..effects.operations.elementwise.comparison import ge, le, lt
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
 from ..effects.operations.manipulation.creation import broadcasted_iota, iota
@@ -60,17 +59,17 @@ def dot_product_attention(
     per = heads // groups
     wide = dtypes.promote_types(q.type.dtype, dtypes.float32)
     q = shapes.reshape(q, (batch, length, groups, per, width))
-    fits = einsum("btkgh,bskh->bkgts", q, k, precision=_PRECISION.get(q.type.dtype), preferred_element_type=wide)
-    fits = mul(fits, like(fits, 1 / math.sqrt(width) if scale is None else scale))
+    logits = einsum("btkgh,bskh->bkgts", q, k, precision=_PRECISION.get(q.type.dtype), preferred_element_type=wide)
+    logits = logits * like(logits, 1 / math.sqrt(width) if scale is None else scale)
     shape = (batch, heads, length, k.type.shape[1])
-    fits = shapes.reshape(fits, shape)
+    logits = shapes.reshape(logits, shape)
     if shift is not None:
-        fits = convert(add(*together("dot_product_attention", fits, shift)), wide)
+        logits = convert(add(*together("dot_product_attention", logits, shift)), wide)
     window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
     seen = _seen(shape, keep, is_causal, query_seq_lengths, key_value_seq_lengths, window)
     if seen is not None:
-        fits = choose(seen, fits, like(fits, -0.7 * float(dtypes.finfo(wide).max)))
-    weights = shapes.reshape(convert(softmax(fits), k.type.dtype), (batch, groups, per, *shape[2:]))
+        logits = choose(seen, logits, like(logits, -0.7 * float(dtypes.finfo(wide).max)))
+    weights = shapes.reshape(convert(softmax(logits), k.type.dtype), (batch, groups, per, *shape[2:]))
     found = shapes.reshape(einsum("bkgts,bskh->btkgh", weights, v), (batch, length, heads, width))
     if query_seq_lengths is not None:
         inside = _within(query_seq_lengths, (batch, length, 1, 1), 1)
@@ -79,7 +78,7 @@ def dot_product_attention(
     found = shapes.reshape(found, given)
     if not return_residual:
         return found
-    rest = shapes.permute(convert(logsumexp(fits, -1), k.type.dtype), (0, 2, 1))
+    rest = shapes.permute(convert(logsumexp(logits, -1), k.type.dtype), (0, 2, 1))
     return found, stop_gradient(shapes.reshape(rest, given[:-1]))
 
 
@@ -109,7 +108,7 @@ def _within(lengths: Any, shape: tuple[int, ...], axis: int) -> Any:
     """The mask of positions along an axis that are below the sequence length of their batch element."""
     n = convert(lengths, dtypes.int32)
     where = shapes.broadcast_in_dim(iota("int32", shape[axis]), shape, (axis,))
-    return lt(where, shapes.broadcast_in_dim(n, shape, (0,)))
+    return where < shapes.broadcast_in_dim(n, shape, (0,))
 
 
 def _seen(shape: Any, mask: Any, is_causal: bool, q_lengths: Any, kv_lengths: Any, window: Any) -> Any:
@@ -120,10 +119,10 @@ def _seen(shape: Any, mask: Any, is_causal: bool, q_lengths: Any, kv_lengths: An
     if is_causal or window is not None:
         rows, columns = broadcasted_iota("int32", plane, 2), broadcasted_iota("int32", plane, 3)
         if is_causal:
-            parts.append(ge(rows, columns))
+            parts.append(rows >= columns)
         if window is not None:
             back, forth = window
-            parts += [le(rows, add(columns, like(columns, int(back)))), ge(add(rows, like(rows, int(forth))), columns)]
+            parts += [rows <= columns + like(columns, int(back)), rows + like(rows, int(forth)) >= columns]
     if q_lengths is not None:
         parts.append(_within(q_lengths, (batch, 1, length, 1), 2))
     if kv_lengths is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
 from ..effects.functions.unsupported import no_sharding
-from ..effects.operations.elementwise.arithmetic import mul, neg, sqrt
+from ..effects.operations.elementwise.arithmetic import sqrt
 from ..effects.operations.elementwise.complex_parts import complex as _complex
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import cos, log1p, sin
@@ -107,7 +107,7 @@ def _scaled(draw: Callable[..., Any], factor: Any, default: Any) -> Initializer:
         no_sharding("initializers", out_sharding)
         made = _dtype(default if dtype is None else dtype)
         x = draw(key, shapes.canonical_shape(shape), made)
-        return mul(x, convert(factor, made))
+        return x * convert(factor, made)
 
     return init
 
@@ -131,13 +131,13 @@ def _disc(key: Any, shape: tuple[int, ...], dtype: Any, radius: Callable[[Any], 
     first, second = split(key)
     r = radius(_uniform(first, shape, kind))
     angle = _uniform(second, shape, kind)
-    angle = mul(angle, like(angle, 2 * math.pi))
-    return _complex(mul(r, cos(angle)), mul(r, sin(angle)))
+    angle = angle * (2 * math.pi)
+    return _complex(r * cos(angle), r * sin(angle))
 
 
 def _truncated_disc(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     reach = 1 - math.exp(-4.0)
-    return _disc(key, shape, dtype, lambda u: sqrt(neg(log1p(neg(mul(u, like(u, reach)))))))
+    return _disc(key, shape, dtype, lambda u: sqrt(-log1p(-(u * like(u, reach)))))
 
 
 def variance_scaling(
@@ -183,7 +183,7 @@ def variance_scaling(
             raise BadArgument(
                 f"variance_scaling: distribution must be normal, uniform or truncated_normal, got {distribution!r}."
             )
-        return mul(x, like(x, factor))
+        return x * like(x, factor)
 
     return init
 
@@ -228,7 +228,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         axis = shapes.canonical_axis(column_axis, len(sizes), "orthogonal")
         rest = (*sizes[:axis], *sizes[axis + 1 :])
         x = _orthogonal(key, math.prod(rest), (), _dtype(dtype), sizes[axis])
-        return mul(shapes.move_axis(shapes.reshape(x, (*rest, sizes[axis])), len(rest), axis), like(x, scale))
+        return shapes.move_axis(shapes.reshape(x, (*rest, sizes[axis])), len(rest), axis) * like(x, scale)
 
     return init
 

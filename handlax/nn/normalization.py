@@ -10,8 +10,8 @@ from ..effects.core.arrays import Array, is_number
 from ..effects.core.operation import shared
 from ..effects.operations.elementwise.arithmetic import abs as _abs
 from ..effects.operations.elementwise.arithmetic import add, mul, rsqrt, sign, square, stop_gradient, sub
-from ..effects.operations.elementwise.comparison import eq, lt, ne, select_n
 from ..effects.operations.elementwise.comparison import max as _max
+from ..effects.operations.elementwise.comparison import select_n
 from ..effects.operations.elementwise.complex_parts import complex as _complex
 from ..effects.operations.elementwise.complex_parts import real
 from ..effects.operations.elementwise.conversion import convert
@@ -43,7 +43,7 @@ def _largest(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _below(x: Any, top: Any) -> Any:
-    return sub(x, shapes.broadcast(convert(top, x.type.dtype, x.type.weak), x.type.shape))
+    return x - shapes.broadcast(convert(top, x.type.dtype, x.type.weak), x.type.shape)
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
@@ -73,11 +73,11 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
         x = choose(where, x, like(x, -float("inf")))
     top = _largest(x, axes)
     if where is not None:
-        top = select_n(eq(top, like(top, -float("inf"))), top, like(top, 0))
+        top = select_n(top == -float("inf"), top, like(top, 0))
     away = _below(x, top)
     total = log(reductions.sum(exp(away), axes, keepdims=True))
     if where is not None:
-        total = select_n(eq(total, like(total, -float("inf"))), total, like(total, 0))
+        total = select_n(total == -float("inf"), total, like(total, 0))
     return _below(away, total)
 
 
@@ -104,30 +104,30 @@ def logsumexp(
     x = inexact(a)
     if b is not None:
         x, weights = inexact_together("logsumexp", x, b if is_number(b) else inexact(b))
-        x = choose(ne(weights, like(weights, 0)), x, like(x, -float("inf")))
+        x = choose(weights != 0, x, like(x, -float("inf")))
         weights = shapes.broadcast(weights, x.type.shape)
     if where is not None:
         x = choose(where, x, like(x, -float("inf")))
     axes = axes_of(axis, len(x.type.shape), "logsumexp")
     if axes and 0 in [x.type.shape[d] for d in axes]:
         kept = reductions.sum(x, axes, keepdims=keepdims)
-        return (sub(log(kept), like(kept, 0)), kept) if return_sign else log(kept)
+        return (log(kept), kept) if return_sign else log(kept)
     top = _largest(x, axes)
     top = select_n(isfinite(top), like(top, 0), top)
     if dtypes.is_complex(x.type.dtype):
         top = _complex(top, like(top, 0))
     powers = exp(_below(x, top))
     if b is not None:
-        powers = mul(powers, weights)
+        powers = powers * weights
     total = reductions.sum(powers, axes, keepdims=True)
-    none = eq(total, like(total, 0))
+    none = total == 0
     signs = sign(total) if b is not None or return_sign else None
     plain = dtypes.is_complex(x.type.dtype) and not return_sign
     size = total if signs is None or plain else _abs(total)
     y = add(log(select_n(none, size, like(size, 1))), real(top) if size.type.dtype != top.type.dtype else top)
     y = select_n(none, y, like(y, -float("inf")))
     if signs is not None and not return_sign and not plain:
-        y = select_n(lt(signs, like(signs, 0)), y, like(y, float("nan")))
+        y = select_n(signs < 0, y, like(y, float("nan")))
     if not keepdims:
         left = tuple([n for d, n in enumerate(x.type.shape) if d not in axes])
         y = shapes.reshape(y, left)
@@ -146,7 +146,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     x = inexact(x)
     mask = shapes.full(x.type.update(dtype=dtypes.bool_, weak=False), True) if where is None else where
     count = reductions.sum(choose(mask, like(x, 1), shapes.zeros(x.type)), axis, keepdims=keepdims)
-    return sub(logsumexp(x, axis, where=where, keepdims=keepdims), log(convert(count, x.type.dtype)))
+    return logsumexp(x, axis, where=where, keepdims=keepdims) - log(convert(count, x.type.dtype))
 
 
 def standardize(
@@ -174,7 +174,7 @@ def standardize(
         if algorithm == "stable":
             variance = averages.var(x, axes, keepdims=True, where=where, mean=mean)
         else:
-            variance = sub(averages.mean(square(x), axes, keepdims=True, where=where), square(mean))
+            variance = averages.mean(square(x), axes, keepdims=True, where=where) - square(mean)
             variance = _max(variance, like(variance, 0))  # rounding may make it negative
     x, mean, variance = promote(x, mean, variance)
     centred = inexact_together("standardize", x, mean)
@@ -202,7 +202,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     shape = (*x.type.shape[:axis], count, *x.type.shape[axis:])
     kind = x.type.dtype if dtypes.is_inexact(x.type.dtype) or dtypes.is_integer(x.type.dtype) else dtypes.default_int()
     codes = shapes.broadcast_in_dim(convert(x, kind), shape, tuple([d for d in range(rank) if d != axis]))
-    return convert(eq(codes, shapes.broadcast_in_dim(iota(kind, count), shape, (axis,))), made)
+    return convert(codes == shapes.broadcast_in_dim(iota(kind, count), shape, (axis,)), made)
 
 
 programs(globals())

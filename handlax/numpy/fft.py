@@ -10,7 +10,6 @@ import numpy as np
 
 from ..effects.base.errors import BadArgument, whole_number, whole_numbers
 from ..effects.core.arrays import Array
-from ..effects.operations.elementwise.arithmetic import div, mul
 from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.fft import FftType
@@ -88,7 +87,7 @@ def _scaled(y: Any, kind: FftType, sizes: Sequence[Any], norm: str | None) -> Ar
     n = math.prod(sizes)
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
     factor = math.sqrt(n) if norm == "ortho" else n
-    return mul(y, like(y, factor if inverse else 1 / factor if factor else math.inf))
+    return y * like(y, factor if inverse else 1 / factor if factor else math.inf)
 
 
 def _along_one(name: str, kind: FftType, a: Any, n: int | None, axis: Any, norm: str | None) -> Array:
@@ -273,7 +272,7 @@ def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> 
     kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
     wide = dtypes.to_real(dtypes.to_inexact(kind))
     step = array(d * n, wide)
-    return placed(convert(div(convert(k, wide), shapes.broadcast(step, k.shape)), kind), device)
+    return placed(convert(convert(k, wide) / shapes.broadcast(step, k.shape), kind), device)
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:

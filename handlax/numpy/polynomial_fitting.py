@@ -9,7 +9,7 @@ import numpy as np
 from ..effects.base.errors import BadArgument, RankMismatch, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
 from ..effects.core.arrays import Array, ConcreteArray
-from ..effects.operations.elementwise.arithmetic import div, mul, neg, sqrt
+from ..effects.operations.elementwise.arithmetic import sqrt
 from ..effects.operations.manipulation.operand_promotion import promote
 from ..effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ..interpreters.core.eager_programs import programs
@@ -56,7 +56,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
         x = slice_in_dim(x, first, last)
     if x.size < 2:
         return zeros((at_zero,), linalg.eigvals(zeros((0, 0), x.type.dtype)).dtype)
-    top = neg(div(slice_in_dim(x, 1, None), slice_in_dim(x, 0, 1)))
+    top = -(slice_in_dim(x, 1, None) / slice_in_dim(x, 0, 1))
     companion = concatenate(
         [expand_dims(top, 0), slice_in_dim(diag(ones(x.size - 1, x.type.dtype)), 0, x.size - 2)], 0
     )
@@ -96,7 +96,7 @@ def polyfit(
             raise ShapeMismatch(f"polyfit: a weight for each point is needed, got {weights.type} for {x.type}.")
         left = left * expand_dims(weights, 1)
         right = right * (weights if y.ndim == 1 else expand_dims(weights, 1))
-    scale = sqrt(_sum(mul(left, left), 0))
+    scale = sqrt(_sum(left * left, 0))
     left = left / expand_dims(scale, 0)
     c, residuals, rank, singular = linalg.lstsq(left, right, rcond)
     c = c / (scale if c.ndim == 1 else expand_dims(scale, 1))

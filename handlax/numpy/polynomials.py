@@ -10,7 +10,7 @@ from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
 from ..effects.control.loops import scan
 from ..effects.core.arrays import Array, as_array
-from ..effects.operations.elementwise.arithmetic import add, div, mul, sub
+from ..effects.operations.elementwise.arithmetic import add, mul, sub
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape, promote, together
@@ -142,9 +142,9 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
     scale = index_in_dim(y, 0, keepdims=False)
     parts = []
     for k in range(max(0, m - n + 1)):
-        d = div(index_in_dim(x, k, keepdims=False), scale)
+        d = index_in_dim(x, k, keepdims=False) / scale
         parts.append(shapes.reshape(d, (1,)))
-        taken = sub(slice_in_dim(x, k, k + n + 1), mul(d, y))
+        taken = slice_in_dim(x, k, k + n + 1) - d * y
         x = concatenate([slice_in_dim(x, 0, k), taken, slice_in_dim(x, k + n + 1, None)], 0)
     q = concatenate(parts, 0) if parts else shapes.full(x.type.update(shape=(steps,)), 0)
     return q, _trimmed(x) if trim_leading_zeros else x
@@ -191,7 +191,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     for i in range(m):
         c = slice_in_dim(constants, i if constants.size > 1 else 0, (i if constants.size > 1 else 0) + 1)
         powers = [float(x.size - j) for j in range(x.size)]
-        x = concatenate([div(x, _row(powers, x)), convert(c, x.type.dtype, x.type.weak)], 0)
+        x = concatenate([x / _row(powers, x), convert(c, x.type.dtype, x.type.weak)], 0)
     return x
 
 

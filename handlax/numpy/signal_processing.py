@@ -10,8 +10,8 @@ from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ..effects.base.lazy_module import LazyModule
 from ..effects.core.arrays import Array, from_numpy
 from ..effects.operations.elementwise.arithmetic import abs as _abs
-from ..effects.operations.elementwise.arithmetic import add, div, mul, sqrt, square, sub
-from ..effects.operations.elementwise.comparison import clamp, gt, le, lt, select_n
+from ..effects.operations.elementwise.arithmetic import sqrt, square
+from ..effects.operations.elementwise.comparison import clamp, gt, lt, select_n
 from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations import shapes
@@ -64,11 +64,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     upper = clamp(1, searchsorted(xs, at, "right"), _last_place(size))
     x1, y1 = take(xs, upper, mode="clip"), take(ys, upper, mode="clip")
     x0, y0 = (take(v, upper - 1, mode="clip") for v in (xs, ys))
-    width = sub(x1, x0)
-    flat = le(_abs(width), like(width, 0))
-    part = div(sub(at, x0), select_n(flat, width, like(width, 1)))
+    width = x1 - x0
+    flat = _abs(width) <= 0
+    part = (at - x0) / select_n(flat, width, like(width, 1))
     part, y0, y1 = together("interp", part, y0, y1)
-    y = select_n(flat, add(y0, mul(part, sub(y1, y0))), y0)
+    y = select_n(flat, y0 + part * (y1 - y0), y0)
     for side, compare, i in ((left, lt, 0), (right, gt, -1)):
         if isinstance(side, str):
             if side != "extrapolate":
@@ -87,7 +87,7 @@ def _round(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
     order = argsort(xs)
     xs, ys = take(xs, order), take(ys, order)
     first, last = slice_in_dim(xs, 0, 1), slice_in_dim(xs, -1, None)
-    xs = concatenate([sub(last, from_period), xs, add(first, from_period)], 0)
+    xs = concatenate([last - from_period, xs, first + from_period], 0)
     return at, xs, concatenate([slice_in_dim(ys, -1, None), ys, slice_in_dim(ys, 0, 1)], 0)
 
 
@@ -218,8 +218,8 @@ def kaiser(M: int, beta: Any) -> Array:
     if M == 1:
         return shapes.full(b.type.update(shape=(1,)), 1)
     at = from_numpy(np.linspace(-1, 1, M).astype(b.type.dtype), copy=False)
-    height = sqrt(sub(like(at, 1), square(at)))
-    return div(i0(shapes.broadcast(b, (M,)) * height), i0(b))
+    height = sqrt(1 - square(at))
+    return i0(shapes.broadcast(b, (M,)) * height) / i0(b)
 
 
 programs(globals())

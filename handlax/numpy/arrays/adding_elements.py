@@ -12,7 +12,6 @@ from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismat
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, Box, ConcreteArray, as_array
 from ...effects.functions.unsupported import no_sharding
-from ...effects.operations.elementwise.comparison import ge
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axes, canonical_axis
@@ -216,7 +215,7 @@ def _remaining(gone: Any, size: int) -> Any:
     gone = sort(ravel(wrapped(gone, size)))
     i = broadcasted_iota(INT32, (size - gone.size, gone.size), 0)
     before = convert(gone, INT32) - iota(INT32, gone.size)  # how many positions remain before each that goes
-    passed = ge(i, shapes.broadcast(before, i.shape))
+    passed = i >= shapes.broadcast(before, i.shape)
     return iota(INT32, size - gone.size) + shapes.reduce_sum(convert(passed, INT32), (1,))
 
 

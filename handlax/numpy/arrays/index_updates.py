@@ -20,7 +20,6 @@ from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array, as_arrays, scalar
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise import arithmetic, comparison
-from ...effects.operations.elementwise.arithmetic import add
 from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -487,7 +486,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     if not x.size:
         return x
     flags = convert(flags, np.dtype(bool))
-    nth = add(cumsum(convert(flags, INT32)), scalar(-1, INT32))
+    nth = cumsum(convert(flags, INT32)) + scalar(-1, INT32)
     chosen = take(values, nth, mode="wrap")
     chosen, flat = promote(chosen, shapes.reshape(x, (x.size,)))
     return shapes.reshape(convert(select_n(flags, flat, chosen), x.dtype, x.weak_type), x.shape)

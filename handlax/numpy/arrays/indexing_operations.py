@@ -11,7 +11,7 @@ import numpy as np
 from ...effects.base.errors import BadArgument, BadIndex, ConcretizationError, DTypeMismatch, ShapeMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
-from ...effects.operations.elementwise.comparison import eq, select_n
+from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
@@ -134,7 +134,7 @@ def compress(
         return take(x, chosen, axis, mode="clip", indices_are_sorted=True, unique_indices=True)
     made = take(x, chosen, axis, mode="clip", indices_are_sorted=True)
     row = tuple([size if d == axis else 1 for d in range(x.ndim)])
-    filled = shapes.reshape(eq(chosen, convert(n, chosen.dtype)), row)
+    filled = shapes.reshape(chosen == convert(n, chosen.dtype), row)
     return where(filled, convert(fill_value, x.dtype, x.weak_type), made)
 
 

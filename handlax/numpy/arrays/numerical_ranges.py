@@ -9,8 +9,8 @@ import numpy as np
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
 from ...effects.core.arrays import Array, Box, as_array, from_numpy
 from ...effects.functions.unsupported import no_sharding
-from ...effects.operations.elementwise.arithmetic import add, div, floor, like, mul, sign, sub
-from ...effects.operations.elementwise.comparison import eq, gt, select
+from ...effects.operations.elementwise.arithmetic import floor, like, sign
+from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.elementwise.complex_parts import complex as complex_of
 from ...effects.operations.elementwise.complex_parts import imag, real
 from ...effects.operations.elementwise.conversion import convert
@@ -113,10 +113,10 @@ def _between(first: Any, last: Any, num: Any, parts: Any) -> Any:
     else:  # by a power of two, so that the products do not overflow
         scale, count = 2.0 ** -parts.bit_length(), shapes.full(i.type, parts)
     low, high = (shapes.broadcast(convert(bound, wide), size) for bound in (first, last))
-    unit, inside = like(i, scale), gt(i, like(i, 0))
-    total = add(mul(low, mul(sub(count, i), unit)), mul(high, mul(i, unit)))
-    inner = div(total, select(inside, mul(count, unit), like(i, 1)))
-    return convert(select(inside, select(eq(i, count), high, inner), low), first.dtype)
+    unit, inside = like(i, scale), i > 0
+    total = low * ((count - i) * unit) + high * (i * unit)
+    inner = total / select(inside, count * unit, like(i, 1))
+    return convert(select(inside, select(i == count, high, inner), low), first.dtype)
 
 
 @overload

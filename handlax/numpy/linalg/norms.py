@@ -7,9 +7,7 @@ from typing import Any
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import abs as _abs
-from ...effects.operations.elementwise.arithmetic import div, mul, sqrt
-from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
-from ...effects.operations.elementwise.comparison import ne
+from ...effects.operations.elementwise.arithmetic import sqrt
 from ...effects.operations.elementwise.complex_parts import conj, real
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -69,7 +67,7 @@ def _kept(y: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _squares(x: Any) -> Any:
-    return real(mul(x, conj(x))) if dtypes.is_complex(x.type.dtype) else mul(x, x)
+    return real(x * conj(x)) if dtypes.is_complex(x.type.dtype) else x * x
 
 
 def _root(x: Any, axes: tuple[int, ...]) -> Any:
@@ -87,7 +85,7 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     if ord == -float("inf"):
         return reductions.min(size, axes)
     if ord == 0:
-        return reductions.sum(ne(x, like(x, 0)), axes, dtype=size.type.dtype)
+        return reductions.sum(x != 0, axes, dtype=size.type.dtype)
     if ord == 1:
         return reductions.sum(size, axes)
     y = power(reductions.sum(power(size, ord), axes), 1.0 / ord)
@@ -154,11 +152,11 @@ def cond(x: Any, p: Any = None) -> Array:
     if p in (None, 2, -2):
         values = svdvals(x)
         first, last = values[..., 0], values[..., -1]
-        ratio = div(last, first) if p == -2 else div(first, last)
+        ratio = last / first if p == -2 else first / last
     else:
-        ratio = mul(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))
-    spoilt = reductions.any(ne(x, x), (-2, -1))  # by NaN in the matrix itself
-    return where(bitwise_and(ne(ratio, ratio), bitwise_not(spoilt)), like(ratio, float("inf")), ratio)
+        ratio = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
+    spoilt = reductions.any(x != x, (-2, -1))  # by NaN in the matrix itself
+    return where((ratio != ratio) & ~spoilt, like(ratio, float("inf")), ratio)
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
@@ -178,7 +176,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
         raise BadArgument("matrix_rank: one of rtol and tol can be given, got both.")
     x = inexact(M)
     if x.ndim < 2:
-        return convert(reductions.any(ne(x, like(x, 0))), dtypes.int32)
+        return convert(reductions.any(x != 0), dtypes.int32)
     values = svd(x, compute_uv=False, hermitian=hermitian)
     bound = tol
     if bound is None:

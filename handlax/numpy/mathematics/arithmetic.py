@@ -8,9 +8,8 @@ from ...effects.base.errors import BadArgument, DTypeMismatch
 from ...effects.base.lazy_module import LazyModule
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise import arithmetic, bitwise, comparison, complex_parts, transcendental
-from ...effects.operations.elementwise.arithmetic import add as _add
-from ...effects.operations.elementwise.arithmetic import div, mul, neg, rem
-from ...effects.operations.elementwise.comparison import eq, gt, lt, ne, select_n
+from ...effects.operations.elementwise.arithmetic import div, rem
+from ...effects.operations.elementwise.comparison import gt, lt, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.comparison import min as _min
 from ...effects.operations.elementwise.conversion import convert
@@ -85,7 +84,7 @@ abs = absolute
 
 
 def _negative(x: Any, /) -> Any:
-    return neg(array_of(x))
+    return arithmetic.neg(array_of(x))
 
 
 negative = ufunc(named(_negative, "negative", "``y[i] = -x[i]``; not of booleans. Source: NumPy, ``negative``."), 1, 1)
@@ -163,7 +162,7 @@ def fmod(x1: Any, x2: Any, /) -> Array:
     """
     x, y = numeric_together("fmod", x1, x2)
     if dtypes.is_integer(x.type.dtype):
-        y = select_n(eq(y, like(y, 0)), y, like(y, 1))
+        y = select_n(y == 0, y, like(y, 1))
     return rem(x, y)
 
 
@@ -213,13 +212,13 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_complex(x.type.dtype):
         raise DTypeMismatch(f"hypot: operands must be real, got {x.type}.")
     x, y, infinity = arithmetic.abs(x), arithmetic.abs(y), like(x, float("inf"))
-    infinite = select_n(eq(x, infinity), y, x)  # where one is; the derivative there is its own
-    either = eq(infinite, infinity)
+    infinite = select_n(x == infinity, y, x)  # where one is; the derivative there is its own
+    either = infinite == infinity
     x, y = select_n(either, x, like(x, 1)), select_n(either, y, like(y, 1))
     long, short = _max(x, y), _min(x, y)
-    none = eq(long, like(long, 0))
+    none = long == 0
     ratio = div(short, select_n(none, long, like(long, 1)))
-    size = mul(long, arithmetic.sqrt(_add(arithmetic.square(ratio), like(ratio, 1))))
+    size = long * arithmetic.sqrt(arithmetic.square(ratio) + 1)
     return select_n(either, size, infinite)
 
 
@@ -238,7 +237,7 @@ Array(0.6931472, dtype=float32, weak_type=True)
 @strong_beside_strong
 def _logaddexp2(x: Any, y: Any, /) -> Any:
     x, y = inexact_together("logaddexp2", x, y)
-    natural = _logaddexp(mul(x, like(x, LN2)), mul(y, like(y, LN2)))
+    natural = _logaddexp(x * LN2, y * LN2)
     return div(natural, like(natural, LN2))
 
 
@@ -259,8 +258,8 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
     Array(0.5, dtype=float32, weak_type=True)
     """
     x, y = inexact_together("heaviside", x1, x2)
-    at_zero = choose(eq(x, like(x, 0)), y, x, "heaviside")
-    return choose(lt(x, like(x, 0)), like(x, 0), choose(gt(x, like(x, 0)), like(x, 1), at_zero), "heaviside")
+    at_zero = choose(x == 0, y, x, "heaviside")
+    return choose(x < 0, like(x, 0), choose(x > 0, like(x, 1), at_zero), "heaviside")
 
 
 def _integers(name: str, x: Any, y: Any) -> list[Any]:
@@ -289,7 +288,7 @@ def lcm(x1: Any, x2: Any) -> Array:
     """
     x, y = (numpy_arithmetic.absolute(v) for v in _integers("lcm", x1, x2))
     divisor = common_divisors.gcd(x, y)
-    return mul(x, div(y, select_n(eq(divisor, like(divisor, 0)), divisor, like(divisor, 1))))
+    return x * div(y, select_n(divisor == 0, divisor, like(divisor, 1)))
 
 
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
@@ -328,9 +327,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return x
     info = finfo(dtype)
     replaced = (
-        (ne(x, x), nan),
-        (eq(x, like(x, float("inf"))), float(info.max) if posinf is None else posinf),
-        (eq(x, like(x, -float("inf"))), float(info.min) if neginf is None else neginf),
+        (x != x, nan),
+        (x == float("inf"), float(info.max) if posinf is None else posinf),
+        (x == -float("inf"), float(info.min) if neginf is None else neginf),
     )
     y = x
     for mask, value in replaced:

@@ -7,9 +7,8 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
 from ...effects.core.arrays import Array, is_number
-from ...effects.operations.elementwise.arithmetic import add, div, mul, neg, sub
-from ...effects.operations.elementwise.bitwise import bitwise_xor
-from ...effects.operations.elementwise.comparison import eq, gt, lt, select_n
+from ...effects.operations.elementwise.arithmetic import add, div, mul
+from ...effects.operations.elementwise.comparison import eq, select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
@@ -55,7 +54,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         size = x.type.shape[axis]
         late = slice_in_dim(x, smaller(1, size), size, axis=axis)
         early = slice_in_dim(x, 0, positive(size - 1), axis=axis)
-        x = bitwise_xor(late, early) if x.type.dtype is bool_ else sub(late, early)
+        x = late ^ early if x.type.dtype is bool_ else late - early
     return x
 
 
@@ -123,10 +122,10 @@ def _slope(x: Any, axis: int, h: Any) -> Any:
     def part(start: int, stop: int | None) -> Any:
         return slice_in_dim(x, start, stop, axis=axis)
 
-    first, last = sub(part(1, 2), part(0, 1)), sub(part(-1, None), part(-2, -1))
+    first, last = part(1, 2) - part(0, 1), part(-1, None) - part(-2, -1)
     if not h.type.shape:
-        middle = div(sub(part(2, None), part(0, -2)), mul(h, like(h, 2)))
-        return concatenate([div(first, h), middle, div(last, h)], axis)
+        middle = (part(2, None) - part(0, -2)) / (h * 2)
+        return concatenate([first / h, middle, last / h], axis)
     if h.type.shape != (size,):
         raise ShapeMismatch(f"gradient: there must be a coordinate for each of {size} samples, got {h.type}.")
     steps = shapes.reshape(diff(h), tuple([size - 1 if d == axis else 1 for d in range(len(x.type.shape))]))
@@ -135,18 +134,18 @@ def _slope(x: Any, axis: int, h: Any) -> Any:
         return slice_in_dim(steps, start, stop, axis=axis)
 
     before, after = step(0, -1), step(1, None)
-    total = add(before, after)
+    total = before + after
     terms = (
-        (part(0, -2), div(-after, mul(before, total))),
-        (part(1, -1), div(sub(after, before), mul(before, after))),
-        (part(2, None), div(before, mul(after, total))),
+        (part(0, -2), -after / (before * total)),
+        (part(1, -1), (after - before) / (before * after)),
+        (part(2, None), before / (after * total)),
     )
     a, b, c = (mul(*inexact_together("gradient", values, weight)) for values, weight in terms)
     ends = [
         div(*inexact_together("gradient", end, at))
         for end, at in ((first, step(0, 1)), (last, step(-1, None)))
     ]
-    return concatenate(promote(ends[0], add(add(a, b), c), ends[1]), axis)
+    return concatenate(promote(ends[0], a + b + c, ends[1]), axis)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
@@ -171,10 +170,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         width = shapes.reshape(width, (*(1,) * (samples.ndim - width.ndim), *width.type.shape))
     size = samples.type.shape[-1]
     later, before = (smaller(1, size), size), (0, positive(size - 1))
-    pairs = add(slice_in_dim(samples, *later, axis=-1), slice_in_dim(samples, *before, axis=-1))
+    pairs = slice_in_dim(samples, *later, axis=-1) + slice_in_dim(samples, *before, axis=-1)
     pairs, width = inexact_together("trapezoid", pairs, width)
-    total = reductions.sum(mul(pairs, width), -1)
-    return mul(total, like(total, 0.5))
+    total = reductions.sum(pairs * width, -1)
+    return total * 0.5
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) -> Array:
@@ -191,14 +190,14 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) ->
         raise DTypeMismatch(f"unwrap: angles must be real, got {x.type}.")
     x, turn = numeric_together("unwrap", x, period)
     axis = canonical_axis(axis, len(x.type.shape), "unwrap")
-    half = floor_divide(turn, 2) if dtypes.is_integer(x.type.dtype) else div(turn, like(turn, 2))
+    half = floor_divide(turn, 2) if dtypes.is_integer(x.type.dtype) else turn / 2
     steps = diff(x, axis=axis)
-    near = sub(remainder(add(steps, half), turn), half)
-    down = eq(near, neg(half)) & gt(steps, like(steps, 0)) & eq(add(half, half), turn)
+    near = remainder(steps + half, turn) - half
+    down = eq(near, -half) & (steps > 0) & (half + half == turn)
     near = select_n(down, near, shapes.broadcast(half, near.type.shape))
-    extra = sub(near, steps)
+    extra = near - steps
     limit = half if discont is None else convert(discont, x.type.dtype)
-    extra = select_n(lt(absolute(steps), limit), extra, like(extra, 0))
+    extra = select_n(absolute(steps) < limit, extra, like(extra, 0))
     size = x.type.shape[axis]
     moved = add(slice_in_dim(x, smaller(1, size), size, axis=axis), reductions.cumsum(extra, axis))
     first = slice_in_dim(x, 0, smaller(1, size), axis=axis)

@@ -12,18 +12,13 @@ from ...effects.operations.elementwise.arithmetic import (
     Cbrt,
     RoundingMethod,
     Sqrt,
-    div,
     floor,
     integer_pow,
-    mul,
-    neg,
     polynomial,
     round,
-    sub,
 )
 from ...effects.operations.elementwise.arithmetic import abs as _abs
-from ...effects.operations.elementwise.bitwise import bitwise_or
-from ...effects.operations.elementwise.comparison import eq, lt, select_n
+from ...effects.operations.elementwise.comparison import lt, select_n
 from ...effects.operations.elementwise.complex_parts import complex as _complex
 from ...effects.operations.elementwise.complex_parts import imag as _imag
 from ...effects.operations.elementwise.complex_parts import real as _real
@@ -87,8 +82,8 @@ def _based(x: Any, base: float) -> Any:
     x = inexact(x)
     y = _log(x)
     if not dtypes.is_complex(x.type.dtype):
-        return div(y, like(x, math.log(base)))
-    return _complex(*[div(part, like(part, math.log(base))) for part in (_real(y), _imag(y))])  # one may be infinite
+        return y / like(x, math.log(base))
+    return _complex(*[part / like(part, math.log(base)) for part in (_real(y), _imag(y))])  # one may be infinite
 
 
 def log2(x: Any, /) -> Array:
@@ -126,7 +121,7 @@ def deg2rad(x: Any, /) -> Array:
     Array(3.1415927, dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return mul(x, like(x, math.pi / 180))
+    return x * (math.pi / 180)
 
 
 def rad2deg(x: Any, /) -> Array:
@@ -136,7 +131,7 @@ def rad2deg(x: Any, /) -> Array:
     Array(180., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return mul(x, like(x, 180 / math.pi))
+    return x * (180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -164,22 +159,22 @@ def sinc(x: Any, /) -> Array:
     Array(1., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    y = mul(x, like(x, math.pi))
+    y = x * math.pi
     size = _abs(y)
-    near, far = lt(size, like(size, 1)), eq(size, like(size, math.inf))
-    outer = select_n(bitwise_or(near, far), x, like(x, 1))
+    near, far = size < 1, size == math.inf
+    outer = select_n(near | far, x, like(x, 1))
     y = select_n(near, like(y, 0), y)
-    series = polynomial(mul(y, y), _SINC)
-    return select_n(near, select_n(far, div(_sin_pi(outer), mul(outer, like(x, math.pi))), like(y, 0)), series)
+    series = polynomial(y * y, _SINC)
+    return select_n(near, select_n(far, _sin_pi(outer) / (outer * math.pi), like(y, 0)), series)
 
 
 def _sin_pi(x: Any) -> Any:
     """sin(pi x), 0 for every integer: by the distance from the next one."""
     part = _real(x) if dtypes.is_complex(x.type.dtype) else x
     nearest = round(part, RoundingMethod.TO_NEAREST_EVEN)
-    half = mul(nearest, like(part, 0.5))
-    y = transcendental.sin(mul(sub(x, convert(nearest, x.type.dtype, x.type.weak)), like(x, math.pi)))
-    return select_n(eq(half, floor(half)), neg(y), y)
+    half = nearest * 0.5
+    y = transcendental.sin((x - convert(nearest, x.type.dtype, x.type.weak)) * math.pi)
+    return select_n(half == floor(half), -y, y)
 
 
 # the series about 0 of sinc(x) in (pi x)^2 and of i0(x) in x^2, exact to 1 in 64 bits: all derivatives come from them
@@ -194,12 +189,12 @@ def i0(x: Any) -> Array:
     Array(1., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    near = lt(_abs(x), like(x, 1))
+    near = lt(_abs(x), like(x, 1))  # strict in dtype: refuses complex numbers
     inner, outer = select_n(near, like(x, 0), x), select_n(near, x, like(x, 1))
-    finite = lt(_exp(_abs(x)), like(x, math.inf))  # beyond, i0 is e^|x|: infinite, with its derivatives
+    finite = _exp(_abs(x)) < math.inf  # beyond, i0 is e^|x|: infinite, with its derivatives
     outer, beyond = select_n(finite, like(x, 1), outer), select_n(finite, x, like(x, 0))
-    outer = select_n(finite, _exp(_abs(beyond)), mul(_exp(_abs(outer)), bessel_functions.bessel_i0e(outer)))
-    return select_n(near, outer, polynomial(mul(inner, inner), _I0))
+    outer = select_n(finite, _exp(_abs(beyond)), _exp(_abs(outer)) * bessel_functions.bessel_i0e(outer))
+    return select_n(near, outer, polynomial(inner * inner, _I0))
 
 
 programs(globals())

@@ -10,8 +10,8 @@ from ...effects.base.errors import DTypeMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise import arithmetic, bitwise, comparison
-from ...effects.operations.elementwise.arithmetic import mul, neg, sub
-from ...effects.operations.elementwise.comparison import eq, ge, lt, select_n
+from ...effects.operations.elementwise.arithmetic import mul
+from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import BitcastConvertType, convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.half_precision import HALF
@@ -105,7 +105,7 @@ def signbit(x: Any, /) -> Array:
         return shapes.full(kind.update(dtype=bool_, weak=False), False)
     elif dtypes.is_complex(kind.dtype):
         raise DTypeMismatch(f"signbit: the operand must be real, got {kind}.")
-    return lt(x, like(x, 0))
+    return x < 0
 
 
 def copysign(x1: Any, x2: Any, /) -> Array:
@@ -116,7 +116,7 @@ def copysign(x1: Any, x2: Any, /) -> Array:
     """
     x, y = inexact_together("copysign", x1, x2)
     size = arithmetic.abs(x)
-    return choose(signbit(y), neg(size), size, "copysign")
+    return choose(signbit(y), -size, size, "copysign")
 
 
 def nextafter(x: Any, y: Any, /) -> Array:
@@ -137,7 +137,7 @@ def spacing(x: Any, /) -> Array:
     """
     x = inexact(x)
     infinite = like(x, float("inf"))
-    return sub(arithmetic.nextafter(x, select_n(signbit(x), infinite, neg(infinite))), x)
+    return arithmetic.nextafter(x, select_n(signbit(x), infinite, -infinite)) - x
 
 
 def _power_of_two(n: Any, dtype: Any) -> Any:
@@ -184,8 +184,8 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
     info = finfo(dtype)
     bits = dtypes.canonical(f"uint{dtype.itemsize * 8}")
     size = arithmetic.abs(x)
-    small = lt(size, like(x, float(info.smallest_normal)))
-    lifted = select_n(small, x, mul(x, like(x, 2.0 ** int(info.nmant + 1))))
+    small = size < like(x, float(info.smallest_normal))
+    lifted = select_n(small, x, x * like(x, 2.0 ** int(info.nmant + 1)))
     words = perform(BitcastConvertType(bits), lifted)
     places, mask = convert(int(info.nmant), bits), convert(int(info.maxexp) * 2 - 1, bits)
     field = bitwise.bitwise_and(bitwise.shift_right_logical(words, places), mask)
@@ -193,7 +193,7 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
     e = e - convert(small, dtypes.int32) * int(info.nmant + 1)
     special_case = bitwise.bitwise_not(bitwise.bitwise_and(arithmetic.is_finite(x), comparison.ne(x, like(x, 0))))
     e = select_n(special_case, e, like(e, 0))
-    return ldexp(x, neg(e)), e
+    return ldexp(x, -e), e
 
 
 def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
@@ -205,12 +205,12 @@ def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
     no_out(out, "modf")
     x = inexact(x)
     whole = _towards_zero(x)
-    endless = eq(arithmetic.abs(x), like(x, np.inf))
-    return select_n(endless, sub(x, whole), mul(arithmetic.sign(x), like(x, 0))), whole
+    endless = arithmetic.abs(x) == np.inf
+    return select_n(endless, x - whole, arithmetic.sign(x) * 0), whole
 
 
 def _towards_zero(x: Any) -> Any:
-    return select_n(ge(x, like(x, 0)), arithmetic.ceil(x), arithmetic.floor(x))
+    return select_n(x >= 0, arithmetic.ceil(x), arithmetic.floor(x))
 
 
 programs(globals(), direct=("ceil", "floor"))

@@ -11,9 +11,7 @@ from ...effects.base.errors import DTypeMismatch, ShapeMismatch
 from ...effects.base.stack import current
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise import arithmetic, bitwise, comparison, complex_parts
-from ...effects.operations.elementwise.arithmetic import add, mul, sub
-from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_or
-from ...effects.operations.elementwise.comparison import eq, le, ne
+from ...effects.operations.elementwise.arithmetic import add, mul
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote, together
@@ -55,7 +53,7 @@ def logical_not(x: Any, /) -> Array:
     Array(False, dtype=bool)
     """
     x = array_of(x)
-    return bitwise.bitwise_not(x) if x.type.dtype is bool_ else eq(x, like(x, 0))
+    return bitwise.bitwise_not(x) if x.type.dtype is bool_ else x == 0
 
 
 def _never(x: Any, value: bool = False) -> Any:
@@ -70,7 +68,7 @@ def isfinite(x: Any, /) -> Array:
     """
     x = array_of(x)
     if dtypes.is_complex(x.type.dtype):
-        return bitwise_and(arithmetic.is_finite(complex_parts.real(x)), arithmetic.is_finite(complex_parts.imag(x)))
+        return arithmetic.is_finite(complex_parts.real(x)) & arithmetic.is_finite(complex_parts.imag(x))
     return arithmetic.is_finite(x) if dtypes.is_floating(x.type.dtype) else _never(x, True)
 
 
@@ -82,10 +80,10 @@ def isinf(x: Any, /) -> Array:
     """
     x = array_of(x)
     if dtypes.is_complex(x.type.dtype):
-        return bitwise_or(isinf(complex_parts.real(x)), isinf(complex_parts.imag(x)))
+        return isinf(complex_parts.real(x)) | isinf(complex_parts.imag(x))
     if not dtypes.is_floating(x.type.dtype):
         return _never(x)
-    return eq(arithmetic.abs(x), like(x, float("inf")))
+    return comparison.eq(arithmetic.abs(x), like(x, float("inf")))
 
 
 def isnan(x: Any, /) -> Array:
@@ -103,7 +101,7 @@ def _infinite(name: str, x: Any, out: Any, value: float) -> Any:
     x = array_of(x)
     if dtypes.is_complex(x.type.dtype):
         raise DTypeMismatch(f"{name}: the operand must be real, got {x.type}.")
-    return eq(x, like(x, value)) if dtypes.is_floating(x.type.dtype) else _never(x)
+    return x == like(x, value) if dtypes.is_floating(x.type.dtype) else _never(x)
 
 
 def isposinf(x: Any, /, out: None = None) -> Array:
@@ -131,7 +129,7 @@ def iscomplex(x: Any) -> Array:
     Array(True, dtype=bool)
     """
     x = array_of(x)
-    return ne(complex_parts.imag(x), like(complex_parts.imag(x), 0)) if dtypes.is_complex(x.type.dtype) else _never(x)
+    return complex_parts.imag(x) != 0 if dtypes.is_complex(x.type.dtype) else _never(x)
 
 
 def isreal(x: Any) -> Array:
@@ -144,7 +142,7 @@ def isreal(x: Any) -> Array:
     if not dtypes.is_complex(x.type.dtype):
         return _never(x, True)
     imaginary = complex_parts.imag(x)
-    return eq(imaginary, like(imaginary, 0))
+    return imaginary == 0
 
 
 def iscomplexobj(x: Any) -> bool:
@@ -180,9 +178,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     x, y = inexact_together("isclose", a, b)
     size = arithmetic.abs(y)
     reach = add(*together("isclose", convert(atol, size.type.dtype), mul(*_pair(rtol, size))))
-    close = bitwise_and(le(arithmetic.abs(sub(x, y)), reach), isfinite(y))
-    close = bitwise_or(close, eq(x, y))
-    return bitwise_or(close, bitwise_and(ne(x, x), ne(y, y))) if equal_nan else close
+    close = comparison.le(arithmetic.abs(x - y), reach) & isfinite(y)
+    close = close | (x == y)
+    return close | (x != x) & (y != y) if equal_nan else close
 
 
 def _pair(number: Any, x: Any) -> list[Any]:
@@ -200,9 +198,9 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 
 def _equal(x: Any, y: Any, equal_nan: bool) -> Any:
     x, y = together("array_equal", x, y)
-    same = eq(x, y)
+    same = x == y
     if equal_nan and dtypes.is_inexact(x.type.dtype):
-        same = bitwise_or(same, bitwise_and(ne(x, x), ne(y, y)))
+        same = same | (x != x) & (y != y)
     return reductions.all(same)
 
 

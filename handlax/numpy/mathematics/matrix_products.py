@@ -12,7 +12,6 @@ from ...effects.core.arrays import Array, as_arrays
 from ...effects.core.operation import shared
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.dot_general import DotGeneral, DotNumbers, dot_general
-from ...effects.operations.elementwise.arithmetic import add, mul, sub
 from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.complex_parts import conj
 from ...effects.operations.elementwise.conversion import convert
@@ -51,7 +50,7 @@ def contract(x: Any, y: Any, numbers: Any, precision: Any, preferred_element_typ
 
 
 def _scaled(x: Any, y: Any, preferred: Any) -> Any:
-    z = mul(x, y)
+    z = x * y
     return z if preferred is None else convert(z, canonical(preferred))
 
 
@@ -236,7 +235,7 @@ def outer(a: Any, b: Any, out: None = None) -> Array:
     x, y = promote(a, b)
     shape = (x.size, y.size)
     x = shapes.broadcast_in_dim(shapes.reshape(x, (x.size,)), shape, (0,))
-    return mul(x, shapes.broadcast_in_dim(shapes.reshape(y, (y.size,)), shape, (1,)))
+    return x * shapes.broadcast_in_dim(shapes.reshape(y, (y.size,)), shape, (1,))
 
 
 def kron(a: Any, b: Any) -> Array:
@@ -252,7 +251,7 @@ def kron(a: Any, b: Any) -> Array:
     pairs = tuple([n for pair in zip(left, right) for n in pair])
     x = shapes.broadcast_in_dim(shapes.reshape(x, left), pairs, tuple(range(0, 2 * rank, 2)))
     y = shapes.broadcast_in_dim(shapes.reshape(y, right), pairs, tuple(range(1, 2 * rank, 2)))
-    return shapes.reshape(mul(x, y), tuple([m * n for m, n in zip(left, right)]))
+    return shapes.reshape(x * y, tuple([m * n for m, n in zip(left, right)]))
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
@@ -276,11 +275,11 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     lead = broadcast_shape("cross", x.type.shape[:-1], y.type.shape[:-1])
     p = [shapes.broadcast(index_in_dim(x, i, -1, keepdims=False), lead) for i in range(sizes[0])]
     q = [shapes.broadcast(index_in_dim(y, i, -1, keepdims=False), lead) for i in range(sizes[1])]
-    third = sub(mul(p[0], q[1]), mul(p[1], q[0]))
+    third = p[0] * q[1] - p[1] * q[0]
     if sizes == (2, 2):
         return third
     p, q = ([*v, shapes.zeros(v[0].type)] if len(v) == 2 else v for v in (p, q))
-    parts = [sub(mul(p[1], q[2]), mul(p[2], q[1])), sub(mul(p[2], q[0]), mul(p[0], q[2])), third]
+    parts = [p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2], third]
     rank = len(lead) + 1
     return _stacked(parts, canonical_axis(axisc, rank, "cross"))
 
@@ -372,7 +371,7 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
         raise BadArgument(f"trace: the axes must differ, got {axis1} and {axis2}.")
     sizes = (x.type.shape[p], x.type.shape[q])
     rows, columns = (broadcasted_iota("int32", sizes, d) for d in (0, 1))
-    shift = add(rows, convert(offset, dtypes.int32))
+    shift = rows + convert(offset, dtypes.int32)
     mask = shift == columns if p < q else shapes.permute(shift == columns, (1, 0))
     mask = shapes.broadcast_in_dim(mask, x.type.shape, (p, q) if p < q else (q, p))
     return reductions.sum(select_n(mask, like(x, 0), x), (p, q), dtype)

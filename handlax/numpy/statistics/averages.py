@@ -9,8 +9,8 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...effects.core.arrays import Array
-from ...effects.operations.elementwise.arithmetic import div, mul, sqrt, sub
-from ...effects.operations.elementwise.comparison import clamp, gt, select_n
+from ...effects.operations.elementwise.arithmetic import div, sqrt, sub
+from ...effects.operations.elementwise.comparison import clamp, select_n
 from ...effects.operations.elementwise.complex_parts import complex as _complex
 from ...effects.operations.elementwise.complex_parts import conj, imag, real
 from ...effects.operations.elementwise.conversion import convert
@@ -58,7 +58,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
             w = shapes.broadcast_in_dim(shapes.permute(w, order), x.type.shape, axes)
         x, w = inexact_together("average", x, w)
         total = reductions.sum(w, axes, keepdims=keepdims)
-        y = div(reductions.sum(mul(x, w), axes, keepdims=keepdims), total)
+        y = reductions.sum(x * w, axes, keepdims=keepdims) / total
     return (y, total) if returned else y
 
 
@@ -78,7 +78,7 @@ def mean(
     axes = axes_of(axis, len(x.type.shape), "mean")
     where = None if where is None else mask_for(where, x.type.shape, "mean")
     total = reductions.sum(x, axes, inner, None, keepdims, None, where)
-    return convert(div(total, _number(x, axes, keepdims, where, total)), made)
+    return convert(total / _number(x, axes, keepdims, where, total), made)
 
 
 def _computed(dtype: Any) -> Any:
@@ -132,21 +132,21 @@ def _variance(
     where = None if where is None else mask_for(where, x.type.shape, "var")
     middle = _mean_kept(x, axes, where) if center is None else convert(center, x.type.dtype)
     away = sub(*together("var", x, middle if not middle.type.shape else shapes.broadcast(middle, x.type.shape)))
-    squares = real(mul(away, conj(away))) if is_complex(away.type.dtype) else mul(away, away)
+    squares = real(away * conj(away)) if is_complex(away.type.dtype) else away * away
     total = reductions.sum(squares, axes, None, None, keepdims, None, where)
     if where is None:
         free = _count(x, axes) - ddof if not isinstance(ddof, Array) else None
         if isinstance(free, (int, float)):
-            return div(total, like(total, free if free > 0 else float("nan"))), made
+            return total / like(total, free if free > 0 else float("nan")), made
     count = _number(x, axes, keepdims, where, total)
     free = sub(*together("var", count, convert(ddof, total.type.dtype)))
-    y = div(total, free)
-    return select_n(gt(free, like(free, 0)), like(y, float("nan")), y), made
+    y = total / free
+    return select_n(free > 0, like(y, float("nan")), y), made
 
 
 def _mean_kept(x: Any, axes: tuple[int, ...], where: Any) -> Any:
     total = reductions.sum(x, axes, None, None, True, None, where)
-    return div(total, _number(x, axes, True, where, total))
+    return total / _number(x, axes, True, where, total)
 
 
 def std(
@@ -207,7 +207,7 @@ def cov(
             part = convert(weights, dtypes.to_real(x.type.dtype))
             if part.type.shape != (x.type.shape[1],):
                 raise ShapeMismatch(f"cov: there must be a weight for each observation, got {part.type} for {x.type}.")
-            w = part if w is None else mul(w, part)
+            w = part if w is None else w * part
     free = ddof if ddof is not None else 0 if bias else 1
     if w is None:
         factor: Any = _positive_or_nan(x.type.shape[1] - free, x.type.dtype)
@@ -215,14 +215,14 @@ def cov(
     else:
         total = reductions.sum(w)
         wide = convert(shapes.broadcast(w, x.type.shape), x.type.dtype)
-        center = div(*together("cov", reductions.sum(mul(x, wide), 1, keepdims=True), convert(total, x.type.dtype)))
-        taken = reductions.sum(mul(w, convert(aweights, w.type.dtype))) if aweights is not None else total
-        factor = sub(total, div(mul(like(total, free), taken), total)) if free else total
-    away = sub(x, shapes.broadcast(center, x.type.shape))
+        center = div(*together("cov", reductions.sum(x * wide, 1, keepdims=True), convert(total, x.type.dtype)))
+        taken = reductions.sum(w * convert(aweights, w.type.dtype)) if aweights is not None else total
+        factor = total - like(total, free) * taken / total if free else total
+    away = x - shapes.broadcast(center, x.type.shape)
     other = shapes.permute(conj(away) if dtypes.is_complex(x.type.dtype) else away, (1, 0))
-    weighed = away if w is None else mul(away, convert(shapes.broadcast(w, x.type.shape), x.type.dtype))
+    weighed = away if w is None else away * convert(shapes.broadcast(w, x.type.shape), x.type.dtype)
     z = dot(weighed, other)
-    z = div(z, convert(factor, z.type.dtype) if isinstance(factor, Array) else like(z, factor))
+    z = z / (convert(factor, z.type.dtype) if isinstance(factor, Array) else like(z, factor))
     return shapes.reshape(z, ()) if z.type.shape == (1, 1) else z
 
 
@@ -231,7 +231,7 @@ def _positive_or_nan(size: Any, dtype: Any) -> Any:
     if isinstance(size, int):
         return size if size > 0 else np.nan
     number = convert(size, dtypes.to_real(dtype))
-    return select_n(gt(number, like(number, 0)), like(number, np.nan), number)
+    return select_n(number > 0, like(number, np.nan), number)
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Array:
@@ -243,12 +243,12 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     """
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.type.shape:
-        return div(c, c)
+        return c / c
     size = c.type.shape[0]
     mask = convert(np.eye(size, dtype=bool), dtypes.bool_)
     d = sqrt(reductions.sum(select_n(mask, like(c, 0), c), 1))
-    c = div(c, shapes.broadcast_in_dim(d, c.type.shape, (0,)))
-    c = div(c, shapes.broadcast_in_dim(d, c.type.shape, (1,)))
+    c = c / shapes.broadcast_in_dim(d, c.type.shape, (0,))
+    c = c / shapes.broadcast_in_dim(d, c.type.shape, (1,))
     if dtypes.is_complex(c.type.dtype):
         return _complex(*[clamp(-1.0, part, 1.0) for part in (real(c), imag(c))])
     return clamp(-1.0, c, 1.0)

@@ -10,8 +10,7 @@ from typing import Any
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, whole_number
 from ...effects.core.arrays import Array
 from ...effects.functions.unsupported import no_sharding
-from ...effects.operations.elementwise.arithmetic import add, div, mul, sub
-from ...effects.operations.elementwise.comparison import eq, ne, select_n
+from ...effects.operations.elementwise.comparison import eq, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -98,13 +97,13 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if range is None:
         low, high = (reductions.min(x), reductions.max(x)) if x.size else (like(x, 0), like(x, 1))
         if isinstance(x.size, Extent):
-            some = ne(x.size.value, 0)
+            some = x.size.value != 0
             low, high = select_n(some, like(x, 0), low), select_n(some, like(x, 1), high)
     else:
         low, high = (convert(end, x.type.dtype) for end in range)
-    flat = eq(low, high)
+    flat = low == high
     half = like(low, 0.5)
-    low, high = select_n(flat, low, sub(low, half)), select_n(flat, high, add(high, half))
+    low, high = select_n(flat, low, low - half), select_n(flat, high, high + half)
     return convert(linspace(low, high, count + 1), x.type.dtype)
 
 
@@ -138,7 +137,7 @@ def histogram(
     counts = slice_in_dim(_counted(_places(x, edges), w, count, w.type.dtype), 1, count)
     if density:
         widths, counts = inexact_together("histogram", diff(edges), inexact(counts))
-        counts = div(counts, mul(widths, shapes.broadcast(reductions.sum(counts), widths.type.shape)))
+        counts = counts / (widths * shapes.broadcast(reductions.sum(counts), widths.type.shape))
     return counts, edges
 
 
@@ -169,7 +168,7 @@ def histogramdd(
     flat: Any = None
     for x, edge, size in zip(columns, edges, sizes):
         place = _places(x, edge)
-        flat = place if flat is None else add(mul(flat, like(flat, size)), place)
+        flat = place if flat is None else flat * like(flat, size) + place
     w = shapes.full(array_type((total,), default_int()), 1) if weights is None else array_of(weights)
     counts = shapes.reshape(_counted(flat, w, prod(sizes), w.type.dtype), sizes)
     for d, size in enumerate(sizes):
@@ -178,10 +177,8 @@ def histogramdd(
         counts = convert(counts, points.type.dtype) if weights is None else inexact(counts)
         volume = reductions.sum(counts)
         for d, edge in enumerate(edges):
-            counts = div(
-                counts, shapes.broadcast_in_dim(convert(diff(edge), counts.type.dtype), counts.type.shape, (d,))
-            )
-        counts = div(counts, volume)
+            counts = counts / shapes.broadcast_in_dim(convert(diff(edge), counts.type.dtype), counts.type.shape, (d,))
+        counts = counts / volume
     return counts, edges
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import sqrt
-from ...effects.operations.elementwise.bitwise import bitwise_and
-from ...effects.operations.elementwise.comparison import eq, ne, select_n
+from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.reductions import reductions as folds
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import programs
@@ -24,13 +23,13 @@ __all__ = [
 def _filled(a: Any, value: Any) -> Any:
     """``a`` with NaN replaced."""
     x = array_of(a)
-    return select_n(ne(x, x), x, like(x, value)) if dtypes.is_inexact(x.type.dtype) else x
+    return select_n(x != x, x, like(x, value)) if dtypes.is_inexact(x.type.dtype) else x
 
 
 def _present(x: Any, where: Any, name: str) -> Any:
     """The mask of elements to reduce: those that are not NaN, and where ``where`` is true."""
-    mask = eq(x, x)
-    return mask if where is None else bitwise_and(mask, mask_for(where, x.type.shape, name))
+    mask = x == x
+    return mask if where is None else mask & mask_for(where, x.type.shape, name)
 
 
 def nansum(
@@ -66,7 +65,7 @@ def _extreme(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: bool, ini
     y = f(_filled(x, unit(x.type.dtype)), axis, out, keepdims, initial, where)
     if initial is not None:
         return y
-    nothing = reductions.all(ne(x, x), axis, keepdims=keepdims, where=where)
+    nothing = reductions.all(x != x, axis, keepdims=keepdims, where=where)
     return select_n(nothing, y, like(y, float("nan")))
 
 
@@ -155,7 +154,7 @@ def _place(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any
     if not dtypes.is_inexact(x.type.dtype):
         return f(x, axis, out, keepdims)
     found = f(_filled(x, unit(x.type.dtype)), axis, out, keepdims)
-    nothing = reductions.all(ne(x, x), axis, keepdims=bool(keepdims))
+    nothing = reductions.all(x != x, axis, keepdims=bool(keepdims))
     return select_n(nothing, found, like(found, -1))
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.functions.unsupported import no_sharding
-from ...effects.operations.elementwise.arithmetic import add, ceil, div, floor, mul, sub
-from ...effects.operations.elementwise.comparison import clamp, eq, gt, le, lt, ne, select_n
+from ...effects.operations.elementwise.arithmetic import ceil, floor
+from ...effects.operations.elementwise.comparison import clamp, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -36,7 +36,7 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
     Array(4, dtype=int32)
     """
     x = array_of(a)
-    return sub(reductions.max(x, axis, out, keepdims), reductions.min(x, axis, out, keepdims))
+    return reductions.max(x, axis, out, keepdims) - reductions.min(x, axis, out, keepdims)
 
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
@@ -82,7 +82,7 @@ def _hundredth(q: Any) -> Any:
     if isinstance(q, (bool, int, float, np.ndarray, np.generic)):
         return np.asarray(q) / 100
     q = inexact(q)
-    return div(q, like(q, 100))
+    return q / 100
 
 
 def percentile(
@@ -180,11 +180,11 @@ def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
         y = _places_by_row(x, q, method, ignore_nan)
     if not isinstance(size, int):  # none is the quantile of no elements
         count = shapes.broadcast(convert(size, y.type.dtype), y.type.shape)
-        y = select_n(gt(count, like(count, 0)), like(y, np.nan), y)
+        y = select_n(count > 0, like(y, np.nan), y)
     if ignore_nan:
         return y
     last = shapes.broadcast(x[..., -1], y.type.shape)  # NaN comes last
-    return select_n(ne(last, last), y, last)
+    return select_n(last != last, y, last)
 
 
 def _known_places(x: Any, places: np.ndarray[Any, Any], method: str) -> Any:
@@ -204,7 +204,7 @@ def _known_places(x: Any, places: np.ndarray[Any, Any], method: str) -> Any:
         return y
     weight = np.where(missing, np.nan, 0.5) if method == "midpoint" else weight
     above = _elements_at(x, high)
-    between = add(mul(y, _for_each(1 - weight, y)), mul(above, _for_each(weight, y)))
+    between = y * _for_each(1 - weight, y) + above * _for_each(weight, y)
     if not exact.any():
         return between
     return select_n(shapes.broadcast_in_dim(as_array(exact), y.type.shape, (0,)), between, y)
@@ -232,24 +232,24 @@ def _places_by_row(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
     part = convert(q, kind)
     part = shapes.broadcast_in_dim(part, shape, (0,)) if part.type.shape else part
     if ignore_nan:
-        count = shapes.broadcast(reductions.sum(eq(x, x), -1, dtype=kind), shape)
-        last = sub(count, like(count, 1))
+        count = shapes.broadcast(reductions.sum(x == x, -1, dtype=kind), shape)
+        last = count - 1
     else:
         last = shapes.broadcast(convert(size - 1, kind), shape)
-    place = mul(part, last)
+    place = part * last
     low, high = floor(place), ceil(place)
-    weight = sub(place, low)
+    weight = place - low
     if method == "nearest":
-        low = high = select_n(le(weight, like(weight, 0.5)), high, low)
+        low = high = select_n(weight <= 0.5, high, low)
     if method == "midpoint":
-        weight = select_n(eq(low, high), like(weight, 0.5), like(weight, 0))
+        weight = select_n(low == high, like(weight, 0.5), like(weight, 0))
     lower, upper = (_row_elements(x, clamp(like(i, 0), i, _max(last, like(last, 0)))) for i in (low, high))
     if method in ("lower", "nearest"):
         return lower
     if method == "higher":
         return upper
-    upper = select_n(eq(weight, like(weight, 0)), upper, like(upper, 0))  # it may be infinite
-    return add(mul(lower, sub(like(weight, 1), weight)), mul(upper, weight))
+    upper = select_n(weight == 0, upper, like(upper, 0))  # it may be infinite
+    return lower * (1 - weight) + upper * weight
 
 
 def _row_elements(x: Any, places: Any) -> Any:
@@ -279,22 +279,21 @@ def _by_weight(x: Any, q: Any, weights: Any, ignore_nan: bool) -> Any:
     """The weighted quantile: the first sorted element at which the cumulative weight reaches ``q`` of the total."""
     x, w = sorting.sort_key_val(x, weights, -1)
     if ignore_nan:
-        w = select_n(eq(x, x), like(w, 0), w)
+        w = select_n(x == x, like(w, 0), w)
     sums = cumsum(w, len(w.type.shape) - 1)
     lead, size = x.type.shape[:-1], x.type.shape[-1]
     total = index_in_dim(sums, size - 1, -1, keepdims=False)
     shape = (*q.shape, *lead)
     part = convert(q, x.type.dtype)
     part = shapes.broadcast_in_dim(part, shape, (0,)) if part.type.shape else part
-    goal = mul(part, shapes.broadcast(total, shape))
-    below = lt(
-        shapes.broadcast(sums, (*shape, size)), shapes.broadcast_in_dim(goal, (*shape, size), tuple(range(len(shape))))
-    )
+    goal = part * shapes.broadcast(total, shape)
+    spread = shapes.broadcast_in_dim(goal, (*shape, size), tuple(range(len(shape))))
+    below = shapes.broadcast(sums, (*shape, size)) < spread
     y = _row_elements(x, clamp(0, reductions.sum(below, -1, dtype=default_int()), size - 1))
     if ignore_nan:
         return y
     last = shapes.broadcast(index_in_dim(x, size - 1, -1, keepdims=False), y.type.shape)
-    return select_n(ne(last, last), y, last)
+    return select_n(last != last, y, last)
 
 
 programs(globals(), direct=("nanpercentile", "nanquantile", "percentile", "quantile"))

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument
 from ...effects.core.arrays import Array, as_arrays
-from ...effects.operations.elementwise.arithmetic import sub
-from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
-from ...effects.operations.elementwise.comparison import eq, ge, lt, ne, select_n
+from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
@@ -69,9 +67,9 @@ def _first(x: Any, equal_nan: bool = True) -> Any:
     if size < 2:
         return head
     a, b = slice_in_dim(x, 1, size), slice_in_dim(x, 0, size - 1)
-    new = ne(a, b)
+    new = a != b
     if equal_nan and dtypes.is_inexact(x.type.dtype):
-        new = bitwise_and(new, bitwise_or(eq(a, a), eq(b, b)))
+        new = new & ((a == a) | (b == b))
     return concatenate([head, reductions.any(new, tuple(range(1, len(x.type.shape))))], 0)
 
 
@@ -97,7 +95,7 @@ def unique(
     whole = array_of(ar)
     size = None if size is None else as_size(size, "unique: size")
     if equal_nan and dtypes.is_complex(whole.type.dtype):  # all that are NaN in a part are one, and stand together
-        whole = select_n(ne(whole, whole), whole, like(whole, float("nan")))
+        whole = select_n(whole != whole, whole, like(whole, float("nan")))
     x = _flat(whole) if axis is None else shapes.move_axis(whole, canonical_axis(axis, whole.ndim, "unique"), 0)
     shape = whole.type.shape if axis is None else x.type.shape[:1]
     order, rows = _in_order(x)
@@ -130,13 +128,13 @@ def _select_rows(rows: Any, mask: Any, size: int | None, fill_value: Any) -> tup
         ends = flatnonzero(mask, size=size + 1, fill_value=total)
     count = ends.type.shape[0] - 1
     starts = slice_in_dim(ends, 0, count)
-    missing = None if size is None else ge(starts, like(starts, total))
+    missing = None if size is None else starts >= like(starts, total)
     places = starts if missing is None else select_n(missing, starts, like(starts, 0))
     values = take(rows, places, 0, mode="clip")
     if missing is not None and fill_value is not None:
         gone = shapes.broadcast_in_dim(missing, values.type.shape, (0,))
         values = select_n(gone, values, _padding(values, count, fill_value))
-    return values, places, sub(slice_in_dim(ends, 1, count + 1), starts)
+    return values, places, slice_in_dim(ends, 1, count + 1) - starts
 
 
 def _padding(rows: Any, size: int, fill_value: Any) -> Any:
@@ -161,7 +159,7 @@ def _in_order(x: Any) -> tuple[Any, Any]:
 
 def _inverse(mask: Any, order: Any, shape: tuple[int, ...]) -> Any:
     """For every element its index among the distinct ones."""
-    rank = sub(cumsum(convert(mask, default_int())), like(order, 1)) if mask.size else order
+    rank = cumsum(convert(mask, default_int())) - 1 if mask.size else order
     return shapes.reshape(take(rank, argsort(order), mode="clip") if mask.size else rank, shape)
 
 
@@ -209,7 +207,7 @@ def _chosen(name: str, x: Any, mask: Any, size: int | None, fill_value: Any) -> 
     """The elements where a mask is true, sorted; padded to ``size``, by default with the least of them."""
     if size is None and not known(mask):
         flatnonzero(mask)  # raises, and says what to do
-    _, y = sorting.sort((bitwise_not(mask), x), 0, True, 2)
+    _, y = sorting.sort((~mask, x), 0, True, 2)
     count = reductions.sum(mask, dtype=default_int())
     if size is None:
         return slice_in_dim(y, 0, int(count))
@@ -226,7 +224,7 @@ def _chosen(name: str, x: Any, mask: Any, size: int | None, fill_value: Any) -> 
     if total < size:
         y = concatenate([convert(y, y.type.dtype), slice_in_dim(fill, 0, size - total)], 0)
     index = iota(default_int(), size)
-    return select_n(lt(index, shapes.broadcast(count, (size,))), fill, convert(slice_in_dim(y, 0, size), y.type.dtype))
+    return select_n(index < shapes.broadcast(count, (size,)), fill, convert(slice_in_dim(y, 0, size), y.type.dtype))
 
 
 def _scalar(x: Any) -> Any:
@@ -264,13 +262,13 @@ def intersect1d(
     """
     x, y = map(_flat, promote(ar1, ar2))
     a, mask = _distinct(x, assume_unique)
-    mask = bitwise_and(mask, isin(a, y)) if a.size else mask
+    mask = mask & isin(a, y) if a.size else mask
     found = _chosen("intersect1d", a, mask, size, fill_value)
     if not return_indices:
         return found
     places = [_first_places(z, found) for z in (x, y)]
     if size is not None:
-        missing = ge(iota(default_int(), size), shapes.broadcast(reductions.sum(mask, dtype=default_int()), (size,)))
+        missing = iota(default_int(), size) >= shapes.broadcast(reductions.sum(mask, dtype=default_int()), (size,))
         places = [where(missing, z.size, i) for z, i in zip((x, y), places)]
     return found, *places
 
@@ -295,7 +293,7 @@ def setdiff1d(
     if assume_unique and size is None:
         return take(x, flatnonzero(isin(x, y, invert=True)), mode="clip")
     a, mask = _distinct(x, assume_unique)
-    mask = bitwise_and(mask, isin(a, y, invert=True)) if a.size else mask
+    mask = mask & isin(a, y, invert=True) if a.size else mask
     return _chosen("setdiff1d", a, mask, size, array_of(0) if fill_value is None else fill_value)
 
 
@@ -312,6 +310,6 @@ def setxor1d(
     sides = []
     for one, other in ((x, y), (y, x)):
         a, mask = _distinct(one, assume_unique)
-        sides.append((a, bitwise_and(mask, isin(a, other, invert=True)) if a.size else mask))
+        sides.append((a, mask & isin(a, other, invert=True) if a.size else mask))
     values, masks = (concatenate(list(parts), 0) for parts in zip(*sides))
     return _chosen("setxor1d", values, masks, size, fill_value)

@@ -8,10 +8,8 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch, whole_number
 from ...effects.core.arrays import Array, ConcreteArray
-from ...effects.operations.elementwise.arithmetic import add, sub
-from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
-from ...effects.operations.elementwise.comparison import eq, ge, le, lt, ne, select_n
 from ...effects.operations.elementwise.comparison import min as _min
+from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.complex_parts import imag, real
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -180,13 +178,13 @@ def _before(x: Any, y: Any, strict: bool) -> Any:
     """Whether ``x < y`` (``strict``) or ``x <= y`` as ``sort`` orders them: NaN last, complex numbers by parts."""
     if dtypes.is_complex(x.type.dtype):
         a, b = real(x), real(y)
-        same = bitwise_or(eq(a, b), bitwise_and(ne(a, a), ne(b, b)))
-        return bitwise_or(_before(a, b, True), bitwise_and(same, _before(imag(x), imag(y), strict)))
-    first = lt(x, y) if strict else le(x, y)
+        same = (a == b) | (a != a) & (b != b)
+        return _before(a, b, True) | same & _before(imag(x), imag(y), strict)
+    first = x < y if strict else x <= y
     if not dtypes.is_inexact(x.type.dtype):
         return first
-    last = ne(y, y)
-    return bitwise_or(first, bitwise_and(last, eq(x, x)) if strict else last)
+    last = y != y
+    return first | (last & (x == x) if strict else last)
 
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Array:
@@ -231,9 +229,9 @@ def _halving(x: Any, y: Any, strict: bool) -> Any:
     found = shapes.full(y.type.update(dtype=_INDEX, weak=False), 0)
     step = 1 << (size.bit_length() - 1)
     while step:
-        ahead = add(found, like(found, step))
+        ahead = found + like(found, step)
         at = take(x, _min(ahead, like(ahead, size)) - 1, mode="clip")
-        taken = bitwise_and(_before(at, y, strict), le(ahead, like(ahead, size)))
+        taken = _before(at, y, strict) & (ahead <= like(ahead, size))
         found = select_n(taken, found, ahead)
         step >>= 1
     return found
@@ -258,11 +256,11 @@ def isin(
     elif size <= _FEW or method == "compare_all" or dtypes.is_complex(x.type.dtype):
         shape = (*x.type.shape, size)
         columns = shapes.broadcast_in_dim(x, shape, tuple(range(len(shape) - 1)))
-        found = reductions.any(eq(columns, shapes.broadcast_in_dim(y, shape, (len(shape) - 1,))), -1)
+        found = reductions.any(columns == shapes.broadcast_in_dim(y, shape, (len(shape) - 1,)), -1)
     else:
         y = sorting.sort(y)
-        found = eq(take(y, searchsorted(y, x), mode="clip"), x)
-    return bitwise_not(found) if invert else found
+        found = take(y, searchsorted(y, x), mode="clip") == x
+    return ~found if invert else found
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
@@ -283,7 +281,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return shapes.full(x.type.update(dtype=_INDEX, weak=False), 0)
     side = "left" if right else "right"
     way = method or "scan"
-    rising = ge(edges[-1], edges[0])
+    rising = edges[-1] >= edges[0]
     if isinstance(rising, ConcreteArray):
         return searchsorted(edges, x, side, method=way) if bool(rising) else _falling(edges, x, side, way)
     return select_n(rising, _falling(edges, x, side, way), searchsorted(edges, x, side, method=way))
@@ -291,7 +289,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 
 def _falling(edges: Any, x: Any, side: str, method: str) -> Any:
     found = searchsorted(rev(edges, (0,)), x, side, method=method)
-    return sub(like(found, edges.type.shape[0]), found)
+    return like(found, edges.type.shape[0]) - found
 
 
 programs(globals())
