@@ -71,6 +71,12 @@ def as_marks(numbers: int, count: int) -> Marks:
     return tuple([numbers >> i & 1 == 1 for i in range(count)])
 
 
+def scattered(values: Iterable[Any], marks: Sequence[bool]) -> list[Any]:
+    """The values in order at the positions that are True, None at the others: one value for each True."""
+    waiting = iter(values)
+    return [next(waiting) if yes else None for yes in marks]
+
+
 def union(sets: Iterable[int]) -> int:
     """The union of bit sets."""
     result = 0

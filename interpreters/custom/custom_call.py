@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple
 
-from ...effects.base.errors import BadArgument, BadCall, EscapedBox, NotAnArray, need_function
+from ...effects.base.errors import BadArgument, BadCall, EscapedBox, MissingUserRule, NotAnArray, need_function
 from ...effects.base.stack import BASE, STACK, Run, current, inside, runs
+from ...effects.base.tracebacks import boundary
 from ...effects.base.wrapping import name_of, wraps
+from ...effects.control.custom_rules import CustomVmap
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.signatures import P, R
-from ...effects.functions.captured import boxes_in, placeholders_for
-from ...effects.functions.keys import KeyedValue
+from ...effects.functions.captured import boxes_in, placeholders_for, replaced
+from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.programs.closure_conversion import close_all
 from ...effects.trees import pytrees
 from ..core.compile_time import CompileTime
@@ -66,7 +69,7 @@ class BoundArguments:
             )
         return bound.args
 
-    def split(self, args: tuple[Any, ...]) -> tuple[tuple[KeyedValue, ...], list[Array], Any]:
+    def split(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Array], Any]:
         """The static arguments, the leaves of the others, and the treedef of the others."""
         if self.static and self.static[-1] >= len(args):
             raise BadArgument(
@@ -83,20 +86,36 @@ class BoundArguments:
                 f"{self.where}: arguments of {self.name} must be arrays or numbers. {error.what}",
                 hint="name it in nondiff_argnums.",
             ) from None
-        return tuple([KeyedValue(args[i]) for i in self.static]), xs, tree
-
-    def merged(self, statics: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-        """All arguments by position: the inverse of ``split``."""
-        return merge_arguments(self.static, statics, values)
+        return [args[i] for i in self.static], xs, tree
 
 
 _DEFINITIONS = frozenset(("defjvp", "defjvps", "defvjp", "def_vmap"))
 
 
-class CustomFunction(Generic[P, R]):
-    """The base of functions with a custom rule: the function, and how its arguments are bound."""
+def with_placeholders(value: Any, placeholder_of: Mapping[int, Any]) -> UserFunction:
+    """A function or static argument of a deferred rule, with a placeholder for each box that it captured."""
+    return UserFunction(replaced(value, placeholder_of))
 
-    __call__: Callable[P, R]  # calls the function; under handlers its rule takes its place
+
+def substitution(boxes: Sequence[KeyedValue], values: Sequence[Any]) -> dict[int, Any]:
+    """The argument of ``replaced`` that puts these values in place of the placeholders ``boxes``."""
+    return {id(box.value): value for box, value in zip(boxes, values)}
+
+
+class CustomFunction(Generic[P, R]):
+    """A function with a custom rule: handlers that ask for the rule get it in place of the function's operations.
+
+    ``operation``: the operation that a call performs, with the function as body. ``rule_names``: the attributes that
+    hold the user's functions, None while they are not defined; ``definition``: the methods that define them.
+    """
+
+    operation: Any
+    rule_names: tuple[str, ...]
+    definition: str
+    captures: tuple[str, ...]
+
+    def __init_subclass__(cls) -> None:
+        cls.captures = ("fun", *cls.rule_names, "__wrapped__")
 
     def __init__(
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
@@ -107,6 +126,36 @@ class CustomFunction(Generic[P, R]):
         self.fun: Callable[..., R] = fun
         self._arguments = BoundArguments(where, fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self._arguments.static
+
+    @abstractmethod
+    def _rule(self, *parts: Any) -> Any:
+        """The deferred rule of one call.
+
+        ``parts``: the name of the function, its static arguments, the treedef of the others, the placeholders of
+        captured boxes, the number of captured values before them among the operands, treedef and types of the results
+        (None where unknown), and the user's functions, by ``rule_names``.
+        """
+
+    @boundary
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        arguments, fun = self._arguments, self.fun
+        rules = [getattr(self, name) for name in self.rule_names]
+        if None in rules:
+            raise MissingUserRule(
+                f"{arguments.where}: {arguments.name} has no rule yet.", hint=f"define it with {self.definition}."
+            )
+        static_values, xs, tree = arguments.split(arguments.positional(args, kwargs))
+
+        def function(*values: Any) -> Any:
+            return fun(*merge_arguments(arguments.static, static_values, pytrees.unflatten(tree, values)))
+
+        def make_rule(boxes: Any, first: int, expected: Any, placeholder_of: Any) -> Any:
+            statics = tuple([with_placeholders(value, placeholder_of) for value in static_values])
+            functions = [with_placeholders(rule, placeholder_of) for rule in rules]
+            return self._rule(arguments.name, statics, tree, boxes, first, expected, *functions)
+
+        call = CustomCall(self.operation, arguments.name, function, make_rule, (fun, *rules, *static_values))
+        return perform_call(call, xs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Callable[..., R]:
         return self if instance is None else types.MethodType(self, instance)
@@ -147,7 +196,6 @@ class CustomCall(NamedTuple):
     function: Callable[..., Any]
     make_rule: Callable[..., Any]
     functions: Sequence[Any]  # the functions and static arguments, searched for captured boxes
-    derivative: bool = True  # whether the rule is a derivative rule
 
 
 def perform_call(call: CustomCall, xs: Sequence[Array]) -> Any:
@@ -190,7 +238,7 @@ def _evaluate(call: CustomCall, xs: Sequence[Array]) -> RuleResults:
     if kind is Run or (kind is Tape and not owned) or (kind in FORWARD_MODE and not owned):
         with inside(run.outer):
             return _evaluate(call, xs)
-    if isinstance(run, Jvp) and kind in FORWARD_MODE and call.derivative:
+    if isinstance(run, Jvp) and kind in FORWARD_MODE and call.operation is not CustomVmap:
         pairs = [run.unbox(x) for x in xs]
         with inside(run.outer):
             results = call.make_rule((), 0, None, {}).apply((), [x for x, _ in pairs], [dx for _, dx in pairs])

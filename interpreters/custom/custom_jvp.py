@@ -6,14 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ...effects.base.errors import BadCall, MissingUserRule, need_function
-from ...effects.base.tracebacks import boundary
+from ...effects.base.errors import BadCall, need_function
 from ...effects.control.custom_rules import CustomJvp
 from ...effects.core.columns import add_tangents, zeros_like
 from ...effects.core.signatures import F, P, R
 from ...effects.trees import pytrees
-from .custom_call import CustomCall, CustomFunction, perform_call
-from .derivative_rules import UserJvp, with_placeholders
+from .custom_call import CustomFunction
+from .derivative_rules import UserJvp
 
 
 class custom_jvp(CustomFunction[P, R]):
@@ -41,7 +40,9 @@ class custom_jvp(CustomFunction[P, R]):
     Array(1., dtype=float32, weak_type=True)
     """
 
-    captures = ("fun", "jvp", "__wrapped__")
+    operation = CustomJvp
+    rule_names = ("jvp",)
+    definition = "defjvp or defjvps"
     jvp: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
 
@@ -74,23 +75,5 @@ class custom_jvp(CustomFunction[P, R]):
 
         self.defjvp(jvp)
 
-    @boundary
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self.jvp is None:
-            raise MissingUserRule(
-                f"custom_jvp: {self._arguments.name} has no rule yet.", hint="define one with defjvp or defjvps."
-            )
-        arguments, fun, rule = self._arguments, self.fun, self.jvp
-        statics, xs, tree = arguments.split(arguments.positional(args, kwargs))
-        static_values = [static.value for static in statics]
-
-        def function(*values: Any) -> Any:
-            return fun(*arguments.merged(static_values, pytrees.unflatten(tree, values)))
-
-        def make_rule(placeholders: Any, first: int, expected: Any, placeholder_of: Any) -> UserJvp:
-            fixed = tuple([with_placeholders(value, placeholder_of) for value in static_values])
-            deferred = with_placeholders(rule, placeholder_of)
-            symbolic = self.symbolic_zeros
-            return UserJvp(arguments.name, fixed, tree, symbolic, placeholders, first, expected, deferred)
-
-        return perform_call(CustomCall(CustomJvp, arguments.name, function, make_rule, (fun, rule, *static_values)), xs)
+    def _rule(self, *parts: Any) -> UserJvp:
+        return UserJvp(*(*parts, self.symbolic_zeros))

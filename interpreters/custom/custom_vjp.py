@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, overload
 
-from ...effects.base.errors import MissingUserRule, TreeMismatch, need_function
+from ...effects.base.errors import TreeMismatch, need_function
 from ...effects.base.stack import perform
 from ...effects.base.tracebacks import boundary
 from ...effects.base.wrapping import name_of, wraps
@@ -20,8 +20,8 @@ from ...effects.types.array_type import ArrayType
 from ..differentiation.deferred_rules import DeferredRule, checked, describe_function
 from ..transformations.derivatives import tangent_type, zero_tangent
 from ..transformations.make_program import closure_convert
-from .custom_call import CustomCall, CustomFunction, perform_call
-from .derivative_rules import UserVjp, substitution, with_placeholders
+from .custom_call import CustomFunction, substitution, with_placeholders
+from .derivative_rules import UserVjp
 
 
 class custom_vjp(CustomFunction[P, R]):
@@ -46,7 +46,9 @@ class custom_vjp(CustomFunction[P, R]):
     Array(1., dtype=float32, weak_type=True)
     """
 
-    captures = ("fun", "fwd", "bwd", "__wrapped__")
+    operation = CustomVjp
+    rule_names = ("fwd", "bwd")
+    definition = "defvjp"
     fwd: Callable[..., Any] | None = None
     bwd: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
@@ -88,27 +90,8 @@ class custom_vjp(CustomFunction[P, R]):
         self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat)
         self.logs = True
 
-    @boundary
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self.fwd is None or self.bwd is None:
-            raise MissingUserRule(
-                f"custom_vjp: {self._arguments.name} has no rules yet.", hint="define them with defvjp."
-            )
-        arguments, fun, fwd, bwd = self._arguments, self.fun, self.fwd, self.bwd
-        statics, xs, tree = arguments.split(arguments.positional(args, kwargs))
-        static_values = [static.value for static in statics]
-
-        def function(*values: Any) -> Any:
-            return fun(*arguments.merged(static_values, pytrees.unflatten(tree, values)))
-
-        def make_rule(placeholders: Any, first: int, expected: Any, placeholder_of: Any) -> UserVjp:
-            fixed = tuple([with_placeholders(value, placeholder_of) for value in static_values])
-            rules = (with_placeholders(fwd, placeholder_of), with_placeholders(bwd, placeholder_of))
-            common = (arguments.name, fixed, tree, self.symbolic_zeros, placeholders, first, expected)
-            return UserVjp(*common, *rules, arguments.static, self.logs)
-
-        functions = (fun, fwd, bwd, *static_values)
-        return perform_call(CustomCall(CustomVjp, arguments.name, function, make_rule, functions), xs)
+    def _rule(self, *parts: Any) -> UserVjp:
+        return UserVjp(*(*parts, self.symbolic_zeros, self._arguments.static, self.logs))
 
 
 @overload

@@ -7,9 +7,8 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.caches import Cache
-from ...effects.base.errors import CannotCross, MissingUserRule, TreeMismatch, need_function
+from ...effects.base.errors import CannotCross, TreeMismatch, need_function
 from ...effects.base.stack import current, installed, perform
-from ...effects.base.tracebacks import boundary
 from ...effects.control.custom_rules import CustomVmap
 from ...effects.control.loops import scan
 from ...effects.core.columns import BATCH, JVP, TRANSPOSE, zeros_like
@@ -20,19 +19,18 @@ from ...effects.operations.foundations.shapes import move_axis
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import record_body
-from ...effects.programs.program import Program, interpret
+from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..analysis.dependence import is_root
+from ..analysis.dependence import is_root, scattered
 from ..batching.batching_rules import BatchingRule
-from ..differentiation.deferred_rules import checked, describe_function, full
-from ..differentiation.jvp import Jvp, jvp_program
+from ..differentiation.deferred_rules import checked, describe_function, full, pair_of
+from ..differentiation.jvp import Jvp, jvp_program, push_forward
 from ..differentiation.jvp_rules import EffectsPerformed
 from ..differentiation.partial_eval import partial_eval_program
-from ..differentiation.transpose import transpose_program
-from .custom_call import CustomCall, CustomFunction, perform_call
-from .derivative_rules import substitution, with_placeholders
+from ..differentiation.transpose import pull_back
+from .custom_call import CustomFunction, substitution
 
 _DERIVED = Cache("derivatives of functions with a rule for lanes")
 """Derivatives of a ``custom_vmap``, which carry its rule, by operation, operands with a tangent and settings."""
@@ -59,7 +57,9 @@ class custom_vmap(CustomFunction[P, R]):
     Array([0., 2., 4.], dtype=float32)
     """
 
-    captures = ("fun", "vmap_rule", "__wrapped__")
+    operation = CustomVmap
+    rule_names = ("vmap_rule",)
+    definition = "def_vmap"
     vmap_rule: Callable[..., Any] | None = None
     in_order = False  # whether the rule calls the function with one lane after the other
 
@@ -72,24 +72,8 @@ class custom_vmap(CustomFunction[P, R]):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    @boundary
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self.vmap_rule is None:
-            raise MissingUserRule(
-                f"custom_vmap: {self._arguments.name} has no rule yet.", hint="define one with def_vmap."
-            )
-        arguments, fun, vmap_rule = self._arguments, self.fun, self.vmap_rule
-        _, xs, tree = arguments.split(arguments.positional(args, kwargs))
-
-        def function(*values: Any) -> Any:
-            return fun(*pytrees.unflatten(tree, values))
-
-        def make_rule(placeholders: Any, first: int, expected: Any, placeholder_of: Any) -> UserLanes:
-            deferred = with_placeholders(vmap_rule, placeholder_of)
-            kind = LanesInOrder if self.in_order else UserLanes
-            return kind(arguments.name, tree, placeholders, first, expected, deferred)
-
-        return perform_call(CustomCall(CustomVmap, arguments.name, function, make_rule, (fun, vmap_rule), False), xs)
+    def _rule(self, *parts: Any) -> UserLanes:
+        return (LanesInOrder if self.in_order else UserLanes)(*parts)
 
 
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
@@ -105,17 +89,21 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     @sequential.def_vmap
     def loop_over_lanes(size: int, mapped: Any, *args: Any) -> Any:
         leaves, tree = pytrees.flatten(args)
-        marks = pytrees.leaves(list(mapped))
-
-        def step(_: Any, rows: Any) -> Any:
-            row = iter(rows)
-            lane = [next(row) if yes else x for x, yes in zip(leaves, marks)]
-            return None, sequential(*pytrees.unflatten(tree, lane))
-
-        ys = scan(step, None, [x for x, yes in zip(leaves, marks) if yes], size)[1]
+        lane = lambda *xs: sequential(*pytrees.unflatten(tree, xs))
+        ys = _lane_by_lane(lane, size, pytrees.leaves(list(mapped)), leaves)
         return ys, pytrees.map(lambda _: True, ys)
 
     return sequential
+
+
+def _lane_by_lane(f: Callable[..., Any], size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> Any:
+    """The results of ``f`` on each lane, stacked: a loop over the mapped operands, which have the lanes as rows."""
+
+    def step(_: Any, rows: Any) -> Any:
+        row = iter(rows)
+        return None, f(*[next(row) if yes else x for x, yes in zip(operands, mapped)])
+
+    return scan(step, None, [x for x, yes in zip(operands, mapped) if yes], size)[1]
 
 
 # Batching rules: of the function, of its forward derivative, of its adjoint
@@ -125,6 +113,7 @@ class UserLanes(BatchingRule):
     """The rule of a ``custom_vmap``: the user's function with placeholders for captured boxes."""
 
     function: str
+    statics: tuple[UserFunction, ...]
     tree: Any
     boxes: tuple[KeyedValue, ...]
     first: int
@@ -145,9 +134,8 @@ class UserLanes(BatchingRule):
             )
         f = replaced(self.rule.value, substitution(self.boxes, operands[self.first : last]))
         in_mapped = list(pytrees.unflatten(self.tree, mapped[last:]))
-        pair = f(size, in_mapped, *pytrees.unflatten(self.tree, operands[last:]))
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TreeMismatch(f"{self.shown}: the rule must return (results, out_batched), got {type(pair).__name__}.")
+        returned = f(size, in_mapped, *pytrees.unflatten(self.tree, operands[last:]))
+        pair = pair_of(self.shown, "results, out_batched", returned)
         structure, out_types = self.expected
         leaves, tree = pytrees.flatten(pair[0])
         marks, other = pytrees.flatten(pair[1])
@@ -220,12 +208,7 @@ class PartLanesRule(BatchingRule):
                 hint="use sequential_vmap, or perform them before the function and pass on their results.",
             )
         part = CustomVmap((self.body,), 0, self)
-
-        def step(_: Any, rows: Any) -> Any:
-            row = iter(rows)
-            return None, list(perform(part, *[next(row) if yes else x for x, yes in zip(operands, mapped)]))
-
-        ys = scan(step, None, [x for x, yes in zip(operands, mapped) if yes], size)[1]
+        ys = _lane_by_lane(lambda *xs: list(perform(part, *xs)), size, mapped, operands)
         return ys, [True] * len(ys)
 
 
@@ -235,7 +218,6 @@ class TransposeLanesRule(BatchingRule):
     inner: Any
     linear: tuple[bool, ...]
     types: tuple[ArrayType, ...]  # of the operands of the linear map, per lane
-    out_types: tuple[ArrayType, ...]
 
     def varies(self, mapped: Sequence[bool]) -> bool:
         known = iter(mapped)
@@ -256,10 +238,8 @@ class TransposeLanesRule(BatchingRule):
 
         program, captured = close(record_body(all_lanes, types, "lanes"))
         linear = [False] * len(captured) + list(self.linear)
-        adjoint, marks = transpose_program(program, linear, [True] * len(self.out_types))
         cts = [_with_lanes(ct, yes, True, size) for ct, yes in zip(operands[count:], mapped[count:])]
-        nonzero = iter(interpret(adjoint, [*captured, *[pair[0] for pair in known if pair is not None], *cts]))
-        in_cts = [next(nonzero) if yes else None for yes in marks]
+        in_cts = pull_back(program, linear, [*captured, *operands[:count]], cts)
         return full(in_cts, [t for t, yes in zip(types, self.linear) if yes]), [True] * len(in_cts)
 
 
@@ -293,8 +273,8 @@ def _(op, primals, tangents):
         return _in_parts(op, primals, tangents, nonzero)
     y = perform(op, *primals)
     derived = _DERIVED.get(("jvp", op, nonzero, config.current()), lambda: _tangent_operation(op, nonzero))
-    dys = iter(perform(derived, *primals, *[dx for dx in tangents if dx is not None]))
-    return y, [next(dys) if is_inexact(t.type.dtype) else None for t in y]
+    dys = perform(derived, *primals, *[dx for dx in tangents if dx is not None])
+    return y, scattered(dys, [is_inexact(t.type.dtype) for t in y])
 
 
 def _has_results(program: Program) -> bool:
@@ -314,8 +294,7 @@ def _in_parts(op: Any, primals: Any, tangents: Any, nonzero: tuple[bool, ...]) -
     residuals = half.residual_values(primals, values)
     known, unknown = iter(values), iter(perform(rest, *residuals, *[dx for dx in tangents if dx is not None]))
     outs = [next(unknown) if yes else next(known) for yes in half.unknown]
-    dys = iter(outs[len(marks) :])
-    return tuple(outs[: len(marks)]), [next(dys) if yes else None for yes in marks]
+    return tuple(outs[: len(marks)]), scattered(outs[len(marks) :], marks)
 
 
 def _parts(op: Any, nonzero: tuple[bool, ...]) -> tuple[Any, ...]:
@@ -332,17 +311,16 @@ def _parts(op: Any, nonzero: tuple[bool, ...]) -> tuple[Any, ...]:
 def _tangent_operation(op: Any, nonzero: tuple[bool, ...]) -> Any:
     """The operation from primals and nonzero tangents to the tangents of the inexact results."""
     body = op.bodies[0]
-    derived, marks = jvp_program(body, nonzero)
-    count = len(body.outs)
+    count = len(nonzero)
 
     def tangents(*xs: Any) -> list[Any]:
         with installed(EffectsPerformed(current(), op.rule.shown)):
-            nonzero_dys = iter(interpret(derived, xs)[count:])
-        dys = [next(nonzero_dys) if yes else None for yes in marks]
+            _, dys = push_forward(body, xs[:count], scattered(xs[count:], nonzero))
         pairs = [(dy, t) for dy, t in zip(dys, body.out_types) if is_inexact(t.dtype)]
         return full([dy for dy, _ in pairs], [t for _, t in pairs])
 
-    return CustomVmap((record_body(tangents, derived.in_types, body.name),), op.shared, JvpLanesRule(op.rule, nonzero))
+    types = [*body.in_types, *[t for t, yes in zip(body.in_types, nonzero) if yes]]
+    return CustomVmap((record_body(tangents, types, body.name),), op.shared, JvpLanesRule(op.rule, nonzero))
 
 
 @TRANSPOSE.rule(CustomVmap)
@@ -350,20 +328,18 @@ def _(op, cts, *operands, linear):
     key = ("transpose", op, linear, config.current())
     adjoint = _DERIVED.get(key, lambda: _cotangent_operation(op, linear))
     known = [x for x, yes in zip(operands, linear) if not yes]
-    in_cts = iter(perform(adjoint, *known, *full(cts, op.bodies[0].out_types)))
-    return [next(in_cts) if yes else None for yes in linear]
+    return scattered(perform(adjoint, *known, *full(cts, op.bodies[0].out_types)), linear)
 
 
 def _cotangent_operation(op: Any, linear: tuple[bool, ...]) -> Any:
     """The operation from the other operands and cotangents of the results to cotangents of the linear operands."""
     body = op.bodies[0]
-    adjoint, marks = transpose_program(body, linear, [True] * len(body.outs))
+    types = [t for t, yes in zip(body.in_types, linear) if not yes]
     linear_types = [t for t, yes in zip(body.in_types, linear) if yes]
 
     def cotangents(*xs: Any) -> list[Any]:
-        nonzero = iter(interpret(adjoint, xs))
-        return full([next(nonzero) if yes else None for yes in marks], linear_types)
+        return full(pull_back(body, linear, xs[: len(types)], xs[len(types) :]), linear_types)
 
-    rule = TransposeLanesRule(op.rule, linear, body.in_types, body.out_types)
+    rule = TransposeLanesRule(op.rule, linear, body.in_types)
     shared = op.shared - sum(linear[: op.shared])
-    return CustomVmap((record_body(cotangents, adjoint.in_types, body.name),), shared, rule)
+    return CustomVmap((record_body(cotangents, [*types, *body.out_types], body.name),), shared, rule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ...effects.base.stack import BASE, inside, perform
 from ...effects.control.body_rules import evaluate_body
 from ...effects.control.custom_rules import Adjoint, CustomJvp, CustomVjp
 from ...effects.core.arrays import PYTHON_NUMBERS, as_array
-from ...effects.core.columns import EVALUATE, JVP, LOWER, TRANSPOSE, zeros_like
+from ...effects.core.columns import EVALUATE, JVP, LOWER, TRANSPOSE
 from ...effects.functions.captured import replaced
 from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.operations.elementwise.conversion import convert
@@ -24,16 +24,16 @@ from ...effects.trees import pytrees
 from ...effects.trees.structure import describe
 from ...effects.types.array_type import ArrayType, OfArrayType, array_type
 from ...effects.types.dtypes import float0, is_floating, is_inexact
-from ..analysis.dependence import dependence
+from ..analysis.dependence import dependence, scattered
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import record
-from ..differentiation.deferred_rules import DeferredRule, checked, describe_function, full
-from ..differentiation.jvp import jvp_program
+from ..differentiation.deferred_rules import DeferredRule, checked, describe_function, full, pair_of
+from ..differentiation.jvp import push_forward
 from ..differentiation.jvp_rules import DerivativeRule, with_rule
-from ..differentiation.transpose import transpose_program
+from ..differentiation.transpose import pull_back
 from ..transformations.derivatives import tangent_type, zero_tangent
 from ..transformations.linear_functions import InstalledLogs
-from .custom_call import RuleResults, merge_arguments
+from .custom_call import RuleResults, merge_arguments, substitution
 
 _FORWARD = Cache("forward programs of linear maps")
 """Forward mode of a ``custom_vjp``, from its backward rule, by linear map, types and settings."""
@@ -96,16 +96,6 @@ def in_format(ct: Any, t: ArrayType) -> Any:
     return convert(ct, t.dtype) if dtype != t.dtype and is_floating(dtype) and is_floating(t.dtype) else ct
 
 
-def with_placeholders(value: Any, placeholder_of: Mapping[int, Any]) -> UserFunction:
-    """A function or static argument of a deferred rule, with a placeholder for each box that it captured."""
-    return UserFunction(replaced(value, placeholder_of))
-
-
-def substitution(boxes: Sequence[KeyedValue], values: Sequence[Any]) -> dict[int, Any]:
-    """The argument of ``replaced`` that puts these values in place of the placeholders ``boxes``."""
-    return {id(box.value): value for box, value in zip(boxes, values)}
-
-
 class UserRule(DerivativeRule):
     """The rule of a ``custom_jvp`` or ``custom_vjp`` for forward mode.
 
@@ -115,7 +105,6 @@ class UserRule(DerivativeRule):
     function: str  # its name
     statics: tuple[UserFunction, ...]
     tree: Any  # of the arguments that are not static
-    symbolic: bool  # whether zeros are passed as SymbolicZero
     boxes: tuple[KeyedValue, ...]  # placeholders of the values that the rule captured
     first: int
     expected: Any  # treedef and types of the function's results; None where unknown
@@ -153,6 +142,7 @@ class UserJvp(UserRule):
     """The rule of a ``custom_jvp``, ``(primals, tangents) -> (results, tangents)``."""
 
     rule: UserFunction
+    symbolic: bool  # whether zeros are passed as SymbolicZero
 
     @property
     def defined_by(self) -> Any:
@@ -167,9 +157,8 @@ class UserJvp(UserRule):
         f = replaced(self.rule.value, values)
         statics = [replaced(static.value, values) for static in self.statics]
         dense = [shown_zero(x.type, self.symbolic) if dx is None else dx for x, dx in zip(xs, dxs)]
-        pair = f(*statics, pytrees.unflatten(self.tree, xs), pytrees.unflatten(self.tree, dense))
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TreeMismatch(f"{self.shown}: the rule must return (results, tangents), got {type(pair).__name__}.")
+        returned = f(*statics, pytrees.unflatten(self.tree, xs), pytrees.unflatten(self.tree, dense))
+        pair = pair_of(self.shown, "results, tangents", returned)
         outs, tree = self.results(pair[0])
         tangents, other = pytrees.flatten(pair[1])
         if other != tree:
@@ -200,8 +189,12 @@ class UserVjp(UserRule):
 
     fwd: UserFunction
     bwd: UserFunction
+    symbolic: bool  # whether arguments are passed as CustomVJPPrimal, and zeros as SymbolicZero
     static_positions: tuple[int, ...]  # of the static arguments among all arguments
     logs: bool  # whether the backward rule returns logs too
+
+    def __hash__(self) -> int:
+        return hash(self.fwd)  # equal to itself alone
 
     @property
     def defined_by(self) -> Any:
@@ -212,8 +205,9 @@ class UserVjp(UserRule):
         return f"custom_vjp of {self.function}, forward rule {describe_function(self.fwd.value)}"
 
     def pulled_by(self, backward: Any) -> bool:
-        same = isinstance(backward, UserBackward) and backward.function == self.function
-        return same and bool(backward.bwd.value is self.bwd.value or self.boxes)
+        if not isinstance(backward, UserBackward) or backward.rule.function != self.function:
+            return False
+        return bool(backward.rule.bwd.value is self.bwd.value or self.boxes)
 
     def apply(self, captured: Sequence[Any], xs: Sequence[Any], dxs: Sequence[Any]) -> RuleResults:
         values = substitution(self.boxes, captured)
@@ -221,9 +215,7 @@ class UserVjp(UserRule):
         args = [CustomVJPPrimal(x, yes) for x, yes in zip(xs, wrt)] if self.symbolic else xs
         statics = [replaced(static.value, values) for static in self.statics]
         arguments = merge_arguments(self.static_positions, statics, pytrees.unflatten(self.tree, args))
-        pair = replaced(self.fwd.value, values)(*arguments)
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TreeMismatch(f"{self.shown}: the rule must return (results, residuals), got {type(pair).__name__}.")
+        pair = pair_of(self.shown, "results, residuals", replaced(self.fwd.value, values)(*arguments))
         outs, tree = self.results(pair[0])
         residuals, residual_tree = pytrees.flatten(pair[1])
         numbers = tuple([KeyedValue(x) if type(x) in PYTHON_NUMBERS else None for x in residuals])
@@ -232,14 +224,11 @@ class UserVjp(UserRule):
         inexact = tuple([t for t in types if is_inexact(t.dtype)])
         if not inexact or not any(wrt):
             return RuleResults(outs, [None] * len(outs), tree)
-        backward = UserBackward(
-            self.function, self.bwd, self.statics, self.symbolic, self.boxes, tree, types, residual_tree, numbers,
-            self.tree, tuple([x.type for x in xs]), wrt, self.logs,
-        )  # fmt: skip
+        backward = UserBackward(self, tree, types, residual_tree, numbers, tuple([x.type for x in xs]), wrt)
         fixed = tuple([x.type for x in (*captured, *residuals)])
         op = Adjoint(backward, None, fixed, inexact)
-        tangents = iter(perform(op, *captured, *residuals, *[dx for dx in dxs if dx is not None]))
-        return RuleResults(outs, [next(tangents) if is_inexact(t.dtype) else None for t in types], tree)
+        tangents = perform(op, *captured, *residuals, *[dx for dx in dxs if dx is not None])
+        return RuleResults(outs, scattered(tangents, [is_inexact(t.dtype) for t in types]), tree)
 
 
 def residual(shown: str, x: Any) -> Any:
@@ -254,40 +243,34 @@ def residual(shown: str, x: Any) -> Any:
 
 
 class UserBackward(DeferredRule):
-    """The backward rule: from residuals and cotangents of results to cotangents of differentiated arguments."""
+    """The backward rule of one call of a ``custom_vjp``.
 
-    function: str
-    bwd: UserFunction
-    statics: tuple[UserFunction, ...]
-    symbolic: bool
-    boxes: tuple[KeyedValue, ...]
+    A linear map from residuals and cotangents of the results to cotangents of the arguments that are differentiated.
+    """
+
+    rule: UserVjp
     out_tree: Any
     out_types: tuple[ArrayType, ...]
     residual_tree: Any
     numbers: tuple[KeyedValue | None, ...]  # for each leaf of the residuals the Python number that it is, if any
-    tree: Any
-    types: tuple[ArrayType, ...]
-    wrt: tuple[bool, ...]
-    logs: bool
+    types: tuple[ArrayType, ...]  # of the argument leaves
+    wrt: tuple[bool, ...]  # which argument leaves are differentiated
 
     @property
     def shown(self) -> str:
-        return f"custom_vjp of {self.function}, backward rule {describe_function(self.bwd.value)}"
+        return f"custom_vjp of {self.rule.function}, backward rule {describe_function(self.rule.bwd.value)}"
 
     def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        count = len(self.boxes)
-        values = substitution(self.boxes, residuals)
-        inexact = iter(cts)
-        out_cts = []
-        for t in self.out_types:
-            ct = next(inexact) if is_inexact(t.dtype) else None
-            out_cts.append(shown_zero(t, self.symbolic) if ct is None else ct)
-        statics = [replaced(static.value, values) for static in self.statics]
+        rule, count = self.rule, len(self.rule.boxes)
+        values = substitution(rule.boxes, residuals)
+        sparse = scattered(cts, [is_inexact(t.dtype) for t in self.out_types])
+        out_cts = [shown_zero(t, rule.symbolic) if ct is None else ct for ct, t in zip(sparse, self.out_types)]
+        statics = [replaced(static.value, values) for static in rule.statics]
         arrays = iter(residuals[count:])
         leaves = [next(arrays) if number is None else number.value for number in self.numbers]
         stored = pytrees.unflatten(self.residual_tree, leaves)
-        in_cts = replaced(self.bwd.value, values)(*statics, stored, pytrees.unflatten(self.out_tree, out_cts))
-        in_cts = self.without_logs(in_cts) if self.logs else in_cts
+        in_cts = replaced(rule.bwd.value, values)(*statics, stored, pytrees.unflatten(self.out_tree, out_cts))
+        in_cts = self.without_logs(in_cts) if rule.logs else in_cts
         return [ct for ct, yes in zip(self.cotangents(in_cts), self.wrt) if yes]
 
     def without_logs(self, returned: Any) -> Any:
@@ -306,7 +289,7 @@ class UserBackward(DeferredRule):
 
         Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: it does not fit the arguments.
         """
-        example = pytrees.unflatten(self.tree, range(len(self.types)))
+        example = pytrees.unflatten(self.rule.tree, range(len(self.types)))
         if not isinstance(returned, (tuple, list)) or len(returned) != len(example):
             got = f"{len(returned)} of them" if isinstance(returned, (tuple, list)) else type(returned).__name__
             raise TreeMismatch(
@@ -356,16 +339,8 @@ def derivative(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> 
     states = {*op.rule.states(len(tangents))}
     if any([dx is not None and (i >= op.shared or i in states) for i, dx in enumerate(tangents)]):
         return op.rule.run(primals, tangents)
-    values, dys = by_program(op.bodies[0], primals, tangents)
+    values, dys = push_forward(op.bodies[0], primals, tangents)
     return with_rule(op, primals, values), dys
-
-
-def by_program(program: Program, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """The jvp of a program, from primals and tangents (None: zero): its results and their tangents."""
-    derived, marks = jvp_program(program, [dx is not None for dx in tangents])
-    results = interpret(derived, [*primals, *[dx for dx in tangents if dx is not None]])
-    nonzero = iter(results[len(marks) :])
-    return results[: len(marks)], [next(nonzero) if yes else None for yes in marks]
 
 
 JVP.rule(CustomJvp)(derivative)
@@ -373,7 +348,7 @@ JVP.rule(CustomVjp)(derivative)
 
 
 def forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
-    """The linear map of an ``Adjoint`` as a program from residuals and values; cached.
+    """The linear map of an ``Adjoint`` as a program from residuals and values, cached.
 
     Raises: NotDifferentiable: only its adjoint has a rule, and that is not linear.
     """
@@ -392,19 +367,14 @@ def _forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
         linear = [i >= count for i in range(len(backward.in_types))]
         try:
             _check_no_constants(backward, linear)
-            adjoint, marks = transpose_program(backward, linear, [True] * (len(types) - count))
+            forward = lambda *xs: full(pull_back(backward, linear, xs[:count], xs[count:]), op.types)
+            return record(forward, types, "linear")
         except NotDifferentiable as error:
             raise NotDifferentiable(
                 f"{op.backward.shown}: the forward derivative is the adjoint of this rule, which is not linear in the "
                 f"cotangent. {error.what}",
                 hint="define the derivative by custom_jvp.",
             ) from error
-
-        def forward(*xs: Any) -> list[Any]:
-            nonzero = iter(interpret(adjoint, xs))
-            return [next(nonzero) if yes else zeros_like(t) for yes, t in zip(marks, op.types)]
-
-        return record(forward, types, "linear")
 
 
 def _check_no_constants(backward: Program, linear: Sequence[bool]) -> None:
@@ -431,7 +401,7 @@ def _(op, emit, *values):
 def _(op, primals, tangents):
     count = len(op.residuals)
     if any([dx is not None for dx in tangents[:count]]):
-        return by_program(forward_program(op, [x.type for x in primals]), primals, tangents)
+        return push_forward(forward_program(op, [x.type for x in primals]), primals, tangents)
     dxs = full(tangents[count:], [x.type for x in primals[count:]])
     return perform(op, *primals), perform(op, *primals[:count], *dxs)
 

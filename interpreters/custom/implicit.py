@@ -24,10 +24,10 @@ from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from ..analysis.dependence import is_root
 from ..differentiation.deferred_rules import checked, describe_function, full
-from ..differentiation.jvp import jvp_program
+from ..differentiation.jvp import push_forward
 from ..differentiation.jvp_rules import DerivativeRule
-from ..differentiation.transpose import transpose_program
-from .derivative_rules import by_program, substitution, with_placeholders
+from ..differentiation.transpose import pull_back
+from .custom_call import substitution, with_placeholders
 
 
 def _check_result(
@@ -108,13 +108,7 @@ def _vecmat(product: Program, types: Sequence[ArrayType]) -> Program:
     """The transpose of a recorded product, over the same captured values."""
     closed, captured = close(product)
     linear = [False] * len(captured) + [True] * len(types)
-    adjoint, marks = transpose_program(closed, linear, [True] * len(types))
-
-    def vecmat(*cts: Any) -> list[Any]:
-        nonzero = iter(interpret(adjoint, [*captured, *cts]))
-        return full([next(nonzero) if yes else None for yes in marks], types)
-
-    return record_body(vecmat, types, "vecmat")
+    return record_body(lambda *cts: full(pull_back(closed, linear, captured, cts), types), types, "vecmat")
 
 
 def _solution(
@@ -172,7 +166,7 @@ def _(op, primals, tangents):
     rest = list(tangents[shared:])  # of the right-hand side, db - dA x
     if any([dx is not None for dx in tangents[:shared]]):
         at = (*primals[:shared], *ys[:count])
-        _, by_captured = by_program(op.bodies[1], at, (*tangents[:shared], *[None] * count))
+        _, by_captured = push_forward(op.bodies[1], at, (*tangents[:shared], *[None] * count))
         rest = [add_tangents(db, None if dy is None else neg(dy)) for db, dy in zip(rest, by_captured)]
     daux = [*[None] * (len(ys) - count - op.states), *_state_tangents(op, primals, tangents)]
     if all([db is None for db in rest]):
@@ -195,7 +189,7 @@ def _state_tangents(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]
             f"{', '.join(sorted(map(str, op.effects)))} a second time.",
             hint="handle these effects inside of the handler with the state.",
         )
-    return by_program(op.bodies[0], primals, tangents)[1][first:]
+    return push_forward(op.bodies[0], primals, tangents)[1][first:]
 
 
 @TRANSPOSE.rule(LinearSolve)
@@ -290,7 +284,7 @@ class UserRoot(DerivativeRule):
             return ys, none
         unknowns = [convert(y, x.type.dtype, x.type.weak) for y, x in zip(ys, operands[last:])]
         at = (*operands[:last], *unknowns)
-        _, dfs = by_program(self.system, at, (*tangents[: self.first], *[None] * (len(at) - self.first)))
+        _, dfs = push_forward(self.system, at, (*tangents[: self.first], *[None] * (len(at) - self.first)))
         if all([df is None for df in dfs]):
             return ys, none
         types = [y.type for y in ys[:count]]
@@ -305,12 +299,10 @@ class UserRoot(DerivativeRule):
 
     def linear(self, at: Sequence[Any], types: Sequence[ArrayType], last: int) -> Callable[[Any], Any]:
         """The linear map ``v -> f'(x) v`` at the solution, on trees; the first ``last`` of ``at`` are fixed."""
-        derived, marks = jvp_program(self.system, [False] * last + [True] * len(types))
 
         def g(v: Any) -> Any:
             dxs = [checked(self.shown, "an argument", y, t) for y, t in zip(self.tree.flatten_up_to(v), types)]
-            nonzero = iter(interpret(derived, [*at, *dxs])[len(marks) :])
-            return pytrees.unflatten(self.tree, full([next(nonzero) if yes else None for yes in marks], types))
+            return pytrees.unflatten(self.tree, full(push_forward(self.system, at, [*[None] * last, *dxs])[1], types))
 
         return g
 

@@ -19,7 +19,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch
+from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
 from ...effects.base.frozen_values import Value
 from ...effects.base.source_locations import Site
 from ...effects.core.arrays import Array, as_array
@@ -51,7 +51,7 @@ class DeferredRule(Value):
     @property
     def by_user(self) -> Any:
         """The rule itself; of a transformed rule, the user's."""
-        return self
+        return self if (inner := getattr(self, "inner", None)) is None else inner.by_user
 
     def __repr__(self) -> str:
         return f"<{self.shown}>"
@@ -73,6 +73,13 @@ def checked(shown: str, what: str, y: Any, t: ArrayType) -> Array:
             f"{shown}: the rule must give {what} of dtype {t.dtype}, got {x.type}.", hint="convert with astype."
         )
     return convert(x, t.dtype, t.weak)
+
+
+def pair_of(shown: str, what: str, returned: Any) -> Sequence[Any]:
+    """The two parts, named by ``what``, of the pair that a rule returned. Raises: TreeMismatch: it is no pair."""
+    if isinstance(returned, (tuple, list)) and len(returned) == 2:
+        return returned
+    raise TreeMismatch(f"{shown}: the rule must return ({what}), got {type(returned).__name__}.")
 
 
 def full(values: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:

@@ -22,6 +22,7 @@ from ...effects.core.named_axes import under
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
+from ..analysis.dependence import scattered
 from ..core.body_transform import BodyTransformer, cross
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
@@ -194,6 +195,13 @@ def jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tup
     """
     key = (program, tuple(nonzero), current().scope, config.current())
     return _PROGRAMS.get(key, lambda: _jvp_program(program, nonzero))
+
+
+def push_forward(program: Program, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The results of a program and their tangents, by its derivative program. None stands for a zero tangent."""
+    derived, marks = jvp_program(program, [dx is not None for dx in tangents])
+    results = interpret(derived, [*primals, *[dx for dx in tangents if dx is not None]])
+    return results[: len(marks)], scattered(results[len(marks) :], marks)
 
 
 def _jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:

@@ -133,10 +133,6 @@ class PerformedRule(DerivativeRule):
     inner: Any
     count: int
 
-    @property
-    def by_user(self) -> Any:
-        return self.inner.by_user
-
     def states(self, count: int) -> list[int]:
         return [self.count + i for i in self.inner.states(count - self.count)]
 
@@ -215,10 +211,6 @@ class TransformedJvpRule(DerivativeRule):
     out_types: tuple[ArrayType, ...]
     result_marks: tuple[Mark, ...]
     ends: tuple[ArrayType, ...]
-
-    @property
-    def by_user(self) -> Any:
-        return self.inner.by_user
 
     def states(self, count: int) -> list[int]:
         groups, own = self.handler.parts(range(count), self.extra)

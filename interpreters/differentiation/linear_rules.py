@@ -24,10 +24,6 @@ class TransformedLinearRule(DeferredRule):
     result_marks: tuple[Mark, ...]
     result_counts: tuple[int, ...]
 
-    @property
-    def by_user(self) -> Any:
-        return self.inner.by_user
-
     def __call__(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         parts, state = self.handler.parts(residuals)
         with Reinstallation(self.handler, current(), state) as handler:

@@ -25,7 +25,7 @@ from ...effects.core.named_axes import under
 from ...effects.core.varying import with_varying
 from ...effects.programs.program import Builder, Program, interpret
 from ...effects.types.array_type import ArrayType
-from ..analysis.dependence import body_dependence
+from ..analysis.dependence import body_dependence, scattered
 from ..core.record import Record
 from ..core.rule_cache import ADJOINTS, InlinedBlock, is_inlinable
 from .partial_eval import split_program
@@ -225,6 +225,12 @@ def transpose_program(
     """
     key = (program, tuple(linear), tuple(nonzero), current().scope, config.current())
     return _PROGRAMS.get(key, lambda: _transpose_program(program, linear, nonzero))
+
+
+def pull_back(program: Program, linear: Sequence[bool], known: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """The cotangent of each linear input, None for zero, from the other inputs and the cotangents of all outputs."""
+    adjoint, marks = transpose_program(program, linear, [True] * len(cts))
+    return scattered(interpret(adjoint, [*known, *cts]), marks)
 
 
 def _transpose_program(

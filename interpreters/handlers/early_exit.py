@@ -269,10 +269,6 @@ class ExitingDerivative(DerivativeRule):
     extra: int
     payload: Payload
 
-    @property
-    def by_user(self) -> Any:
-        return self.inner.by_user
-
     def states(self, count: int) -> list[int]:
         return [self.extra + i for i in self.inner.states(count - self.extra)]
 

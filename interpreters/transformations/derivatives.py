@@ -30,6 +30,7 @@ from ...effects.programs.closure_conversion import close
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
+from ..analysis.dependence import scattered
 from ..core.record import record
 from ..differentiation.jvp import Jvp
 from ..differentiation.linearize import linearize as linearize_flat
@@ -289,8 +290,8 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
                     f"linear_transpose: the cotangent of {t} must have its shape, got {abstract(leaf).shape}."
                 )
         adjoint, marks = transpose_program(program, linear, [True] * len(cts))
-        nonzero = iter(adjoint(*captured, *[as_array(leaf) for leaf in cts]))
-        return pytrees.unflatten(tree, [next(nonzero) if yes else zero_tangent(t) for yes, t in zip(marks, types)])
+        in_cts = scattered(adjoint(*captured, *map(as_array, cts)), marks)
+        return pytrees.unflatten(tree, materialised(in_cts, types))
 
     return transposed
 
