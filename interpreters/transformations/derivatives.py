@@ -37,7 +37,7 @@ from ..differentiation.linearize import linearize as linearize_flat
 from ..differentiation.transpose import transpose_program
 from ..references.arguments import positions_of
 from .gradient_references import vjp_of_references
-from .jacobian_blocks import basis, need_no_ragged, split, split_first, split_last
+from .jacobian_blocks import basis, need_no_ragged, split, split_axis
 from .linear_functions import (
     LinearSignature,
     Pullback,
@@ -499,7 +499,7 @@ def jacfwd(
         single = isinstance(argnums, int)
 
         def columns(rows: Any) -> Any:
-            blocks = pytrees.unflatten(tree, split_last(rows, xs))
+            blocks = pytrees.unflatten(tree, split_axis(rows, xs, rows.ndim - 1))
             return blocks[0] if single else blocks
 
         jac = pytrees.map(columns, dy)
@@ -537,7 +537,7 @@ def jacrev(
         ys, out_tree = pytrees.flatten(y)
         rows = vmap_leaves(lambda flat: pull(pytrees.unflatten(out_tree, split(flat, ys))))(basis(ys))
         leaves, tree = pytrees.flatten(rows)
-        blocks = [split_first(leaf, ys) for leaf in leaves]
+        blocks = [split_axis(leaf, ys, 0) for leaf in leaves]
         per_output = [pytrees.unflatten(tree, [block[i] for block in blocks]) for i in range(len(ys))]
         if isinstance(argnums, int):
             per_output = [tree_of_args[0] for tree_of_args in per_output]

@@ -49,29 +49,15 @@ def basis(xs: Sequence[Array]) -> Any:
 
 def split(flat: Any, xs: Sequence[Array]) -> list[Any]:
     """A vector split into arrays of the shapes and dtypes of ``xs``."""
-    blocks, at = [], 0
+    return [convert(y, x.type.dtype, x.type.weak) for x, y in zip(xs, split_axis(flat, xs, 0))]
+
+
+def split_axis(y: Any, xs: Sequence[Array], axis: int) -> list[Any]:
+    """An array split along one axis into arrays in which the axes of ``x`` stand in its place, for each x of ``xs``."""
+    blocks, at, shape = [], 0, y.type.shape
+    before, after = shape[:axis], shape[axis + 1 :]
     for x in xs:
-        piece = flat if len(xs) == 1 else flat[at : at + x.size]
-        blocks.append(convert(reshape(piece, x.type.shape), x.type.dtype, x.type.weak))
+        piece = y if len(xs) == 1 else y[(*[slice(None)] * axis, slice(at, at + x.size))]
+        blocks.append(reshape(piece, (*before, *x.type.shape, *after)))
         at += x.size
-    return blocks
-
-
-def split_last(rows: Any, xs: Sequence[Array]) -> list[Any]:
-    """A matrix split along its last dimension into arrays that end in the shapes of ``xs``."""
-    blocks, at, lead = [], 0, rows.type.shape[:-1]
-    for x in xs:
-        piece = rows if len(xs) == 1 else rows[..., at : at + x.size]
-        blocks.append(reshape(piece, (*lead, *x.type.shape)))
-        at += x.size
-    return blocks
-
-
-def split_first(rows: Any, ys: Sequence[Array]) -> list[Any]:
-    """A matrix split along its first dimension into arrays that begin with the shapes of ``ys``."""
-    blocks, at, rest = [], 0, rows.type.shape[1:]
-    for y in ys:
-        piece = rows if len(ys) == 1 else rows[at : at + y.size]
-        blocks.append(reshape(piece, (*y.type.shape, *rest)))
-        at += y.size
     return blocks
