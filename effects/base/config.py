@@ -72,7 +72,7 @@ class Configuration(ImmutableObject):
     _compared: tuple[Any, ...]  # those without the watches
     _hash: int
     promotion: str  # the settings that promotion depends on
-    memoises: bool  # whether eager operations may be answered by a look-up: no tables of rules, nothing to be watched
+    memoises: bool  # whether eager calls may be answered by a look-up: no tables of rules, each operation as it is
     guarded: bool  # whether executions or transfers may be refused or logged
     mark: object | None  # stands for the record in cache keys, cheap to hash; None if it has tables of rules
     enable_x64: bool | None
@@ -120,7 +120,7 @@ class Configuration(ImmutableObject):
         object.__setattr__(self, "mark", None if self.tables else _mark(compared))
         modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64), self.default_float.name
         object.__setattr__(self, "promotion", " ".join(modes))
-        watched = self.debug_nans or self.debug_infs or self.no_execution
+        watched = self.debug_nans or self.debug_infs or self.no_execution or self.disable_jit
         object.__setattr__(self, "memoises", self.mark is not None and not watched)
         object.__setattr__(self, "guarded", self.no_execution or any([getattr(self, n) != "allow" for n in GUARDS]))
 

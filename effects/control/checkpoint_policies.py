@@ -166,12 +166,12 @@ def nothing_saveable(op: Any, *types: Any, **fields: Any) -> bool:
 
 def dots_saveable(op: Any, *types: Any, **fields: Any) -> bool:
     """Save the results of contractions and convolutions, which are expensive to recompute."""
-    return op.workload in ("contraction", "convolution")
+    return op.contracts
 
 
 def dots_with_no_batch_dims_saveable(op: Any, *types: Any, **fields: Any) -> bool:
     """Save the results of contractions without batch dimensions: products with weights, not those of attention."""
-    return op.workload == "contraction" and not any(fields.get("dimension_numbers", ((), ()))[1])
+    return op.contracts and not any(fields.get("dimension_numbers", ((), ()))[1])
 
 
 checkpoint_dots = dots_saveable

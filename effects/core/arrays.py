@@ -246,6 +246,15 @@ def concrete(type: ArrayType, value: np.ndarray[Any, Any] | None, buffer: Any = 
     return new  # type: ignore[return-value]
 
 
+def duplicate(x: Any) -> Any:
+    """A copy of a concrete array in its own buffer: donating one of the two leaves the other valid; else ``x``."""
+    if not isinstance(x, ConcreteArray):
+        return x
+    if x._value is not None and not x.committed:
+        return concrete(x.type, x._value.copy())
+    return concrete(x.type, None, InstalledBackend.backend.duplicate(x.buffer))
+
+
 def from_buffers(types: Iterable[ArrayType], buffers: Iterable[Any]) -> list[ConcreteArray]:
     """``[concrete(t, None, b) for t, b in zip(types, buffers)]``, with the calls inlined."""
     arrays: list[Any] = []

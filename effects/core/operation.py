@@ -31,13 +31,6 @@ O = TypeVar("O", bound="Operation")
 K = TypeVar("K", bound=type)
 
 
-WORKLOADS = frozenset(
-    ("arithmetic", "clipping", "circular", "comparison", "contraction", "convolution", "division", "exponential",
-     "extreme", "fourier", "hyperbolic", "inverse", "logarithm", "logistic", "quotient", "random", "rational",
-     "reduction", "root", "rounding", "selection", "special", "stack of matrices", "sum", "window")
-)  # fmt: skip
-
-
 class Operation(ImmutableObject):
     """The base of all operations. Users make operations by ``@operation`` and ``@effect``, not by subclassing.
 
@@ -57,8 +50,7 @@ class Operation(ImmutableObject):
     named: ClassVar[bool] = False  # refers to a named axis
     has_row: ClassVar[bool] = False  # derived, one of these three: its effect row may have elements
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
-    workload: ClassVar[str | None] = None  # of WORKLOADS, rows of the limits of NumPy and XLA; None: always NumPy's
-    absorbed: ClassVar[bool] = False  # compiled, it costs nothing beside the operations that read its result
+    contracts: ClassVar[bool] = False  # a contraction or convolution, which is expensive to recompute
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies
     vmap: ClassVar[str] = "refuse"  # of an effect under vmap: performed ``once``, ``per_lane``, or an error
@@ -168,9 +160,12 @@ class Operation(ImmutableObject):
         """The result of an effect as its block declares it: None, a type, or a tree of types."""
         return None
 
-    def workload_size(self, *types: Any) -> int:
-        """The size that is compared with the limits of ``workload``: by default the elements of the largest operand."""
-        return max([t.size for t in types], default=0)
+    def workload_size(self, *types: Any) -> float:
+        """The size that estimates of time are proportional to: by default the elements of the largest array.
+
+        Infinite: NumPy must not evaluate it.
+        """
+        return max([t.size for t in (*types, *self.as_results(result_type(self, types)))], default=0)
 
     def of_all_lanes(self, crossed: int) -> Any:
         """An effect per lane as one over all lanes, along the first axis of each operand and result; None: it is none.
@@ -209,7 +204,7 @@ class Memo:
     """The caches of one operation that many equations share, each written by one module.
 
     result_types     types of the operands -> type of the result
-    functions        type of the operand, or types of all -> (context, NumPy's function, type of the result)
+    functions        type of the operand, or types of all -> executor, the function of concrete arrays
     rule_programs    (settings, types and marks of the operands) -> cached rule program; False: not cacheable
     splits           (unknown operands, policy, settings) -> an operation with bodies, partitioned
     """
@@ -218,7 +213,7 @@ class Memo:
 
     def __init__(self) -> None:
         self.result_types: dict[tuple[Any, ...], Any] = {}
-        self.functions: dict[Any, tuple[Any, Callable[..., Any], Any]] = {}
+        self.functions: dict[Any, Callable[..., Any]] = {}
         self.rule_programs: dict[tuple[Any, ...], Any] = {}
         self.splits: dict[tuple[Any, ...], Any] = {}
         MEMOS.add(self)
@@ -265,12 +260,7 @@ def register_operation_name(kind: type[Operation]) -> None:
 
     A name in ``LATE_OPERATIONS`` is kept for the operation of that module.
     A block that is executed again (a notebook's cell, a reloaded module) replaces its former operation.
-    Raises: RegistrationError: its workload is none of those that are measured.
     """
-    if kind.workload is not None and kind.workload not in WORKLOADS:
-        raise RegistrationError(
-            f"{kind.name}: there is no workload {kind.workload!r}.", hint=f"there are {', '.join(sorted(WORKLOADS))}."
-        )
     qualified = qualified_name(kind)
     known, module = OPERATIONS.get(kind.name), LATE_OPERATIONS.get(kind.name, kind.__module__)
     if qualified_name(known) == qualified if known else module == kind.__module__:

@@ -50,7 +50,6 @@ class Fft(OnLastAxes):
     kind: FftType
     lengths: tuple[int, ...]
     dtypes = _REALS | COMPLEX
-    workload = "fourier"
 
     def result_type(op, x):
         if x.dtype not in (_REALS if op.kind is FftType.RFFT else COMPLEX):

@@ -229,7 +229,6 @@ class RandomBits(KeyOperation):
     bit_width: int
     shape: tuple[int, ...]
     dtypes = frozenset({KEY})
-    workload = "random"
 
     def result_type(op, keys):
         check_keys(op, keys)

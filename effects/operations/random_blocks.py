@@ -46,7 +46,6 @@ class BlockFunction(Operation):
 
     __slots__ = ()
     multiple_results = True
-    workload = "random"
     dtypes = frozenset({uint32})
     size: ClassVar[int]
 

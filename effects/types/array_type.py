@@ -148,8 +148,6 @@ def array_type(
         assign(new, value)
     # setdefault: two threads that create the same type get one object
     new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying), new)
-    for listener in _LISTENERS:
-        listener(new)
     return new
 
 
@@ -184,16 +182,6 @@ def as_array_type(declared: Any) -> ArrayType:
         return declared
     weak = getattr(declared, "weak_type", False)
     return array_type(tuple(declared.shape), declared.dtype, weak)
-
-
-_LISTENERS: list[Callable[[ArrayType], None]] = []
-
-
-def on_type(listener: Callable[[ArrayType], None]) -> None:
-    """Call ``listener`` with every type created so far, and with each later one when it is created."""
-    _LISTENERS.append(listener)
-    for known in list(_INTERNED.values()):
-        listener(known)
 
 
 float32 = np.dtype("float32")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..effects.base.errors import BadArgument, Immutable, NotAnArray, ShapeMismatch
 from ..effects.base.stack import perform
-from ..effects.core.arrays import Array, Box, as_array, no_rows_error
+from ..effects.core.arrays import Array, Box, as_array, duplicate, no_rows_error
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.elementwise.complex_parts import complex as complex_
 from ..effects.operations.elementwise.complex_parts import imag, real
@@ -21,7 +21,7 @@ from ..effects.operators.array_operators import composed, install
 from ..effects.types import dtypes
 from .arrays import shape_manipulation
 from .arrays.creation import astype as _astype
-from .arrays.creation import duplicate, placed
+from .arrays.creation import placed
 from .arrays.index_reading import getitem
 from .arrays.index_updates import IndexUpdateHelper
 from .arrays.indexing_operations import compress as _compress

@@ -28,7 +28,7 @@ from ...effects.base.config import CONFIG
 from ...effects.base.errors import HandlaxError
 from ...effects.base.source_locations import NO_WARNINGS, WarningRefused
 from ...effects.base.stack import BASE, current, inside
-from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, from_numpy
+from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, from_numpy
 from ...effects.core.operation import Operation, result_type
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
@@ -88,7 +88,7 @@ def programs(namespace: dict[str, Any], direct: Collection[str] = ()) -> None:
 
 def eager_program(function: F) -> F:
     """Decorator for a pure function of arrays, lists of arrays and static arguments: eagerly, its cached program."""
-    programs = _PROGRAMS.entries
+    known = _PROGRAMS.entries
 
     @wraps(function)
     def evaluated(*args: Any, **kwargs: Any) -> Any:
@@ -109,7 +109,7 @@ def eager_program(function: F) -> F:
             elif not _read(x, kind, arrays):
                 return function(*args, **kwargs)
         key = tuple(kind)
-        found = programs.get(key, _MISSING)
+        found = known.get(key, _MISSING)
         if found is None:
             return function(*args, **kwargs)
         if found is _MISSING or found is _ONCE:
@@ -187,17 +187,13 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
     if not arrays:
         kept = [n < 0 for n in program.outs]
         return program, lambda results: pytrees.unflatten(
-            tree, [_copied(y) if constant else y for y, constant in zip(results, kept)]
+            tree, [duplicate(y) if constant else y for y, constant in zip(results, kept)]
         )
     sources = [arrays[n] if n < len(arrays) else None for n in program.outs if n >= 0]
     same = [x is None or x is y for x, y in zip(sources, leaves)]
     if len(same) < len(leaves) or not all(same):
         return None
     return program, None if isinstance(made, Array) else lambda results: pytrees.unflatten(tree, results)
-
-
-def _copied(x: ConcreteArray) -> ConcreteArray:
-    return concrete(x.type, (x._read_buffer() if x._value is None else x._value).copy())
 
 
 def _boxed(args: Any, boxes: Iterator[Any]) -> list[Any]:

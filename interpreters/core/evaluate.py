@@ -1,11 +1,13 @@
-"""Evaluate: the base interpretation. Operations on concrete arrays are answered by NumPy, which is their specification.
+"""Evaluate: the base interpretation, of operations on concrete arrays. NumPy is their specification.
 
-    answer(op, operands)         one operation, by its evaluate rule
-    inline(program, operands)    a cached rule program, by one generated function
+An eager call is a program, of one operation or of many, found by its kind. One function decides from its estimated
+work whether NumPy executes it operation by operation, or XLA as a whole.
 
-A function and result type per operation and operand types are memoised on the operation; from then on ``answer`` is a
-look-up and a NumPy call. The package installs hooks that compile instead: ``CHOOSER`` for operations on large
-arrays, ``PROGRAM_CHOOSER`` for programs with these, ``EXECUTE_BODIED`` for operations with bodies.
+    answer(op, operands)         == executor of the program of ``op`` alone
+    inline(program, operands)    == executor(program)(*operands)
+
+The executor of one operation is memoised on the operation by the types of its operands, that of a program on the
+program. By NumPy it is one generated function. ``PLAN`` is where the package installs what may compile instead.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +24,6 @@ from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import ExecutionRefused, UnhandledEffect
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, Run
-from ...effects.core.arrays import ConcreteArray, UnsealedArray, concrete
 from ...effects.core.columns import EVALUATE
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
@@ -34,77 +35,50 @@ from .numpy_errors import IN_CALLERS_CONTEXT, IN_OWN_CONTEXT, context_for
 from .rule_codegen import numpy_function
 
 _RULES = EVALUATE.registry
-CONFIG, ndarray = config.CONFIG, np.ndarray  # which the hot path reads
-
-# Array types for which NumPy may be slow. For operations with such an operand CHOOSER is called: it returns the result,
-# or None for NumPy.
-HEAVY: set[Any] = set()
-CHOOSER: Callable[[Operation, tuple[Any, ...], tuple[Any, ...]], Any] = lambda op, operands, types: None
-# For rule programs with a value of such a type: True, NumPy is to evaluate all of it; None, CHOOSER is to be called for
-# each operation; else what compiles the program, and returns the function of its operands.
-PROGRAM_CHOOSER: Callable[[Program], Any] = lambda program: None
-_INTERPRETED = 3  # so many times before such a program is compiled
-# Executes operations with bodies that have no evaluate rule; None: their default rule interprets the bodies.
-EXECUTE_BODIED: Callable[[Operation, tuple[Any, ...]], Any] | None = None
-CACHE_CHOICES = True  # whether the choice between NumPy and XLA may be cached per operand types
-_FUNCTIONS = AttachedCache("NumPy functions", "functions", 1 << 16, MEMOS)
-EPOCH = object()  # functions generated for rule programs are valid as long as this is the same object
+CONFIG, ndarray = config.CONFIG, np.ndarray
+Executor = Callable[..., Any]
 
 
-def choose_every_time() -> None:
-    """From now on CHOOSER is called for every operation, each time: its choice depends on more than operand types."""
-    global HEAVY, CACHE_CHOICES, EPOCH
-    HEAVY, CACHE_CHOICES, EPOCH = _Everything(), False, object()
+class Plan(NamedTuple):
+    """How to compile a program: nanoseconds that a call then saves, those that compiling takes, and what does it."""
+
+    saved: float
+    price: float
+    compiled: Callable[[], Executor]
+
+
+# How to compile a program as a whole; None: NumPy is as fast.
+PLAN: Callable[[Program], Plan | None] = lambda program: None
+PATIENCE = 32  # a program is compiled when its calls, so many times over, would have saved what compiling takes
+_FUNCTIONS = AttachedCache("executors", "functions", 1 << 16, MEMOS)
+EPOCH = object()  # executors of programs are valid as long as this is the same object
+
+
+def forget_executors() -> None:
+    """Drop all executors: PLAN has changed."""
+    global EPOCH
+    EPOCH = object()
     for memo in MEMOS.alive():
         memo.functions = {}  # a new dictionary: entries that another thread still adds to the old one are lost
 
 
-class _Everything(set[Any]):
-    """A set that is disjoint from none."""
-
-    def isdisjoint(self, others: Any) -> bool:
-        return False
-
-
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """The base run's answer to ``op``. The memoised case is written out for one and two operands: it is a hot path."""
+    """The base run's answer to ``op``."""
     memo = op.memo
     if memo is None or not CONFIG.get().settings.memoises:
         return _answer(op, operands)
+    if len(operands) == 2:  # a hot path: a tuple of two is made at once
+        a, b = operands
+        f = memo.functions.get((a.type, b.type))
+    else:
+        f = memo.functions.get(operands[0].type if len(operands) == 1 else tuple([x.type for x in operands]))
+    if f is None:
+        return _answer(op, operands)
     try:
-        if len(operands) == 1:
-            (x,) = operands
-            found = memo.functions.get(x.type)
-            if found is None:
-                return _answer(op, operands)
-            context, f, type = found
-            value = x._value
-            y = context.run(f, x._read_buffer() if value is None else value)
-        elif len(operands) == 2:
-            a, b = operands
-            found = memo.functions.get((a.type, b.type))
-            if found is None:
-                return _answer(op, operands)
-            context, f, type = found
-            left, right = a._value, b._value
-            y = context.run(f, a._read_buffer() if left is None else left, b._read_buffer() if right is None else right)
-        else:
-            found = memo.functions.get(tuple([x.type for x in operands]))
-            if found is None:
-                return _answer(op, operands)
-            context, f, type = found
-            y = context.run(f, *[x._read_buffer() if x._value is None else x._value for x in operands])
+        return f(*operands)
     except AttributeError:
         _no_boxes(operands)
         raise
-    if y.__class__ is ndarray and y.dtype is type.dtype:
-        new = UnsealedArray()
-        new.type = type
-        new._value = y
-        new._buffer = None
-        new.__class__ = ConcreteArray
-        return new
-    return _wrapped(op, y, type)
 
 
 def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
@@ -145,34 +119,27 @@ def search(program: Program, operands: Sequence[Any], sites: Any) -> tuple[Any, 
 
 
 def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """The results of any operation under any configuration; memoises its function where it may."""
-    kind = type(op)
+    """The results of any operation under any configuration; memoises its executor where it may."""
     settings = config.current()
     if settings.no_execution:
         raise ExecutionRefused(f"{op.name}: nothing is executed under no_execution.", hint="jit(f).lower(x).compile().")
-    scoped = settings.mark is None
-    rule = None if scoped else _RULES.get(kind)
-    if rule is None:
-        if op.bodied and EXECUTE_BODIED is not None and not EVALUATE.has(kind) and not settings.disable_jit:
-            _no_boxes(operands)
-            return EXECUTE_BODIED(op, operands)
-        rule = find(op)
-    types = tuple([x.type for x in operands])
-    functions = None if op.memo is None else op.memo.functions  # before HEAVY: ``choose_every_time`` sets HEAVY first
-    light = HEAVY.isdisjoint(types)
+    types, bare = tuple([x.type for x in operands]), not op.multiple_results
+    key = types[0] if len(types) == 1 else types
+    interpreted = op.bodied and settings.disable_jit
+    # a scope has rules of its own; and the dictionary is read before PLAN is asked: see ``forget_executors``
+    functions = None if op.memo is None or settings.mark is None or interpreted else op.memo.functions
     try:
-        if not light and (y := CHOOSER(op, operands, types)) is not None:
-            return y
-        out_type = result_type(op, types)
-        values = [x._read_buffer() if x._value is None else x._value for x in operands]
-        y = IN_CALLERS_CONTEXT.run(rule, op, *values)
+        f = None if functions is None else functions.get(key)
+        if f is None:
+            program = program_of(op, types)
+            f = _separately(program, bare) if interpreted else executor(program, bare)
+        y = f(*operands)
     except AttributeError:
         _no_boxes(operands)
         raise
-    if (light or CACHE_CHOICES) and not scoped and functions is not None:
-        f = _function(rule, op, types)
-        _FUNCTIONS.add(functions, types[0] if len(types) == 1 else types, (context_for(kind, f, types), f, out_type))
-    return _wrapped(op, y, out_type)
+    if functions is not None and key not in functions:
+        _FUNCTIONS.add(functions, key, f)
+    return y
 
 
 def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tuple[Any, ...]:
@@ -192,58 +159,66 @@ def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tupl
         raise
 
 
-def function_of(program: Program) -> Callable[..., tuple[Any, ...]]:
-    """The function from concrete arrays to the results of a rule program."""
-    return program.facts.get(EPOCH) or memoised(program, EPOCH, lambda: _inline_function(program))
+def function_of(program: Program) -> Executor:
+    """The memoised executor of a rule program."""
+    return program.facts.get(EPOCH) or memoised(program, EPOCH, lambda: executor(program))
 
 
-def _inline_function(program: Program) -> Callable[..., tuple[Any, ...]]:
-    """The function that evaluates a rule program: by NumPy, compiled, or each operation as it is best."""
-    rules = [_RULES.get(type(op)) for op in program.ops]
-    if None in rules or not (CACHE_CHOICES or HEAVY.isdisjoint(program.value_types())):
-        return lambda *operands: Run.inline(BASE, program, operands)
-    choice = HEAVY.isdisjoint(program.value_types()) or PROGRAM_CHOOSER(program)
-    if choice is None:
-        return lambda *operands: Run.inline(BASE, program, operands)
-    if choice is not True:
-        return _compiled_later(program, choice)
-    types = [[*map(program.type_of, args)] for args in program.args]
-    functions = [*map(_function, rules, program.ops, types)]
-    contexts = {*map(context_for, map(type, program.ops), functions, types)}
-    context = contexts.pop() if len(contexts) == 1 else IN_CALLERS_CONTEXT if contexts else IN_OWN_CONTEXT
-    return numpy_function(program, functions, _fitted, None if context is IN_CALLERS_CONTEXT else context)
+def program_of(op: Operation, types: tuple[Any, ...]) -> Program:
+    """The program of one operation on operands of these types."""
+    results, n = result_type(op, types), len(types)
+    outs = range(n, n + len(op.as_results(results)))
+    return Program(types, (op,), (tuple(range(n)),), (results,), outs, name=op.name)
 
 
-def _compiled_later(program: Program, compiled: Callable[[], Any]) -> Callable[..., tuple[Any, ...]]:
-    """The function that evaluates a program: compiled, once it was interpreted a few times."""
-    count, function = 0, None
+def executor(program: Program, bare: bool = False) -> Executor:
+    """The function from concrete arrays to a program's results, to its only result if ``bare``."""
+    return chosen(program, PLAN(program), bare)
 
-    def evaluated(*operands: Any) -> tuple[Any, ...]:
-        nonlocal count, function
+
+def chosen(program: Program, plan: Plan | None, bare: bool = False) -> Executor:
+    """``executor`` by a plan: NumPy's function, the compiled one, or a counting one that the latter replaces."""
+    if plan is None:
+        return _separately(program, bare)
+    if plan.saved * PATIENCE >= plan.price:
+        f = plan.compiled()
+    else:
+        f = _compiled_in_time(_separately(program), plan)
+    return (lambda *operands: f(*operands)[0]) if bare else f
+
+
+def _compiled_in_time(separate: Executor, plan: Plan) -> Executor:
+    """``separate``, until its calls would have paid for compiling it."""
+    calls, function = 0, None
+
+    def evaluated(*operands: Any) -> Any:
+        nonlocal calls, function
         if function is None:
-            count += 1  # two threads may count one call, or both compile: then the program is the same
-            if count <= _INTERPRETED:
-                return Run.inline(BASE, program, operands)
-            function = compiled()
+            calls += 1  # two threads may count one call, or both compile: then the executable is the same
+            if calls * plan.saved * PATIENCE < plan.price:
+                return separate(*operands)
+            function = plan.compiled()
         return function(*operands)
 
     return evaluated
+
+
+def _separately(program: Program, bare: bool = False) -> Executor:
+    """The function that evaluates a program operation by operation: generated, where NumPy executes all of them."""
+    ops, types = program.ops, [tuple(map(program.type_of, args)) for args in program.args]
+    if len(ops) > 1 and any([type(op) not in _RULES or PLAN(program_of(op, ts)) for op, ts in zip(ops, types)]):
+        return lambda *operands: Run.inline(BASE, program, operands)
+    rules = [find(op) if len(ops) == 1 else _RULES[type(op)] for op in ops]
+    functions = [*map(_function, rules, ops, types)]
+    contexts = {*map(context_for, map(type, ops), functions, types)}
+    context = contexts.pop() if len(contexts) == 1 else IN_CALLERS_CONTEXT if contexts else IN_OWN_CONTEXT
+    return numpy_function(program, functions, _fitted, None if context is IN_CALLERS_CONTEXT else context, bare)
 
 
 def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., Any]:
     """The function from NumPy arrays of these types to the result: NumPy's own where the operation names it."""
     found = op.numpy_function(types)
     return functools.partial(rule, op) if found is None else found
-
-
-def _wrapped(op: Operation, y: Any, type: Any) -> Any:
-    """The results of an operation, as performing it returns them, from what its evaluate rule gave."""
-    return tuple(map(wrap, y, type)) if op.multiple_results else wrap(y, type)
-
-
-def wrap(y: Any, type: Any) -> ConcreteArray:
-    """The array of this type with the result of an evaluate rule."""
-    return concrete(type, _fitted(y, type))
 
 
 def _fitted(y: Any, type: Any) -> np.ndarray[Any, Any]:

@@ -106,21 +106,22 @@ def compiled(lines: Sequence[str]) -> PythonFunction:
 
 
 def numpy_function(
-    program: Program, functions: Sequence[PythonFunction], fit: Callable[[Any, Any], Any], context: Any
-) -> PythonFunction:
-    """The function from arrays to arrays that evaluates a program.
+    program: Program, functions: Sequence[PythonFunction], fit: Callable[[Any, Any], Any], context: Any,
+    bare: bool = False,
+) -> PythonFunction:  # fmt: skip
+    """The function from arrays to arrays that evaluates a program; ``bare``: it returns its only result, no tuple.
 
     ``functions[i]`` evaluates equation ``i`` on NumPy arrays: called by ``context.run``, or, where there is none, while
     NumPy's errors are set aside in the caller's context. ``fit(y, type)`` converts its result to the stated type.
     """
     tuples = tuple([(i, len(program.types[i])) for i, op in enumerate(program.ops) if op.multiple_results])
     types = program.numbered_types()[len(program.in_types):] if tuples else program.types
-    kind, write = ("numpy", _numpy_lines) if context is None else ("native", partial(_numpy_lines, native=True))
-    make = _maker(kind, program, write, tuples)
+    kind = f"{'numpy' if context is None else 'native'}{bare:d}"
+    make = _maker(kind, program, partial(_numpy_lines, native=context is not None, bare=bare), tuples)
     return make(functions, types, [t.dtype for t in types], program.consts, fit, context)
 
 
-def _numpy_lines(w: Wiring, native: bool = False) -> list[str]:
+def _numpy_lines(w: Wiring, native: bool, bare: bool) -> list[str]:
     results = w.numbered()
     lines = ["def make(functions, types, dtypes, consts, fit, context):"]
     lines += [f" {row([f'f{i}' for i in w.count])} = functions"]
@@ -144,7 +145,7 @@ def _numpy_lines(w: Wiring, native: bool = False) -> list[str]:
     for n in w.returned:  # ``concrete``, without a call
         lines += [f"  y{n} = unsealed()", f"  y{n}.type = t{n}", f"  y{n}._value = b{n}", f"  y{n}._buffer = None"]
         lines += [f"  y{n}.__class__ = Sealed"]
-    return [*lines, f"  return {w.results()}", " return rule_program"]
+    return [*lines, f"  return {w.name(w.outs[0]) if bare else w.results()}", " return rule_program"]
 
 
 def recording_function(program: Program, box: type, user_site: Callable[[int], Any]) -> PythonFunction:

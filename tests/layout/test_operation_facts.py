@@ -15,9 +15,9 @@ import pytest
 from helpers.package_source import PACKAGE, module_level, module_name, name
 
 from handlax.effects.core.columns import FLOPS
-from handlax.effects.core.operation import WORKLOADS, Operation
+from handlax.effects.core.operation import Operation
 from handlax.effects.programs.operation_names import every_operation
-from handlax.lowering.compile.eager_compilation import LIMITS
+from handlax.lowering.compile.eager_rates import RATES
 
 OURS = {kind for kind in every_operation() if kind.__module__.startswith("handlax.")}
 NAMES = {kind.name for kind in OURS}
@@ -201,12 +201,14 @@ def test_interpreters_and_lowering_have_no_clause_for_one_first_order_operation(
                 for place in clauses(file.read_text(), vars(importlib.import_module(module_name(file))))]
 
 
-def test_every_workload_has_measured_limits_and_every_limit_a_workload():
-    assert {kind.workload for kind in OURS} - {None} == set(LIMITS) == WORKLOADS
+def test_every_measured_operation_exists():
+    assert {(module, name) for module, rows in RATES.items() for name in rows} <= {
+        (kind.__module__, kind.__qualname__) for kind in OURS
+    }
 
 
 def test_every_declaration_of_operations_is_made_by_one():
-    for fact in ("workload", "cheap_to_recompute", "checkpoint_label"):
+    for fact in ("contracts", "cheap_to_recompute", "checkpoint_label"):
         assert any(getattr(kind, fact) != getattr(Operation, fact) for kind in OURS), fact
     assert OURS & FLOPS.registry.keys()
 

@@ -146,12 +146,11 @@ Div = elementwise(
     "div", NUMERIC, with_narrow(_divide, np.divide, NUMERIC - FLOATING), arity=2,
     jvp=_jvp_quotient, jet=_jet_quotient,
     transpose=lambda op, ct, x, y: unbroadcast(div(ct, y), x), lower="divide",
-    workload="division", doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
+    doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
 )  # fmt: skip
 Rem = elementwise(
     "rem", INTEGER | FLOATING, wide(_remainder), arity=2,
     jvp=(lambda x, y, dx: dx, lambda x, y, dy: mul(dy, neg(_towards_zero(div(x, y))))), lower="remainder",
-    workload="division",
     doc="``z[i] = x[i] - y[i] trunc(x[i] / y[i])``: it has the sign of ``x``; of integers ``x`` where ``y[i] == 0``.",
 )  # fmt: skip
 neg: Function = surface(Neg)
@@ -238,7 +237,6 @@ def _towards_zero(x: Any) -> Any:
 # y = x / |x|; |x|; the integer below, above; whether x is neither infinite nor NaN
 Sign = elementwise(
     "sign", NUMERIC, with_narrow(_sign, _float_sign, NUMERIC - FLOATING), jvp=_jvp_sign, lower=_lower_sign,
-    workload="clipping",
     doc="``y[i] = x[i] / |x[i]|``, and 0 where ``x[i]`` is 0; complex numbers keep their direction.",
 )  # fmt: skip
 Abs = elementwise(
@@ -270,7 +268,6 @@ class RoundingMethod(enum.IntEnum):
 class Round(Elementwise):
     method: RoundingMethod
     name = "round"
-    workload = "rounding"
     dtypes = FLOATING
 
     def evaluate(op, x):
@@ -306,18 +303,18 @@ def _lower_square(op, emit, x):
 # y = sqrt(x), 1 / sqrt(x), cbrt(x), x^2
 Sqrt = elementwise(
     "sqrt", INEXACT, wide(np.sqrt), jvp=lambda x, dx, y: mul(dx, div(like(y, 0.5), y)),
-    lower=by_parts("sqrt", formulas.sqrt), workload="root",
+    lower=by_parts("sqrt", formulas.sqrt),
     doc="The square root: ``y[i]**2 == x[i]``, ``Re y[i] >= 0``; NaN where ``x[i] < 0``.",
 )  # fmt: skip
 Rsqrt = elementwise(
     "rsqrt", INEXACT, evaluated(lambda x: 1 / np.sqrt(x), assembled(formulas.rsqrt)),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, -0.5), div(y, x))),
-    lower=by_parts("rsqrt", formulas.rsqrt), workload="root", doc="``y[i] = 1 / sqrt(x[i])``.",
+    lower=by_parts("rsqrt", formulas.rsqrt), doc="``y[i] = 1 / sqrt(x[i])``.",
 )  # fmt: skip
 Cbrt = elementwise(
     "cbrt", FLOATING, wide(np.cbrt),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, 1 / 3), integer_pow(y, -2))), lower="cbrt",
-    workload="inverse", doc="The real cube root: ``y[i]**3 == x[i]``.",
+    doc="The real cube root: ``y[i]**3 == x[i]``.",
 )  # fmt: skip
 Square = elementwise(
     "square", NUMERIC, _square, jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),

@@ -40,10 +40,9 @@ def _comparison(
         order = ", in IEEE 754's total order: -NaN < -inf < -0 < +0 < inf < NaN"
     else:
         order = "" if symbol in ("==", "!=") else "; false where one is NaN, complex by real, then imaginary parts"
-    workload = "arithmetic" if total else "comparison"
     shape = "Shapes: equal but for sizes 1, or rank 0"
     doc = f"``z[i] = x[i] {symbol} y[i]``{order}.\n\n    {shape}. The result is boolean."
-    return elementwise(name, family, evaluate, arity=2, result=_boolean, lower=lower, workload=workload, doc=doc)
+    return elementwise(name, family, evaluate, arity=2, result=_boolean, lower=lower, doc=doc)
 
 
 def _compare_parts(emit, direction, x, y):
@@ -98,7 +97,6 @@ def _chosen(which: Any, x: Any, y: Any) -> Any:
 @operation
 class SelectN(Elementwise):
     name = "select_n"
-    workload = "selection"
     dtypes = EVERY
     exempt = {"finite_differences": "the first operand is an index"}
 
@@ -256,7 +254,7 @@ def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, d
         return emit.select(emit.binary("or", chosen, emit.compare("NE", x, x)), x, y)
 
     jvp = (lambda x, y, dx, z: dx * _share(x, y, z), lambda x, y, dy, z: dy * _share(y, x, z))
-    return elementwise(name, ANY, f, arity=2, jvp=jvp, lower=lower, workload="extreme", doc=doc)
+    return elementwise(name, ANY, f, arity=2, jvp=jvp, lower=lower, doc=doc)
 
 
 _maximum, _minimum = _signed_zeros(np.maximum, True), _signed_zeros(np.minimum, False)
@@ -293,7 +291,6 @@ Clamp = elementwise(
         lambda low, x, high, d, z: _where(high < x, d, z),
     ),
     lower="clamp",
-    workload="clipping",
 )  # fmt: skip
 _clamp = Clamp()
 

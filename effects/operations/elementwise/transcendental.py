@@ -58,32 +58,32 @@ def _logistic(op, emit, x):
 # y = e^x, 2^x, e^x - 1, log x, log(1 + x), 1 / (1 + e^-x)
 Exp = elementwise(
     "exp", INEXACT, wide(np.exp), jvp=lambda x, dx, y: mul(dx, y),
-    lower=by_parts("exponential", formulas.exp), workload="exponential",
+    lower=by_parts("exponential", formulas.exp),
     doc="``y[i] = e**x[i]``.",
 )  # fmt: skip
 Exp2 = elementwise(
     "exp2", INEXACT, evaluated(np.exp2, assembled(formulas.exp2)),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)),
-    lower=by_formula(real_functions.exp2, by_parts("exp2", formulas.exp2)), workload="logarithm",
+    lower=by_formula(real_functions.exp2, by_parts("exp2", formulas.exp2)),
     doc="``y[i] = 2**x[i]``.",
 )  # fmt: skip
 Expm1 = elementwise(
     "expm1", INEXACT, evaluated(np.expm1, assembled(formulas.expm1)), jvp=lambda x, dx: mul(dx, exp(x)),
     lower=by_parts("exponential_minus_one", formulas.expm1),
-    workload="logarithm", doc="``y[i] = e**x[i] - 1``, exact near 0.",
+    doc="``y[i] = e**x[i] - 1``, exact near 0.",
 )  # fmt: skip
 Log = elementwise(
     "log", INEXACT, wide(np.log), jvp=lambda x, dx: div(dx, x), lower=corrected("log", formulas.log),
-    workload="logarithm", doc="The natural logarithm, the inverse of ``exp``; its imaginary part lies in (-pi, pi].",
+    doc="The natural logarithm, the inverse of ``exp``; its imaginary part lies in (-pi, pi].",
 )  # fmt: skip
 Log1p = elementwise(
     "log1p", INEXACT, evaluated(np.log1p, assembled(formulas.log1p)), jvp=lambda x, dx: div(dx, _one_plus(x)),
     lower=by_parts("log_plus_one", formulas.log1p),
-    workload="logarithm", doc="``y[i] = log(1 + x[i])``, exact near 0.",
+    doc="``y[i] = log(1 + x[i])``, exact near 0.",
 )  # fmt: skip
 Logistic = elementwise(
     "logistic", INEXACT, evaluated(lambda x: 1 / (1 + np.exp(-x)), assembled(formulas.logistic)),
-    jvp=lambda x, dx, y: mul(dx, _logistic_slope(x, y)), lower=lower_wide(_logistic), workload="logistic",
+    jvp=lambda x, dx, y: mul(dx, _logistic_slope(x, y)), lower=lower_wide(_logistic),
     doc="``y[i] = 1 / (1 + e**-x[i])``.",
 )  # fmt: skip
 exp: Function = surface(Exp, accuracy=3)
@@ -183,36 +183,36 @@ def _atan2_slope(x: Any, y: Any) -> Any:
 # y = sin x, cos x, tan x and their inverses; z = the angle of y + ix
 Sin = elementwise(
     "sin", INEXACT, wide(np.sin), jvp=lambda x, dx: dx * cos(x),
-    lower=by_parts("sine", formulas.sin), workload="circular", doc="The sine.",
+    lower=by_parts("sine", formulas.sin), doc="The sine.",
 )  # fmt: skip
 Cos = elementwise(
     "cos", INEXACT, wide(np.cos), jvp=lambda x, dx: dx * -sin(x),
-    lower=by_parts("cosine", formulas.cos), workload="circular",
+    lower=by_parts("cosine", formulas.cos),
     doc="The cosine.",
 )  # fmt: skip
 Tan = elementwise(
     "tan", INEXACT, wide(np.tan), jvp=lambda x, dx, y: dx * _tangent_slope(x, y, 1),
     lower=by_parts("tan", formulas.tan),
-    workload="inverse", doc="The tangent: ``tan(x) == sin(x) / cos(x)``.",
+    doc="The tangent: ``tan(x) == sin(x) / cos(x)``.",
 )  # fmt: skip
 Asin = elementwise(
     "asin", INEXACT, wide(np.arcsin), jvp=lambda x, dx: dx * _inverse_slope(x, -1), lower=lower_wide(_asin),
-    workload="inverse", doc="The inverse of ``sin``, with real part in [-pi/2, pi/2].",
+    doc="The inverse of ``sin``, with real part in [-pi/2, pi/2].",
 )  # fmt: skip
 Acos = elementwise(
     "acos", INEXACT, wide(np.arccos), jvp=lambda x, dx: dx * -_inverse_slope(x, -1),
     lower=lower_wide(corrected("chlo.acos", formulas.acos)),
-    workload="inverse", doc="The inverse of ``cos``, with real part in [0, pi].",
+    doc="The inverse of ``cos``, with real part in [0, pi].",
 )  # fmt: skip
 Atan = elementwise(
     "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: _atan_slope(x, dx),
     lower=by_parts("chlo.atan", formulas.atan),
-    workload="hyperbolic", doc="The inverse of ``tan``, with real part in [-pi/2, pi/2].",
+    doc="The inverse of ``tan``, with real part in [-pi/2, pi/2].",
 )  # fmt: skip
 Atan2 = elementwise(
     "atan2", INEXACT, evaluated(np.arctan2, partial(formulas.atan2, np)), arity=2,
     jvp=(lambda x, y, dx: dx * _atan2_slope(x, y), lambda x, y, dy: dy * neg(_atan2_slope(y, x))),
-    lower=composed("atan2", formulas.atan2), workload="inverse",
+    lower=composed("atan2", formulas.atan2),
     doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
 )  # fmt: skip
 sin: Function = surface(Sin, accuracy=2)
@@ -227,31 +227,31 @@ atan2: Function = surface(Atan2)
 Sinh = elementwise(
     "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x),
     lower=by_formula(real_functions.sinh, by_parts("chlo.sinh", formulas.sinh)),
-    workload="hyperbolic", doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
+    doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
 )  # fmt: skip
 Cosh = elementwise(
     "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x),
     lower=by_formula(real_functions.cosh, by_parts("chlo.cosh", formulas.cosh)),
-    workload="hyperbolic", doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
+    doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
 )  # fmt: skip
 Tanh = elementwise(
     "tanh", INEXACT, wide(np.tanh), jvp=lambda x, dx, y: dx * _tangent_slope(x, y, -1),
     lower=by_parts("tanh", formulas.tanh),
-    workload="rational", doc="The hyperbolic tangent: ``tanh(x) == sinh(x) / cosh(x)``.",
+    doc="The hyperbolic tangent: ``tanh(x) == sinh(x) / cosh(x)``.",
 )  # fmt: skip
 Asinh = elementwise(
     "asinh", INEXACT, wide(np.arcsinh), jvp=lambda x, dx: dx * _inverse_slope(x, 1),
     lower=lower_wide(corrected("chlo.asinh", formulas.asinh)),
-    workload="hyperbolic", doc="The inverse of ``sinh``.",
+    doc="The inverse of ``sinh``.",
 )  # fmt: skip
 Acosh = elementwise(
     "acosh", INEXACT, wide(np.arccosh), jvp=lambda x, dx: dx * mul(rsqrt(sub(x, like(x, 1))), rsqrt(_one_plus(x))),
-    lower=lower_wide(corrected("chlo.acosh", formulas.acosh)), workload="hyperbolic",
+    lower=lower_wide(corrected("chlo.acosh", formulas.acosh)),
     doc="The inverse of ``cosh``, with real part not below 0.",
 )  # fmt: skip
 Atanh = elementwise(
     "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, _atanh_divisor(x)),
-    lower=lower_wide(by_parts("chlo.atanh", formulas.atanh)), workload="hyperbolic", doc="The inverse of ``tanh``.",
+    lower=lower_wide(by_parts("chlo.atanh", formulas.atanh)), doc="The inverse of ``tanh``.",
 )  # fmt: skip
 sinh: Function = surface(Sinh)
 cosh: Function = surface(Cosh)
@@ -265,7 +265,6 @@ atanh: Function = surface(Atanh)
 @operation
 class Pow(Elementwise):
     name = "pow"
-    workload = "logarithm"
     arity = 2
     dtypes = INEXACT
 
@@ -346,16 +345,16 @@ def _lower_erf_inv(op, emit, x):
 # y = the error function, 1 minus it, its inverse
 Erf = elementwise(
     "erf", FLOATING, scipy_special("erf"), jvp=lambda x, dx: dx * _bell(x, 2 / math.sqrt(math.pi)), lower="chlo.erf",
-    workload="special", doc="``2 / sqrt(pi)`` times the integral of ``e**-t**2`` from 0 to ``x[i]``.",
+    doc="``2 / sqrt(pi)`` times the integral of ``e**-t**2`` from 0 to ``x[i]``.",
 )  # fmt: skip
 Erfc = elementwise(
     "erfc", FLOATING, scipy_special("erfc"), jvp=lambda x, dx: dx * _bell(x, -2 / math.sqrt(math.pi)),
-    lower="chlo.erfc", workload="special", doc="``y[i] = 1 - erf(x[i])``, exact for large ``x[i]``.",
+    lower="chlo.erfc", doc="``y[i] = 1 - erf(x[i])``, exact for large ``x[i]``.",
 )  # fmt: skip
 ErfInv = elementwise(
     "erf_inv", FLOATING, _erf_inv,
     jvp=lambda x, dx, y: dx * mul(like(y, math.sqrt(math.pi) / 2), exp(square(y))), lower=_lower_erf_inv,
-    workload="special", doc="The inverse of ``erf`` on (-1, 1).",
+    doc="The inverse of ``erf`` on (-1, 1).",
 )  # fmt: skip
 erf: Function = surface(Erf)
 erfc: Function = surface(Erfc, accuracy=200)

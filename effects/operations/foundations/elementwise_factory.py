@@ -63,7 +63,6 @@ class Elementwise(Operation):
 
     __slots__ = ()
     arity: ClassVar[int] = 1
-    workload: ClassVar[str | None] = "arithmetic"
     dtypes: ClassVar[frozenset[Any]]
     computed_in_bytes: ClassVar[bool] = False  # whether ``evaluate`` gets 4-bit integers as bytes
     batch = batch
@@ -133,7 +132,6 @@ def elementwise(
     lower: Any,
     flops: Any = None,
     jet: Callable[..., Any] | None = None,
-    workload: str = "arithmetic",
     exempt: dict[str, str] | None = None,
     doc: str | None = None,
 ) -> type[Operation]:
@@ -149,13 +147,12 @@ def elementwise(
         lower: the name of a StableHLO or CHLO operation, or a function ``(op, emit, *values)``.
         flops: a cost rule of ``columns``; one operation per element of the result by default.
         jet: the Taylor series of the result from those of the operands, where it is cheaper than by the derivative.
-        workload: the kind of computation; eager execution chooses between NumPy and XLA by the sizes measured for it.
     """
     class_name = "".join(part.capitalize() for part in name.split("_"))
     module = sys._getframe(1).f_globals["__name__"]
     namespace = {
         "__slots__": (), "__module__": module, "__doc__": doc or f"{name}, elementwise.", "name": name, "arity": arity,
-        "dtypes": frozenset(dtypes), "memo": Memo(), "workload": workload, "exempt": exempt or {},
+        "dtypes": frozenset(dtypes), "memo": Memo(), "exempt": exempt or {},
     }  # fmt: skip
     named = frozenset(dtypes)
     if not named & FOUR_BITS and named & INTEGER:

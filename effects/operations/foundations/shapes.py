@@ -97,7 +97,6 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
 class BroadcastInDim:
     shape: tuple[int, ...]
     dims: tuple[int, ...]
-    absorbed = True
     cheap_to_recompute = True
 
     def result_type(op, x):
@@ -150,7 +149,6 @@ def batch_reduction(op: Any, dims: tuple[int, ...], x: Any) -> tuple[Any, int]:
 class ReduceSum:
     axes: tuple[int, ...]
     dtypes = NUMERIC | FOUR_BITS
-    workload = "sum"
 
     def result_type(op, x):
         return reduced_type(op, x)
@@ -183,7 +181,6 @@ class ReduceSum:
 @operation
 class Reshape:
     shape: tuple[int, ...]
-    absorbed = True
 
     def result_type(op, x):
         if prod(op.shape) != prod(x.shape):

@@ -67,6 +67,10 @@ class DynamicSlice:
             raise ShapeMismatch(f"dynamic_slice: a slice must fit into the operand, got {sizes} for {x}.")
         return array_type(sizes, x.dtype, x.weak)
 
+    def workload_size(op, x, *starts):
+        """The number of elements taken."""
+        return op.result_type(x, *starts).size
+
     def evaluate(op, x, *starts):
         return x[_clamped_slices(starts, x.shape, op.slice_sizes)]
 

@@ -76,6 +76,10 @@ class Gather:
             raise ShapeMismatch(f"gather: offset dimensions {dims.offset_dims} are out of range for a result {shape}.")
         return array_type(shape, x.dtype, x.weak)
 
+    def workload_size(op, x, *starts):
+        """The number of elements taken."""
+        return op.result_type(x, *starts).size
+
     def evaluate(op, x, i):
         return evaluate_gather(op.dimension_numbers, x, i, op.slice_sizes, op.fill_value if op.mode.fills else None)
 

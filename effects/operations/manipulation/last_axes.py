@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from ...base.stack import perform
@@ -30,10 +30,9 @@ class OnLastAxes(Operation):
 
 
 class EachMatrix(OnLastAxes):
-    """An operation that is evaluated for one matrix after the other; its workload is the number of matrices."""
+    """An operation that is evaluated for one matrix after the other: by NumPy for few or small ones, else compiled."""
 
     __slots__ = ()
-    workload = "stack of matrices"
 
-    def workload_size(self, x: ArrayType, *others: ArrayType) -> int:
-        return prod(x.shape[:-2])
+    def workload_size(self, x: ArrayType, *others: ArrayType) -> float:
+        return inf if prod(x.shape[:-2]) >= 8 and x.size >= 400 else 0

@@ -65,6 +65,10 @@ class Slice:
         sizes = tuple([ceiling_divided(b - a, s) for a, b, s in zip(op.start, op.limit, op.strides)])
         return array_type(sizes, x.dtype, x.weak)
 
+    def workload_size(op, x, *starts):
+        """The number of elements taken."""
+        return op.result_type(x, *starts).size
+
     def evaluate(op, x):
         return x[tuple(map(slice_type, op.start, op.limit, op.strides))]
 

@@ -131,7 +131,6 @@ class Reduction(Operation):
 class ReduceProd(Reduction):
     axes: tuple[int, ...]
     dtypes = NUMERIC | FOUR_BITS
-    workload = "reduction"
 
     @in_bytes
     def evaluate(op, x):
@@ -197,7 +196,6 @@ class ExtremeReduction(Reduction):
 
     __slots__ = ()
     dtypes = ANY | FOUR_BITS
-    workload = "reduction"
     keeps_nan: bool
     stablehlo: ClassVar[str]
     choose: ClassVar[Any]
@@ -303,7 +301,6 @@ class ArgExtreme(Operation):
     axes: tuple[int, ...]
     index_dtype: Any
     dtypes = ORDERED | FOUR_BITS
-    workload = "reduction"
     batch = batch_reduction
     jvp = zero
     flops = per_operand

@@ -23,7 +23,6 @@ from .reductions import ReduceMax
 class Softmax:
     axes: tuple[int, ...]
     dtypes = INEXACT
-    workload = "exponential"
 
     def result_type(op, x):
         reduced_type(op, x)

@@ -94,11 +94,11 @@ def _betainc(a, b, x):
 # y = log |Gamma(x)|, its derivative, the m-th derivative of that, and sum over n of (n + q)^-s
 Lgamma = elementwise(
     "lgamma", FLOATING, wide(_lgamma), jvp=lambda x, dx: mul(dx, digamma(x)), lower=lower_wide(_lower_lgamma),
-    workload="special", doc="``y[i] = log(abs(Gamma(x[i])))``.",
+    doc="``y[i] = log(abs(Gamma(x[i])))``.",
 )  # fmt: skip
 Digamma = elementwise(
     "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)), lower=_lower_digamma,
-    workload="special", doc="The derivative of ``lgamma``.",
+    doc="The derivative of ``lgamma``.",
 )  # fmt: skip
 
 
@@ -213,7 +213,7 @@ Polygamma = elementwise(
     "polygamma", FLOATING, _in_operand_dtype(_polygamma), arity=2,
     lower=lower_wide(lambda op, emit, m, x: emit.decompose(_polygamma_by_zeta, *emit.spread(m, x))),
     jvp=(lambda m, x, dm: _refuse("polygamma", "m"), lambda m, x, dx: mul(dx, polygamma(m + like(m, 1.0), x))),
-    workload="special", exempt={"jvp": "there is no derivative by the order"},
+    exempt={"jvp": "there is no derivative by the order"},
 )  # fmt: skip
 Zeta = elementwise(
     "zeta", FLOATING, _in_operand_dtype(_zeta), arity=2,
@@ -222,7 +222,6 @@ Zeta = elementwise(
         lambda s, q, ds: mul(ds, zeta_by_exponent(s, q)),
         lambda s, q, dq: mul(dq, neg(mul(s, zeta(s + like(s, 1.0), q)))),
     ),
-    workload="special",
 )  # fmt: skip
 lgamma: Function = surface(Lgamma)
 digamma: Function = surface(Digamma)
@@ -301,12 +300,12 @@ def _gamma_density(a: Any, x: Any) -> Any:
 Igamma = elementwise(
     "igamma", FLOATING, scipy_special("gammainc"), arity=2,
     jvp=(lambda a, x, da: mul(da, igamma_grad_a(a, x)), lambda a, x, dx: mul(dx, _gamma_density(a, x))),
-    lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.lower_part), workload="special",
+    lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.lower_part),
 )  # fmt: skip
 Igammac = elementwise(
     "igammac", FLOATING, scipy_special("gammaincc"), arity=2,
     jvp=(lambda a, x, da: mul(da, neg(igamma_grad_a(a, x))), lambda a, x, dx: mul(dx, neg(_gamma_density(a, x)))),
-    lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.upper_part), workload="special",
+    lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.upper_part),
 )  # fmt: skip
 IgammaGradA = elementwise(
     "igamma_grad_a", FLOATING, _by_numpy(incomplete_gamma.SLOPES, incomplete_gamma.slope_by_shape), arity=2,
@@ -314,13 +313,13 @@ IgammaGradA = elementwise(
         lambda a, x, da: _refuse("igamma_grad_a", "a"),
         lambda a, x, dx: mul(dx, mul(_gamma_density(a, x), sub(log(x), digamma(a)))),
     ),
-    lower=_iterate(incomplete_gamma.SLOPES, incomplete_gamma.slope_by_shape), workload="special",
+    lower=_iterate(incomplete_gamma.SLOPES, incomplete_gamma.slope_by_shape),
     exempt={"jvp": "there is no second derivative by the shape parameter"},
 )  # fmt: skip
 RandomGammaGrad = elementwise(
     "random_gamma_grad", FLOATING, _by_numpy(incomplete_gamma.SLOPES, incomplete_gamma.sample_slope), arity=2,
     jvp=(lambda a, x, da: _refuse("random_gamma_grad", "a"), lambda a, x, dx: _refuse("random_gamma_grad", "x")),
-    lower=_iterate(incomplete_gamma.SLOPES, incomplete_gamma.sample_slope), workload="special",
+    lower=_iterate(incomplete_gamma.SLOPES, incomplete_gamma.sample_slope),
     exempt={"jvp": "there is no second derivative of a sample"},
 )  # fmt: skip
 _igamma, _igammac, _igamma_grad_a, _random_gamma_grad = Igamma(), Igammac(), IgammaGradA(), RandomGammaGrad()
@@ -373,7 +372,7 @@ RegularizedIncompleteBeta = elementwise(
         lambda a, b, x, d: _refuse("betainc", "b"),
         lambda a, b, x, d: mul(d, _beta_density(a, b, x)),
     ),
-    lower=_iterate(special_series.BETA, special_series.beta_integral), workload="special",
+    lower=_iterate(special_series.BETA, special_series.beta_integral),
     exempt={"jvp": "there is no derivative by a and b"},
 )  # fmt: skip
 _betainc_op = RegularizedIncompleteBeta()

@@ -10,7 +10,7 @@ group. Source: the StableHLO specification, ``convolution``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, ANY_INTEGER, COMPLEX, is_complex, itemsize_bits, to_real
-from ..dot_general import accumulator, common_dtype, multilinear_or_zero
+from ..dot_general import SHARED_BY_BLAS, accumulator, common_dtype, multilinear_or_zero
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, inverse_permutation, move_axis, reshape
 from ..manipulation.slicing import lane_count, places_in_padding, rev, spread
@@ -41,7 +41,7 @@ class ConvGeneralDilated:
     precision: Any = None
     preferred_element_type: Any = None
     dtypes = ANY
-    workload = "convolution"
+    contracts = True
 
     def result_type(op, x, y):
         return convolution_type(op, x, y)
@@ -67,10 +67,14 @@ class ConvGeneralDilated:
         return 2 * results[0].size * prod([operands[1].shape[d] for d in op.dimension_numbers[1][1:]])
 
     def workload_size(op, x, y):
-        """The number of multiplications; 0 for vectors, whose convolution NumPy computes as fast as XLA."""
+        """The number of multiplications; 0 for vectors, whose convolution NumPy computes as fast as XLA.
+
+        As of ``DotGeneral`` infinite from ``SHARED_BY_BLAS`` on.
+        """
         if of_vectors(op, x, y):
             return 0
-        return op.result_type(x, y).size * prod([y.shape[d] for d in op.dimension_numbers[1][1:]])
+        count = op.result_type(x, y).size * prod([y.shape[d] for d in op.dimension_numbers[1][1:]])
+        return count if count < SHARED_BY_BLAS else inf
 
 
 def convolution_type(op: Any, x: ArrayType, y: ArrayType) -> ArrayType:

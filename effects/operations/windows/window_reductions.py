@@ -176,7 +176,6 @@ class WindowReduction(Operation):
     by: ClassVar[Any]
     unit: ClassVar[Any]
     stablehlo: ClassVar[str]
-    workload = "window"
 
     def result_type(op: Any, x: ArrayType) -> ArrayType:
         need_dtype(op, x)
@@ -269,7 +268,6 @@ class WindowExtremeIndex(Operation):
     as_good: ClassVar[Any]
     unit: ClassVar[Any]
     dtypes = ORDERED | FOUR_BITS
-    workload = "window"
     jvp = zero
 
     def result_type(op: Any, x: ArrayType) -> ArrayType:

@@ -13,13 +13,12 @@ from ...effects.base import config
 from ...effects.base.errors import BadArgument, IntegerOverflow, NotAnArray, ShapeMismatch, whole_number
 from ...effects.base.source_locations import warn_user
 from ...effects.base.tracebacks import boundary
-from ...effects.core.array_backend import InstalledBackend
 from ...effects.core.arrays import (
     PYTHON_NUMBERS,
     Array,
-    ConcreteArray,
     as_array,
     concrete,
+    duplicate,
     from_numpy,
     is_number,
     scalar,
@@ -131,15 +130,6 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
 def _memory_of(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A view of the user's memory, which it does not name as a base: arrays make their bases read-only."""
     return np.lib.stride_tricks.as_strided(without_subclass(x))
-
-
-def duplicate(x: Any) -> Any:
-    """A copy in its own buffer: donating one of the two leaves the other valid."""
-    if not isinstance(x, ConcreteArray):
-        return x
-    if x._value is not None and not x.committed:
-        return concrete(x.type, x._value.copy())
-    return concrete(x.type, None, InstalledBackend.backend.duplicate(x.buffer))
 
 
 def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError
 from ...effects.base.stack import current, perform
-from ...effects.core.arrays import Array, ConcreteArray, as_array, scalar
+from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, scalar
 from ...effects.core.operation import shared
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.comparison import max as maximum
@@ -33,7 +33,7 @@ from ...effects.operations.manipulation.slicing import Concatenate, Rev
 from ...effects.types.extent import Extent, as_size, extents_in
 from ...effects.types.lengths import read
 from ...interpreters.core.eager_programs import programs
-from .creation import asarray, duplicate, shape_of
+from .creation import asarray, shape_of
 from .joining_splitting import unstack
 
 __all__ = [

@@ -64,8 +64,6 @@ STATE |= {
     "effects.trees.structure:LEAF_TYPES": "the registry of nodes",
     "effects.trees.structure:_ANNOUNCED": "the registry of nodes",
     "effects.trees.structure:_LISTENERS": "a registry",
-    "effects.types.array_type:_LISTENERS": "a registry",
-    "interpreters.core.evaluate:HEAVY": "types of operands that must not be forgotten while they live",
     "lowering.xla.array_backend:ON_PLACED": "a registry",
     "lowering.xla.array_backend:PLACED": "whether arrays were placed on devices",
     "lowering.xla.executables:_LAST": "the token of the last program over several devices, at most one",

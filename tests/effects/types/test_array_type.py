@@ -9,7 +9,6 @@ import pytest
 import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
-from handlax.effects.types import array_type as types
 from handlax.effects.types.array_type import array_type
 
 f32 = np.dtype("float32")
@@ -45,10 +44,3 @@ def test_effect_whose_answer_names_a_scalar_type_crosses_jit():
     softened = hx.jit(lambda x: x / hx.perform(Temperature()))
     assert hx.handle(warm)(softened)(1.0) == 0.5
     assert hx.handle(warm)(hx.grad(softened))(1.0) == 0.5
-
-
-def test_a_listener_is_told_of_each_type_once(monkeypatch):
-    told = []
-    monkeypatch.setattr(types, "_LISTENERS", [told.append])
-    made = [array_type((7, 1213, n), f32) for n in (3, 5, 3)]
-    assert told == made[:2]

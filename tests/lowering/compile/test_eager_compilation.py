@@ -13,7 +13,6 @@ import pytest
 
 import handlax as hx
 from handlax.interpreters.core import evaluate
-from handlax.lowering.compile import eager_compilation
 
 
 def device(x, dtype):
@@ -24,57 +23,63 @@ def compiled(y):
     return y._value is None
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.int32])
-def test_the_table_decides_by_size(dtype):
-    kind = eager_compilation.dtype_kind(np.dtype(dtype))
-    limit = eager_compilation.LIMITS["arithmetic"][kind]
-    small = device(np.ones(100), dtype)
-    assert not compiled(small + small)
-    large = device(np.ones(100_000), dtype)
-    assert compiled(large + large) == (limit <= 100_000)
+def settled(f, *xs, **fields):
+    """The result of a function that was called so often that it is compiled if it ever is."""
+    for _ in range(300):
+        y = f(*xs, **fields)
+        if compiled(y):
+            break
+    return y
+
+
+@pytest.mark.parametrize(("dtype", "faster"), [(np.float16, True), (ml_dtypes.bfloat16, True), (np.float32, False)])
+def test_the_estimate_decides_by_size(dtype, faster):
+    small, large = device(np.ones(100), dtype), device(np.ones(200_000), dtype)
+    assert not compiled(settled(hx.lax.add, small, small))
+    assert compiled(settled(hx.lax.add, large, large)) == faster
 
 
 def test_functions_that_numpy_has_not_are_compiled():
     x = device(np.linspace(-2, 2, 1000), np.float32)
-    y = hx.lax.erf(x)
+    y = settled(hx.lax.erf, x)
     assert compiled(y)
-    few = hx.lax.erf(device(np.linspace(-2, 2, 10), np.float32))
+    few = settled(hx.lax.erf, device(np.linspace(-2, 2, 10), np.float32))
     assert not compiled(few)
     np.testing.assert_allclose(np.asarray(y)[[0, -1]], np.asarray(few)[[0, -1]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["sqrt", "rsqrt", "exp", "logistic", "tanh", "sign", "round"])
-def test_what_several_cores_divide_is_compiled_from_a_size_on(name):
+@pytest.mark.parametrize("name", ["sqrt", "logistic", "sign", "erf_inv"])
+def test_what_xla_computes_faster_is_compiled_from_a_size_on(name):
     f = getattr(hx.lax, name)
-    x = np.random.default_rng(0).normal(size=2_000_000 if name == "tanh" else 600_000).astype(np.float32)
+    x = np.random.default_rng(0).normal(size=600_000).astype(np.float32)
     x[:9] = 0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5
-    many, few = f(device(x, np.float32)), f(device(x[:9000], np.float32))
+    many, few = settled(f, device(x, np.float32)), f(device(x[:900], np.float32))
     assert compiled(many) and not compiled(few)
-    np.testing.assert_allclose(np.asarray(many)[:9000], np.asarray(few), rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(many)[:900], np.asarray(few), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["sqrt", "rsqrt", "exp", "tanh"])
 def test_functions_of_complex_numbers_are_numpys(name):
-    assert not compiled(getattr(hx.lax, name)(device(np.ones(600_000), np.complex64)))
+    assert not compiled(settled(getattr(hx.lax, name), device(np.ones(600_000), np.complex64)))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_a_large_mask_is_read_where_it_is_used(dtype):
     x, y = device(np.arange(60_000) % 300, dtype), device(np.arange(60_000) % 7, dtype)
-    mask = x < y
+    mask = settled(hx.lax.lt, x, y)
     assert compiled(mask) == (dtype == np.float16)
-    chosen = hx.numpy.where(mask, x, y)
+    chosen = settled(hx.numpy.where, mask, x, y)
     assert compiled(chosen)
     np.testing.assert_array_equal(np.asarray(chosen), np.minimum(np.asarray(x), np.asarray(y)))
 
 
-@pytest.mark.parametrize(("name", "size"), [("maximum", 3_000_000), ("minimum", 3_000_000), ("floor_divide", 200_000)])
-def test_the_larger_of_zeros_and_quotients_are_the_same_compiled(name, size):
+@pytest.mark.parametrize(("name", "size"), [("nextafter", 50_000), ("logaddexp", 50_000), ("floor_divide", 200_000)])
+def test_functions_of_zeros_and_infinities_are_the_same_compiled(name, size):
     f, rng = getattr(hx.numpy, name), np.random.default_rng(0)
     x, y = [rng.choice(np.array([0.0, -0.0, 3.0, -7.5, np.inf], np.float32), size) for _ in range(2)]
-    many, few = [f(device(x[:n], np.float32), device(y[:n], np.float32)) for n in (size, 900)]
+    many, few = [settled(f, device(x[:n], np.float32), device(y[:n], np.float32)) for n in (size, 9)]
     assert compiled(many) and not compiled(few)
-    found = np.asarray(many)[:900]
+    found = np.asarray(many)[:9]
     np.testing.assert_array_equal(found, np.asarray(few))
     if name != "floor_divide":
         np.testing.assert_array_equal(np.signbit(found), np.signbit(np.asarray(few)))
@@ -82,18 +87,18 @@ def test_the_larger_of_zeros_and_quotients_are_the_same_compiled(name, size):
 
 def test_products_of_integers_are_compiled_from_a_size_on():
     x = device(np.arange(64 * 64).reshape(64, 64) % 7, np.int32)
-    y = hx.lax.dot(x, x)
+    y = settled(hx.lax.dot, x, x)
     assert compiled(y)
     np.testing.assert_array_equal(np.asarray(y), np.asarray(x) @ np.asarray(x))
     small = device(np.ones((4, 4)), np.int32)
-    assert not compiled(hx.lax.dot(small, small))
+    assert not compiled(settled(hx.lax.dot, small, small))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 def test_products_that_blas_shares_among_threads_are_compiled(dtype):
     x = np.random.default_rng(0).normal(size=(128, 128)).astype(dtype)
     small = x[:64, :64].copy()
-    assert not compiled(hx.lax.dot(small, small))
+    assert not compiled(settled(hx.lax.dot, small, small))
     for left, right in [(x, x), (np.tile(x, (6, 6)), np.tile(x[0], 6)), (x[:, :10], np.tile(x[:10], (1, 6)))]:
         y = hx.lax.dot(left, right)
         assert compiled(y) == (left.shape[0] * left.shape[1] * right.size // right.shape[0] > 460_000)
@@ -102,23 +107,17 @@ def test_products_that_blas_shares_among_threads_are_compiled(dtype):
 
 def test_what_only_moves_elements_is_never_compiled():
     x = device(np.ones((300, 300)), np.float16)
-    assert not compiled(hx.lax.transpose(x, (1, 0))) and not compiled(hx.lax.reshape(x, (90_000,)))
+    assert not compiled(settled(hx.lax.transpose, x, (1, 0))) and not compiled(settled(hx.lax.reshape, x, (90_000,)))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("name", ["sort", "cumsum", "cumlogsumexp", "cbrt"])
+@pytest.mark.parametrize("name", ["sort", "cumlogsumexp", "cbrt"])
 def test_what_goes_from_element_to_element_is_numpys_in_16_bits_too(dtype, name):
     data = np.random.default_rng(0).uniform(0.5, 1, 5_000).astype(dtype)
     f = getattr(hx.lax, name)
-    y = f(device(data, dtype))
+    y = settled(f, device(data, dtype))
     assert not compiled(y) and y.dtype == dtype
     np.testing.assert_allclose(*[np.asarray(z, np.float32) for z in (y, hx.jit(f)(data))], rtol=0.02)
-
-
-def test_light_types_are_told_by_one_look():
-    light, heavy = device(np.ones(8), np.float32).type, device(np.ones(8000), np.float16).type
-    assert not eager_compilation.heavy(light) and eager_compilation.heavy(heavy)
-    assert not evaluate.HEAVY.isdisjoint((light, heavy))
 
 
 def test_a_compiled_result_has_the_promised_type():
@@ -168,13 +167,13 @@ def test_sums_of_16_bits_are_rounded_once(dtype, n):
     expected = (np.arange(n) % 3 / 2).sum().astype(dtype)
     for f in (hx.numpy.sum, lambda x: hx.lax.reduce_sum(x, (0,)), hx.jit(hx.numpy.sum)):
         assert f(x).dtype == expected.dtype and np.asarray(f(x)) == expected
-    assert compiled(hx.numpy.sum(x)) == (n > 500)
+    assert compiled(settled(hx.numpy.sum, x)) == (n > 500 and dtype == np.float16)
 
 
 def test_choices_are_compiled_from_a_size_on():
     for dtype in (np.float16, np.float32, np.int32):
-        x, y = device(np.arange(10_000) % 100, dtype), device(np.ones(10_000), dtype)
-        z = hx.numpy.where(x > 50, x, y)
+        x, y = device(np.random.default_rng(0).integers(0, 100, 100_000), dtype), device(np.ones(100_000), dtype)
+        z = settled(hx.numpy.where, x > 50, x, y)
         assert compiled(z) and not compiled(hx.numpy.where(x[:50] > 50, x[:50], y[:50]))
         np.testing.assert_array_equal(np.asarray(z), np.where(np.asarray(x) > 50, np.asarray(x), np.asarray(y)))
 
@@ -191,18 +190,18 @@ def test_waiting_for_what_numpy_made_loads_no_runtime():
 
 PROGRAMS = {
     "var": ("hnp.var(x)", lambda x: np.var(x), True),
-    "mean": ("hnp.mean(x)", lambda x: np.mean(x), True),
+    "mean": ("hnp.mean(x)", lambda x: np.mean(x), False),
     "hypot": ("hnp.hypot(x, x)", lambda x: np.hypot(x, x), True),
     "nan_to_num": ("hnp.nan_to_num(x / 0)", lambda x: np.full_like(x, np.finfo(np.float32).max), True),
     "diff": ("hnp.diff(x)", lambda x: np.diff(x), False),
-    "any": ("hnp.any(x)", lambda x: np.any(x), False),
+    "cbrt": ("hnp.cbrt(x)", lambda x: np.cbrt(x), False),
     "median": ("hnp.median(x)", lambda x: np.median(x), False),
 }  # fmt: skip
 
 
 def test_a_program_of_operations_that_can_be_fused_is_compiled_when_it_is_called_again_and_again():
     """In a process of its own: once an array was placed on a second device, each operation is answered by itself."""
-    calls = "".join([f"y = [{text} for _ in range(8)][-1]; found.append(y._value is None)\n" for text, *_ in
+    calls = "".join([f"y = [{text} for _ in range(80)][-1]; found.append(y._value is None)\n" for text, *_ in
                      PROGRAMS.values()])  # fmt: skip
     code = f"""
 import numpy as np, handlax as hx
@@ -233,8 +232,8 @@ def test_a_function_that_is_called_again_and_again_gives_the_same(name):
 
 def test_threads_that_count_the_same_call_compile_it_all_the_same():
     """Eight threads execute each line of the counting function together."""
-    program = hx.make_program(lambda x: x + 1)(np.ones(3, np.float32))
-    evaluated = evaluate._compiled_later(program, lambda: lambda x: (x + 1,))
+    plan = evaluate.Plan(1.0, 3 * evaluate.PATIENCE, lambda: lambda x: (x + 1,))
+    evaluated = evaluate._compiled_in_time(lambda x: (x + 1,), plan)
     x, found, together = device(np.ones(3), np.float32), [], threading.Barrier(8)
 
     def step(frame, event, argument):

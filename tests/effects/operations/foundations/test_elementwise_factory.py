@@ -79,16 +79,3 @@ def test_a_term_of_the_derivative_gets_the_result_if_it_has_a_parameter_for_it(j
 def test_a_term_of_the_derivative_with_other_parameters_is_refused(arity, jvp):
     with pytest.raises(RegistrationError, match="a term of the derivative"):
         elementwise("test_refused", [np.dtype("float32")], np.negative, arity=arity, jvp=jvp, lower="negate")
-
-
-def test_a_workload_that_nobody_measured_is_refused():
-    with pytest.raises(RegistrationError, match="there is no workload 'arithmetik'"):
-        elementwise("test_refused", [np.dtype("float32")], np.negative, lower="negate", workload="arithmetik")
-    with pytest.raises(RegistrationError, match="there is no workload 'sums'"):
-
-        @hx.operation
-        class Summed:
-            workload = "sums"
-
-            def result_type(op, x):
-                return x
