@@ -21,7 +21,7 @@ from pyrsistent import PMap, pmap
 
 from .caches import cached
 from .errors import ConfigurationError, Immutable
-from .immutables import ImmutableObject
+from .immutables import KeyedObject
 from .jax_settings import ALIASES, WITHOUT_MEANING, from_environment, note_without_meaning, truth
 
 # Settings that watch tracing, compiling and errors. They change no result: records that differ in them are equal.
@@ -74,15 +74,13 @@ class Settings:
 DEFAULTS: Mapping[str, Any] = {name: getattr(Settings, name) for name in Settings.__annotations__}
 
 
-class Configuration(ImmutableObject, Settings):
+class Configuration(KeyedObject, Settings):
     """All settings and tables of rules in force: immutable, hashable, compared by value."""
 
-    __slots__ = ("_values", "_compared", "_hash", "mark", "promotion", "memoises", "guarded", *DEFAULTS)
+    __slots__ = ("_values", "mark", "promotion", "memoises", "guarded", *DEFAULTS)
     _guard = ("settings", "hx.configure(name=value), or hx.config.update(name, value).")
 
     _values: tuple[Any, ...]  # in the order of DEFAULTS
-    _compared: tuple[Any, ...]  # those without the watches
-    _hash: int
     promotion: str  # the settings that promotion depends on
     memoises: bool  # whether eager operations may be answered by a look-up: no tables of rules, nothing to be watched
     guarded: bool  # whether executions or transfers may be refused or logged
@@ -93,20 +91,13 @@ class Configuration(ImmutableObject, Settings):
         for name, value in zip(DEFAULTS, values):
             object.__setattr__(self, name, value)
         compared = values[: -len(WATCHES)]
-        object.__setattr__(self, "_compared", compared)
-        object.__setattr__(self, "_hash", hash(compared))
+        self._set_key(*compared)
         object.__setattr__(self, "mark", None if self.tables else _mark(compared))
         modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64), self.default_float.name
         object.__setattr__(self, "promotion", " ".join(modes))
         watched = self.debug_nans or self.debug_infs or self.no_execution
         object.__setattr__(self, "memoises", self.mark is not None and not watched)
         object.__setattr__(self, "guarded", self.no_execution or any([getattr(self, n) != "allow" for n in GUARDS]))
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Configuration) and self._compared == other._compared)
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def set(self, **changes: Any) -> Configuration:
         """The record with some settings replaced. ``enable_x64`` sets the default dtypes too, where they are not given.

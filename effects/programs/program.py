@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from ..base.caches import AttachedCache, Part
 from ..base.deep_calls import on_deep_stack
 from ..base.errors import BadArgument
-from ..base.immutables import ImmutableObject, setter
+from ..base.immutables import OwnCopy, setter
 from ..base.lazy_module import LazyModule
 from ..base.source_locations import NOWHERE, Site, Sites, starts_path
 from ..base.stack import current
@@ -43,7 +43,7 @@ Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
 
-class Program(Equations, ImmutableObject, Sized):
+class Program(Equations, OwnCopy, Sized):
     """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable.
 
         Program.parse(str(p), p.constants) == p        pickle.loads(pickle.dumps(p)) == p
@@ -270,12 +270,6 @@ class Program(Equations, ImmutableObject, Sized):
     def with_consts(self, consts: Sequence[Any]) -> Program:
         """The same equations with other constants of the same types."""
         return self._with(consts=tuple(consts))
-
-    def __copy__(self) -> Program:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Program:
-        return self
 
     def __len__(self) -> int:
         return len(self.ops)
