@@ -21,7 +21,7 @@ from pyrsistent import PMap, pmap
 
 from .caches import cached
 from .errors import ConfigurationError, Immutable
-from .immutables import ImmutableObject
+from .immutables import KeyedObject
 from .jax_settings import ALIASES, WITHOUT_MEANING, from_environment, note_without_meaning, truth
 
 # Settings that watch tracing, compiling and errors. They change no result: records that differ in them are equal.
@@ -29,106 +29,75 @@ WATCHES = ("no_tracing", "log_compiles", "explain_cache_misses", "traceback_filt
 
 GUARDS = tuple([f"transfer_guard_{way}" for way in ("host_to_device", "device_to_device", "device_to_host")])
 
-DEFAULTS: Mapping[str, Any] = {
-    "enable_x64": None,
-    "default_float": np.dtype("float32"),
-    "default_int": np.dtype("int32"),
-    "numpy_dtype_promotion": "standard",
-    "numpy_rank_promotion": "allow",
-    "default_matmul_precision": None,
-    "default_device": None,
-    "disable_jit": False,
-    "debug_nans": False,
-    "debug_infs": False,
-    "check_leaks": False,
-    "check_static_indices": False,
-    "disable_bwd_checks": False,
-    "compilation_cache_dir": None,
-    "platforms": None,
-    "num_cpu_devices": None,
-    "cpu_collectives_implementation": "gloo",
-    "default_prng_impl": "threefry2x32",
-    "mesh": None,
-    "abstract_mesh": None,
-    **dict.fromkeys(("transfer_guard", *GUARDS), "allow"),
-    "no_execution": False,
-    "legacy_prng_key": "allow",
-    "enable_custom_prng": False,
-    "user_contexts": pmap(),
-    "tables": pmap(),
-    "containers": frozenset(),
-    **dict.fromkeys(WATCHES, False),
-    "traceback_filtering": "auto",
-}
+
+class Settings:
+    """The names, types and defaults of all settings; ``Configuration`` stores them in this order, the watches last."""
+
+    __slots__ = ()
+
+    enable_x64: bool | None = None
+    default_float: np.dtype[Any] = np.dtype("float32")
+    default_int: np.dtype[Any] = np.dtype("int32")
+    numpy_dtype_promotion: str = "standard"
+    numpy_rank_promotion: str = "allow"
+    default_matmul_precision: str | None = None
+    default_device: Any = None
+    disable_jit: bool = False
+    debug_nans: bool = False
+    debug_infs: bool = False
+    check_leaks: bool = False
+    check_static_indices: bool = False
+    disable_bwd_checks: bool = False
+    compilation_cache_dir: str | None = None
+    platforms: str | None = None
+    num_cpu_devices: int | None = None
+    cpu_collectives_implementation: str | None = "gloo"
+    default_prng_impl: str = "threefry2x32"
+    mesh: Any = None
+    abstract_mesh: Any = None
+    transfer_guard: str = "allow"  # the last that was set for all directions
+    transfer_guard_host_to_device: str = "allow"
+    transfer_guard_device_to_device: str = "allow"
+    transfer_guard_device_to_host: str = "allow"
+    no_execution: bool = False
+    legacy_prng_key: str = "allow"
+    enable_custom_prng: bool = False
+    user_contexts: PMap[Any, Any] = pmap()  # the values of contexts of the user's own
+    tables: PMap[str, Any] = pmap()
+    containers: frozenset[Any] = frozenset()  # the registry of types that vmap maps by specs of their own
+    no_tracing: bool = False
+    log_compiles: bool = False
+    explain_cache_misses: bool = False
+    traceback_filtering: str = "auto"
 
 
-class Configuration(ImmutableObject):
+DEFAULTS: Mapping[str, Any] = {name: getattr(Settings, name) for name in Settings.__annotations__}
+
+
+class Configuration(KeyedObject, Settings):
     """All settings and tables of rules in force: immutable, hashable, compared by value."""
 
-    __slots__ = ("_values", "_compared", "_hash", "mark", "promotion", "memoises", "guarded", *DEFAULTS)
+    __slots__ = ("_values", "mark", "promotion", "memoises", "guarded", *DEFAULTS)
     _guard = ("settings", "hx.configure(name=value), or hx.config.update(name, value).")
 
     _values: tuple[Any, ...]  # in the order of DEFAULTS
-    _compared: tuple[Any, ...]  # those without the watches
-    _hash: int
     promotion: str  # the settings that promotion depends on
     memoises: bool  # whether eager calls may be answered by a look-up: no tables of rules, each operation as it is
     guarded: bool  # whether executions or transfers may be refused or logged
     mark: object | None  # stands for the record in cache keys, cheap to hash; None if it has tables of rules
-    enable_x64: bool | None
-    default_float: np.dtype[Any]
-    default_int: np.dtype[Any]
-    numpy_dtype_promotion: str
-    numpy_rank_promotion: str
-    default_matmul_precision: str | None
-    default_device: Any
-    disable_jit: bool
-    debug_nans: bool
-    debug_infs: bool
-    check_leaks: bool
-    check_static_indices: bool
-    disable_bwd_checks: bool
-    compilation_cache_dir: str | None
-    platforms: str | None
-    num_cpu_devices: int | None
-    cpu_collectives_implementation: str | None
-    default_prng_impl: str
-    mesh: Any
-    abstract_mesh: Any
-    transfer_guard: str  # the last of all directions
-    transfer_guard_host_to_device: str
-    transfer_guard_device_to_device: str
-    transfer_guard_device_to_host: str
-    no_execution: bool
-    legacy_prng_key: str
-    enable_custom_prng: bool
-    user_contexts: PMap[Any, Any]  # the values of contexts of the user's own
-    tables: PMap[str, Any]
-    containers: frozenset[Any]  # the registry of types that vmap maps by specs of their own
-    no_tracing: bool
-    log_compiles: bool
-    explain_cache_misses: bool
-    traceback_filtering: str
 
     def __init__(self, values: tuple[Any, ...]):
         object.__setattr__(self, "_values", values)
         for name, value in zip(DEFAULTS, values):
             object.__setattr__(self, name, value)
         compared = values[: -len(WATCHES)]
-        object.__setattr__(self, "_compared", compared)
-        object.__setattr__(self, "_hash", hash(compared))
+        self._set_key(*compared)
         object.__setattr__(self, "mark", None if self.tables else _mark(compared))
         modes = self.numpy_dtype_promotion, self.numpy_rank_promotion, str(self.enable_x64), self.default_float.name
         object.__setattr__(self, "promotion", " ".join(modes))
         watched = self.debug_nans or self.debug_infs or self.no_execution or self.disable_jit
         object.__setattr__(self, "memoises", self.mark is not None and not watched)
         object.__setattr__(self, "guarded", self.no_execution or any([getattr(self, n) != "allow" for n in GUARDS]))
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Configuration) and self._compared == other._compared)
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def set(self, **changes: Any) -> Configuration:
         """The record with some settings replaced. ``enable_x64`` sets the default dtypes too, where they are not given.
@@ -138,7 +107,10 @@ class Configuration(ImmutableObject):
         return self.replaced(_expanded(changes))
 
     def replaced(self, values: Mapping[str, Any]) -> Configuration:
-        """The record with these values. Raises ConfigurationError: they do not go together."""
+        """The record with these values, which are checked already, replaced.
+
+        Raises: ConfigurationError: a default dtype has 64 bits although ``enable_x64`` is False.
+        """
         replaced = tuple([values.get(name, value) for name, value in zip(DEFAULTS, self._values)])
         changed = Configuration(replaced) if values.get("tables", self.tables) else _record(replaced)
         for name in _WIDTHS[False]:
@@ -155,13 +127,13 @@ class Configuration(ImmutableObject):
 
 @cached("settings", 256)
 def _record(values: tuple[Any, ...]) -> Configuration:
-    """The record of these values, which holds no tables of rules: the same object for equal settings."""
+    """The interned ``Configuration`` of these values, for settings without rule tables."""
     return Configuration(values)
 
 
 @cached("marks of settings", 256)
 def _mark(compared: tuple[Any, ...]) -> object:
-    """What stands for these values in cache keys, the same for equal ones."""
+    """An object that identifies these values in cache keys: equal values have the same, which is cheap to hash."""
     return object()
 
 
@@ -195,7 +167,10 @@ CLASSES: dict[str, type] = {}
 
 
 def _expanded(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they are stored, with those that ``enable_x64`` brings. Raises ConfigurationError as ``_checked``."""
+    """Checked values of the settings to change, with those that ``enable_x64`` and ``transfer_guard`` imply.
+
+    Raises: ConfigurationError: there is no such setting, or it cannot have the value.
+    """
     if "transfer_guard" in changes:  # of all directions
         changes = {**dict.fromkeys(GUARDS, changes["transfer_guard"]), **changes}
     if "enable_x64" in changes:
@@ -225,9 +200,9 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _device_count(value: Any) -> int | None:
-    """The number of CPU devices, None for what the environment says, as is -1 in JAX.
+    """The checked value of ``num_cpu_devices``; None and, as in JAX, -1 leave the number to the environment.
 
-    Raises: ConfigurationError: it is no positive number, or the devices exist already.
+    Raises: ConfigurationError: the value is no positive integer, or another number of devices exists already.
     """
     count = None if value == -1 else value
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
@@ -245,21 +220,24 @@ DEFAULT = _record(tuple(DEFAULTS.values()))
 
 
 def _of_environment() -> Configuration:
-    """The settings that the environment has, by our variables or JAX's. Raises ConfigurationError: no such value."""
-    found = {}
+    """The defaults, overridden by environment variables of the package or of JAX.
+
+    Raises: ConfigurationError: a variable has a value that its setting cannot have.
+    """
+    settings = {}
     for name, choices in CHOICES.items():
         variable, text = from_environment(name)
         if text:
             try:
-                found[name] = _checked(name, truth(text) if False in choices else text)
+                settings[name] = _checked(name, truth(text) if False in choices else text)
             except (ConfigurationError, TypeError) as error:
                 listed = "0 or 1" if False in choices else f"one of {', '.join(map(str, choices))}"
                 raise ConfigurationError(f"config: {variable} must be {listed}, got {text!r}.") from error
-    return DEFAULT.set(**found)
+    return DEFAULT.set(**settings)
 
 
 class SettingScope:
-    """The extent of a ``with`` block: what it and the blocks around it set, and the record in force within it."""
+    """The settings in a ``with configure(...)`` block; ``changes`` are those of this and the enclosing blocks."""
 
     __slots__ = ("changes", "settings", "__weakref__")
 
@@ -269,7 +247,7 @@ class SettingScope:
 
 
 class Process(SettingScope):
-    """The outermost scope. An update of it reaches every scope, in any thread, that does not set the same."""
+    """The settings of the process; an update reaches every scope, in any thread, that does not set the same setting."""
 
     __slots__ = ("cpu_devices", "joined", "_inner", "_lock")
 
@@ -281,14 +259,20 @@ class Process(SettingScope):
         self._lock = Lock()
 
     def scope(self, changes: Mapping[str, Any]) -> SettingScope:
-        """A scope with these changes. Raises ConfigurationError: they do not go together."""
+        """A scope with these changes to the settings of the process.
+
+        Raises: ConfigurationError: the changes contradict the settings of the process.
+        """
         with self._lock:
             scope = SettingScope(changes, self.settings.replaced(changes))
             self._inner.add(scope)
         return scope
 
     def update(self, **changes: Any) -> None:
-        """Change the record of the process. Raises ConfigurationError, with nothing changed: a scope contradicts it."""
+        """Change settings of the process and of every scope that does not set them; all or nothing.
+
+        Raises: ConfigurationError: a setting cannot have the value, or a scope contradicts it.
+        """
         with self._lock:
             settings = self.settings.set(**changes)
             records = [(scope, settings.replaced(scope.changes)) for scope in self._inner]
@@ -302,14 +286,14 @@ CONFIG: ContextVar[SettingScope] = ContextVar("handlax_config", default=PROCESS)
 
 
 class Config:
-    """The settings as attributes: reading gives the value in force here; ``update`` sets that of the process."""
+    """The type of ``hx.config``: attributes read the settings of this thread; ``update`` sets those of the process."""
 
     __slots__ = ()
 
     def update(self, name: str, value: Any) -> None:
-        """Change a setting for the process. Within a ``with`` block that sets the same one it is seen after the block.
+        """Change a setting for the process; a ``with configure(...)`` block that sets it too hides the change.
 
-        A setting of JAX that has no meaning here changes nothing, and says so once.
+        A setting of JAX that has no meaning here is ignored, with one warning.
         """
         if name in WITHOUT_MEANING:
             note_without_meaning(name)
@@ -317,7 +301,7 @@ class Config:
             PROCESS.update(**{ALIASES.get(name, name): value})
 
     def read(self, name: str) -> Any:
-        """The value in force here."""
+        """The value of the setting ``name`` in this thread or task."""
         return getattr(self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -336,13 +320,13 @@ config = Config()
 
 
 def current() -> Configuration:
-    """The record in force: the innermost scope's, else the process's."""
+    """The ``Configuration`` of the innermost ``with configure(...)`` block, else of the process."""
     return CONFIG.get().settings
 
 
 @contextmanager
 def configure(**changes: Any) -> Iterator[Configuration]:
-    """Change settings for the extent of a ``with`` block, in this thread or task. The others stay those around it.
+    """Change settings for the extent of a ``with`` block, in this thread or task. Other settings are unchanged.
 
     Raises: ConfigurationError: there is no such setting, or it cannot have the value.
     """
@@ -354,17 +338,17 @@ def configure(**changes: Any) -> Iterator[Configuration]:
 
 
 def enter(**changes: Any) -> Token[SettingScope]:
-    """Change settings in this thread or task until ``leave``, or until the scope around ends."""
+    """Change settings in this thread or task until ``leave``, or until the enclosing ``with`` block ends."""
     return CONFIG.set(PROCESS.scope({**CONFIG.get().changes, **_expanded(changes)}))
 
 
 def leave(token: Token[SettingScope]) -> None:
-    """Undo the ``enter`` that gave this token, and what was entered since."""
+    """Undo the ``enter`` that returned ``token``, and every later one."""
     CONFIG.reset(token)
 
 
 def enable_x64(new_val: bool | None = True) -> Any:
-    """Set whether arrays have 64-bit elements, for the extent of a ``with`` block; None: those that are named."""
+    """Set whether arrays have 64-bit elements, in a ``with`` block; None: only arrays whose dtype is given."""
     return configure(enable_x64=new_val)
 
 
@@ -374,7 +358,7 @@ def default_matmul_precision(new_val: str | None) -> Any:
 
 
 def numpy_dtype_promotion(new_val: str) -> Any:
-    """Set which dtypes promote without being told, ``standard`` or ``strict``, for the extent of a ``with`` block."""
+    """Set which dtypes promote implicitly, ``standard`` or ``strict``, for the extent of a ``with`` block."""
     return configure(numpy_dtype_promotion=new_val)
 
 
@@ -384,5 +368,5 @@ def numpy_rank_promotion(new_val: str) -> Any:
 
 
 def default_prng_impl(new_val: str) -> Any:
-    """Set the random generator of keys that name none, for the extent of a ``with`` block."""
+    """Set the PRNG implementation of keys that name none, for the extent of a ``with`` block."""
     return configure(default_prng_impl=new_val)

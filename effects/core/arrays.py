@@ -29,7 +29,7 @@ from ..base.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
-from ..base.immutables import ImmutableObject, setter
+from ..base.immutables import OwnCopy, setter
 from ..base.source_locations import NOWHERE, Site
 from ..base.stack import Run
 from ..trees import pytrees
@@ -55,7 +55,7 @@ class UnsealedArray(Array):
     _shared: bool  # set by ``share`` alone
 
 
-class ConcreteArray(UnsealedArray, OnDevices, ImmutableObject):
+class ConcreteArray(UnsealedArray, OnDevices, OwnCopy):
     """An array whose data are known. Created by ``concrete`` and ``from_buffers``; immutable."""
 
     __slots__ = ()
@@ -223,12 +223,6 @@ class ConcreteArray(UnsealedArray, OnDevices, ImmutableObject):
 
     def __reduce__(self) -> Any:
         return concrete, (self.type, np.array(self.value))
-
-    def __copy__(self) -> ConcreteArray:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> ConcreteArray:
-        return self
 
 
 _set_value = setter(UnsealedArray, "_value")

@@ -96,8 +96,7 @@ def _texts(program: ProgramLike) -> Any:
             return f"return ({', '.join(map(operand, program.outs))})"
         op, args, results, types = steps[i]
         shown = ", ".join([f"{names[n]}: {printer.type(type)}" for n, type in zip(results, types)])
-        operands = "".join([" " + operand(n) for n in args])
-        return f"{shown}{' = ' if shown else ''}{printer.operation(op)}{operands}"
+        return printer.line(op, shown, map(operand, args))
 
     return text
 
@@ -123,7 +122,7 @@ def _signature(old: ProgramLike, new: ProgramLike, same: Callable[[int, int], bo
 
 
 def _expressions(program: ProgramLike, table: dict[Hashable, int]) -> list[int]:
-    """A number for each equation, the same iff two equations compute the same expression of the inputs."""
+    """A number for each equation; equal iff two equations compute the same expression of the inputs."""
     values: list[int] = [table.setdefault(("input", n, t), len(table)) for n, t in enumerate(program.in_types)]
     numbers = []
     for op, args, _, types in program.steps():

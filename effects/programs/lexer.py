@@ -23,7 +23,7 @@ TOKEN = re.compile(
     rf"|(?P<path>[A-Za-z_][\w.]*:(?!{TYPE})[A-Za-z_<][\w.<>]*)"
     r"|(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\")"
     r"|(?P<name>[A-Za-z_]\w*(?:-[A-Za-z]\w*)*(?:<\w+>)?|<\w+>)"
-    r"|(?P<mark>@[cp]\d+|->|\.\.\.|[()\[\]{},:=!?])"
+    r"|(?P<punctuation>@[cp]\d+|->|\.\.\.|[()\[\]{},:=!?])"
     r"|(?P<end>\Z))"
 )
 
@@ -46,7 +46,7 @@ class Tokens:
         match = TOKEN.match(self.text, self.end)
         if match is None:
             self.start = self.end + len(re.match(r"\s*", self.text[self.end :]).group())  # type: ignore[union-attr]
-            self.fail("a name, number, string or mark", got=self.text[self.start : self.start + 1])
+            self.fail("a name, number, string or punctuation", got=self.text[self.start : self.start + 1])
         self.kind = match.lastgroup  # type: ignore[assignment]
         self.start, self.end = match.span(self.kind)
         self.token = self.text[self.start : self.end]
@@ -77,17 +77,21 @@ class Tokens:
         self.advance()
         return token
 
-    def expect(self, mark: str) -> None:
-        """Move past this mark or keyword. Raises ParseError where another token is found."""
+    def expect(self, token: str) -> None:
+        """Move past this punctuation or keyword. Raises ParseError: the current token is another."""
         self.skip_lines()
-        if self.token != mark or self.kind not in ("mark", "name"):
-            self.fail(repr(mark))
+        if self.token != token or self.kind not in ("punctuation", "name"):
+            self.fail(repr(token))
         self.advance()
 
-    def accept(self, mark: str) -> bool:
-        """Whether the current token is this mark; if so, moves past it."""
+    def at(self, token: str) -> bool:
+        """Whether the current token is this punctuation; nothing is skipped."""
+        return self.token == token and self.kind == "punctuation"
+
+    def accept(self, token: str) -> bool:
+        """Skip line ends; move past this punctuation if it is the current token, and return whether it was."""
         self.skip_lines()
-        if self.token == mark and self.kind == "mark":
+        if self.at(token):
             self.advance()
             return True
         return False

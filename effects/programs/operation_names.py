@@ -35,9 +35,9 @@ def is_ours(module: str) -> bool:
 
 def find_object(module: str, qualname: str) -> Any:
     """The object ``module:qualname``, or None. A module that is not loaded is imported only if of this package."""
-    found = resolve(module, qualname)
-    if found is None and is_ours(module):
+    target = resolve(module, qualname)
+    if target is None and is_ours(module):
         with suppress(ModuleNotFoundError):
             late_module(module)
-            found = resolve(module, qualname)
-    return found
+            target = resolve(module, qualname)
+    return target

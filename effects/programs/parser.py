@@ -38,7 +38,7 @@ LINE = re.compile(rf"([a-z]+_?): ({TYPE}) = ([\w-]+(?:\[[^\[\]{{}}@'\"\#]*\])?)(
 
 
 class ProgramParts(NamedTuple):
-    """The arguments of ``Program``, in order."""
+    """The arguments of ``Program``, as mutable lists that a ``BodyParser`` fills."""
 
     in_types: list[ArrayType]
     ops: list[Operation]
@@ -62,7 +62,7 @@ class ProgramParser(Tokens):
         self.literals: dict[Any, Array] = {}
 
     def parse(self) -> Any:
-        """The program of the text, which contains nothing else."""
+        """The program of the whole text. Raises ParseError: anything follows the program."""
         self.skip_lines()
         program = self.program()
         self.skip_lines()
@@ -73,7 +73,7 @@ class ProgramParser(Tokens):
     def program(self) -> Any:
         self.expect("program")
         name = self.name()
-        label = self.token if self.kind == "mark" and self.token.startswith("@p") else None
+        label = self.token if self.kind == "punctuation" and self.token.startswith("@p") else None
         if label is not None:
             self.advance()
         parts = ProgramParts([], [], [], [], [], [], (), name)
@@ -108,7 +108,7 @@ class ProgramParser(Tokens):
         return self.take("name", "a name")
 
     def row(self) -> tuple[str, int]:
-        """Text and position of an effect row; it is only compared with the row of the equations."""
+        """The text of an effect row, unparsed, and its position."""
         self.skip_lines()
         start = self.start
         self.expect("{")
@@ -116,7 +116,7 @@ class ProgramParser(Tokens):
         while depth:
             if self.kind == "end":
                 self.fail("'}'")
-            if self.kind == "mark":
+            if self.kind == "punctuation":
                 depth += (self.token in "{([") - (self.token in "})]")
             end = self.end
             self.advance()
@@ -152,12 +152,16 @@ class ProgramParser(Tokens):
         return name, self.value()
 
     def build(self, kind: Any, fields: dict[str, Any], at: int) -> Any:
-        """An instance of an operation or class; ParseError at ``at`` where it refuses the fields."""
+        """An instance of an operation or class. Raises ParseError at ``at``: the class refuses the fields."""
+        return self.called(kind, f"fields that {kind.__name__} takes", at, **fields)
+
+    def called(self, maker: Callable[..., Any], expected: str, at: int, *values: Any, **named: Any) -> Any:
+        """``maker(*values, **named)``. Raises ParseError at ``at`` with the text ``expected``: the call raises."""
         try:
-            return kind(**fields)
+            return maker(*values, **named)
         except (TypeError, ValueError, HandlaxError) as error:
             reason = error.what if isinstance(error, HandlaxError) else str(error)
-            self.fail(f"fields that {kind.__name__} takes", got=reason.rstrip("."), at=at)
+            self.fail(expected, got=reason.rstrip("."), at=at)
 
     def string(self) -> Any:
         try:
@@ -185,8 +189,8 @@ class ProgramParser(Tokens):
             return parse_extent(token)
         if kind == "path":
             return self.reference()
-        if kind == "mark":
-            return self.marked(token)
+        if kind == "punctuation":
+            return self.punctuated(token)
         if kind == "name":
             if token == "program":
                 return self.program()
@@ -201,8 +205,8 @@ class ProgramParser(Tokens):
             return self.constructed(token, start)
         return self.fail("a value")
 
-    def marked(self, token: str) -> Any:
-        """The value of a field that begins with a mark: a tuple, set, label or ``...``."""
+    def punctuated(self, token: str) -> Any:
+        """The value of a field that begins with punctuation: a tuple, set, label or ``...``."""
         if token == "?":
             self.advance()
             shown = self.string() if self.kind == "string" else "something"
@@ -249,10 +253,7 @@ class ProgramParser(Tokens):
         values: list[Any] = []
         named: dict[str, Any] = {}
         self.listed(lambda: self.argument(values, named), ")")
-        try:
-            return maker(*values, **named)
-        except (TypeError, ValueError, HandlaxError) as error:
-            self.fail(f"arguments that {token} takes", got=str(error), at=start)
+        return self.called(maker, f"arguments that {token} takes", start, *values, **named)
 
     def argument(self, values: list[Any], named: dict[str, Any]) -> None:
         """The next argument of a call, put where it belongs: ``value``, ``name: size`` or ``field=value``."""
@@ -279,16 +280,16 @@ class ProgramParser(Tokens):
         """An object ``module:qualname``, or an instance of a named tuple or dataclass: ``module:Class(field=1)``."""
         start, token = self.start, self.token
         module, _, name = token.partition(":")
-        found = find_object(module, name)
-        if found is None:
+        target = find_object(module, name)
+        if target is None:
             self.fail("an object of a loaded module", hint=f"import {module} first.")
         self.advance()
-        if self.kind != "mark" or self.token != "(":
-            return found
-        if not (isinstance(found, type) and (dataclasses.is_dataclass(found) or hasattr(found, "_fields"))):
+        if not self.at("("):
+            return target
+        if not (isinstance(target, type) and (dataclasses.is_dataclass(target) or hasattr(target, "_fields"))):
             self.fail("a named tuple or dataclass", got=token, at=start)
         self.advance()
-        return self.build(found, dict(self.listed(self.field, ")")), start)
+        return self.build(target, dict(self.listed(self.field, ")")), start)
 
 
 class BodyParser:
@@ -336,7 +337,7 @@ class BodyParser:
         self.parts.outs.extend(reader.listed(self.operand, ")"))
 
     def common_lines(self) -> None:
-        """The next lines that match ``LINE``, as long as their operations, types and operands are known."""
+        """Fast path: parse lines that match ``LINE`` until one has an unknown operation, type or operand."""
         reader, parts, numbers = self.reader, self.parts, self.numbers
         at = reader.start
         while (match := LINE.match(reader.text, at)) is not None:
@@ -368,7 +369,7 @@ class BodyParser:
             reader.advance()
             reader.advance()
             results.append((name, reader.type(), at))
-            if not (reader.kind == "mark" and reader.token == ","):
+            if not reader.at(","):
                 break
             reader.advance()
         if results:
@@ -389,7 +390,7 @@ class BodyParser:
             self.define(name, type, at)
 
     def check_results(self, op: Operation, args: Sequence[int], types: tuple[ArrayType, ...], at: int) -> None:
-        """Check stated types by the block of a user's operation: another one of its name may have replaced it."""
+        """Check that a user's operation has the result types in the text. Raises ParseError: they differ."""
         try:
             declared = tuple(op.as_results(result_type(op, tuple(map(self.type_of, args)))))
             declared_text = types_text(declared)
@@ -419,7 +420,7 @@ class BodyParser:
             if reader.token not in ("True", "False"):
                 near = difflib.get_close_matches(reader.token, self.numbers, 3)
                 reader.fail("a value defined above", hint=f"near are {', '.join(near)}." if near else None)
-        if reader.kind == "mark" and reader.token.startswith("@c"):
+        if reader.kind == "punctuation" and reader.token.startswith("@c"):
             return self.constant()
         return self.literal()
 
@@ -432,7 +433,7 @@ class BodyParser:
             reader.fail(f"one of the {len(reader.consts)} constants passed", hint=hint)
         const = reader.consts[index]
         reader.advance()
-        if reader.kind == "mark" and reader.token == ":":
+        if reader.at(":"):
             reader.advance()
             stated = reader.type()
             if const.type is not stated:
@@ -448,9 +449,9 @@ class BodyParser:
         while True:
             if reader.kind == "number" or (reader.kind == "name" and reader.token in ("True", "False")):
                 items.append(reader.token)
-            elif reader.kind == "mark" and reader.token in "[]":
+            elif reader.kind == "punctuation" and reader.token in "[]":
                 depth += 1 if reader.token == "[" else -1
-            elif not (depth and reader.kind == "mark" and reader.token == ","):
+            elif not (depth and reader.at(",")):
                 reader.fail("an operand: a value, a number with its type, or @c0")
             reader.advance()
             if not depth:

@@ -15,7 +15,7 @@ import re
 import struct
 import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Protocol
 
@@ -98,7 +98,7 @@ def constants_of(program: ProgramLike) -> tuple[Any, ...]:
 def equation_text(op: Operation, operands: Sequence[Any], results: Sequence[tuple[int, ArrayType]]) -> str:
     """The text of one equation; ``results``: number and type of each result."""
     shown = ", ".join([f"{letter(number)}: {type}" for number, type in results])
-    return f"{shown}{' = ' if shown else ''}{Printer(False).operation(op)}{''.join([f' {x}' for x in operands])}"
+    return Printer(False).line(op, shown, map(str, operands))
 
 
 def constant_text(const: Any, index: int | None = None) -> str:
@@ -109,18 +109,18 @@ def constant_text(const: Any, index: int | None = None) -> str:
 
 
 def row_text(effects: frozenset[Any]) -> str:
-    """An effect row: ``{axis i, Tick}``; operations under the names of their classes."""
+    """The text of an effect row, such as ``{axis i, Tick}``; an operation appears by the name of its class."""
     printer = Printer(False)
     return "{" + ", ".join(sorted(printer.row_element(effect) for effect in effects)) + "}"
 
 
 def types_text(types: Sequence[Any]) -> str:
-    """``(f32[3], f32[])``."""
+    """The types in parentheses, such as ``(f32[3], f32[])``."""
     return f"({', '.join(map(str, types))})"
 
 
 def programs_in(value: Any) -> Iterator[ProgramLike]:
-    """The programs in a value, without the sub-programs of these."""
+    """The programs in the value of a field, or in the fields of an operation, without their sub-programs."""
     if isinstance(value, tuple):
         for item in value:
             yield from programs_in(item)
@@ -149,7 +149,7 @@ class Printer:
         self.nested: list[str] = []  # the texts of programs within programs
 
     def count(self, program: ProgramLike) -> None:
-        """Count the occurrences of each sub-program and number the constants, before anything is written."""
+        """Count the occurrences of each sub-program and number all constants; must be called before ``program``."""
         self.base[program] = self.constants
         self.constants += len(program.consts)
         for op in {id(op): op for op in program.ops if op._names}.values():
@@ -189,7 +189,7 @@ class Printer:
         return f"{_NESTED}{len(self.nested) - 1}{_NESTED}"
 
     def whole(self, text: str) -> str:
-        """A text with the nested programs in their places, each copied once, however deep it stands."""
+        """The text with the number of each nested program replaced by that program's text, in linear time."""
         pieces = []
         stack = [enumerate(text.split(_NESTED))]
         while stack:
@@ -221,10 +221,13 @@ class Printer:
             else:  # the most frequent case: ``program.steps()`` takes twice the time
                 results = f"{names[number]}: {self.type(types)}"
                 number += 1
-            text = self.seen.get(id(op)) or self.operation(op)
-            operands = "".join([" " + operand(n) for n in args])
             source = f"  # {Site(*site).full}" if self.show_source and site[0] is not None else ""
-            lines.append(f"{indent}{results}{' = ' if results else ''}{text}{operands}{source}")
+            lines.append(f"{indent}{self.line(op, results, map(operand, args))}{source}")
+
+    def line(self, op: Operation, results: str, operands: Iterable[str]) -> str:
+        """The text ``results = operation operands``; ``results``: names with types, separated by commas."""
+        text = self.seen.get(id(op)) or self.operation(op)
+        return " ".join([f"{results} = {text}" if results else text, *operands])
 
     def operation(self, op: Operation) -> str:
         """Name and fields, without the fields that have their default."""
@@ -241,7 +244,7 @@ class Printer:
         return self.operation_as(type(effect).__name__, effect) if isinstance(effect, Operation) else str(effect)
 
     def value(self, value: Any) -> str:
-        """The text of a field's value; ``?'...'`` for one that cannot be parsed, which is a ParseError there."""
+        """The text of a field's value; ``?'...'`` for a value without a parsable text, which the parser refuses."""
         kind = type(value)
         writer = WRITERS.get(kind)
         if writer is None:
@@ -262,7 +265,7 @@ def shown_fields(op: Operation) -> Iterator[str]:
 
 
 def path_of(value: Any) -> str | None:
-    """``module:qualname`` of an object that is found under that name; None for lambdas, closures and the like."""
+    """``module:qualname`` of an object that can be looked up by that name; None for lambdas, closures and others."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or resolve(module, name) is not value:
         return None
@@ -271,10 +274,10 @@ def path_of(value: Any) -> str | None:
 
 def resolve(module: str, qualname: str) -> Any:
     """The object of this name in a loaded module, or None. Imports nothing: parsing a text executes no code."""
-    found: Any = sys.modules.get(module)
+    target: Any = sys.modules.get(module)
     for part in qualname.split("."):
-        found = getattr(found, part, None)
-    return found
+        target = getattr(target, part, None)
+    return target
 
 
 def _unreadable(printer: Printer, value: Any) -> str:

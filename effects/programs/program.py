@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from ..base.caches import AttachedCache, Part
 from ..base.deep_calls import on_deep_stack
 from ..base.errors import BadArgument
-from ..base.immutables import ImmutableObject, setter
+from ..base.immutables import OwnCopy, setter
 from ..base.lazy_module import LazyModule
 from ..base.source_locations import NOWHERE, Site, Sites, starts_path
 from ..base.stack import current
@@ -43,7 +43,7 @@ Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
 
-class Program(Equations, ImmutableObject, Sized):
+class Program(Equations, OwnCopy, Sized):
     """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable.
 
         Program.parse(str(p), p.constants) == p        pickle.loads(pickle.dumps(p)) == p
@@ -126,12 +126,12 @@ class Program(Equations, ImmutableObject, Sized):
 
     @property
     def out_types(self) -> tuple[ArrayType, ...]:
-        found = self._out_types
-        if found is None:
+        out_types = self._out_types
+        if out_types is None:
             types = self._value_types()
-            found = tuple([types[n] for n in self.outs])
-            set_out_types(self, found)
-        return found
+            out_types = tuple([types[n] for n in self.outs])
+            set_out_types(self, out_types)
+        return out_types
 
     def extents(self) -> frozenset[Extent]:
         """Those that its operations name, which inputs of a ragged type alone do not."""
@@ -162,11 +162,11 @@ class Program(Equations, ImmutableObject, Sized):
         return self._value_types()[number]
 
     def _value_types(self) -> list[ArrayType]:
-        found = self._numbered
-        if found is None:
-            found = self.value_types()
-            _set_numbered(self, found)
-        return found
+        types = self._numbered
+        if types is None:
+            types = self.value_types()
+            _set_numbered(self, types)
+        return types
 
     def site(self, index: int) -> Site:
         """The source line of equation ``index``."""
@@ -270,12 +270,6 @@ class Program(Equations, ImmutableObject, Sized):
     def with_consts(self, consts: Sequence[Any]) -> Program:
         """The same equations with other constants of the same types."""
         return self._with(consts=tuple(consts))
-
-    def __copy__(self) -> Program:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Program:
-        return self
 
     def __len__(self) -> int:
         return len(self.ops)
@@ -394,15 +388,15 @@ def derived_once(function: Callable[[Program, *Ts], R]) -> Callable[[Program, *T
     """
 
     def derived(program: Program, *args: *Ts) -> Any:
-        found = program.facts.get((function, args), _MISSING)
-        if found is not _MISSING:
-            return found
+        result = program.facts.get((function, args), _MISSING)
+        if result is not _MISSING:
+            return result
         return _FACTS.add(_facts_of(program), (function, args), on_deep_stack(function, program, *args))
 
     def derived_alone(program: Program) -> Any:  # without further arguments: the hottest paths
-        found = program.facts.get(function, _MISSING)
-        if found is not _MISSING:
-            return found
+        result = program.facts.get(function, _MISSING)
+        if result is not _MISSING:
+            return result
         return _FACTS.add(_facts_of(program), function, on_deep_stack(function, program))
 
     alone = function.__code__.co_argcount == 1 and not function.__code__.co_flags & CO_VARARGS

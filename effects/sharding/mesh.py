@@ -16,7 +16,7 @@ import numpy as np
 from ..base import config
 from ..base.errors import BadArgument, ShapeMismatch
 from ..base.frozen_values import Value
-from ..base.immutables import ImmutableObject
+from ..base.immutables import KeyedObject
 from .devices import KnownDevices, MeshDevice, devices_of_numbers, is_addressable
 
 
@@ -50,24 +50,14 @@ class AbstractDevice(Value):
         return shown if self.platform is None else f"{shown}, platform={self.platform}"
 
 
-class MeshAxes(ImmutableObject):
+class MeshAxes(KeyedObject):
     """The base of ``Mesh`` and ``AbstractMesh``: axes with sizes, names and types."""
 
-    __slots__ = ("axis_sizes", "axis_names", "axis_types", "_hash", "__weakref__")
+    __slots__ = ("axis_sizes", "axis_names", "axis_types", "__weakref__")
     _guard = ("meshes", "mesh.update(...) makes another one.")
     axis_sizes: tuple[int, ...]
     axis_names: tuple[Hashable, ...]
     axis_types: tuple[AxisType, ...]
-    _hash: int
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Any:
-        return self
 
     @property
     def shape(self) -> OrderedDict[Any, int]:
@@ -157,19 +147,9 @@ class AbstractMesh(MeshAxes):
             raise ShapeMismatch(f"AbstractMesh: every axis has a size and a name, got {len(sizes)} sizes, {names}.")
         types = _axis_types("AbstractMesh", names, axis_types, AxisType.Explicit)
         _check_names("AbstractMesh", names)
-        _fill(self, axis_sizes=tuple(map(int, sizes)), axis_names=names, axis_types=types)
-        _fill(self, abstract_device=abstract_device, _hash=hash((sizes, names, types, abstract_device)))
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, AbstractMesh)
-            and self._hash == other._hash
-            and self.shape_tuple == other.shape_tuple
-            and self.axis_types == other.axis_types
-            and self.abstract_device == other.abstract_device
-        )
-
-    __hash__ = MeshAxes.__hash__
+        sizes = tuple(map(int, sizes))
+        self._fill(axis_sizes=sizes, axis_names=names, axis_types=types, abstract_device=abstract_device)
+        self._set_key(sizes, names, types, abstract_device)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _abstract_mesh, (self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device)
@@ -236,8 +216,9 @@ class Mesh(MeshAxes):
                 return known
             _check_grid(grid, assignment, names)
             mesh: Mesh = object.__new__(cls)
-            _fill(mesh, axis_sizes=grid.shape, axis_names=names, axis_types=types, _hash=hash(key))
-            _fill(mesh, devices=grid, _assignment=assignment, abstract_mesh=_without_devices(mesh, assignment))
+            mesh._set_key(*key)
+            mesh._fill(axis_sizes=grid.shape, axis_names=names, axis_types=types)
+            mesh._fill(devices=grid, _assignment=assignment, abstract_mesh=_without_devices(mesh, assignment))
             _MESHES[key] = mesh
         return mesh
 
@@ -282,7 +263,7 @@ class Mesh(MeshAxes):
     def local_devices(self) -> list[Any]:
         """The devices of this process, in the order of the grid."""
         if not hasattr(self, "_local"):
-            _fill(self, _local=tuple([device for device in self._assignment if is_addressable(device)]))
+            self._fill(_local=tuple([device for device in self._assignment if is_addressable(device)]))
         return [*self._local]
 
     @property
@@ -334,11 +315,6 @@ def sdy_axis(name: Hashable) -> str:
     """An axis name in Shardy's syntax: a quoted string; a name that is no string is quoted as its ``repr``."""
     text = name if isinstance(name, str) else f"{name!r}:{type(name).__name__}"
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A") + '"'
-
-
-def _fill(mesh: MeshAxes, **slots: Any) -> None:
-    for name, value in slots.items():
-        object.__setattr__(mesh, name, value)
 
 
 def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.caches import cached
 from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch
-from ..base.immutables import ImmutableObject
+from ..base.immutables import KeyedObject
 from ..types.array_type import Shape
 from .devices import MeshDevice, checked_memory_kind, devices_of_numbers, is_addressable
 from .mesh import AbstractMesh, Mesh, MeshAxes, sdy_axis
@@ -28,17 +28,16 @@ class Tiles(NamedTuple):
     of_device: tuple[int, ...]
 
 
-class Sharding(ImmutableObject):
+class Sharding(KeyedObject):
     """Which shard of an array each device holds. Immutable and hashable; the subclasses in this module are all there
     are.
 
     A subclass defines its devices, in order, and the tiles of an array of a given rank; all else is derived from these.
     """
 
-    __slots__ = ("_memory_kind", "_hash", "is_fully_replicated", "__weakref__")
+    __slots__ = ("_memory_kind", "is_fully_replicated", "__weakref__")
     _guard = ("shardings", "sharding.with_spec(...) and with_memory_kind(...) make other ones.")
     _memory_kind: str | None
-    _hash: int
     is_fully_replicated: bool  # whether every device holds the whole array
 
     @property
@@ -135,15 +134,6 @@ class Sharding(ImmutableObject):
     def _refuse(self, where: str, name: Callable[[], str], shape: Shape) -> None:
         """Raise ShapeMismatch, naming the function and the array, if this shape cannot be sharded so."""
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Any:
-        return self
-
 
 class SingleDeviceSharding(Sharding):
     """The whole array on one device."""
@@ -153,17 +143,8 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: MeshDevice, *, memory_kind: str | None = None):
         kind = checked_memory_kind("SingleDeviceSharding", device, memory_kind)
-        _fill(self, _device=device, _memory_kind=kind, is_fully_replicated=True)
-        _fill(self, _hash=hash((SingleDeviceSharding, device, kind)))
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, SingleDeviceSharding)
-            and self._device == other._device
-            and self._memory_kind == other._memory_kind
-        )
-
-    __hash__ = Sharding.__hash__
+        self._fill(_device=device, _memory_kind=kind, is_fully_replicated=True)
+        self._set_key(device, kind)
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self._memory_kind})"
@@ -213,17 +194,6 @@ class NamedSharding(Sharding):
                 hint="hx.P('axis', None) cuts the first of two dimensions along an axis.",
             )
         return _named(mesh, spec, memory_kind)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, NamedSharding)
-            and self._hash == other._hash
-            and self.mesh == other.mesh
-            and self.spec == other.spec
-            and self._memory_kind == other._memory_kind
-        )
-
-    __hash__ = Sharding.__hash__
 
     def __repr__(self) -> str:
         kind = "" if self._memory_kind is None else f", memory_kind={self._memory_kind}"
@@ -316,8 +286,8 @@ def _named(mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | No
         memory_kind = checked_memory_kind("NamedSharding", mesh._assignment[0], memory_kind)
     sharding: NamedSharding = object.__new__(NamedSharding)
     whole = prod([mesh.axis_size("NamedSharding", name) for name in spec.axes]) == 1
-    _fill(sharding, mesh=mesh, spec=spec, _memory_kind=memory_kind, is_fully_replicated=whole)
-    _fill(sharding, _hash=hash((mesh, spec, memory_kind)))
+    sharding._fill(mesh=mesh, spec=spec, _memory_kind=memory_kind, is_fully_replicated=whole)
+    sharding._set_key(mesh, spec, memory_kind)
     return sharding
 
 
@@ -370,11 +340,6 @@ def indices_of_shards(sharding: Sharding, shape: Shape) -> tuple[Index, ...]:
     ]
     return tuple([
         tuple([cuts[k] for cuts, k in zip(slices, np.unravel_index(tile, grid))]) if grid else () for tile in tiles])
-
-
-def _fill(sharding: Sharding, **slots: Any) -> None:
-    for name, value in slots.items():
-        object.__setattr__(sharding, name, value)
 
 
 def single_device_of_number(

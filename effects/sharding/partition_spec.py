@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, ClassVar
 
 from ..base.errors import BadArgument
-from ..base.immutables import ImmutableObject
+from ..base.immutables import KeyedObject
 
 
 class Unconstrained:
@@ -22,7 +22,7 @@ class Unconstrained:
 UNCONSTRAINED = Unconstrained()
 
 
-class PartitionSpec(ImmutableObject):
+class PartitionSpec(KeyedObject):
     """For each dimension the mesh axes that cut it: None, a name, a tuple of names (major first), or UNCONSTRAINED.
 
     Dimensions beyond the last entry are whole. A spec is a sequence of its entries, and a leaf in pytrees.
@@ -32,10 +32,8 @@ class PartitionSpec(ImmutableObject):
     P('data', None, ('x', 'y'))
     """
 
-    __slots__ = ("_hash", "_partitions")
+    __slots__ = ()
     _guard = ("partition specs", "spec.update(partitions=...) makes another one.")
-    _hash: int
-    _partitions: tuple[Any, ...]
     UNCONSTRAINED: ClassVar[Unconstrained] = UNCONSTRAINED
 
     def __init__(
@@ -48,16 +46,15 @@ class PartitionSpec(ImmutableObject):
             )
         entries = tuple([_entry(part) for part in partitions])
         try:
-            object.__setattr__(self, "_hash", hash(entries))
+            self._set_key(*entries)
         except TypeError:
             raise BadArgument(
                 f"PartitionSpec: an entry is None, UNCONSTRAINED, a name or a tuple of names, got {entries}."
             ) from None
-        object.__setattr__(self, "_partitions", entries)
 
     @property
     def partitions(self) -> tuple[Any, ...]:
-        return self._partitions
+        return self._key
 
     @property
     def unreduced(self) -> frozenset[Hashable]:
@@ -70,29 +67,29 @@ class PartitionSpec(ImmutableObject):
     @property
     def axes(self) -> tuple[Hashable, ...]:
         """The names of all axes in the order of the spec."""
-        return tuple([name for entry in self._partitions for name in entry_axes(entry)])
+        return tuple([name for entry in self._key for name in entry_axes(entry)])
 
     def update(self, partitions: Iterable[Any] | None = None) -> PartitionSpec:
         """The spec with these partitions."""
         return self if partitions is None else PartitionSpec(*partitions)
 
     def index(self, value: Any) -> int:
-        return self._partitions.index(_entry(value))
+        return self._key.index(_entry(value))
 
     def count(self, value: Any) -> int:
-        return self._partitions.count(_entry(value))
+        return self._key.count(_entry(value))
 
     def __len__(self) -> int:
-        return len(self._partitions)
+        return len(self._key)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._partitions)
+        return iter(self._key)
 
     def __contains__(self, value: object) -> bool:
-        return value in self._partitions
+        return value in self._key
 
     def __getitem__(self, index: Any) -> Any:
-        return self._partitions[index]
+        return self._key[index]
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, (PartitionSpec, tuple)):
@@ -102,17 +99,11 @@ class PartitionSpec(ImmutableObject):
     def __radd__(self, other: Any) -> Any:
         return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, PartitionSpec) and self._partitions == other._partitions)
-
-    def __hash__(self) -> int:
-        return self._hash
-
     def __repr__(self) -> str:
-        return f"P{self._partitions!r}"
+        return f"P{self._key!r}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PartitionSpec, self._partitions
+        return PartitionSpec, self._key
 
 
 P = PartitionSpec
