@@ -12,12 +12,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
 from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError
 from ..base.immutables import ImmutableObject, setter
+from ..base.lazy_module import LazyModule
 from ..base.value_identity import bits
 from ..base.wrapping import wraps
 from ..trees import pytrees
@@ -25,6 +25,8 @@ from ..types.array_type import INVARIANT, as_array_type
 from ..types.extent import unbound
 from .cell_sources import where_written
 from .columns import COLUMNS, Rule
+
+_difflib = LazyModule("difflib")
 
 C = TypeVar("C")
 O = TypeVar("O", bound="Operation")
@@ -379,7 +381,7 @@ def _need_declared(block: type, annotations: Mapping[str, Any]) -> None:
     for name, value in vars(block).items():
         free = callable(value) or hasattr(type(value), "__get__") or name[0] == "_" or name[0].isupper()
         if not free and name not in declared:
-            near = get_close_matches(name, [known for known in declared if known[0] != "_"], 1)
+            near = _difflib.get_close_matches(name, [known for known in declared if known[0] != "_"], 1)
             raise RegistrationError(
                 f"{block.__name__}: {name!r} is neither a field nor a declaration of {base.__name__}.",
                 hint="".join([f"{known} is one; " for known in near]) + f"a field is annotated, {name}: int = 3, and "
