@@ -28,6 +28,7 @@ from ..core.arrays import Array, ConcreteArray, as_array, share
 from ..core.operation import EMPTY_ROW, Operation
 from ..types.array_type import ArrayType
 from ..types.extent import Extent, Sized, extents_in, with_sizes
+from . import mesh_texts as mesh_texts  # which adds to WRITERS
 from .equation_views import Equation, Literal, Variable
 from .equations import Equations
 from .printer import WRITERS, constants_of, program_text
