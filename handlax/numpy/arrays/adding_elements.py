@@ -104,7 +104,7 @@ def _evenly(x: Any, count: int, axis: int) -> Any:
 
 
 def _sources(counts: Any, n: int, total: int) -> Any:
-    """The source of each position of the result: how many slices end at or before it."""
+    """For each position of ``repeat``'s result the index of its slice: how many repeated slices end at or before it."""
     ends = shapes.reshape(cumsum(counts), (n, 1))
     one, none = shapes.full(counts.type, 1), shapes.full(counts.type.update(shape=(total,)), 0)
     op = ScatterAdd(ScatterDimensionNumbers((), (0,), (0,)), True, False, FILL)
@@ -199,7 +199,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
 
 
 def _around(x: Any, ends: list[Any], news: list[Any], axis: int) -> Any:
-    """``x`` with the parts between these ends along a ragged axis, in order, replaced."""
+    """``x`` along a ragged axis with the part between each pair of ``ends`` replaced by its counterpart in ``news``."""
     if len({first < 0 for first, _ in ends}) > 1:
         raise BadArgument(f"insert, delete: positions must count from one end of a lane, got {[a for a, _ in ends]}.")
     parts, start = [], 0
@@ -211,7 +211,7 @@ def _around(x: Any, ends: list[Any], news: list[Any], axis: int) -> Any:
 
 
 def _remaining(gone: Any, size: int) -> Any:
-    """The positions below ``size`` that are not among ``gone``, distinct ones."""
+    """The positions below ``size`` that are not in ``gone``, whose elements are distinct."""
     gone = sort(ravel(wrapped(gone, size)))
     i = broadcasted_iota(INT32, (size - gone.size, gone.size), 0)
     before = convert(gone, INT32) - iota(INT32, gone.size)  # how many positions remain before each that goes
@@ -220,7 +220,7 @@ def _remaining(gone: Any, size: int) -> Any:
 
 
 def pieces(x: Any, source: Sequence[int] | np.ndarray[Any, Any], axis: int) -> Any:
-    """``x`` at concrete positions along ``axis``: slices of consecutive ones, or a gather if there are many."""
+    """``take`` at concrete positions along ``axis``: joined slices of consecutive ones, or a gather if many."""
     where = np.asarray(source)
     if not where.size:
         return slicing.slice_in_dim(x, 0, 0, axis=axis)

@@ -25,7 +25,7 @@ inexact_together: Callable[..., list[Any]] = numpy_arithmetic.inexact
 
 
 def strong(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f``, whose results are strongly typed whatever its arguments are, as JAX's function's are."""
+    """``f`` with results strongly typed, also for weakly typed arguments, as JAX's function of the name has them."""
 
     @wraps(f)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -36,7 +36,7 @@ def strong(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def strong_beside_strong(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f``, whose result is weakly typed only if all of its arguments are, of whatever kinds of numbers."""
+    """``f`` with a result that is weakly typed only if every argument is, whatever kinds of numbers they are."""
 
     @wraps(f)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -62,7 +62,7 @@ def array_of(x: Any) -> Array:
 
 
 def inexact(x: Any) -> Array:
-    """``x`` as floats or complex numbers: others become f32, those of 64 bits f64, weak ones the default."""
+    """``x`` as floats or complex numbers: others become float32, 64-bit integers float64, weak ones the default."""
     x = x if isinstance(x, Array) else as_array(x)
     kind = x.type
     return x if kind.dtype in ANY_INEXACT else convert(x, to_inexact(kind.dtype, kind.weak), kind.weak)
@@ -76,8 +76,8 @@ def numeric(x: Any) -> Any:
 
 def numeric_together(name: str, *xs: Any) -> list[Any]:
     """The operands as numbers of one dtype, and of one shape or rank 0."""
-    found = together(name, *xs)
-    return [numeric(x) for x in found] if found[0].type.dtype is bool_ else found
+    promoted = together(name, *xs)
+    return [numeric(x) for x in promoted] if promoted[0].type.dtype is bool_ else promoted
 
 
 def same_shape(name: str, *xs: Any) -> list[Any]:
@@ -122,7 +122,7 @@ def mask_for(where: Any, shape: tuple[int, ...], name: str) -> Any:
 
 
 def masked(x: Any, where: Any, filler: Any, name: str) -> Any:
-    """``x`` with a number, of its dtype, in place of the elements that do not count; None: all do."""
+    """``where(mask, x, number)`` in the dtype of ``x``; ``x`` itself for the mask None."""
     if where is None:
         return x
     return current().answer(_select, (mask_for(where, x.type.shape, name), like(x, filler), x))
@@ -138,7 +138,7 @@ def axes_of(axis: Any, rank: int, name: str) -> tuple[int, ...]:
 
 
 def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape after a reduction that keeps its axes, of size 1."""
+    """The shape after a reduction over these axes with ``keepdims``: they have size 1."""
     return tuple([1 if d in axes else n for d, n in enumerate(shape)])
 
 

@@ -108,8 +108,8 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
             return convert(x, dtype)
         return duplicate(x) if copy else x
     if kind in PYTHON_NUMBERS or isinstance(x, np.generic):
-        found, weak = dtypes.scalar_type(x, dtype) if dtype is None or kind is not float else (dtype, False)
-        number = scalar(x if kind in PYTHON_NUMBERS else x.item(), found, weak)
+        target, weak = dtypes.scalar_type(x, dtype) if dtype is None or kind is not float else (dtype, False)
+        number = scalar(x if kind in PYTHON_NUMBERS else x.item(), target, weak)
         return concrete(number.type, number.value) if copy else number
     if isinstance(x, np.ndarray):
         if dtype is not None and dtype != x.dtype:
@@ -128,7 +128,7 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
 
 
 def _memory_of(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A view of the user's memory, which it does not name as a base: arrays make their bases read-only."""
+    """A NumPy view of the user's memory with no base, since an array makes its NumPy bases read-only."""
     return np.lib.stride_tricks.as_strided(without_subclass(x))
 
 
@@ -140,22 +140,22 @@ def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     if any(map(_is_whole, kinds)):
         return _from_sequence(_with_arrays(items), dtype)
     if any(issubclass(kind, Array) or hasattr(kind, "__handlax_array__") for kind in kinds):
-        found = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
-        return convert(stack([_made(item, found, False) for item in items]), found)
+        common = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
+        return convert(stack([_made(item, common, False) for item in items]), common)
     if any(issubclass(kind, (str, bytes)) or kind is type(None) for kind in kinds):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise NotAnArray(f"array: lists must hold numbers or arrays, got {names}.")
-    found = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
-    return from_numpy(_numpy(items, found), copy=False)
+    common = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
+    return from_numpy(_numpy(items, common), copy=False)
 
 
 def _is_whole(kind: type) -> bool:
-    """Whether it is made an array by itself in a list: a range, a buffer, or of a subclass of NumPy's arrays."""
+    """Whether a list's item becomes an array by itself: a range, a buffer, an instance of a subclass of ``ndarray``."""
     return issubclass(kind, (range, *_BUFFERS)) or (kind is not np.ndarray and issubclass(kind, np.ndarray))
 
 
 def _with_arrays(items: Sequence[Any]) -> list[Any]:
-    """The nested lists with arrays in place of what is made an array by itself."""
+    """The nested lists with each item for which ``_is_whole`` holds replaced by its array."""
     return [
         _with_arrays(item)
         if isinstance(item, (list, tuple))
@@ -243,7 +243,7 @@ def _full(shape: Any, dtype: Any, value: Any, device: Any, where: str) -> Any:
 
 
 def _filled(type: ArrayType, value: Any, device: Any, like: Any = None) -> Any:
-    """The array of this type whose elements are all ``value``; of the dtype float0, which has none, NumPy's array."""
+    """The array of this type whose elements are all ``value``; a NumPy array for the dtype float0."""
     if type.dtype == dtypes.float0:
         return np.zeros(type.shape, type.dtype)
     return put_like(shapes.full(type, value), like, device)
@@ -280,7 +280,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 
 def _element(value: Any, dtype: Any, weak: bool = False) -> Any:
-    """A fill value as elements of this dtype; a number is every word of a key."""
+    """A fill value as an array of this dtype; for a key dtype, a number fills every word of the key data."""
     if dtypes.is_extended(dtype) and is_number(value):
         return shapes.full(array_type((), dtype), value)
     return convert(value, dtype, weak)

@@ -108,13 +108,13 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if not size or not x.size:
         return tuple([broadcast_to(fill, (size,)) for fill in fills])
     flat = _first_true(shapes.reshape(truth(x), (x.size,)), size, kind)
-    found = ge(flat, scalar(0, kind))
+    inside = ge(flat, scalar(0, kind))
     results, stride = [], x.size
     for n, fill in zip(x.shape, fills):
         stride //= n
         part = flat if stride == 1 else div(flat, convert(stride, kind))
         part = part if stride * n == x.size else rem(part, convert(n, kind))
-        results.append(select_n(found, fill, part))
+        results.append(select_n(inside, fill, part))
     return tuple(results)
 
 
@@ -141,8 +141,8 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
     """
     x = as_array(a)
     if not x.ndim:
-        found = nonzero(shapes.reshape(x, (1,)), size=size, fill_value=fill_value)
-        return slicing.slice_in_dim(shapes.reshape(found[0], (found[0].size, 1)), 0, 0, axis=1)
+        positions = nonzero(shapes.reshape(x, (1,)), size=size, fill_value=fill_value)
+        return slicing.slice_in_dim(shapes.reshape(positions[0], (positions[0].size, 1)), 0, 0, axis=1)
     return stack(nonzero(x, size=size, fill_value=fill_value), 1)
 
 
@@ -260,8 +260,8 @@ def ravel_multi_index(
     return result
 
 
-def _positions(found: Any) -> tuple[Any, ...]:
-    return tuple([from_numpy(part.astype(dtypes.default_int()), copy=False) for part in found])
+def _positions(axes: Any) -> tuple[Any, ...]:
+    return tuple([from_numpy(part.astype(dtypes.default_int()), copy=False) for part in axes])
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
@@ -342,10 +342,10 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int
     >>> mask_indices(2, triu, 1)
     (Array([0], dtype=int32), Array([1], dtype=int32))
     """
-    found = np.nonzero(np.asarray(mask_func(shapes.full(as_array(True).type.update(shape=(n, n)), True), k)))
+    axes = np.nonzero(np.asarray(mask_func(shapes.full(as_array(True).type.update(shape=(n, n)), True), k)))
     if size is None:
-        return _positions(found)
-    return _positions([np.concatenate([part[:size], np.zeros(max(0, size - part.size), int)]) for part in found])
+        return _positions(axes)
+    return _positions([np.concatenate([part[:size], np.zeros(max(0, size - part.size), int)]) for part in axes])
 
 
 class IndexExpression:
@@ -401,7 +401,7 @@ class RangeConcatenator:
 
 
 def _raised(x: Any, rank: int, at: int) -> Any:
-    """``x`` with axes of size 1 up to this rank, its own axes beginning at ``at``."""
+    """``x`` reshaped to this rank with axes of size 1, its own axes beginning at axis ``at``."""
     new = rank - x.ndim
     if new <= 0:
         return x

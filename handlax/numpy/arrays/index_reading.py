@@ -69,7 +69,7 @@ class MaskIndex(NamedTuple):
 def entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
     """The entries of an index, one for each axis, ``None`` for a new one: int, slice, array, or BooleanIndex."""
     given = index if index.__class__ is tuple else (index,)
-    found: list[Any] = []
+    parsed: list[Any] = []
     used, dots = 0, -1
     for item in given:
         kind = item.__class__
@@ -80,7 +80,7 @@ def entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
         elif item is Ellipsis:
             if dots >= 0:
                 raise BadIndex(f"index: at most one ellipsis may stand in an index, got {index}.")
-            dots = len(found)
+            dots = len(parsed)
             continue
         else:
             if kind is list and index is item:
@@ -90,26 +90,26 @@ def entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
                 )
             item = _entry(item)
             used += np.ndim(item.value) if item.__class__ is MaskIndex else item.__class__ is not BooleanIndex
-        found.append(item)
+        parsed.append(item)
     rest = len(shape) - used
     if rest < 0:
         raise BadIndex(f"index: an array of shape {shape} takes at most {len(shape)} indices, got {used}.")
     if rest:
-        found[dots if dots >= 0 else len(found) : dots if dots >= 0 else len(found)] = [FULL] * rest
-    elif dots > 0 and _parts(found[:dots], found[dots:]):
-        found.insert(0, APART)
-    return _unmasked(found, shape) if any([item.__class__ is MaskIndex for item in found]) else found
+        parsed[dots if dots >= 0 else len(parsed) : dots if dots >= 0 else len(parsed)] = [FULL] * rest
+    elif dots > 0 and _parts(parsed[:dots], parsed[dots:]):
+        parsed.insert(0, APART)
+    return _unmasked(parsed, shape) if any([item.__class__ is MaskIndex for item in parsed]) else parsed
 
 
 def _parts(before: list[Any], after: list[Any]) -> bool:
-    """Whether an ellipsis of no axes parts arrays, whose axes it so moves to the front, where they are not already."""
+    """Whether an ellipsis for no axes separates index arrays and so moves their axes, not in front yet, there."""
     advanced = [[i for i in items if i is not None and i.__class__ is not slice] for items in (before, after)]
     arrays = [i for i in (*advanced[0], *advanced[1]) if i.__class__ is MaskIndex or bool(getattr(i, "ndim", None))]
     return bool(advanced[0] and advanced[1] and arrays) and (before[0] is None or before[0].__class__ is slice)
 
 
 def _entry(item: Any) -> Any:
-    """An entry that is neither int, slice, None nor Ellipsis."""
+    """The index entry for an item that is neither int, slice, None nor Ellipsis."""
     if isinstance(item, (bool, np.bool_)):
         return BooleanIndex(bool(item))
     if isinstance(item, (int, np.integer)):
@@ -136,11 +136,11 @@ def _plain(items: Sequence[Any]) -> bool:
 
 def _unmasked(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
     """The entries with masks replaced by the integer indices where they are true."""
-    found: list[Any] = []
+    unmasked: list[Any] = []
     dim = 0
     for item in items:
         if item.__class__ is not MaskIndex:
-            found.append(item)
+            unmasked.append(item)
             dim += item is not None and item.__class__ is not BooleanIndex
             continue
         mask = item.value
@@ -152,24 +152,24 @@ def _unmasked(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
         size = shape[dim : dim + mask.ndim]
         if len(mask.shape) != len(size) or any([m not in (0, n) for m, n in zip(mask.shape, size)]):
             raise BadIndex(f"index: a mask must have the shape {size} of the axes it stands for, got {mask.shape}.")
-        found.extend(np.nonzero(np.asarray(mask)))
+        unmasked.extend(np.nonzero(np.asarray(mask)))
         dim += mask.ndim
-    return found
+    return unmasked
 
 
 def without_flags(x: Any, items: list[Any]) -> tuple[Any, list[Any]]:
     """Boolean scalars replaced by an array that indexes an axis of size 1."""
-    sizes, found = [], []
+    sizes, kept = [], []
     own = iter(x.type.shape)
     for item in items:
         if item.__class__ is BooleanIndex:
             sizes.append(1)
-            found.append(np.zeros(int(item.value), INT32))
+            kept.append(np.zeros(int(item.value), INT32))
             continue
         if item is not None:
             sizes.append(next(own))
-        found.append(item)
-    return shapes.reshape(x, tuple(sizes)), found
+        kept.append(item)
+    return shapes.reshape(x, tuple(sizes)), kept
 
 
 def getitem(x: Any, index: Any) -> Any:
@@ -185,12 +185,12 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def in_lane(items: list[Any], shape: tuple[Any, ...]) -> list[Any]:
-    """The entries with Python integers along ragged axes known to the program alone: a lane may end before them."""
+    """The entries with Python integers along ragged axes as arrays, since they may be out of bounds in some lane."""
     if not any([n.__class__ is Extent for n in shape]):
         return items
     sizes = iter(shape)
-    found = [(item, None if item is None or item.__class__ is BooleanIndex else next(sizes)) for item in items]
-    return [_computed(item) if item.__class__ is int and n.__class__ is Extent else item for item, n in found]
+    sized = [(item, None if item is None or item.__class__ is BooleanIndex else next(sizes)) for item in items]
+    return [_computed(item) if item.__class__ is int and n.__class__ is Extent else item for item, n in sized]
 
 
 def check_static(items: list[Any], shape: tuple[int, ...], wrap: bool = True) -> None:
@@ -249,13 +249,13 @@ def read(x: Any, items: list[Any], mode: Any, fill: Any, is_sorted: bool, unique
 
 
 def _computed(i: int) -> Any:
-    """A Python integer as an index that is known to the program alone."""
+    """A Python integer as an array of rank 0, clamped to 62 bits: int32, or int64 where it is large."""
     i = min(max(i, -(2**62)), 2**62)
     return from_numpy(np.array(i, np.int32 if abs(i) < 2**31 else np.int64))
 
 
 def outside(items: list[Any], shape: tuple[Any, ...], wrap: bool = True) -> bool:
-    """Whether a Python integer among the entries is out of bounds, or may be in some lane."""
+    """Whether a Python integer among the entries is out of bounds, or may be so in a lane of a ragged ``vmap``."""
     sizes = iter(shape)
     for item in items:
         if item is not None:
@@ -268,7 +268,7 @@ def outside(items: list[Any], shape: tuple[Any, ...], wrap: bool = True) -> bool
 def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
     """The start, stop and step of a slice of an axis of size ``n``, and how many elements it has.
 
-    Raises: BadIndex: they are unknown. NotAnInteger: one of them is none.
+    Raises: BadIndex: a bound is traced. NotAnInteger: a bound is no integer.
     """
     try:
         start, stop = unbound(item.start), unbound(item.stop)

@@ -181,7 +181,7 @@ def places(items: list[Any], shape: tuple[int, ...], wrap: bool, mode: Any) -> S
 
 
 def _stepped(start: Any, stop: Any, step: int, count: Any) -> Any:
-    """The places of a slice."""
+    """The index vector of a slice: the positions that it selects."""
     if isinstance(count, int):
         return np.arange(start, stop, step)
     return shapes.broadcast(as_array(start), (count,)) + iota(INT32, count) * step
@@ -206,7 +206,7 @@ def _spread(i: Any, place: int | None, at: int, outer: int, rank: int) -> Any:
 
 
 def _distinct(parts: list[Any], outer: tuple[int, ...]) -> bool:
-    """Whether no two known index vectors are equal; not looked at where there are many."""
+    """Whether all index vectors are distinct; False, unchecked, where there are more than 4096."""
     count = int(np.prod(outer))
     if not 1 < count <= 4096:
         return count <= 1
@@ -269,15 +269,15 @@ def _written(x: Any, items: list[Any], values: Any, way: UpdateMethod, options: 
         starts, sizes, made = known
         values = shapes.reshape(broadcast_to(values, made), sizes)
         return _replaced(x, starts, sizes, values, way.combine)
-    found = places(items, shape, wrap, mode)
-    updates = shapes.reshape(broadcast_to(values, found.shape), found.updates)
-    unique = options["unique_indices"] or found.unique
-    op = way.scatter(found.numbers, bool(options["indices_are_sorted"]), bool(unique), mode)
-    return perform(op, x, found.vectors, updates)
+    plan = places(items, shape, wrap, mode)
+    updates = shapes.reshape(broadcast_to(values, plan.shape), plan.updates)
+    unique = options["unique_indices"] or plan.unique
+    op = way.scatter(plan.numbers, bool(options["indices_are_sorted"]), bool(unique), mode)
+    return perform(op, x, plan.vectors, updates)
 
 
 def _replaced(x: Any, starts: tuple[int, ...], sizes: tuple[int, ...], values: Any, combine: Callable[..., Any]) -> Any:
-    """``x`` with a window of it combined with ``values``."""
+    """``x`` with a contiguous window replaced by its combination with ``values``."""
     if 0 in sizes:
         return x
     old = static(x, [slice(a, a + n) if (a, n) != (0, m) else FULL for a, n, m in zip(starts, sizes, x.type.shape)])
@@ -312,11 +312,11 @@ class IndexUpdateRef:
         """``x[index]``, with a choice of what indices out of bounds give."""
         no_sharding("get", out_sharding)
         x = self.array
-        found = mode_of(mode, CLIP if fill_value is None else FILL)
+        outside_mode = mode_of(mode, CLIP if fill_value is None else FILL)
         items = entries(self.index, x.type.shape)
         if mode is None:
             check_static(items, x.type.shape, wrap_negative_indices)
-        return read(x, items, found, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
+        return read(x, items, outside_mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
 
     def apply(
         self, func: Callable[[Any], Any], *, indices_are_sorted: bool = False, unique_indices: bool = False,
@@ -339,11 +339,11 @@ class IndexUpdateRef:
         if known is not None and not outside(items, own.shape, wrap_negative_indices):
             return _replaced(x, known[0], known[1], x, lambda old, _: elements(old))
         outside_mode = mode_of(mode, FILL)
-        found = places(items, own.shape, wrap_negative_indices, outside_mode)
+        plan = places(items, own.shape, wrap_negative_indices, outside_mode)
         return scatter_apply(
-            x, found.vectors, elements, found.numbers,
-            update_shape=found.updates, indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices or found.unique, mode=outside_mode,
+            x, plan.vectors, elements, plan.numbers,
+            update_shape=plan.updates, indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices or plan.unique, mode=outside_mode,
         )  # fmt: skip
 
     def divide(self, values: Any, **options: Any) -> Any:
@@ -356,7 +356,7 @@ class IndexUpdateRef:
 
 
 def _elementwise(func: Callable[[Any], Any], old: Any, own: Any) -> Any:
-    """``func`` of these elements, in the dtype of the array; one number stands for all of them."""
+    """``func`` of these elements in the dtype of the array; a scalar result is broadcast."""
     new = convert(func(old), own.dtype, own.weak)
     shape = old.type.shape
     if new.type.shape and new.type.shape != shape:

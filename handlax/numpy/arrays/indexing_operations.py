@@ -88,7 +88,7 @@ def take_along_axis(
 
 
 def _along(x: Any, i: Any, axis: int, mode: Any, fill: Any) -> Any:
-    """``take_along_axis`` as one gather: axes that both have are batched, those of one alone are windows or indexed."""
+    """``take_along_axis`` as one gather: axes of both operands are batch axes; of one alone, slice or index axes."""
     pairs, windows, single, outer = [], [], [axis], []
     sizes = [1] * x.ndim
     for d, (n, m) in enumerate(zip(x.shape, i.shape)):

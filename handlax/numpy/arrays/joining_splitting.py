@@ -72,7 +72,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
 
 
 def _of_slices(x: Any, axis: int) -> Any:
-    """``concatenate(x, axis)`` of one array, without taking it apart."""
+    """``concatenate(x, axis)`` of the slices of one array, by a transposition and a reshape."""
     shape = x.type.shape
     axis = canonical_axis(axis, len(shape) - 1, "concatenate")
     moved = shapes.move_axis(x, 0, axis)
@@ -218,7 +218,7 @@ def _collect(arrays: Any, leaves: list[Any]) -> None:
 
 
 def _block(arrays: Any, leaves: Iterator[Any], rank: int, depth: int) -> Any:
-    """The nested lists joined, their leaves replaced by these, which have one dtype."""
+    """``block`` of nested lists whose leaves are taken in order from ``leaves``, arrays of one dtype."""
     if isinstance(arrays, list):
         return concatenate([_block(item, leaves, rank, depth - 1) for item in arrays], -depth)
     x = next(leaves)

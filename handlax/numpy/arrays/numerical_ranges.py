@@ -31,7 +31,7 @@ __all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid", "mgrid", "
 
 
 def _known(x: Any) -> Any:
-    """A scalar argument as a Python or NumPy number, or a length. Raises: ConcretizationError: it is traced."""
+    """A scalar argument as a number, or a symbolic dimension. Raises: ConcretizationError: it is traced."""
     x = unbound(x)
     if x.__class__ is int or x.__class__ is float or x.__class__ is Extent:
         return x
@@ -93,9 +93,9 @@ def arange(
     return placed(y + array(low, kind) if low else y, device)
 
 
-def _computed(found: Any, asked: Any) -> Any:
-    """The dtype in which numbers are computed that are then converted to the dtype asked for: that is no promotion."""
-    return promote_all(((found, False), (dtypes.to_inexact(asked), False)), strict=False)[0]
+def _computed(inferred: Any, asked: Any) -> Any:
+    """The dtype in which a range is computed: its bounds' and the requested one, promoted as if never strict."""
+    return promote_all(((inferred, False), (dtypes.to_inexact(asked), False)), strict=False)[0]
 
 
 def _between(first: Any, last: Any, num: Any, parts: Any) -> Any:
@@ -144,9 +144,9 @@ def linspace(
     num = as_size(num, "linspace: num")
     if not fits(0, num):
         raise BadArgument(f"linspace: num must not be negative, got {num}.")
-    found = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
-    kind = found if dtype is None else dtypes.canonical(dtype)
-    work = _computed(found, kind)
+    inferred = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
+    kind = inferred if dtype is None else dtypes.canonical(dtype)
+    work = _computed(inferred, kind)
     first, last = convert(start, work), convert(stop, work)
     bounds = broadcast_shape("linspace", first.shape, last.shape)
     first, last = broadcast_to(first, bounds), broadcast_to(last, bounds)
@@ -171,9 +171,9 @@ def logspace(
     >>> logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    found = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
-    kind = found if dtype is None else dtypes.canonical(dtype)
-    work = _computed(found, kind)
+    inferred = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
+    kind = inferred if dtype is None else dtypes.canonical(dtype)
+    work = _computed(inferred, kind)
     steps = linspace(start, stop, num, endpoint, dtype=work, axis=axis)
     return convert(asarray(base, work) ** steps, kind)
 
@@ -186,9 +186,9 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     >>> geomspace(1, 8, 4).shape
     (4,)
     """
-    found = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
-    kind = found if dtype is None else dtypes.canonical(dtype)
-    work = _computed(found, kind)
+    inferred = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
+    kind = inferred if dtype is None else dtypes.canonical(dtype)
+    work = _computed(inferred, kind)
     first, last = convert(start, work), convert(stop, work)
     negative = (1 - sign(_real(first))) * (1 - sign(_real(last)))
     flip = convert(1 - floor(negative / 2), work)  # -1 where both are negative, else 1

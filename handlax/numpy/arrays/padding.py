@@ -240,7 +240,7 @@ _PADDERS: Mapping[str, Callable[..., Any]] = MappingProxyType({
 
 
 def _by_rows(x: Any, widths: list[Width], f: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
-    """NumPy's padding function of a row, which returns the row here, since arrays are immutable."""
+    """A user's padding function applied to every vector along each axis; it returns the padded vector."""
     x = _constant(x, widths, 0)
     for axis, width in enumerate(widths):
         last = moveaxis(x, axis, -1)
