@@ -36,5 +36,5 @@ def is_supported_dtype(dtype: Any) -> bool:
     >>> is_supported_dtype("bfloat16"), is_supported_dtype("float8_e5m2")
     (True, False)
     """
-    found = canonical(dtype)
-    return not is_extended(found) and (found.isbuiltin == 1 or found == bfloat16)
+    kind = canonical(dtype)
+    return not is_extended(kind) and (kind.isbuiltin == 1 or kind == bfloat16)

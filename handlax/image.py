@@ -152,10 +152,10 @@ def _method(method: Any) -> ResizeMethod:
 
 
 def _shape_for(name: str, image: Any, shape: Any) -> tuple[int, ...]:
-    found = canonical_shape(shape, name)
-    if len(found) != image.ndim:
-        raise ShapeMismatch(f"{name}: the shape must have a size for each axis of {image.type}, got {found}.")
-    return found
+    sizes = canonical_shape(shape, name)
+    if len(sizes) != image.ndim:
+        raise ShapeMismatch(f"{name}: the shape must have a size for each axis of {image.type}, got {sizes}.")
+    return sizes
 
 
 def scale_and_translate(
@@ -178,8 +178,8 @@ def scale_and_translate(
     """
     x = inexact(image)
     size = _shape_for("scale_and_translate", x, shape)
-    found = _method(method)
-    if found is ResizeMethod.NEAREST:
+    kind = _method(method)
+    if kind is ResizeMethod.NEAREST:
         raise BadArgument("scale_and_translate: the method must interpolate, got 'nearest'.")
     axes = [canonical_axis(axis, x.ndim, "scale_and_translate") for axis in spatial_dims]
     numbers = [array_of(part) for part in (scale, translation)]
@@ -189,7 +189,7 @@ def scale_and_translate(
                 f"scale_and_translate: scale and translation must have a number for each of {axes}, got {part.type}."
             )
     scales, shifts = [[part[i] for i in range(len(axes))] for part in numbers]
-    return _resampled(x, size, axes, scales, shifts, found, antialias, precision)
+    return _resampled(x, size, axes, scales, shifts, kind, antialias, precision)
 
 
 def resize(
@@ -208,14 +208,14 @@ def resize(
     >>> resize(array([0.0, 4.0]), (4,), "linear")
     Array([0., 1., 3., 4.], dtype=float32)
     """
-    x, found = array_of(image), _method(method)
+    x, kind = array_of(image), _method(method)
     sizes = _shape_for("resize", x, shape)
     axes = [d for d, (m, n) in enumerate(zip(x.shape, sizes)) if m != n]
     if any([not x.shape[d] for d in axes]):
         raise ShapeMismatch(f"resize: an axis without elements must stay as it is, got {x.type} for {sizes}.")
-    if found is not ResizeMethod.NEAREST:
+    if kind is not ResizeMethod.NEAREST:
         scales = [sizes[d] / x.shape[d] if sizes[d] else 1.0 for d in axes]
-        return _resampled(inexact(x), sizes, axes, scales, [0.0] * len(axes), found, antialias, precision)
+        return _resampled(inexact(x), sizes, axes, scales, [0.0] * len(axes), kind, antialias, precision)
     for d in axes:
         places = (np.arange(sizes[d], dtype=np.float32) + np.float32(0.5)) * x.shape[d] / sizes[d]
         x = take(x, np.floor(places.astype(np.float32)).astype(np.int32), axis=d)

@@ -67,8 +67,8 @@ def _product(xs: Any, ys: Any) -> Any:
     return tree_reduce(lambda a, b: a + b, parts, 0.0)
 
 
-def _compare(found: Any, wanted: Any, atol: float, rtol: float, message: str) -> None:
-    tree_map(lambda a, b: np.testing.assert_allclose(_wide(a), _wide(b), rtol, atol, err_msg=message), found, wanted)
+def _compare(computed: Any, wanted: Any, atol: float, rtol: float, message: str) -> None:
+    tree_map(lambda a, b: np.testing.assert_allclose(_wide(a), _wide(b), rtol, atol, err_msg=message), computed, wanted)
 
 
 def _limits(args: Any, atol: Any, rtol: Any, eps: Any) -> tuple[float, float, float]:
@@ -117,8 +117,8 @@ def check_vjp(
     back = tree_map(np.asarray, pullback(tree_map(lambda ct: ct.conj() if ct.dtype.kind == "c" else ct, cotangent)))
     forth = _quotient(f, args, direction, eps)
     # the pullback is the transpose, which knows no conjugation
-    found = _product(tree_map(lambda ct: ct.conj() if ct.dtype.kind == "c" else ct, tuple(back)), tuple(direction))
-    np.testing.assert_allclose(found, _product(cotangent, forth), rtol, atol, err_msg=f"{where}: cotangent")
+    derivative = _product(tree_map(lambda ct: ct.conj() if ct.dtype.kind == "c" else ct, tuple(back)), tuple(direction))
+    np.testing.assert_allclose(derivative, _product(cotangent, forth), rtol, atol, err_msg=f"{where}: cotangent")
 
 
 def check_grads(

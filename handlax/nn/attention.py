@@ -70,16 +70,16 @@ def dot_product_attention(
     if seen is not None:
         logits = choose(seen, logits, like(logits, -0.7 * float(dtypes.finfo(wide).max)))
     weights = shapes.reshape(convert(softmax(logits), k.type.dtype), (batch, groups, per, *shape[2:]))
-    found = shapes.reshape(einsum("bkgts,bskh->btkgh", weights, v), (batch, length, heads, width))
+    attended = shapes.reshape(einsum("bkgts,bskh->btkgh", weights, v), (batch, length, heads, width))
     if query_seq_lengths is not None:
         inside = _within(query_seq_lengths, (batch, length, 1, 1), 1)
-        found = choose(shapes.broadcast(inside, found.type.shape), found, like(found, 0))
+        attended = choose(shapes.broadcast(inside, attended.type.shape), attended, like(attended, 0))
     given = array_of(query).type.shape
-    found = shapes.reshape(found, given)
+    attended = shapes.reshape(attended, given)
     if not return_residual:
-        return found
+        return attended
     rest = shapes.permute(convert(logsumexp(logits, -1), k.type.dtype), (0, 2, 1))
-    return found, stop_gradient(shapes.reshape(rest, given[:-1]))
+    return attended, stop_gradient(shapes.reshape(rest, given[:-1]))
 
 
 def _of_rank_4(x: Any) -> Any:

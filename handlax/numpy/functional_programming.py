@@ -36,10 +36,10 @@ def _parsed(signature: str) -> tuple[list[Dims], list[Dims]]:
     left, arrow, right = signature.partition("->")
 
     def words(text: str) -> list[Dims]:
-        found = [_WORD.fullmatch(part) for part in re.split(r",(?![^(]*\))", text)]
-        if not arrow or any(word is None for word in found):
+        words = [_WORD.fullmatch(part) for part in re.split(r",(?![^(]*\))", text)]
+        if not arrow or any(word is None for word in words):
             raise BadArgument(f"vectorize: a signature is like '(n,m),(m)->(n)', got {signature!r}.")
-        return [tuple([d.strip() for d in word[1].split(",") if d.strip()]) for word in found]  # type: ignore[index]
+        return [tuple([d.strip() for d in word[1].split(",") if d.strip()]) for word in words]  # type: ignore[index]
 
     return words(left), words(right)
 
@@ -89,12 +89,12 @@ def vectorize(
 
 def _excluded(excluded: Any) -> frozenset[int | str]:
     """The arguments that are not mapped. Raises BadCall, BadArgument: one is no position and no name."""
-    found = frozenset(excluded)
-    if not all(isinstance(item, (int, str)) for item in found):
-        raise BadCall(f"vectorize: excluded must have positions and names of arguments, got {set(found)}.")
-    if any(isinstance(item, int) and item < 0 for item in found):
-        raise BadArgument(f"vectorize: positions in excluded must not be negative, got {set(found)}.")
-    return found
+    positions_and_names = frozenset(excluded)
+    if not all(isinstance(item, (int, str)) for item in positions_and_names):
+        raise BadCall(f"vectorize: excluded must have positions and names of arguments, got {set(positions_and_names)}.")
+    if any(isinstance(item, int) and item < 0 for item in positions_and_names):
+        raise BadArgument(f"vectorize: positions in excluded must not be negative, got {set(positions_and_names)}.")
+    return positions_and_names
 
 
 def _mapped(f: Callable[..., Any], operands: Sequence[Any], core: Sequence[Dims], gives: list[Dims] | None) -> Any:

@@ -27,16 +27,16 @@ def savez(file: Any, *args: Any, allow_pickle: Any = True, **kwds: Any) -> None:
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """The array of a file that ``save`` wrote, or the arrays by name that ``savez`` wrote."""
-    found = np.load(file, *args, **kwargs)
-    if not isinstance(found, np.ndarray):
-        return found
+    loaded = np.load(file, *args, **kwargs)
+    if not isinstance(loaded, np.ndarray):
+        return loaded
     # NumPy writes dtypes that it does not know as raw bytes
-    if found.dtype.kind == "V":
+    if loaded.dtype.kind == "V":
         raise BadArgument(
-            f"load: the file holds raw bytes of width {found.dtype.itemsize}, no dtype.",
+            f"load: the file holds raw bytes of width {loaded.dtype.itemsize}, no dtype.",
             hint="view the data with NumPy.",
         )
-    return asarray(found)
+    return asarray(loaded)
 
 
 def array_repr(

@@ -60,8 +60,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     companion = concatenate(
         [expand_dims(top, 0), slice_in_dim(diag(ones(x.size - 1, x.type.dtype)), 0, x.size - 2)], 0
     )
-    found = linalg.eigvals(companion)
-    return concatenate([found, zeros((at_zero,), found.dtype)], 0) if at_zero else found
+    eigenvalues = linalg.eigvals(companion)
+    return concatenate([eigenvalues, zeros((at_zero,), eigenvalues.dtype)], 0) if at_zero else eigenvalues
 
 
 def polyfit(

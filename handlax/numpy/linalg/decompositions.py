@@ -124,10 +124,10 @@ def svd(
     x = matrices("svd", a, square=hermitian)
     if hermitian:
         return _hermitian_svd(x, compute_uv, subset_by_index)
-    found = _svd(
+    factors = _svd(
         x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
-    return SVDResult(*found) if compute_uv else found
+    return SVDResult(*factors) if compute_uv else factors
 
 
 def _hermitian_svd(x: Any, compute_uv: bool, part: tuple[int, int] | None) -> Any:

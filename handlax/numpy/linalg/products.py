@@ -40,13 +40,13 @@ def matrix_power(a: Any, n: int) -> Array:
         x, n = inv(x), -n
     if n == 0:
         return shapes.broadcast(building_matrices.eye(x.type.shape[-1], dtype=x.type.dtype), x.type.shape)
-    found: Any = None
+    power: Any = None
     while True:
         if n & 1:
-            found = x if found is None else matrix_products.matmul(found, x)
+            power = x if power is None else matrix_products.matmul(power, x)
         n >>= 1
         if not n:
-            return found
+            return power
         x = matrix_products.matmul(x, x)
 
 

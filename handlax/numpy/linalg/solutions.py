@@ -58,8 +58,8 @@ def solve(a: Any, b: Any) -> Array:
             hint="vectors for each of several matrices are columns: solve(a, b[..., None])[..., 0].",
         )
     y = shapes.reshape(y, (n, 1)) if vector else y
-    found = solution(x, y)
-    return shapes.reshape(found, found.type.shape[:-1]) if vector else found
+    solved = solution(x, y)
+    return shapes.reshape(solved, solved.type.shape[:-1]) if vector else solved
 
 
 def solution(x: Any, y: Any) -> Any:
@@ -161,11 +161,11 @@ def _least_squares_jvp(primals: Any, tangents: Any) -> Any:
     """da = p (dy - dx a) + p p^H dx^H (y - x a) + (1 - p x) dx^H p^H a, where a = p y"""
     (x, y, bound), (dx, dy, _) = primals, tangents
     s, inverted, adjoint_inverted = _inverse_maps(x, bound)
-    found, back = inverted(y), adjoint(dx)
-    rows = inverted(adjoint_inverted(product(back, y - product(x, found))))
-    columns = product(back, adjoint_inverted(found))
-    d_found = inverted(dy - product(dx, found)) + rows + (columns - inverted(product(x, columns)))
-    return (found, s), (d_found, jvp(svdvals, (x,), (dx,))[1])
+    a, back = inverted(y), adjoint(dx)
+    rows = inverted(adjoint_inverted(product(back, y - product(x, a))))
+    columns = product(back, adjoint_inverted(a))
+    da = inverted(dy - product(dx, a)) + rows + (columns - inverted(product(x, columns)))
+    return (a, s), (da, jvp(svdvals, (x,), (dx,))[1])
 
 
 class LstsqResult(NamedTuple):
@@ -203,13 +203,13 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
     eps = float(dtypes.finfo(x.type.dtype).eps)
     bound = eps * max(m, n) if rcond is None else where(array_of(rcond) < 0, eps, rcond)
     bound = convert(array_of(bound), dtypes.to_real(x.type.dtype))
-    found, s = _least_squares(x, columns, bound)
+    solved, s = _least_squares(x, columns, bound)
     rank = _used(s, bound).sum()
     if numpy_resid and (m <= n or int(rank) < n):
         residuals = zeros((0,), s.type.dtype)
     else:
-        residuals = reductions.sum(_abs(columns - product(x, found)) ** 2, 0)
-    return LstsqResult(shapes.reshape(found, (n,)) if y.ndim == 1 else found, residuals, rank, s)
+        residuals = reductions.sum(_abs(columns - product(x, solved)) ** 2, 0)
+    return LstsqResult(shapes.reshape(solved, (n,)) if y.ndim == 1 else solved, residuals, rank, s)
 
 
 def det(a: Any) -> Array:

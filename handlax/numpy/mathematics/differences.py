@@ -103,8 +103,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
         raise BadArgument(
             f"gradient: distances are one for all, or one for each of {len(axes)} axes, got {len(varargs)}."
         )
-    found = [_slope(x, d, convert(span, dtype)) for d, span in zip(axes, spans)]
-    return found[0] if len(found) == 1 and (axis is None or not hasattr(axis, "__iter__")) else found
+    slopes = [_slope(x, d, convert(span, dtype)) for d, span in zip(axes, spans)]
+    return slopes[0] if len(slopes) == 1 and (axis is None or not hasattr(axis, "__iter__")) else slopes
 
 
 def _common(*xs: Any) -> Any:

@@ -59,8 +59,8 @@ def summed_dtype(dtype: Any) -> Any:
     wider = _WIDE.get(dtype)
     if wider is None:
         return dtype
-    found = wider()
-    return found if found.itemsize > dtype.itemsize or dtype is bool_ else dtype
+    default = wider()
+    return default if default.itemsize > dtype.itemsize or dtype is bool_ else dtype
 
 
 def _perform(kind: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

@@ -111,8 +111,8 @@ def _places(x: Any, edges: Any) -> Any:
     """The bin of each element, counted from 1; the last bin includes its upper edge."""
     count = edges.type.shape[0]
     last = index_in_dim(edges, count - 1, keepdims=False)
-    found = searchsorted(edges, x, side="right")
-    return select_n(eq(x, shapes.broadcast(last, x.type.shape)), found, like(found, count - 1))
+    bins = searchsorted(edges, x, side="right")
+    return select_n(eq(x, shapes.broadcast(last, x.type.shape)), bins, like(bins, count - 1))
 
 
 def histogram(

@@ -153,9 +153,9 @@ def _place(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any
     x = array_of(a)
     if not dtypes.is_inexact(x.type.dtype):
         return f(x, axis, out, keepdims)
-    found = f(_filled(x, unit(x.type.dtype)), axis, out, keepdims)
+    index = f(_filled(x, unit(x.type.dtype)), axis, out, keepdims)
     nothing = reductions.all(x != x, axis, keepdims=bool(keepdims))
-    return select_n(nothing, found, like(found, -1))
+    return select_n(nothing, index, like(index, -1))
 
 
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:

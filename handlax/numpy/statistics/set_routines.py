@@ -107,14 +107,14 @@ def unique(
     else:
         values, counts = _padding(rows, size, fill_value) if size else rows, order
         indices, inverse = lambda: order, lambda: shapes.reshape(order, shape)
-    found = [values if axis is None else shapes.move_axis(values, 0, canonical_axis(axis, whole.ndim, "unique"))]
+    results = [values if axis is None else shapes.move_axis(values, 0, canonical_axis(axis, whole.ndim, "unique"))]
     if return_index:
-        found.append(indices())
+        results.append(indices())
     if return_inverse:
-        found.append(inverse())
+        results.append(inverse())
     if return_counts:
-        found.append(counts)
-    return found[0] if len(found) == 1 else tuple(found)
+        results.append(counts)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _select_rows(rows: Any, mask: Any, size: int | None, fill_value: Any) -> tuple[Any, Any, Any]:
@@ -263,14 +263,14 @@ def intersect1d(
     x, y = map(_flat, promote(ar1, ar2))
     a, mask = _distinct(x, assume_unique)
     mask = mask & isin(a, y) if a.size else mask
-    found = _chosen("intersect1d", a, mask, size, fill_value)
+    common = _chosen("intersect1d", a, mask, size, fill_value)
     if not return_indices:
-        return found
-    places = [_first_places(z, found) for z in (x, y)]
+        return common
+    places = [_first_places(z, common) for z in (x, y)]
     if size is not None:
         missing = iota(default_int(), size) >= shapes.broadcast(reductions.sum(mask, dtype=default_int()), (size,))
         places = [where(missing, z.size, i) for z, i in zip((x, y), places)]
-    return found, *places
+    return common, *places
 
 
 def _first_places(x: Any, values: Any) -> Any:

@@ -83,8 +83,8 @@ def argsort(
     places = broadcasted_iota(default_int() if dtype is None else canonical(dtype), x.type.shape, axis)
     if descending and stable:  # equal elements change places twice
         x, places = rev(x, (axis,)), rev(places, (axis,))
-    _, found = sorting.sort_key_val(x, places, axis, stable)
-    return rev(found, (axis,)) if descending else found
+    _, indices = sorting.sort_key_val(x, places, axis, stable)
+    return rev(indices, (axis,)) if descending else indices
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
@@ -226,15 +226,15 @@ def _count_before(x: Any, y: Any, strict: bool) -> Any:
 def _halving(x: Any, y: Any, strict: bool) -> Any:
     """As ``_count_before``, by a binary search whose steps are falling powers of two."""
     size = x.type.shape[0]
-    found = shapes.full(y.type.update(dtype=_INDEX, weak=False), 0)
+    count = shapes.full(y.type.update(dtype=_INDEX, weak=False), 0)
     step = 1 << (size.bit_length() - 1)
     while step:
-        ahead = found + like(found, step)
+        ahead = count + like(count, step)
         at = take(x, _min(ahead, like(ahead, size)) - 1, mode="clip")
         taken = _before(at, y, strict) & (ahead <= like(ahead, size))
-        found = select_n(taken, found, ahead)
+        count = select_n(taken, count, ahead)
         step >>= 1
-    return found
+    return count
 
 
 def isin(
@@ -252,15 +252,15 @@ def isin(
     size = y.size
     y = shapes.reshape(y, (size,))
     if not size:
-        found = shapes.full(x.type.update(dtype=dtypes.bool_, weak=False), False)
+        present = shapes.full(x.type.update(dtype=dtypes.bool_, weak=False), False)
     elif size <= _FEW or method == "compare_all" or dtypes.is_complex(x.type.dtype):
         shape = (*x.type.shape, size)
         columns = shapes.broadcast_in_dim(x, shape, tuple(range(len(shape) - 1)))
-        found = reductions.any(columns == shapes.broadcast_in_dim(y, shape, (len(shape) - 1,)), -1)
+        present = reductions.any(columns == shapes.broadcast_in_dim(y, shape, (len(shape) - 1,)), -1)
     else:
         y = sorting.sort(y)
-        found = take(y, searchsorted(y, x), mode="clip") == x
-    return ~found if invert else found
+        present = take(y, searchsorted(y, x), mode="clip") == x
+    return ~present if invert else present
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
@@ -288,8 +288,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 
 
 def _falling(edges: Any, x: Any, side: str, method: str) -> Any:
-    found = searchsorted(rev(edges, (0,)), x, side, method=method)
-    return like(found, edges.type.shape[0]) - found
+    position = searchsorted(rev(edges, (0,)), x, side, method=method)
+    return like(position, edges.type.shape[0]) - position
 
 
 programs(globals())
