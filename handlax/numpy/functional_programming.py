@@ -89,12 +89,12 @@ def vectorize(
 
 def _excluded(excluded: Any) -> frozenset[int | str]:
     """The arguments that are not mapped. Raises BadCall, BadArgument: one is no position and no name."""
-    positions_and_names = frozenset(excluded)
-    if not all(isinstance(item, (int, str)) for item in positions_and_names):
-        raise BadCall(f"vectorize: excluded must have positions and names of arguments, got {set(positions_and_names)}.")
-    if any(isinstance(item, int) and item < 0 for item in positions_and_names):
-        raise BadArgument(f"vectorize: positions in excluded must not be negative, got {set(positions_and_names)}.")
-    return positions_and_names
+    arguments = frozenset(excluded)
+    if not all(isinstance(item, (int, str)) for item in arguments):
+        raise BadCall(f"vectorize: excluded must have positions and names of arguments, got {set(arguments)}.")
+    if any(isinstance(item, int) and item < 0 for item in arguments):
+        raise BadArgument(f"vectorize: positions in excluded must not be negative, got {set(arguments)}.")
+    return arguments
 
 
 def _mapped(f: Callable[..., Any], operands: Sequence[Any], core: Sequence[Dims], gives: list[Dims] | None) -> Any:
