@@ -172,8 +172,12 @@ def program_of(op: Operation, types: tuple[Any, ...]) -> Program:
 
 
 def executor(program: Program, bare: bool = False) -> Executor:
-    """The function from concrete arrays to a program's results, to its only result if ``bare``."""
-    return chosen(program, PLAN(program), bare)
+    """The function from concrete arrays to a program's results, to its only result if ``bare``.
+
+    What a scope gives an evaluate rule of its own is evaluated by it, however much work it is.
+    """
+    in_scope = any([EVALUATE.in_scope(type(op)) for op in program.ops])
+    return chosen(program, None if in_scope else PLAN(program), bare)
 
 
 def chosen(program: Program, plan: Plan | None, bare: bool = False) -> Executor:
@@ -216,9 +220,12 @@ def _separately(program: Program, bare: bool = False) -> Executor:
 
 
 def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., Any]:
-    """The function from NumPy arrays of these types to the result: NumPy's own where the operation names it."""
-    found = op.numpy_function(types)
-    return functools.partial(rule, op) if found is None else found
+    """The function from NumPy arrays of these types to the result: NumPy's own where the operation names it.
+
+    The rule of a scope is called itself: ``numpy_function`` is short for the rule of the operation's block.
+    """
+    function = op.numpy_function(types) if rule is _RULES.get(type(op)) else None
+    return functools.partial(rule, op) if function is None else function
 
 
 def _fitted(y: Any, type: Any) -> np.ndarray[Any, Any]:

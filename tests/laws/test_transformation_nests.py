@@ -15,7 +15,7 @@ from handlax import lax, testing
 from handlax import numpy as hnp
 from handlax.effects.operations.elementwise.arithmetic import Add, Mul, Neg, Sub
 from handlax.effects.operations.elementwise.conversion import ConvertElementType
-from handlax.effects.operations.elementwise.transcendental import Cos, Logistic, Sin, Tanh
+from handlax.effects.operations.elementwise.transcendental import Cos, Exp, Logistic, Sin, Tanh
 from handlax.interpreters.core import trace_cache
 
 SMOOTH = [Add, Mul, Sub, Neg, Sin, Cos, Tanh, Logistic]
@@ -232,6 +232,15 @@ def test_rules_hold_inside_and_outside_the_transformed_function():
     assert float(hx.grad(scoped)(0.0)) == 8.0
     assert float(hx.jit(hx.grad(scoped))(0.0)) == 8.0
     assert float(hx.grad(lax.sin)(0.0)) == 1.0
+
+
+@pytest.mark.parametrize("shape", [(), (1 << 22,)])
+def test_an_evaluate_rule_of_a_scope_is_called_for_arrays_of_every_size(shape):
+    x = hnp.ones(shape)
+    for _ in range(2):
+        with hx.rules(evaluate={Exp: lambda op, x: x + 5}):
+            assert float(hnp.exp(x).ravel()[0]) == 6
+        assert float(hnp.exp(x).ravel()[0]) == pytest.approx(np.e)
 
 
 def test_rules_are_part_of_every_cache_key():
