@@ -121,6 +121,9 @@ class ByData:
     def __hash__(self) -> int:
         return hash(self.value)
 
+    def __repr__(self) -> str:
+        return repr(self.value)
+
 
 class ByEquality:
     """Compares a value without a hash by identity, then by its ``==`` if that returns True."""

@@ -10,12 +10,15 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.config import PROCESS
 from ..base.errors import BadArgument, need_function
 from ..trees import pytrees
-from ..trees.structure import TreeDef
+from ..trees.structure import node_types
+
+if TYPE_CHECKING:
+    from ..trees.cpp_pytrees import PyTreeDef
 from .arrays import Array
 
 
@@ -130,19 +133,11 @@ def is_container(x: Any) -> bool:
     return type(x) in _KINDS
 
 
-def holds_container(tree: TreeDef, leaves: Sequence[Any] = ()) -> bool:
+def holds_container(tree: PyTreeDef, leaves: Sequence[Any] = ()) -> bool:
     """Whether a node of the tree, or one of these leaves of it, is of a registered type."""
     if _LEAVES and not _LEAVES.isdisjoint(map(type, leaves)):
         return True
-    kind = tree.kind
-    if kind is None:
-        return False
-    if not tree.flat and kind.cls not in _KINDS:
-        for child in tree._children:
-            if child.kind is not None and holds_container(child):
-                return True
-        return False
-    return kind.cls in _KINDS
+    return bool(_KINDS) and not node_types(tree).isdisjoint(_KINDS)
 
 
 def mapped_by(spec_type: type) -> tuple[ContainerKind, ...]:
@@ -176,16 +171,17 @@ def names_of_containers(kinds: Sequence[ContainerKind]) -> str:
     return " or ".join([kind.data_type.__name__ for kind in kinds])
 
 
-def need_no_container(where: str, tree: TreeDef, axes: Sequence[Any] | None = None) -> None:
+def need_no_container(where: str, tree: PyTreeDef, axes: Sequence[Any] | None = None) -> None:
     """For a function that cuts arrays along an axis: the parts of a container's arrays are no containers.
 
     ``axes``: those of the leaves, None for one that is not cut; by default all are cut.
 
     Raises: BadArgument: a node of the tree is a container, and is cut.
     """
-    if tree.kind is None or (tree.flat and tree.kind.cls not in _KINDS):
+    node = tree.node_data()
+    if node is None or not holds_container(tree):
         return
-    kind = _KINDS.get(tree.kind.cls)
+    kind = _KINDS.get(node[0])
     if kind is None:
         start = 0
         for child in tree.children():

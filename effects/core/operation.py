@@ -128,7 +128,7 @@ class Operation(ImmutableObject):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return self is other or self.key == other.key
+        return self is other or (hash(self) == hash(other) and self.key == other.key)
 
     def __hash__(self) -> int:
         if self._hash is None:

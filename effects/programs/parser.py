@@ -16,6 +16,7 @@ import difflib
 import re
 import struct
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from ..base.errors import HandlaxError, ParseError
 from ..core.arrays import Array, as_array, concrete, share
 from ..core.operation import LATE_OPERATIONS, OPERATIONS, Operation, result_type
-from ..trees.structure import LEAF, TreeDef, assemble, kind_of
+from ..trees.structure import assemble
 from ..types import dtypes
 from ..types.array_type import ArrayType
 from ..types.extent_text import parse_extent
@@ -481,13 +482,12 @@ class BodyParser:
         return [self.type_of(n) for n in self.parts.outs]
 
 
-def _tree(cls: Any = LEAF, data: Any = None, children: tuple[TreeDef, ...] = ()) -> TreeDef:
-    if cls is LEAF:
-        return LEAF
-    kind = kind_of(type(None) if cls is None else cls)
-    if kind is None:
-        raise ValueError(f"{cls.__qualname__}, which is not registered as a node")
-    return assemble(kind, data, children)
+def _tree(*node: Any) -> Any:
+    """The structure of a leaf, or of a node by its type, static data and children."""
+    if not node:
+        return assemble(None, ())
+    cls, data, children = node
+    return assemble((NoneType if cls is None else cls, list(data) if cls is dict else data), children)
 
 
 _CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False, **NAMED}

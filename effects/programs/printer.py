@@ -16,18 +16,18 @@ import struct
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..base.deep_calls import on_deep_stack
 from ..base.source_locations import Site, Sites
-from ..base.value_identity import bits
+from ..base.value_identity import same_data
 from ..core.arrays import ConcreteArray
 from ..core.operation import Operation, text_name
 from ..trees.frozen_tree import Frozen
-from ..trees.structure import LEAF, TreeDef
+from ..trees.structure import cpp_pytrees, node_of
 from ..types import dtypes
 from ..types.array_type import ArrayType, SymbolicType
 from ..types.extent import Extent
@@ -260,7 +260,7 @@ def shown_fields(op: Operation) -> Iterator[str]:
     fields = type(op).__dataclass_fields__ if op._names else {}  # type: ignore[attr-defined]
     for name in op._names:
         default = fields[name].default
-        if default is dataclasses.MISSING or bits(default) != bits(getattr(op, name)):
+        if default is dataclasses.MISSING or not same_data(default, getattr(op, name)):
             yield name
 
 
@@ -336,13 +336,21 @@ def _number(printer: Printer, value: Any) -> str:
     return f"{dtypes.short_name(value.dtype)}({number_text(value)})"
 
 
-def _tree(printer: Printer, value: TreeDef) -> str:
-    if value is LEAF or value.kind is None:
+def _tree(printer: Printer, value: Any) -> str:
+    node = node_of(value)
+    if node is None:
         return "tree()"
-    path = "None" if value.kind.cls is type(None) else path_of(value.kind.cls)
+    path = "None" if node[0] is NoneType else path_of(node[0])
     if path is None:
         return _unreadable(printer, value)
-    return f"tree({path}, {printer.value(value.data)}, {_tuple(printer, value._children)})"
+    data = tuple(node[1]) if node[0] is dict else node[1]
+    return f"tree({path}, {printer.value(data)}, {_tuple(printer, value.children())})"
+
+
+def _other(printer: Printer, value: Any) -> str:
+    if isinstance(value, cpp_pytrees.PyTreeDef):
+        return _tree(printer, value)
+    return _record(printer, value) if dataclasses.is_dataclass(value) else _unreadable(printer, value)
 
 
 def _frozen(printer: Printer, value: Frozen) -> str:
@@ -363,7 +371,6 @@ WRITERS[frozenset] = _set
 WRITERS[range] = lambda printer, r: f"range({r.start}, {r.stop}, {r.step})"
 WRITERS[Extent] = lambda printer, value: str(value)
 WRITERS[ArrayType] = WRITERS[SymbolicType] = lambda printer, value: str(value)
-WRITERS[TreeDef] = _tree
 WRITERS[Frozen] = _frozen
 _BY_BASE: tuple[tuple[Any, Callable[[Printer, Any], str]], ...] = (
     (Operation, lambda printer, value: f"op {printer.operation(value)}"),
@@ -372,5 +379,5 @@ _BY_BASE: tuple[tuple[Any, Callable[[Printer, Any], str]], ...] = (
     (np.generic, _number),
     ((FunctionType, BuiltinFunctionType, type, np.ufunc), _reference),
     (tuple, _plain_tuple_or_record),
-    (object, lambda printer, value: (_record if dataclasses.is_dataclass(value) else _unreadable)(printer, value)),
+    (object, _other),
 )

@@ -1,32 +1,58 @@
-"""Pytrees flattened in C++, by jaxlib, under a registry of our own; to be imported when the first function is traced.
+"""jaxlib's pytrees under a registry of our own: imported when the first tree is flattened.
 
-Its structures are compared and hashed faster than a ``TreeDef``, and have neither paths nor messages.
+    treedef.unflatten(leaves) == tree    where leaves, treedef = flatten(tree)
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # XLA reads it when its library is loaded
 
 from jaxlib import _jax
 
 from ..base.value_identity import ByData
-from .structure import Flattened, on_register
+from .node_types import Flattened, on_register
 
-CppTreeDef: TypeAlias = Any
+if TYPE_CHECKING:
+
+    class PyTreeDef:
+        """The structure of a tree: its nodes, with ``*`` in place of each leaf. Immutable, hashable.
+
+        Static data compare by type and value, so ``1``, ``1.0`` and ``True`` are three structures; the keys of a
+        ``dict`` compare by ``==``. Neither may change, for caches keep them.
+
+        It prints as ``PyTreeDef({'a': *, 'b': (*, None)})``.
+        """
+
+        num_leaves: int
+        num_nodes: int
+
+        def children(self) -> list[PyTreeDef]: ...
+        def node_data(self) -> tuple[type, Any] | None: ...
+        def unflatten(self, leaves: Iterable[Any], /) -> Any: ...
+        def flatten_up_to(self, tree: Any, /) -> list[Any]: ...
+        def compose(self, inner: PyTreeDef, /) -> PyTreeDef: ...
+
+else:
+    PyTreeDef = _jax.pytree.PyTreeDef
 
 TREES = _jax.pytree.PyTreeRegistry(
     enable_none=True, enable_tuple=True, enable_namedtuple=True, enable_list=True, enable_dict=True
 )
-TREES.__name__, TREES.__module__ = "TREES", __name__  # a CppTreeDef is pickled with the name of its registry
+TREES.__name__, TREES.__module__ = "TREES", __name__  # a structure is pickled with the name of its registry
 
-flatten: Callable[..., tuple[list[Any], CppTreeDef]] = TREES.flatten
-"""``leaves, treedef = flatten(tree, is_leaf=None)``, and ``treedef.unflatten(leaves) == tree``."""
+flatten: Callable[..., tuple[list[Any], PyTreeDef]] = TREES.flatten
+"""``leaves, treedef = flatten(tree, is_leaf=None)``."""
+
+assemble: Callable[..., PyTreeDef] = _jax.pytree.PyTreeDef.from_node_data_and_children
+"""``treedef == assemble(TREES, treedef.node_data(), treedef.children())``."""
 
 
-def _register(cls: type, parts: Callable[[Any], Flattened], make: Callable[[Any, Any], Any]) -> None:
-    """Register a node type of the package's pytrees; static data compare as those of a ``TreeDef``."""
+def _register(cls: type, parts: Callable[[Any], Flattened], make: Callable[[Any, Sequence[Any]], Any]) -> None:
+    """Register a node type, whose static data compare by ``same_data``."""
 
     def to_iter(x: Any) -> tuple[Any, Any]:
         children, data = parts(x)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, NoneType
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import BadArgument
-from ..base.immutables import ImmutableObject
 from ..base.value_identity import leaf_key
-from .flatten import DEFAULT_DICT, DICT, LIST, NONE, ORDERED_DICT, TUPLE, flatten
-from .structure import LEAF, LEAF_TYPES, Flattened, FlattenedWithKeys, NodeKind, TreeDef, assemble, kind_of, register
+from .flatten import StoredTree, flatten
+from .node_types import Flattened, FlattenedWithKeys, NodeType, flatten_with_keys_of, register
+from .structure import assemble, node_of
+
+if TYPE_CHECKING:
+    from .cpp_pytrees import PyTreeDef
 
 _LEAVES_LOCK = threading.RLock()
 
 
-class Frozen(ImmutableObject):
+class Frozen(StoredTree):
     """An immutable tree that stores its ``leaves`` and ``treedef``.
 
         freeze(t).thaw() == t        leaves(freeze(t)) == leaves(t)
@@ -31,10 +35,8 @@ class Frozen(ImmutableObject):
     (2.0, (3.0, 1.0, 2.0), PyTreeDef(CustomNode(Frozen[None], [{'b': *, 'w': [*, *]}])))
     """
 
-    __slots__ = ("leaves", "treedef", "_hash", "_top", "_dispatch", "_compute_leaves", "__weakref__")
+    __slots__ = ("_hash", "_top", "_dispatch", "_compute_leaves", "__weakref__")
     _guard = ("frozen trees", "thaw() gives a tree to change.")
-    leaves: tuple[Any, ...]
-    treedef: TreeDef
     _hash: int
     _top: Any  # cached ``_top_level()``
     _dispatch: Any  # (signature, buffers) of the leaves, stored by ``jit``
@@ -49,7 +51,7 @@ class Frozen(ImmutableObject):
 
     def thaw(self) -> Any:
         """The tree, with new containers and the same leaves."""
-        return self.treedef._children[0].unflatten(self.leaves)
+        return self.treedef.children()[0].unflatten(self.leaves)
 
     def _top_level(self) -> Any:
         """The top node of the tree, its children frozen; cached if the node is an immutable mapping or a tuple."""
@@ -57,21 +59,18 @@ class Frozen(ImmutableObject):
             return self._top
         except AttributeError:
             pass
-        inner = self.treedef._children[0]
-        kind, data = inner.kind, inner.data
-        children = _children(inner, self.leaves)
-        if kind is None:
+        (inner,) = self.treedef.children()
+        node, children = node_of(inner), _children(inner, self.leaves)
+        if node is None:
             seen = self.leaves[0]
-        elif kind is DICT or kind is ORDERED_DICT:
-            seen = MappingProxyType(dict(zip(data, children)))
-        elif kind is DEFAULT_DICT:
-            seen = MappingProxyType(dict(zip(data[1], children)))
-        elif kind is TUPLE or kind is LIST:
-            seen = tuple(children)
-        elif issubclass(kind.cls, tuple):
-            seen = kind.unflatten(data, children)
         else:
-            return kind.unflatten(data, children)  # its methods may change it: a new one for each call
+            seen = assemble(node, [assemble(None, ())] * len(children)).unflatten(children)
+            if node[0] in (dict, OrderedDict, defaultdict):
+                seen = MappingProxyType(dict(seen))
+            elif node[0] is list:
+                seen = tuple(seen)
+            elif not isinstance(seen, tuple):
+                return seen  # its methods may change it: a new one for each call
         object.__setattr__(self, "_top", seen)
         return seen
 
@@ -88,7 +87,7 @@ class Frozen(ImmutableObject):
         if name.startswith("__") or name in {"_hash", "_top", "_dispatch", "_compute_leaves"}:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = getattr(self._top_level(), name)
-        return value if kind_of(type(value)) is None or value is None else freeze(value)
+        return value if value is None or flatten_with_keys_of(type(value)) is None else freeze(value)
 
     def __len__(self) -> int:
         return len(self._top_level())
@@ -137,7 +136,7 @@ def freeze(tree: Any) -> Frozen:
     return tree if isinstance(tree, Frozen) else Frozen(tree)
 
 
-def deferred_tree(treedef: TreeDef, leaves: Callable[[], Iterable[Any]], dispatch: Any) -> Frozen:
+def deferred_tree(treedef: PyTreeDef, leaves: Callable[[], Iterable[Any]], dispatch: Any) -> Frozen:
     """The frozen tree of this structure, whose leaves are computed once, when they are first read."""
     new = Frozen.__new__(Frozen)
     object.__setattr__(new, "treedef", treedef)
@@ -152,33 +151,34 @@ def thaw(tree: Any) -> Any:
     return tree.thaw() if isinstance(tree, Frozen) else tree
 
 
-def _set_leaves(new: Frozen, leaves: tuple[Any, ...], treedef: TreeDef) -> Frozen:
+def _set_leaves(new: Frozen, leaves: tuple[Any, ...], treedef: PyTreeDef) -> Frozen:
     object.__setattr__(new, "leaves", leaves)
     object.__setattr__(new, "treedef", treedef)
     return new
 
 
-def _restore(leaves: tuple[Any, ...], treedef: TreeDef) -> Frozen:
+def _restore(leaves: tuple[Any, ...], treedef: PyTreeDef) -> Frozen:
     return _set_leaves(Frozen.__new__(Frozen), leaves, treedef)
 
 
-def _wrap(inner: TreeDef) -> TreeDef:
+def _wrap(inner: PyTreeDef) -> PyTreeDef:
     """The structure of a frozen tree from that of the tree."""
-    return assemble(FROZEN, None, (inner,))
+    return assemble((Frozen, None), [inner])
 
 
-def _children(treedef: TreeDef, leaves: tuple[Any, ...]) -> list[Any]:
+def _children(treedef: PyTreeDef, leaves: tuple[Any, ...]) -> list[Any]:
     """The children of a node, each a leaf, None or a frozen tree."""
     rest = iter(leaves)
-    children = []
-    for child in treedef._children:
-        if child is LEAF:
+    children: list[Any] = []
+    for child in treedef.children():
+        node = child.node_data()
+        if node is None:
             children.append(next(rest))
-        elif child == NONE:
+        elif node[0] is NoneType:
             children.append(None)
         else:
-            mine = tuple(islice(rest, child.num_leaves))
-            children.append(_restore(mine, child if child.kind is FROZEN else _wrap(child)))
+            own = tuple(islice(rest, child.num_leaves))
+            children.append(_restore(own, child if node[0] is Frozen else _wrap(child)))
     return children
 
 
@@ -196,18 +196,4 @@ def _unflatten(_: Any, children: Any) -> Frozen:
     return freeze(children[0])
 
 
-def _from_leaves(treedef: TreeDef, leaves: Iterator[Any]) -> Frozen:
-    """``NodeKind.from_leaves`` of frozen trees."""
-    mine = tuple(islice(leaves, treedef.num_leaves))
-    if LEAF_TYPES.issuperset(map(type, mine)) or all([kind_of(type(leaf)) is None for leaf in mine]):
-        return _restore(mine, treedef)
-    return freeze(treedef._children[0].unflatten(mine))  # some leaves are trees: the structure has to be computed
-
-
-def _walk(x: Frozen, leaves: list[Any]) -> TreeDef:
-    leaves += x.leaves
-    return x.treedef
-
-
-FROZEN = NodeKind(Frozen, "Frozen", _flatten, _unflatten, _flatten_with_keys, _from_leaves)
-register(FROZEN, _walk)
+register(NodeType(Frozen, _flatten, _unflatten, _flatten_with_keys))

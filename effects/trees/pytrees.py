@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.errors import BadArgument, TreeMismatch, need_function
-from .flatten import TUPLE, flatten, flatten_with_path, structure, unflatten
+from .flatten import flatten, flatten_with_path, structure, unflatten
 from .frozen_tree import Frozen, freeze, thaw
+from .node_types import flatten_with_keys_of, on_register
 from .paths import DictKey, FlattenedIndexKey, GetAttrKey, KeyPath, SequenceKey, keystr
 from .registration import (
     Partial,
@@ -25,16 +26,19 @@ from .registration import (
     register_static,
     static,
 )
-from .structure import LEAF, NodeKind, TreeDef, assemble, kind_of, mismatches, need_structure, on_register, path_text
+from .structure import assemble, flatten_up_to, mismatch, mismatches, need_structure, treedef_is_leaf
+
+if TYPE_CHECKING:
+    from .cpp_pytrees import PyTreeDef
 
 __all__ = [
-    "LEAF", "DictKey", "FlattenedIndexKey", "Frozen", "GetAttrKey", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
-    "TreeDef", "Unspecified", "all", "all_leaves", "broadcast", "broadcast_prefix", "build_tree", "flatten",
-    "flatten_one_level", "flatten_one_level_with_keys", "flatten_with_path", "freeze", "is_tree_node", "keystr",
+    "DictKey", "FlattenedIndexKey", "Frozen", "GetAttrKey", "KeyPath", "Partial", "SequenceKey", "Unspecified",
+    "all", "all_leaves", "broadcast", "broadcast_prefix", "build_tree", "flatten", "flatten_one_level",
+    "flatten_one_level_with_keys", "flatten_up_to", "flatten_with_path", "freeze", "is_tree_node", "keystr",
     "leaves", "leaves_with_path", "map", "map_with_path", "on_register", "prefix_errors", "reduce",
     "reduce_associative", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
-    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "static", "structure", "thaw",
-    "transpose", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",
+    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "static", "structure",
+    "thaw", "transpose", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",
     "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative",
     "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
     "unflatten",
@@ -42,7 +46,6 @@ __all__ = [
 
 T = TypeVar("T")
 IsLeaf = Callable[[Any], bool]
-PyTreeDef = TreeDef
 
 
 class Unspecified:
@@ -74,7 +77,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     leaves, treedef = flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])
-    columns = [treedef.flatten_up_to(other, f"tree.map, argument {i}") for i, other in enumerate(rest, 2)]
+    columns = [flatten_up_to(treedef, other, f"tree.map, argument {i}") for i, other in enumerate(rest, 2)]
     return treedef.unflatten([f(*xs) for xs in zip(leaves, *columns)])
 
 
@@ -99,7 +102,7 @@ def tree_map_with_path(
     """
     need_function("tree.map_with_path", f)
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    columns = [treedef.flatten_up_to(other, f"tree.map_with_path, argument {i}") for i, other in enumerate(rest, 2)]
+    columns = [flatten_up_to(treedef, other, f"tree.map_with_path, argument {i}") for i, other in enumerate(rest, 2)]
     rows = zip(pairs, *columns)
     return treedef.unflatten([f(path, x, *xs) for (path, x), *xs in rows])
 
@@ -146,7 +149,7 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
     return False not in [bool(leaf) for leaf in tree_leaves(tree, is_leaf)]
 
 
-def tree_transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: Any) -> Any:
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
     """Exchange two levels of structure: a tree of trees becomes the other tree of trees.
 
         transpose(inner, outer, transpose(outer, inner, t)) == t
@@ -158,13 +161,13 @@ def tree_transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree
     """
     need_structure("tree.transpose", outer_treedef)
     if inner_treedef is None:
-        subtrees = outer_treedef.flatten_up_to(pytree_to_transpose, "tree.transpose")
+        subtrees = flatten_up_to(outer_treedef, pytree_to_transpose, "tree.transpose")
         if not subtrees:
             raise TreeMismatch("tree.transpose: the outer structure must have a leaf to show the inner one; pass it.")
         inner_treedef = structure(subtrees[0])
     need_structure("tree.transpose", inner_treedef)
     expected = outer_treedef.compose(inner_treedef)
-    leaves = expected.flatten_up_to(pytree_to_transpose, "tree.transpose")
+    leaves = flatten_up_to(expected, pytree_to_transpose, "tree.transpose")
     if not all_leaves(leaves):
         raise TreeMismatch(f"tree.transpose: the tree must be {expected}, got {structure(pytree_to_transpose)}.")
     width = inner_treedef.num_leaves
@@ -185,7 +188,7 @@ def broadcast_prefix(
     """
     leaves, treedef = flatten(prefix_tree, is_leaf)
     result: list[Any] = []
-    for leaf, subtree in zip(leaves, treedef.flatten_up_to(full_tree, what)):
+    for leaf, subtree in zip(leaves, flatten_up_to(treedef, full_tree, what)):
         result += [leaf] * structure(subtree).num_leaves
     return result
 
@@ -203,68 +206,60 @@ def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None, *, what: str = "prefix"
 ) -> list[TreeMismatch]:
     """An error, not raised, for every position at which ``prefix_tree`` is not a prefix of ``full_tree``."""
-    return [
-        TreeMismatch(f"{what}: at {path_text(path)} the prefix is {wanted} but the tree has {got}.")
-        for path, wanted, got in mismatches(structure(prefix_tree, is_leaf), full_tree)
-    ]
+    return [mismatch(what, *position) for position in mismatches(structure(prefix_tree, is_leaf), full_tree)]
 
 
-def build_tree(treedef: TreeDef, xs: Any) -> Any:
+def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
     """The tree of this structure, with leaves from iterables that are nested like it.
 
     >>> build_tree(structure({"a": 0, "b": (0, 0)}), [1, [2, 3]])
     {'a': 1, 'b': (2, 3)}
     """
-    if treedef.kind is None:
-        return xs
+    return treedef.unflatten(_nested_leaves(treedef, xs))
+
+
+def _nested_leaves(treedef: PyTreeDef, xs: Any) -> list[Any]:
+    """The leaves of iterables that are nested like this structure."""
+    if treedef_is_leaf(treedef):
+        return [xs]
     children, values = treedef.children(), list(xs)
     if len(children) != len(values):
         raise TreeMismatch(f"build_tree: {treedef} has {len(children)} children, got {len(values)}.")
-    return treedef.kind.unflatten(treedef.data, [build_tree(child, value) for child, value in zip(children, values)])
+    return [leaf for child, value in zip(children, values) for leaf in _nested_leaves(child, value)]
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     """Whether every element is a leaf; ``None`` is a node."""
-    return False not in [(is_leaf is not None and is_leaf(x)) or kind_of(type(x)) is None for x in iterable]
+    return False not in [(is_leaf is not None and is_leaf(x)) or not is_tree_node(type(x)) for x in iterable]
 
 
-def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple of trees."""
-    return assemble(TUPLE, None, tuple(treedefs))
+    return assemble((tuple, None), treedefs)
 
 
-def treedef_children(treedef: TreeDef) -> list[TreeDef]:
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures one level down."""
     return treedef.children()
 
 
-def treedef_is_leaf(treedef: TreeDef) -> bool:
-    """Whether this is the structure of a leaf."""
-    return treedef is LEAF
-
-
 def is_tree_node(typ: type) -> bool:
     """Whether values of this type are nodes."""
-    return kind_of(typ) is not None
-
-
-def _kind_for(tree: Any) -> NodeKind:
-    """The registry's entry for a node. Raises BadArgument if it is a leaf."""
-    kind = kind_of(type(tree))
-    if kind is None:
-        raise BadArgument(f"flatten_one_level: {type(tree).__qualname__} must be a registered node type, it is a leaf.")
-    return kind
+    return flatten_with_keys_of(typ) is not None
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
-    """The children and the static data of a node."""
-    children, data = _kind_for(tree).flatten(tree)
-    return tuple(children), data
+    """The children and the static data of a node. Raises BadArgument: it is a leaf."""
+    pairs, data = flatten_one_level_with_keys(tree)
+    return tuple([child for _, child in pairs]), data
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
-    """The children of a node, each with its key, and the static data."""
-    pairs, data = _kind_for(tree).flatten_with_keys(tree)
+    """The children of a node, each with its key, and the static data. Raises BadArgument: it is a leaf."""
+    flatten_with_keys = flatten_with_keys_of(type(tree))
+    if flatten_with_keys is None:
+        raise BadArgument(f"flatten_one_level: {type(tree).__qualname__} must be a registered node type, it is a leaf.")
+    pairs, data = flatten_with_keys(tree)
     return tuple(pairs), data
 
 

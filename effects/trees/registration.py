@@ -8,11 +8,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ..base.errors import BadArgument
-from .paths import GetAttrKey
-from .structure import Flattened, FlattenedWithKeys, NodeKind, indexed, register
+from .node_types import Flattened, FlattenedWithKeys, NodeType, register
+from .paths import FlattenedIndexKey, GetAttrKey
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
+
+
+def _indexed(flatten: Callable[[Any], Flattened]) -> Callable[[Any], FlattenedWithKeys]:
+    """``flatten_with_keys`` for a node type without keys: child i has ``FlattenedIndexKey(i)``."""
+
+    def flatten_with_indices(x: Any) -> FlattenedWithKeys:
+        children, data = flatten(x)
+        return [(FlattenedIndexKey(i), child) for i, child in enumerate(children)], data
+
+    return flatten_with_indices
 
 
 def register_pytree_node(
@@ -42,14 +52,14 @@ def register_pytree_node(
         return tuple(children), data
 
     flatten: Callable[[Any], Flattened] = functools.partial(pair, flatten_func)
-    flatten_with_keys: Callable[[Any], FlattenedWithKeys] = indexed(flatten)
+    flatten_with_keys: Callable[[Any], FlattenedWithKeys] = _indexed(flatten)
     if flatten_with_keys_func is not None:
         flatten_with_keys = functools.partial(pair, flatten_with_keys_func)
 
     def unflatten(data: Any, children: Sequence[Any]) -> Any:
         return unflatten_func(data, tuple(children))
 
-    register(NodeKind(nodetype, nodetype.__name__, flatten, unflatten, flatten_with_keys))
+    register(NodeType(nodetype, flatten, unflatten, flatten_with_keys))
 
 
 def register_pytree_with_keys(
@@ -126,7 +136,7 @@ def register_dataclass(
     def flatten_with_keys(x: Any) -> FlattenedWithKeys:
         return [(GetAttrKey(name), getattr(x, name)) for name in data], tuple([getattr(x, name) for name in meta])
 
-    register(NodeKind(nodetype, nodetype.__name__, flatten, unflatten, flatten_with_keys))
+    register(NodeType(nodetype, flatten, unflatten, flatten_with_keys))
     return nodetype
 
 
@@ -198,11 +208,10 @@ def _flatten_partial(x: Partial) -> Flattened:
 
 
 register(
-    NodeKind(
+    NodeType(
         Partial,
-        "Partial",
         _flatten_partial,
         lambda func, children: Partial(func, *children[0], **children[1]),
-        indexed(_flatten_partial),
+        _indexed(_flatten_partial),
     )
 )

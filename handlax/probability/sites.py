@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, NotDifferentiable, ShapeMismatch
@@ -18,12 +18,14 @@ from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations.shapes import canonical_shape
 from ..effects.trees import pytrees
 from ..effects.trees.registration import register_dataclass
-from ..effects.trees.structure import TreeDef
 from ..effects.types.array_type import ArrayType
 from ..effects.types.dtypes import FLOATING
 from ..interpreters.library.effectful.random_streams import Keyed
 from .distribution import Distribution
 from .univariate import Factor
+
+if TYPE_CHECKING:
+    from ..effects.trees.cpp_pytrees import PyTreeDef
 
 DRAWN, GIVEN, OBSERVED = "drawn", "given", "observed"
 
@@ -56,7 +58,7 @@ class Sample(Keyed):
     """
 
     label: str
-    tree: TreeDef
+    tree: PyTreeDef
     kind: str = DRAWN
     shape: tuple[int, ...] = ()
 

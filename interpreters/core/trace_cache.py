@@ -20,7 +20,6 @@ from ...effects.base import config
 from ...effects.base.caches import AttachedCache, WeakCache
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, NotAnArray, TracingRefused
-from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import TRACE_SECONDS
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
@@ -38,9 +37,7 @@ from .record import Record
 from .static_arguments import PartitionedCall, argument_names, dynamic_positions
 
 if TYPE_CHECKING:
-    from ...effects.trees import cpp_pytrees
-else:
-    cpp_pytrees = LazyModule("handlax.effects.trees.cpp_pytrees")
+    from ...effects.trees.cpp_pytrees import PyTreeDef
 
 COUNTS: Counter[str] = Counter()
 """Count of traces: "trace"."""
@@ -57,44 +54,25 @@ class Trace(NamedTuple):
     recorded: Program
     program: Program
     captured: tuple[Array, ...]
-    out_tree: Any
+    out_tree: PyTreeDef
     unflatten: Callable[[Sequence[Any]], Any]
     is_leaf: bool
 
 
-# Trees
-
-
-def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Leaves and structure, in C++; where that fails the Python implementation raises the error with its path."""
-    try:
-        return cpp_pytrees.flatten(tree)
-    except (ValueError, TypeError):
-        pytrees.flatten(tree)
-        raise
-
-
-def _unflattening(tree: Any, structure: Any, types: Sequence[ArrayType]) -> Callable[[Sequence[Any]], Any]:
+def _unflattening(structure: PyTreeDef, types: Sequence[ArrayType]) -> Callable[[Sequence[Any]], Any]:
     """The function that rebuilds results of this structure from their leaves, of which ``float0`` are NumPy's."""
-    rebuild = _fastest(tree, structure)
+    rebuild = _fastest(structure)
     empty = {i: np.zeros(t.shape, float0) for i, t in enumerate(types) if t.dtype == float0}
     return (lambda leaves: rebuild([empty.get(i, x) for i, x in enumerate(leaves)])) if empty else rebuild
 
 
-def _fastest(tree: Any, structure: Any) -> Callable[[Sequence[Any]], Any]:
+def _fastest(structure: PyTreeDef) -> Callable[[Sequence[Any]], Any]:
     """The fastest function that rebuilds a tree of this structure from its leaves."""
-    if structure is pytrees.LEAF:
+    if pytrees.treedef_is_leaf(structure):
         return lambda leaves: leaves[0]
     if structure == pytrees.structure((0,) * structure.num_leaves):
         return tuple
-    return structure.unflatten if _has_frozen(structure) else tree.unflatten
-
-
-def _has_frozen(structure: Any) -> bool:
-    """Whether a node of the structure has its own rebuilding function, which the Python implementation alone calls."""
-    return structure.kind is not None and (
-        structure.kind.from_leaves is not None or any(_has_frozen(child) for child in structure.children())
-    )
+    return structure.unflatten
 
 
 # Tracing
@@ -105,7 +83,7 @@ class TraceRequest(NamedTuple):
 
     fun: Callable[..., Any]
     name: str
-    tree: Any
+    tree: PyTreeDef
     types: tuple[ArrayType, ...]
     merge: Callable[[Any, Any], tuple[Any, Any]] | None
     key: Any
@@ -167,8 +145,7 @@ def record(request: TraceRequest) -> Trace:
         if request.merge is not None:
             args, kwargs = request.merge(args, kwargs)
         results = on_deep_stack(request.fun, *args, **kwargs)
-        leaves, tree = flatten(results)
-        structure = pytrees.structure(results)
+        leaves, tree = pytrees.flatten(results)
         recorded = run.freeze(box_results(leaves, results, request.name), request.name)
     if config.current().check_leaks:
         del args, kwargs, results, leaves
@@ -176,9 +153,9 @@ def record(request: TraceRequest) -> Trace:
     closed = close(recorded)
     shown = f"{request.label}({request.name})"
     finish_step(TRACE_SECONDS, time.perf_counter() - start, shown, "Finished tracing %s in %.3f ms")
-    unflatten = _unflattening(tree, structure, recorded.out_types)
-    is_array = structure is pytrees.LEAF and recorded.out_types[0].dtype != float0
-    return Trace(recorded, closed.program, closed.captured, structure, unflatten, is_array)
+    unflatten = _unflattening(tree, recorded.out_types)
+    is_array = pytrees.treedef_is_leaf(tree) and recorded.out_types[0].dtype != float0
+    return Trace(recorded, closed.program, closed.captured, tree, unflatten, is_array)
 
 
 def box_results(leaves: Sequence[Any], results: Any, name: str) -> list[Array]:
@@ -215,7 +192,7 @@ def trace_request(
     fun: Callable[..., Any], name: str, partition: PartitionedCall | None, args: Any, kwargs: Any, label: str = "jit"
 ) -> tuple[TraceRequest, Sequence[Any]]:
     """The request to trace a call, and the leaves of its dynamic arguments ``args`` and ``kwargs``."""
-    leaves, tree = flatten((args, kwargs))
+    leaves, tree = pytrees.flatten((args, kwargs))
     if _CONCRETE(map(type, leaves)):
         types = tuple([x.type for x in leaves])
     else:

@@ -311,7 +311,7 @@ class UserBackward(DeferredRule):
 
         False: it is no such tree.
         """
-        if returned is None or pytrees.structure(returned) is pytrees.LEAF:  # for a whole subtree
+        if returned is None or pytrees.all_leaves([returned]):  # for a whole subtree
             leaves += [returned] * len(pytrees.leaves(example))
             return True
         parts, tree = pytrees.flatten(example, lambda x: x is not example)

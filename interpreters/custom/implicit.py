@@ -121,7 +121,7 @@ def _solution(
     """
 
     def product(x: Any) -> Any:
-        values = [checked(where, "an argument", y, t) for y, t in zip(tree.flatten_up_to(x), types)]
+        values = [checked(where, "an argument", y, t) for y, t in zip(pytrees.flatten_up_to(tree, x, where), types)]
         return pytrees.unflatten(tree, interpret(system, values))
 
     def solved(*bs: Any) -> Any:
@@ -301,7 +301,8 @@ class UserRoot(DerivativeRule):
         """The linear map ``v -> f'(x) v`` at the solution, on trees; the first ``last`` of ``at`` are fixed."""
 
         def g(v: Any) -> Any:
-            dxs = [checked(self.shown, "an argument", y, t) for y, t in zip(self.tree.flatten_up_to(v), types)]
+            parts = pytrees.flatten_up_to(self.tree, v, self.shown)
+            dxs = [checked(self.shown, "an argument", y, t) for y, t in zip(parts, types)]
             return pytrees.unflatten(self.tree, full(push_forward(self.system, at, [*[None] * last, *dxs])[1], types))
 
         return g

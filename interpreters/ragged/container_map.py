@@ -130,7 +130,7 @@ class ContainerMap:
             spec = spec.within(self.outer)
         if kind is None and not isinstance(x, Array):
             leaves, tree = pytrees.flatten(x, is_container)
-            if tree.kind is not None:
+            if not pytrees.treedef_is_leaf(tree):
                 return pytrees.unflatten(tree, [self.enter(leaf, spec) for leaf in leaves])
         return x if spec is None else self._mapped(as_array(x), spec)
 
@@ -190,7 +190,7 @@ class ContainerMap:
         if is_spec(out_axes):
             return self.leave(self.axis_size, results, out_axes)
         targets, spec = pytrees.flatten(out_axes, is_axis)
-        parts = spec.flatten_up_to(results, "vmap out_axes")
+        parts = pytrees.flatten_up_to(spec, results, "vmap out_axes")
         return pytrees.unflatten(spec, [self.leave(self.axis_size, y, target) for y, target in zip(parts, targets)])
 
     def leave(self, axis_size: Any, y: Any, spec: Any) -> Any:
@@ -201,7 +201,7 @@ class ContainerMap:
             return kind.from_elt(self.leave, axis_size, y, spec)
         if not isinstance(y, Array):
             leaves, tree = pytrees.flatten(y, None if spec is None else is_container)
-            if tree.kind is not None:
+            if not pytrees.treedef_is_leaf(tree):
                 return pytrees.unflatten(tree, [self.leave(axis_size, leaf, spec) for leaf in leaves])
             y = as_array(y)
         self.run.settle((y,))

@@ -184,7 +184,7 @@ def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
         consts = list(program.consts)
         for i, const in zip(captured, args[count:]):
             consts[i] = as_array(const)
-        leaves = [as_array(x) for x in in_tree.flatten_up_to(args[:count])]
+        leaves = [as_array(x) for x in pytrees.flatten_up_to(in_tree, args[:count], "closure_convert")]
         return pytrees.unflatten(out_tree, program.with_consts(consts)(*leaves))
 
     return converted, [program.consts[i] for i in captured]

@@ -12,7 +12,7 @@ from ...effects.base.caches import Cache
 from ...effects.core import arrays
 from ...effects.core.arrays import PYTHON_NUMBERS, ConcreteArray, UnsealedArray, as_array, from_buffers, scalar
 from ...effects.core.escaped_boxes import escaped_box_error
-from ...effects.trees.frozen_tree import FROZEN, Frozen, deferred_tree
+from ...effects.trees.frozen_tree import Frozen, deferred_tree
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import canonicalize_dtype
 from ...effects.types.widths import NARROWER
@@ -158,7 +158,7 @@ def gather(leaves: Sequence[Any], types: list[Any]) -> tuple[list[Any], list[int
 def _finish(trace: Trace, types: tuple[ArrayType, ...]) -> Callable[[list[Any]], Any]:
     """The map from buffers to results. A frozen tree keeps the buffers for the next call and makes arrays lazily."""
     unflatten, tree = trace.unflatten, trace.out_tree
-    if tree.kind is not FROZEN:
+    if tree.node_data() != (Frozen, None):
         return _finish_arrays(types, unflatten)
     signature = frozen_signature(tree, types)
     return lambda buffers: deferred_tree(

@@ -22,6 +22,7 @@ from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import interpret
 from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
+from ...effects.trees.structure import cpp_pytrees
 from ...interpreters.core import trace_cache
 from ...interpreters.core.static_arguments import (
     ArgumentChoice,
@@ -30,7 +31,7 @@ from ...interpreters.core.static_arguments import (
     dynamic_positions,
     split,
 )
-from ...interpreters.core.trace_cache import TraceRequest, cpp_pytrees
+from ...interpreters.core.trace_cache import TraceRequest
 from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
 from ...interpreters.references.reference import references_in
 from ..arrays import transfer_guards
@@ -142,7 +143,7 @@ class Jitted:
                 return self.frozen(args, plans)
             try:
                 leaves, tree = cpp_pytrees.flatten((args, kwargs))
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, SystemError):
                 return self.slow(args, kwargs)
             if CONCRETE(map(type, leaves)):
                 buffers = [x.buffer if x._buffer is None else x._buffer for x in leaves]
@@ -180,7 +181,7 @@ class Jitted:
             types[0], dynamic = keyed
         try:
             leaves, tree = cpp_pytrees.flatten((dynamic, named))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, SystemError):
             return self.slow(args, kwargs)
         types.append(tree)
         gathered = gather(leaves, types)
@@ -426,7 +427,7 @@ class Jitted:
         number = 0
         positional = [(i in donated, x) for i, x in zip(positions, args)]
         for yes, x in [*positional, *[(name in self.donate.names, kwargs[name]) for name in sorted(kwargs)]]:
-            size = len(cpp_pytrees.flatten(x)[0])
+            size = len(pytrees.leaves(x))
             if yes:
                 indices.extend(range(number, number + size))
             number += size

@@ -9,7 +9,7 @@ Source: the transformation of this name in Oryx (Saberian et al., 2020).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....effects.base.errors import BadArgument, TreeMismatch, need_function
 from ....effects.base.stack import current
@@ -18,12 +18,14 @@ from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform
 from ....effects.core.operation import effect
 from ....effects.trees import pytrees
-from ....effects.trees.structure import TreeDef
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 from ...handlers.state_movements import When, tally
 from .harvest_state import PlantedRows, SownLog, SownPath, lane_axes, value_at
 from .log_entries import SownEntry, entries_of, merged
+
+if TYPE_CHECKING:
+    from ....effects.trees.cpp_pytrees import PyTreeDef
 
 MODES = ("strict", "append", "clobber")
 
@@ -34,7 +36,7 @@ class Sow:
     path: SownPath
     tag: Hashable
     mode: str
-    tree: TreeDef
+    tree: PyTreeDef
     lanes: tuple[int, ...] = ()  # the leading mapped axes of the values, each with the loops that it has crossed
 
     def result_type(op, *leaves):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....effects.base.errors import TreeMismatch
 from ....effects.core.arrays import as_array
@@ -25,11 +25,13 @@ from ....effects.operations.manipulation.slicing import concatenate, rev
 from ....effects.operations.reductions.reductions import argmax, reduce_or
 from ....effects.trees import pytrees
 from ....effects.trees.registration import register_dataclass
-from ....effects.trees.structure import TreeDef
 from ....effects.types.dtypes import int32
 from ...handlers.log_axes import LogAxes, LogAxis
 from ...handlers.state_movements import When, broadcast_mask, either_mask
 from ...transformations.vmap import vmap
+
+if TYPE_CHECKING:
+    from ....effects.trees.cpp_pytrees import PyTreeDef
 
 MaskedEntry = tuple[Any, "SownEntry"]  # an entry's mask (``_mask_of``) and the entry
 
@@ -41,7 +43,7 @@ class SownEntry:
     leaves: Any
     path: tuple[str, ...]
     mode: str
-    tree: TreeDef
+    tree: PyTreeDef
     axes: LogAxes
 
     @property

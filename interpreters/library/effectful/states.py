@@ -8,7 +8,7 @@ Source: Plotkin & Pretnar, "Handlers of Algebraic Effects" (2009), section 3.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....effects.base.errors import CannotCross, UnhandledEffect
 from ....effects.base.stack import current
@@ -19,9 +19,11 @@ from ....effects.core.operation import effect
 from ....effects.programs.closure_conversion import close
 from ....effects.programs.program import Program
 from ....effects.trees import pytrees
-from ....effects.trees.structure import TreeDef
 from ...handlers.answer_types import perform_typed
 from ...handlers.handler import handler
+
+if TYPE_CHECKING:
+    from ....effects.trees.cpp_pytrees import PyTreeDef
 
 _REMEDY = "give it a start value around the function: hx.handle(hx.library.state, {'name': value})(f)."
 
@@ -42,7 +44,7 @@ class Get(AnswerTyped):
 @effect(vmap="per_lane")
 class Put:
     label: Any
-    tree: TreeDef
+    tree: PyTreeDef
     remedy = _REMEDY
 
     def batch(op, dims, *leaves):
@@ -58,7 +60,7 @@ class Put:
 class Modify:
     label: Any
     body: Program
-    tree: TreeDef
+    tree: PyTreeDef
     remedy = _REMEDY
 
 

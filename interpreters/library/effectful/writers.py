@@ -8,20 +8,22 @@ Values told in loops and lanes are stacked as if they were returned from there, 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....effects.core.arrays import perform
 from ....effects.core.operation import effect
 from ....effects.trees import pytrees
-from ....effects.trees.structure import TreeDef
 from ...handlers.handler import handler
 from ...handlers.state_movements import append
+
+if TYPE_CHECKING:
+    from ....effects.trees.cpp_pytrees import PyTreeDef
 
 
 # appends the tree of the operands to the log
 @effect(vmap="per_lane", diff="stop")
 class Tell:
-    tree: TreeDef
+    tree: PyTreeDef
     remedy = "collect it around the function: hx.handle(hx.library.writer, ())(f)."
 
 

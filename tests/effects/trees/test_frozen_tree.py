@@ -52,7 +52,7 @@ def test_flattening_a_frozen_tree_makes_no_structure():
     frozen = freeze({str(i): {"w": i, "b": i} for i in range(100)})
     leaves, treedef = flatten(frozen)
     assert treedef is frozen.treedef and leaves == list(frozen.leaves)
-    assert unflatten(treedef, leaves).treedef is treedef
+    assert unflatten(treedef, leaves).treedef == treedef
 
 
 def test_trees_in_the_place_of_leaves_grow_the_structure_of_a_frozen_tree():
