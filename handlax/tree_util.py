@@ -1,4 +1,12 @@
-"""``handlax.tree_util``: functions on pytrees, node types and key paths under the names of ``jax.tree_util``."""
+"""``handlax.tree_util``: functions on pytrees, node types and key paths under the names of ``jax.tree_util``.
+
+A structure, ``PyTreeDef``, is jaxlib's: the nodes of a tree with ``*`` in place of each leaf, immutable and hashable. The
+static data of nodes compare by type and value, so ``1``, ``1.0`` and ``True`` are three structures; the keys of a
+``dict`` compare by ``==``.
+
+>>> tree_structure({"a": 1, "b": (2, None)})
+PyTreeDef({'a': *, 'b': (*, None)})
+"""
 
 from collections.abc import Hashable as _Hashable
 from typing import TypeVar as _TypeVar

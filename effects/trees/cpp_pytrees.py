@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         def compose(self, inner: PyTreeDef, /) -> PyTreeDef: ...
 
 else:
-    PyTreeDef = _jax.pytree.PyTreeDef
+    from jaxlib._jax.pytree import PyTreeDef
 
 TREES = _jax.pytree.PyTreeRegistry(
     enable_none=True, enable_tuple=True, enable_namedtuple=True, enable_list=True, enable_dict=True
@@ -47,7 +47,7 @@ TREES.__name__, TREES.__module__ = "TREES", __name__  # a structure is pickled w
 flatten: Callable[..., tuple[list[Any], PyTreeDef]] = TREES.flatten
 """``leaves, treedef = flatten(tree, is_leaf=None)``."""
 
-assemble: Callable[..., PyTreeDef] = _jax.pytree.PyTreeDef.from_node_data_and_children
+assemble: Callable[..., PyTreeDef] = PyTreeDef.from_node_data_and_children
 """``treedef == assemble(TREES, treedef.node_data(), treedef.children())``."""
 
 

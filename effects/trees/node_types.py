@@ -18,7 +18,7 @@ from .paths import DictKey, GetAttrKey, SequenceKey
 Flattened = tuple[Sequence[Any], Any]  # one node: (children, static data)
 FlattenedWithKeys = tuple[Sequence[tuple[Any, Any]], Any]  # one node: ((key, child) pairs, static data)
 
-Listener = Callable[[type, Callable[[Any], Flattened], Callable[[Any, Sequence[Any]], Any]], None]
+NodeListener = Callable[[type, Callable[[Any], Flattened], Callable[[Any, Sequence[Any]], Any]], None]
 
 
 class NodeType(NamedTuple):
@@ -84,7 +84,7 @@ _KEYED: dict[type, Callable[[Any], FlattenedWithKeys]] = {
     NoneType: lambda x: ((), None), tuple: _of_sequence, list: _of_sequence, dict: _of_dict,
 }  # fmt: skip
 _REGISTERED: dict[type, NodeType] = {}
-_LISTENERS: list[Listener] = []
+_LISTENERS: list[NodeListener] = []
 
 
 def flatten_with_keys_of(cls: type) -> Callable[[Any], FlattenedWithKeys] | None:
@@ -111,7 +111,7 @@ def register(node: NodeType) -> None:
             listener(*node[:3])
 
 
-def on_register(callback: Listener) -> None:
+def on_register(callback: NodeListener) -> None:
     """Call ``callback(cls, flatten, unflatten)`` once for every type registered so far, and for each later one.
 
     ``None``, ``tuple``, ``list``, ``dict`` and named tuples, which every pytree registry knows by itself, are left out.

@@ -52,6 +52,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "effects/sharding/devices.py": (
         ("effects/sharding/test_mesh.py", "effects/sharding/test_named_sharding.py"), "what meshes ask of devices"),
     "effects/trees/flatten.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
+    "effects/trees/node_types.py": (("effects/trees/test_registration.py",), "what registering a type does"),
     "effects/trees/paths.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
     "effects/trees/structure.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
 

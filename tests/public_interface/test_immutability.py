@@ -23,7 +23,6 @@ VALUES: dict[str, tuple[Any, str]] = {
     "operation": (ConvertElementType(hnp.float32.dtype), "dtype"),
     "handler": (hx.handler({Sin: lambda op, x: x}), "clauses"),
     "clause": (hx.ctl(lambda resume, op, x: x), "f"),
-    "structure": (hx.tree.structure([1, 2]), "data"),
     "settings": (current(), "default_float"),
     "shape and dtype": (hx.ShapeDtypeStruct((2,), "float32"), "shape"),
     "stepper": (hx.step(lambda x: hnp.sin(x))(1.0), "program"),
