@@ -1,7 +1,7 @@
 """``handlax.tree_util``: functions on pytrees, node types and key paths under the names of ``jax.tree_util``.
 
-A structure, ``PyTreeDef``, is jaxlib's: the nodes of a tree with ``*`` in place of each leaf, immutable and hashable. The
-static data of nodes compare by type and value, so ``1``, ``1.0`` and ``True`` are three structures; the keys of a
+A structure, ``PyTreeDef``, is jaxlib's: the nodes of a tree with ``*`` in place of each leaf, immutable and hashable.
+Static data of nodes compare by type and value, so ``1``, ``1.0`` and ``True`` are three structures; the keys of a
 ``dict`` compare by ``==``.
 
 >>> tree_structure({"a": 1, "b": (2, None)})
