@@ -79,11 +79,12 @@ asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh
 
 
 def _based(x: Any, base: float) -> Any:
+    """The logarithm to ``base``; of complex numbers each part is divided, since one may be infinite."""
     x = inexact(x)
     y = _log(x)
     if not dtypes.is_complex(x.type.dtype):
         return y / like(x, math.log(base))
-    return _complex(*[part / like(part, math.log(base)) for part in (_real(y), _imag(y))])  # one may be infinite
+    return _complex(*[part / like(part, math.log(base)) for part in (_real(y), _imag(y))])
 
 
 def log2(x: Any, /) -> Array:
@@ -165,11 +166,11 @@ def sinc(x: Any, /) -> Array:
     outer = select_n(near | far, x, like(x, 1))
     y = select_n(near, like(y, 0), y)
     series = polynomial(y * y, _SINC)
-    return select_n(near, select_n(far, _sin_pi(outer) / (outer * math.pi), like(y, 0)), series)
+    return select_n(near, select_n(far, sin_pi(outer) / (outer * math.pi), like(y, 0)), series)
 
 
-def _sin_pi(x: Any) -> Any:
-    """sin(pi x), 0 for every integer: by the distance from the next one."""
+def sin_pi(x: Any) -> Any:
+    """``sin(pi * x)``, exactly 0 for integers: computed from the distance of ``x`` to the nearest integer."""
     part = _real(x) if dtypes.is_complex(x.type.dtype) else x
     nearest = round(part, RoundingMethod.TO_NEAREST_EVEN)
     half = nearest * 0.5
