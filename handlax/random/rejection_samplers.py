@@ -37,7 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _wide(dtype: Any) -> Any:
+def at_least_32_bits(dtype: Any) -> Any:
     """The dtype in which a sampler computes: float32 for a float of 16 bits, else ``dtype`` itself."""
     return float32 if itemsize_bits(dtype) < 32 else dtype
 
@@ -122,7 +122,7 @@ def _implicit_derivative(primals: Any, tangents: Any) -> Any:
 def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
     """``gamma`` or ``loggamma``, by name; floats of 16 bits are computed in 32."""
     dtype, in_logs = floating(f"random.{name}", dtype), name == "loggamma"
-    one, shape, _, a = checked(name, key, shape, _wide(dtype), out_sharding, a)
+    one, shape, _, a = checked(name, key, shape, at_least_32_bits(dtype), out_sharding, a)
     a = broadcast(a, shape)
     drawn = _gamma_draws(one, stop_gradient(a), in_logs)
     x, log_x = (exp(drawn), drawn) if in_logs else (drawn, log(drawn))
@@ -164,7 +164,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     Shapes: ``a`` and ``b`` broadcast to ``shape``, by default to each other.
     """
     dtype = floating("random.beta", dtype)
-    one, shape, wide, a, b = checked("beta", key, shape, _wide(dtype), out_sharding, a, b)
+    one, shape, wide, a, b = checked("beta", key, shape, at_least_32_bits(dtype), out_sharding, a, b)
     x, y = [loggamma(k, parameter, shape, wide) for k, parameter in zip(pair(one), (a, b))]
     top = max(x, y)
     x, y = exp(sub(x, top)), exp(sub(y, top))
@@ -185,7 +185,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     """
     no_sharding("dirichlet", out_sharding)
     dtype = floating("random.dirichlet", dtype)
-    weights = convert(alpha, _wide(dtype))
+    weights = convert(alpha, at_least_32_bits(dtype))
     if not weights.type.shape:
         raise ShapeMismatch(f"random.dirichlet: alpha must have a dimension, got {weights.type}.")
     *lead, n = weights.type.shape

@@ -196,6 +196,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 
 
 def _by_schur_forms(a: Any, b: Any, c: Any, tol: float) -> Any:
+    """``solve_sylvester`` from the Schur forms of ``a`` and ``b``, in which the equation is triangular."""
     kind = dtypes.to_complex(c.dtype)
     (r, u), (s, v) = (schur(z.astype(kind)) for z in (a, b))
     y = triangular_sylvester(r, s, product(adjoint(u), product(c.astype(kind), v)))
