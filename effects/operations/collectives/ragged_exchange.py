@@ -72,6 +72,7 @@ def ragged_all_to_all(
 
 
 def _check(x: Any, out: Any, tables: list[Any], size: int) -> None:
+    """Raise ShapeMismatch unless rows of operand and output agree, and each table has a part for every lane."""
     if x.type.dtype != out.type.dtype or x.type.shape[1:] != out.type.shape[1:] or not x.type.shape:
         raise ShapeMismatch(f"ragged_all_to_all: rows of operand and output must agree, got {x.type} and {out.type}.")
     shapes = {table.type.shape for table in tables}

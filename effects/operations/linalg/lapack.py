@@ -68,12 +68,14 @@ class Routine(NamedTuple):
         attributes: Mapping[str, Any] = _NONE,
         cuda: Mapping[str, Any] | None = None,
     ) -> list[Any]:
-        """Emit a call, and return its results, which have these types.
+        """Emit a call, and return its results, which have these types; zeros where an operand is empty.
 
         ``into[i]``: the result that aliases operand ``i``. ``attributes``: letters, booleans, or NumPy scalars, whose
         dtypes count; ``cuda``: the attributes on a GPU, if different.
         Raises: MissingRule: the platform has no such routine.
         """
+        if any([not x.type.size for x in operands]):
+            return [emit.full(0, t) for t in types]
         if emit.platform == "cpu":
             target = f"lapack_{self.named(operands[0].type.dtype)}_ffi"
         elif emit.platform == "cuda" and self.cuda:
@@ -132,16 +134,22 @@ def _on_host(name: str, *sizes: Any) -> Callable[..., Any]:
 
 @once
 def _libraries() -> tuple[Any, Any]:
+    """SciPy's modules of LAPACK's and of BLAS's routines."""
     return late_module("scipy.linalg.lapack"), late_module("scipy.linalg.blas")
 
 
 def each_matrix(function: Callable[..., Any], results: Sequence[ArrayType], *operands: Any) -> tuple[Any, ...]:
-    """``function`` applied for each index of the operands' leading dimensions; results of these types."""
+    """``function`` applied for each index of the operands' leading dimensions; results of these types.
+
+    It is not called if all results are empty.
+    """
     rank = max([x.ndim for x in operands])
     lanes = results[0].shape[: rank - 2]
+    ys = tuple([np.empty(t.shape, t.dtype) for t in results])
+    if not any([y.size for y in ys]):
+        return ys
     if not lanes:
         return tuple([np.asarray(y, t.dtype) for y, t in zip(function(*operands), results)])
-    ys = tuple([np.empty(t.shape, t.dtype) for t in results])
     for i in np.ndindex(lanes):
         for y, part in zip(ys, function(*[x[i] for x in operands])):
             y[i] = part

@@ -49,12 +49,9 @@ class Lu(EachMatrix):
         return x, array_type((*lanes, min(m, n)), int32), array_type((*lanes, m), int32)
 
     def evaluate(op, x):
-        *lanes, m, n = x.shape
-        pivots = array_type((*lanes, min(m, n)), int32)
-        factors = x, np.zeros(pivots.shape, int32)
-        if x.size:
-            factors = each_matrix(GETRF.on_host(x.dtype), (array_type(x.shape, x.dtype), pivots), x)
-        return *factors, permuted(factors[1], m)
+        types = op.result_type(array_type(x.shape, x.dtype))[:2]
+        factors, pivots = each_matrix(GETRF.on_host(x.dtype), types, x)
+        return factors, pivots, permuted(pivots, x.shape[-2])
 
     def jvp(op, primals, tangents):
         lu, pivots, permutation = perform(op, *primals)
@@ -62,8 +59,6 @@ class Lu(EachMatrix):
 
     def lower(op, emit, x):
         _, pivots, permutation = emit.made
-        if not x.type.size:
-            return x, emit.full(0, pivots), emit.iota(permutation, len(permutation.shape) - 1)
         lu, swaps, info = GETRF(emit, x, types=(x.type, pivots, info_type(x)), into={0: 0})
         swaps = emit.binary("subtract", swaps, emit.full(1, pivots))
         rows = _emit_permutation(emit, swaps, permutation)
@@ -97,8 +92,8 @@ def lu_solve(lu: Any, permutation: Any, b: Any, transpose: bool = False, conjuga
     )
     if not transpose:
         return solve(solve(rows_at(b, permutation), True), False)
-    places = broadcasted_iota(int32, permutation.type.shape, permutation.ndim - 1)
-    inverse = perform(Sort(permutation.ndim - 1, False, 1), permutation, places)[1]
+    positions = broadcasted_iota(int32, permutation.type.shape, permutation.ndim - 1)
+    inverse = perform(Sort(permutation.ndim - 1, False, 1), permutation, positions)[1]
     return rows_at(solve(solve(b, False), True), inverse)
 
 

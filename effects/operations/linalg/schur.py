@@ -14,7 +14,7 @@ from ...core.arrays import as_array, scalar
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import is_complex, to_real
-from ..elementwise.arithmetic import like, mul
+from ..elementwise.arithmetic import like
 from ..elementwise.comparison import eq, select
 from ..foundations.shapes import reduce_sum
 from ..manipulation.last_axes import EachMatrix
@@ -55,8 +55,6 @@ class Schur(EachMatrix):
         return each_or_nan(factors, types, x, iterative=True)
 
     def lower(op, emit, x):
-        if not x.type.size:
-            return (x,) * (1 + op.vectors)
         (t, *_), n = emit.made, x.type.update(shape=x.type.shape[:-1])
         values = [n] if is_complex(x.type.dtype) else [n, n]
         modes = {"mode": "V" if op.vectors else "N", "sort": "N"}
@@ -68,8 +66,8 @@ class Schur(EachMatrix):
 
 def _or_not_finite(info: Any, x: Any) -> Any:
     """``info``, replaced by 1 for matrices with elements that are not finite, for which LAPACK may report success."""
-    nothing = mul(x, like(x, 0))
-    return select(eq(reduce_sum(nothing, (x.ndim - 2, x.ndim - 1)), scalar(0, x.dtype)), info, like(info, 1))
+    zeros = x * like(x, 0)  # NaN where an element is not finite
+    return select(eq(reduce_sum(zeros, (x.ndim - 2, x.ndim - 1)), scalar(0, x.dtype)), info, like(info, 1))
 
 
 # x = q h q^H, q unitary, h zero below the diagonal beneath its own: (a, taus), h in a's upper part, and below it the
@@ -87,13 +85,13 @@ class Hessenberg(EachMatrix):
 
     def evaluate(op, x):
         types = op.result_type(array_type(x.shape, x.dtype))
-        if x.shape[-1] < 2 or not x.size:  # SciPy returns one factor too many
+        if x.shape[-1] < 2:  # SciPy returns one factor too many
             return x, np.zeros(types[1].shape, x.dtype)
         return each_or_nan(GEHRD.on_host(x.dtype, x.shape[-1]), types, x)
 
     def lower(op, emit, x):
         a, taus = emit.made
-        if not x.type.size or not taus.shape[-1]:
+        if not taus.shape[-1]:
             return x, emit.full(0, taus)
         ends = {"low": np.int32(1), "high": np.int32(x.type.shape[-1])}
         *factors, info = GEHRD(emit, x, types=(a, taus, info_type(x)), into={0: 0}, attributes=ends)
@@ -127,12 +125,8 @@ class Tridiagonal(EachMatrix):
         return each_or_nan(lambda x: function(x, lower=op.lower_triangle), types, x)
 
     def lower(op, emit, x):
-        types = emit.made
-        if not x.type.size:
-            return tuple([emit.full(0, t) for t in types])
-        letters = {"uplo": "L" if op.lower_triangle else "U"}
-        flags = {"lower": op.lower_triangle}
-        *parts, info = SYTRD(emit, x, types=(*types, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
+        letters, flags = {"uplo": "L" if op.lower_triangle else "U"}, {"lower": op.lower_triangle}
+        *parts, info = SYTRD(emit, x, types=(*emit.made, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
         return or_nan(emit, info, parts)
 
 

@@ -12,7 +12,7 @@ from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import to_real
-from ..elementwise.arithmetic import add, div, like, mul, sub
+from ..elementwise.arithmetic import like
 from ..elementwise.comparison import eq, select_n
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full
@@ -146,18 +146,16 @@ def _tangents(u: Any, s: Any, vh: Any, dx: Any) -> tuple[Any, Any, Any]:
     v, k, dtype = adjoint(vh), s.shape[-1], u.dtype
     right = product(dx, v)
     p = product(adjoint(u), right)
-    sums = add(columns_of(s, k), rows_of(s, k))
+    sums = columns_of(s, k) + rows_of(s, k)
     zeros = eq(sums, like(sums, 0))  # there p - p^H is 0 too, if it is on the diagonal
-    apart = mul(sub(p, adjoint(p)), convert(div(like(sums, 1), select_n(zeros, sums, like(sums, 1))), dtype))
-    both = mul(add(p, adjoint(p)), inverse_gaps(s, dtype))
-    half, inverse = like(p, 0.5), convert(div(like(s, 1), s), dtype)
-    du, dv = product(u, mul(half, add(both, apart))), product(v, mul(half, sub(both, apart)))
+    apart = (p - adjoint(p)) * convert(1 / select_n(zeros, sums, like(sums, 1)), dtype)
+    both = (p + adjoint(p)) * inverse_gaps(s, dtype)
+    half, inverse = like(p, 0.5), convert(1 / s, dtype)
+    du, dv = product(u, half * (both + apart)), product(v, half * (both - apart))
     if u.shape[-2] > k:
-        rest = sub(right, product(u, p))
-        du = add(du, mul(rest, columns_of(inverse, u.shape[-2])))
+        du = du + (right - product(u, p)) * columns_of(inverse, u.shape[-2])
     if v.shape[-2] > k:
-        rest = sub(product(adjoint(dx), u), product(v, adjoint(p)))
-        dv = add(dv, mul(rest, columns_of(inverse, v.shape[-2])))
+        dv = dv + (product(adjoint(dx), u) - product(v, adjoint(p))) * columns_of(inverse, v.shape[-2])
     return real_part(diagonal(p)), du, adjoint(dv)
 
 

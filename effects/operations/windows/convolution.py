@@ -69,7 +69,7 @@ class ConvGeneralDilated:
     def workload_size(op, x, y):
         """The number of multiplications; 0 for vectors, whose convolution NumPy computes as fast as XLA.
 
-        As of ``DotGeneral`` infinite from ``SHARED_BY_BLAS`` on.
+        Infinite from ``SHARED_BY_BLAS`` multiplications on, as that of ``DotGeneral``.
         """
         if of_vectors(op, x, y):
             return 0
@@ -241,6 +241,7 @@ def batch_convolution(op: Any, dims: Any, x: Any, y: Any) -> tuple[Any, int]:
 
 
 def _without(t: ArrayType, dim: int | None) -> ArrayType:
+    """The type without dimension ``dim``; unchanged for None."""
     return t if dim is None else t.update(shape=(*t.shape[:dim], *t.shape[dim + 1 :]))
 
 
@@ -336,6 +337,7 @@ def _emit(op: Any, emit: Any, x: Any, y: Any, out: ArrayType) -> Any:
 
 
 def _spec_text(spec: Sequence[int], roles: str) -> str:
+    """A spec in StableHLO's syntax: for each dimension its role, a letter of ``roles``, or its number if spatial."""
     names = [""] * len(spec)
     for name, d in zip((*roles, *range(len(spec) - 2)), spec):
         names[d] = str(name)
