@@ -65,8 +65,7 @@ def _wide(x: Any) -> Any:
 
 def _product(xs: Any, ys: Any) -> Any:
     """The real inner product of two trees."""
-    parts = tree_map(lambda x, y: np.vdot(_wide(x), _wide(y)).real, xs, ys)
-    return tree_reduce(lambda a, b: a + b, parts, 0.0)
+    return tree_reduce(lambda a, b: a + b, tree_map(lambda x, y: np.vdot(_wide(x), _wide(y)).real, xs, ys), 0.0)
 
 
 def _compare(computed: Any, wanted: Any, atol: float, rtol: float, message: str) -> None:

@@ -216,8 +216,7 @@ def _pooling(reducer: Any, init_val: float, average: bool = False) -> Callable[.
             y = lax.reduce_window(inputs, init_val, reducer, window, step, padding)
             if not average:
                 return y
-            ones_like = lax.full_like(inputs, 1)
-            return y / lax.reduce_window(ones_like, 0.0, lax.add, window, step, padding)
+            return y / lax.reduce_window(lax.full_like(inputs, 1), 0.0, lax.add, window, step, padding)
 
         return init, apply
 

@@ -267,8 +267,7 @@ def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> 
         raise BadArgument(f"{name}: d must be a number, got {d}.")
     kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
     wide = dtypes.to_real(dtypes.to_inexact(kind))
-    step = array(d * n, wide)
-    return placed(convert(convert(k, wide) / shapes.broadcast(step, k.shape), kind), device)
+    return placed(convert(convert(k, wide) / shapes.broadcast(array(d * n, wide), k.shape), kind), device)
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:

@@ -228,8 +228,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         )
 
     def value(f: Callable[..., Any] | Any) -> Any:
-        y = f(x, *args, **kw) if callable(f) else f
-        return broadcast_to(convert(y, x.dtype, x.weak_type), x.shape)
+        return broadcast_to(convert(f(x, *args, **kw) if callable(f) else f, x.dtype, x.weak_type), x.shape)
 
     result = value(functions[-1])
     for condition, f in zip(conditions, functions):

@@ -70,8 +70,7 @@ class Distribution:
         """The shape of one value."""
         if not self.event_rank:
             return ()
-        name = next(iter(self.event_ranks))
-        return type_of(self.parameters[name]).shape[-self.event_rank :]
+        return type_of(self.parameters[next(iter(self.event_ranks))]).shape[-self.event_rank :]
 
     @property
     def dtype(self) -> Any:

@@ -155,8 +155,7 @@ class Categorical(_Choice):
         return (hnp.exp(self.log_probs) * hnp.arange(self.count) ** 2).sum(-1) - self.mean**2
 
     def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
-        drawn = random.categorical(key, self.log_probs, -1, self.value_type(shape).shape)
-        return drawn.astype(self.dtype)
+        return random.categorical(key, self.log_probs, -1, self.value_type(shape).shape).astype(self.dtype)
 
     def log_prob(self, x: Any) -> Any:
         def log_prob(x: Any) -> Any:

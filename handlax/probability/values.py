@@ -132,8 +132,7 @@ def _replay(s: GivenValues, op: Any, *leaves: Any) -> tuple[GivenValues, Any]:
     taken, value = (recorded.taken, recorded.value) if isinstance(recorded, When) else (None, recorded)
     value = fit_value("replay", op.label, parts.dist, op.shape, value)
     if taken is not None:  # if its branch was not taken in the trace, the site has no value there: draw one
-        new = parts.dist.sample(perform(FreshKey(op.path)), op.shape)
-        value = select(as_array(taken), value, new)
+        value = select(as_array(taken), value, parts.dist.sample(perform(FreshKey(op.path)), op.shape))
     return _with_used(s, op), perform_site(op.label, GIVEN, op.shape, replace(parts, value=value))
 
 

@@ -89,14 +89,12 @@ def _gamma_draws(key: Any, a: Any, in_logs: bool) -> Any:
     A gamma number for a < 1 is one for a + 1, multiplied by u ** (1 / a) for uniform u.
     """
     valid = bitwise_and(gt(a, 0.0), is_finite(a))
-    safe = select(valid, a, full(a.type, 1.0))
-    flat = reshape(safe, (a.type.size,))
+    flat = reshape(select(valid, a, full(a.type, 1.0)), (a.type.size,))
     cube, keys = vmap(_gamma_draw)(split_keys(key, flat.type.shape), flat)
     boosted, d = lt(flat, 1.0), _gamma_scale(flat)
     uniform = vmap(lambda key: unit(key, (), a.type.dtype))(keys)
     if in_logs:
-        power = log1p(neg(uniform)) * (1.0 / flat)
-        drawn = log(d) + log(cube) + select(boosted, power, full(flat.type, 0.0))
+        drawn = log(d) + log(cube) + select(boosted, log1p(neg(uniform)) * (1.0 / flat), full(flat.type, 0.0))
     else:
         drawn = d * cube * select(boosted, pow(1.0 - uniform, 1.0 / flat), full(flat.type, 1.0))
     limit = select(eq(a, 0.0), full(a.type, -math.inf if in_logs else 0.0), full(a.type, math.nan))

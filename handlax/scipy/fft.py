@@ -95,8 +95,7 @@ def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, a
     if norm not in _NORMS:
         raise BadArgument(f"{name}: the norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
     if dtypes.is_complex(x.dtype):
-        parts = [_along(name, f, part(x), type, s, axes, norm) for part in (real, imag)]
-        return complex_number(*parts)
+        return complex_number(*[_along(name, f, part(x), type, s, axes, norm) for part in (real, imag)])
     x = convert(x, dtypes.to_real(dtypes.to_complex(x.dtype)))
     sizes = None if s is None else whole_numbers(f"{name}: a length", axes_listed(s))
     if sizes is not None and min(sizes, default=0) < 0:

@@ -103,8 +103,7 @@ class RegularGridInterpolator:
         if self.fill_value is None:
             return y
         outside = hnp.any(hnp.stack([outside for *_, outside in located]), 0)
-        trailing = (1,) * (y.ndim - outside.ndim)
-        return hnp.where(outside.reshape(outside.shape + trailing), self.fill_value, y)
+        return hnp.where(outside.reshape(outside.shape + (1,) * (y.ndim - outside.ndim)), self.fill_value, y)
 
     def _locate(self, axis: Any, x: Any) -> tuple[Any, Any, Any]:
         """The index of the grid coordinate before ``x``, the relative distance from it, and whether ``x`` is outside.

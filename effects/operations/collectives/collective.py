@@ -382,8 +382,7 @@ class PsumScatter(Collective):
 
     def collective(op, axis, size, dims, x):
         rest, d = op.without(axis)
-        total = _times(x, size) if dims[0] is None else reduce_sum(x, (dims[0],))
-        return beside(rest, total, d)
+        return beside(rest, _times(x, size) if dims[0] is None else reduce_sum(x, (dims[0],)), d)
 
     lower = reduce_scatter
     flops = per_operand

@@ -187,8 +187,7 @@ def collective_permute(op: Any, emit: Any, x: Any) -> Any:
 
 @between_lanes
 def _permute(op: Any, emit: Any, x: Any) -> Any:
-    pairs = dense_numbers(emit, device_pairs(emit.manual.mesh, op))
-    attributes = f"source_target_pairs = {pairs}, {CHANNEL}"
+    attributes = f"source_target_pairs = {dense_numbers(emit, device_pairs(emit.manual.mesh, op))}, {CHANNEL}"
     return emit.op("collective_permute", x, attributes=attributes, type=x.type)
 
 

@@ -10,7 +10,6 @@ from ...base.errors import MissingRule, NotDifferentiable
 from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.operation import operation, shared
-from ...types.array_type import array_type
 from ...types.dtypes import is_complex, to_complex
 from ..elementwise.arithmetic import abs as absolute
 from ..elementwise.comparison import eq, select_n
@@ -19,12 +18,11 @@ from ..elementwise.complex_parts import conj, imag, real
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, reduce_sum
 from ..manipulation.creation import broadcasted_iota
-from ..manipulation.last_axes import EachMatrix
 from ..reductions.reductions import argmax
 from .eigh import eigen_flops
-from .lapack import Implementation, Routine, each_or_nan, info_type, or_nan
+from .lapack import Factorisation, Implementation, Routine, each_or_nan, info_type, or_nan
 from .lu import Lu, lu_solve
-from .matrices import LAPACK, adjoint, check_matrices, columns_of, conjugate_dot, diagonal, inverse_gaps, product
+from .matrices import adjoint, check_matrices, columns_of, conjugate_dot, diagonal, inverse_gaps, product
 
 GEEV = Routine("geev")
 
@@ -40,12 +38,10 @@ class EigImplementation(Implementation):
 # x vr = vr diag(w), vl^H x = diag(w) vl^H: (w, vl, vr), vectors only as requested; a vector has norm 1, and its largest
 # element is real; NaN where the iteration does not converge
 @operation
-class Eig(EachMatrix):
+class Eig(Factorisation):
     left: bool
     right: bool
     differentiable: bool
-    multiple_results = True
-    dtypes = LAPACK
     flops = eigen_flops
 
     def result_type(op, x):
@@ -54,7 +50,7 @@ class Eig(EachMatrix):
         return (v.update(shape=x.shape[:-1]), *[v] * (op.left + op.right))
 
     def evaluate(op, x):
-        return each_or_nan(lambda x: _of_one(op, x), op.result_type(array_type(x.shape, x.dtype)), x, iterative=True)
+        return each_or_nan(lambda x: _of_one(op, x), op.types_for(x), x, iterative=True)
 
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents
@@ -81,8 +77,7 @@ class Eig(EachMatrix):
 
 def _of_one(op: Eig, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     """The eigenvalues and eigenvectors of one matrix, and LAPACK's ``info``."""
-    function = GEEV.on_host(x.dtype, len(x), op.left, op.right)
-    *values, vl, vr, info = function(x, op.left, op.right)
+    *values, vl, vr, info = GEEV.on_host(x.dtype, len(x), op.left, op.right)(x, op.left, op.right)
     w = values[0] if len(values) == 1 else values[0] + 1j * values[1]
     vectors = [v if len(values) == 1 else _paired(w, v) for v, wanted in ((vl, op.left), (vr, op.right)) if wanted]
     return w, *vectors, info

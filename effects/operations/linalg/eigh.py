@@ -13,11 +13,9 @@ from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import to_real
 from ..elementwise.arithmetic import like
-from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import slice_in_dim
-from .lapack import Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
+from .lapack import Factorisation, Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
 from .matrices import (
-    LAPACK,
     adjoint,
     check_matrices,
     conjugate_dot,
@@ -50,13 +48,11 @@ def eigen_flops(op, operands, results):
 # x v = v diag(w), v unitary, w real and ascending: (v, w), or (w,) without vectors; NaN where the iteration does not
 # converge. One triangle of x and of its tangent is read, unless both are known to be Hermitian
 @operation
-class Eigh(EachMatrix):
+class Eigh(Factorisation):
     lower_triangle: bool
     hermitian: bool
     vectors: bool
     implementation: EighImplementation | None
-    multiple_results = True
-    dtypes = LAPACK
     flops = eigen_flops
 
     def result_type(op, x):
@@ -72,7 +68,7 @@ class Eigh(EachMatrix):
             w, v, info = function(x, op.vectors, op.lower_triangle)
             return *[v] * op.vectors, w, info
 
-        return each_or_nan(factors, op.result_type(array_type(x.shape, x.dtype)), x)
+        return each_or_nan(factors, op.types_for(x), x)
 
     def jvp(op, primals, tangents):
         # dw = the diagonal of v^H dx v; dv = v (f o v^H dx v), f[i, j] = 1 / (w[j] - w[i])
@@ -85,8 +81,7 @@ class Eigh(EachMatrix):
         if not op.vectors:
             return (w,), (real_part(conjugate_dot(v, turned)),)
         inner = product(adjoint(v), turned)
-        dv = product(v, inner * inverse_gaps(w, inner.type.dtype))
-        return (v, w), (dv, real_part(diagonal(inner)))
+        return (v, w), (product(v, inner * inverse_gaps(w, inner.type.dtype)), real_part(diagonal(inner)))
 
     def lower(op, emit, x):
         _check_implementation(op, emit.platform)

@@ -131,8 +131,7 @@ def over_columns(solve: Callable[[Any], Any], b: Any, dim: int) -> tuple[Any, in
     rank = b.ndim - 1
     wide = move_axis(b, dim, rank)
     shape = wide.type.shape
-    y = solve(reshape(wide, (*shape[:-2], shape[-2] * shape[-1])))
-    return reshape(y, shape), rank
+    return reshape(solve(reshape(wide, (*shape[:-2], shape[-2] * shape[-1]))), shape), rank
 
 
 def inverse_gaps(w: Any, dtype: Any) -> Any:

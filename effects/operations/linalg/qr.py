@@ -16,7 +16,7 @@ from ..elementwise.complex_parts import conj, real
 from ..elementwise.conversion import convert
 from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import concatenate, slice_in_dim
-from .lapack import Routine, each_matrix
+from .lapack import Factorisation, Routine, each_matrix
 from .lu import Lu, factorisation_flops, lu_solve
 from .matrices import LAPACK, adjoint, check_matrices, flipped, identity, product, resized, rows_at, triangle
 from .triangular import triangular_solve
@@ -43,9 +43,7 @@ def _check_reflections(name: str, a: ArrayType, taus: ArrayType) -> None:
 # (a, taus): q = h_1 ... h_k, h_i = 1 - taus[i] v_i v_i^H, v_i in column i of a below the 1 at its diagonal; the upper
 # triangle of a is r, and x = q r
 @operation
-class Geqrf(EachMatrix):
-    multiple_results = True
-    dtypes = LAPACK
+class Geqrf(Factorisation):
     exempt = {"jvp": _NO_DERIVATIVE}
     flops = factorisation_flops
 
@@ -55,7 +53,7 @@ class Geqrf(EachMatrix):
 
     def evaluate(op, x):
         factors = lambda x: GEQRF.on_host(x.dtype, *x.shape)(x)[:2]
-        return each_matrix(factors, op.result_type(array_type(x.shape, x.dtype)), x)
+        return each_matrix(factors, op.types_for(x), x)
 
     def lower(op, emit, x):
         return GEQRF(emit, x, types=emit.made, into={0: 0})
@@ -154,11 +152,9 @@ def _of_one(op: Qr, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
 
 # q r = x, or x[:, p] if pivoting: q unitary, r upper triangular, q square if full_matrices, else r; (q, r) or (q, r, p)
 @operation
-class Qr(EachMatrix):
+class Qr(Factorisation):
     full_matrices: bool
     pivoting: bool
-    multiple_results = True
-    dtypes = LAPACK
     flops = factorisation_flops
 
     def result_type(op, x):
@@ -169,7 +165,7 @@ class Qr(EachMatrix):
         return (*factors, array_type((*lanes, n), int32)) if op.pivoting else factors
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
+        types = op.types_for(x)
         if not x.size:
             k, n = types[1].shape[-2:]
             start: list[Any] = [np.eye(x.shape[-2], k, dtype=x.dtype), np.zeros((k, n), x.dtype), np.arange(n)]

@@ -17,10 +17,9 @@ from ...types.dtypes import is_complex, to_real
 from ..elementwise.arithmetic import like
 from ..elementwise.comparison import eq, select
 from ..foundations.shapes import reduce_sum
-from ..manipulation.last_axes import EachMatrix
 from .eigh import eigen_flops
-from .lapack import Routine, each_or_nan, info_type, or_nan
-from .matrices import LAPACK, check_matrices
+from .lapack import Factorisation, Routine, each_or_nan, info_type, or_nan
+from .matrices import check_matrices
 
 GEES = Routine("gees")
 GEHRD = Routine("gehrd")
@@ -30,10 +29,8 @@ SYTRD = Routine("sytrd", "hetrd", cuda="cusolver_sytrd_ffi")
 # x = z t z^H, z unitary, t upper triangular, of reals with blocks of 2 by 2 on its diagonal: (t, z), or (t,) without
 # vectors; NaN where the iteration does not converge
 @operation
-class Schur(EachMatrix):
+class Schur(Factorisation):
     vectors: bool
-    multiple_results = True
-    dtypes = LAPACK
     flops = eigen_flops
     exempt = {"jvp": "the vectors of a real matrix change by jumps, where two eigenvalues become complex"}
 
@@ -42,9 +39,8 @@ class Schur(EachMatrix):
         return (x.update(weak=False),) * (1 + op.vectors)
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
         if not x.size:
-            return (x,) * len(types)
+            return (x,) * (1 + op.vectors)
         function = partial(GEES.on_host(x.dtype), lambda *_: None, compute_v=op.vectors, sort_t=0)
         *_, workspace, _ = function(x.reshape(-1, *x.shape[-2:])[0], lwork=-1)
 
@@ -52,7 +48,7 @@ class Schur(EachMatrix):
             t, *_, z, _, info = function(x, lwork=int(workspace[0].real))
             return *(t, z)[: 1 + op.vectors], info
 
-        return each_or_nan(factors, types, x, iterative=True)
+        return each_or_nan(factors, op.types_for(x), x, iterative=True)
 
     def lower(op, emit, x):
         (t, *_), n = emit.made, x.type.update(shape=x.type.shape[:-1])
@@ -60,8 +56,7 @@ class Schur(EachMatrix):
         modes = {"mode": "V" if op.vectors else "N", "sort": "N"}
         types = (t, t, *values, info_type(x), info_type(x))
         t, z, *_, info = GEES(emit, x, types=types, into={0: 0}, attributes=modes)
-        info = emit.decompose(_or_not_finite, info, x)
-        return or_nan(emit, info, (t, z)[: 1 + op.vectors])
+        return or_nan(emit, emit.decompose(_or_not_finite, info, x), (t, z)[: 1 + op.vectors])
 
 
 def _or_not_finite(info: Any, x: Any) -> Any:
@@ -73,9 +68,7 @@ def _or_not_finite(info: Any, x: Any) -> Any:
 # x = q h q^H, q unitary, h zero below the diagonal beneath its own: (a, taus), h in a's upper part, and below it the
 # vectors of the reflections of which q is the product
 @operation
-class Hessenberg(EachMatrix):
-    multiple_results = True
-    dtypes = LAPACK
+class Hessenberg(Factorisation):
     flops = eigen_flops
     exempt = {"jvp": "of reflections as LAPACK stores them"}
 
@@ -84,7 +77,7 @@ class Hessenberg(EachMatrix):
         return x.update(weak=False), x.update(shape=(*x.shape[:-2], max(x.shape[-1] - 1, 0)), weak=False)
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
+        types = op.types_for(x)
         if x.shape[-1] < 2:  # SciPy returns one factor too many
             return x, np.zeros(types[1].shape, x.dtype)
         return each_or_nan(GEHRD.on_host(x.dtype, x.shape[-1]), types, x)
@@ -101,10 +94,8 @@ class Hessenberg(EachMatrix):
 # x = q t q^H, x Hermitian, q unitary, t of three diagonals: (a, d, e, taus), d and e t's diagonals, its own and those
 # beside it, and in a, as LAPACK stores them, the vectors of the reflections of which q is the product
 @operation
-class Tridiagonal(EachMatrix):
+class Tridiagonal(Factorisation):
     lower_triangle: bool
-    multiple_results = True
-    dtypes = LAPACK
     flops = eigen_flops
     exempt = {"jvp": "of reflections as LAPACK stores them"}
 
@@ -118,7 +109,7 @@ class Tridiagonal(EachMatrix):
         return x.update(weak=False), d, e, array_type((*lanes, n - 1), x.dtype)
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
+        types = op.types_for(x)
         if x.shape[-1] == 1:  # for which SciPy returns too many elements
             return np.asarray(x.real, x.dtype), x.real[..., 0], *[np.zeros(t.shape, t.dtype) for t in types[2:]]
         function = SYTRD.on_host(x.dtype, x.shape[-1], op.lower_triangle)

@@ -16,12 +16,10 @@ from ..elementwise.arithmetic import like
 from ..elementwise.comparison import eq, select_n
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full
-from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import slice_in_dim
 from .eigh import subset
-from .lapack import Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
+from .lapack import Factorisation, Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
 from .matrices import (
-    LAPACK,
     adjoint,
     check_matrices,
     columns_of,
@@ -56,12 +54,10 @@ def _flops(op, operands, results):
 # x = u diag(s) vh, u and vh unitary, s >= 0 and descending: (u, s, vh), or (s,) without vectors; u and vh have as many
 # columns and rows as s, or are square if full_matrices; NaN where the iteration does not converge
 @operation
-class Svd(EachMatrix):
+class Svd(Factorisation):
     full_matrices: bool
     vectors: bool
     algorithm: SvdAlgorithm | None
-    multiple_results = True
-    dtypes = LAPACK
     flops = _flops
 
     def result_type(op, x):
@@ -76,7 +72,7 @@ class Svd(EachMatrix):
         return u, s, vh
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
+        types = op.types_for(x)
         routine = _routine(op, "cpu")
         if not x.size:
             u, s, vh = shared(Svd, op.full_matrices, True, None).result_type(array_type(x.shape, x.dtype))

@@ -224,8 +224,7 @@ def _nan_where_singular(x: Any, pivots: Any) -> Any:
     """The solutions, NaN where a pivot is 0; rows after the pivots are zero padding."""
     m, k = x.type.shape[-2:]
     zero = eq(resized(pivots, m, k), like(x, 0))
-    singular = reduce_or(zero, (x.ndim - 2,))
-    spread = broadcast_in_dim(singular, x.type.shape, (*range(x.ndim - 2), x.ndim - 1))
+    spread = broadcast_in_dim(reduce_or(zero, (x.ndim - 2,)), x.type.shape, (*range(x.ndim - 2), x.ndim - 1))
     return select(spread, full(x.type, np.nan), x)
 
 

@@ -118,8 +118,7 @@ def _running(f: Any, unit: Any) -> Callable[..., Any]:
             y = f.accumulate(np.flip(x, op.axis) if op.reverse else x, op.axis, dtype=x.dtype)
             return np.flip(y, op.axis) if op.reverse else y
         y = x.astype(float32) if x.dtype in HALF else x
-        y = blockwise(y.swapaxes(op.axis, -1), op.reverse).swapaxes(op.axis, -1)
-        return y.astype(x.dtype, copy=False)
+        return blockwise(y.swapaxes(op.axis, -1), op.reverse).swapaxes(op.axis, -1).astype(x.dtype, copy=False)
 
     return rule
 

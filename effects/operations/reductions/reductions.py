@@ -339,8 +339,7 @@ def _lower_index(op: Any, emit: Any, x: Any, direction: str, unit: Any) -> Any:
         first = emit.binary("or", better, tied)
         return [emit.select(better, a, b), emit.select(first, i, j)]
 
-    starts = [emit.constant(unit, element), emit.constant(0, index)]
-    return emit.fold([x, indices], starts, op.axes, body)[1]
+    return emit.fold([x, indices], [emit.constant(unit, element), emit.constant(0, index)], op.axes, body)[1]
 
 
 def _evaluate_index(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -128,8 +128,7 @@ class Sort:
         return perform(shared(Sort, op.dimension + 1, op.is_stable, op.num_keys), *lanes), 0
 
     def jvp(op, primals, tangents):
-        index = broadcasted_iota("uint32", primals[0].type.shape, op.dimension)
-        *ys, order = perform(op, *primals, index)
+        *ys, order = perform(op, *primals, broadcasted_iota("uint32", primals[0].type.shape, op.dimension))
         return ys, [None if dx is None else take_along_axis(dx, order, op.dimension) for dx in tangents]
 
     def lower(op, emit, *xs):

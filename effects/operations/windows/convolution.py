@@ -228,12 +228,10 @@ def batch_convolution(op: Any, dims: Any, x: Any, y: Any) -> tuple[Any, int]:
         result = op.result_type(*kinds)
         return full(result.update(shape=(0, *result.shape)), 0), 0
     if q is None:
-        z = perform(op, merged(x, p, lhs[0], batches), y)
-        return parted(z, out[0], lanes), out[0]
+        return parted(perform(op, merged(x, p, lhs[0], batches), y), out[0], lanes), out[0]
     if p is None:
         groups = features * batches
-        z = perform(op, x, merged(y, q, rhs[0], groups))
-        return parted(z, out[1], lanes, groups), out[1]
+        return parted(perform(op, x, merged(y, q, rhs[0], groups)), out[1], lanes, groups), out[1]
     into = lhs[0] if batches > 1 else lhs[1]
     counts = (features, batches * lanes) if batches > 1 else (features * lanes, batches)
     wide = shared(ConvGeneralDilated, *op.fields[:5], *counts, *op.fields[7:])

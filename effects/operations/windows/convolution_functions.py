@@ -289,5 +289,4 @@ def conv_general_dilated_local(
     z = dot_general(patches, y, (((out_spec[1],), (rhs_spec[1],)), batch), pair)  # spatial, batch, features
     rank = len(out_spec)
     first, second = sorted([(out_spec[0], rank - 2), (out_spec[1], rank - 1)])
-    z = move_axis(z, first[1], first[0])
-    return move_axis(z, rank - 1, second[0])
+    return move_axis(move_axis(z, first[1], first[0]), rank - 1, second[0])

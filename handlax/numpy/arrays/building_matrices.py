@@ -137,8 +137,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     flat = shapes.reshape(x, (*front, rows * columns))
     if not size:
         return slicing.slice_in_dim(flat, 0, 0, axis=len(front))
-    stop = start + (size - 1) * (columns + 1) + 1
-    return slicing.slice_in_dim(flat, start, stop, columns + 1, len(front))
+    return slicing.slice_in_dim(flat, start, start + (size - 1) * (columns + 1) + 1, columns + 1, len(front))
 
 
 def diag(v: Any, k: int = 0) -> Array:
@@ -165,8 +164,7 @@ def diag(v: Any, k: int = 0) -> Array:
         return shapes.full(x.type.update(shape=(side, side)), 0)
     start = k if k >= 0 else -k * side
     covered = (n - 1) * (side + 1) + 1
-    flat = slicing.pad(x, zero, [(start, side * side - start - covered, side)])
-    return shapes.reshape(flat, (side, side))
+    return shapes.reshape(slicing.pad(x, zero, [(start, side * side - start - covered, side)]), (side, side))
 
 
 @strong

@@ -146,8 +146,7 @@ def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     if any(issubclass(kind, (str, bytes)) or kind is type(None) for kind in kinds):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise NotAnArray(f"array: lists must hold numbers or arrays, got {names}.")
-    common = dtypes.result_type(*leaves(items)) if dtype is None else dtype
-    return from_numpy(_numpy(items, common), copy=False)
+    return from_numpy(_numpy(items, dtypes.result_type(*leaves(items)) if dtype is None else dtype), copy=False)
 
 
 def _is_whole(kind: type) -> bool:

@@ -121,8 +121,7 @@ def _first_true(mask: Any, size: int, kind: Any) -> Any:
     if target.type.shape != (n,):
         target = broadcast_to(target, (n,))
     empty = shapes.full(nth.type.update(shape=(size,)), -1)
-    numbers = ScatterDimensionNumbers((), (0,), (0,))
-    op = Scatter(numbers, False, True, FILL)
+    op = Scatter(ScatterDimensionNumbers((), (0,), (0,)), False, True, FILL)
     return perform(op, empty, shapes.reshape(target, (n, 1)), iota(kind, n))
 
 

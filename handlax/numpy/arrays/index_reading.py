@@ -368,8 +368,7 @@ def _dynamic(x: Any, items: list[Any], wrap: bool) -> Any:
                 out.append(n)
     wide = INT64 if any([start.__class__ is not int and start.type.dtype == INT64 for start in starts]) else INT32
     starts = [scalar(0, wide) if start.__class__ is int else convert(start, wide) for start in starts]
-    piece = current().answer(shared(DynamicSlice, tuple(sizes)), (y, *starts))
-    return shapes.reshape(piece, tuple(out))
+    return shapes.reshape(current().answer(shared(DynamicSlice, tuple(sizes)), (y, *starts)), tuple(out))
 
 
 def narrow(i: Any) -> Any:

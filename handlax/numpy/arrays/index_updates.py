@@ -256,8 +256,7 @@ def update(x: Any, index: Any, values: Any, way: UpdateMethod, options: Mapping[
 
 def _where(mask: Any, y: Any, x: Any) -> Any:
     """``y`` where the mask of the first axes is true, ``x`` elsewhere."""
-    spread = shapes.broadcast_in_dim(mask, x.type.shape, tuple(range(mask.ndim)))
-    return comparison.select_n(spread, x, y)
+    return comparison.select_n(shapes.broadcast_in_dim(mask, x.type.shape, tuple(range(mask.ndim))), x, y)
 
 
 def _written(x: Any, items: list[Any], values: Any, way: UpdateMethod, options: Mapping[str, Any]) -> Any:
@@ -270,8 +269,7 @@ def _written(x: Any, items: list[Any], values: Any, way: UpdateMethod, options: 
     known = window(items, shape, wrap)
     if known is not None and not outside(items, shape, wrap):
         starts, sizes, made = known
-        values = shapes.reshape(broadcast_to(values, made), sizes)
-        return _replaced(x, starts, sizes, values, way.combine)
+        return _replaced(x, starts, sizes, shapes.reshape(broadcast_to(values, made), sizes), way.combine)
     plan = scatter_plan(items, shape, wrap, mode)
     updates = shapes.reshape(broadcast_to(values, plan.shape), plan.updates)
     unique = options["unique_indices"] or plan.unique
@@ -433,8 +431,7 @@ def put_along_axis(
     if i.ndim != x.ndim:
         raise ShapeMismatch(f"put_along_axis: array and indices must have one rank, got {x.type} and {i.type}.")
     grid = np.ix_(*map(np.arange, x.shape))
-    index = (*grid[:axis], i, *grid[axis + 1 :])
-    return _at(x, index).set(values, mode=mode)
+    return _at(x, (*grid[:axis], i, *grid[axis + 1 :])).set(values, mode=mode)
 
 
 def _at(x: Any, index: Any) -> Any:

@@ -70,8 +70,7 @@ def arange(
     Array([1, 3, 5], dtype=int32)
     """
     no_sharding("arange", out_sharding)
-    given = [x for x in (start, stop, step) if x is not None]
-    numbers = [0 if isinstance(x, SYMBOLIC) else x for x in given]
+    numbers = [0 if isinstance(x, SYMBOLIC) else x for x in (start, stop, step) if x is not None]
     kind = dtypes.canonical(dtype) if dtype is not None else dtypes.result_type(*numbers)
     low, high, by = _known(start), None if stop is None else _known(stop), 1 if step is None else _known(step)
     if high is None:
@@ -174,8 +173,7 @@ def logspace(
     Array([  1.,  10., 100.], dtype=float32)
     """
     kind, work = _dtypes_of(start, stop, dtype)
-    steps = linspace(start, stop, num, endpoint, dtype=work, axis=axis)
-    return convert(asarray(base, work) ** steps, kind)
+    return convert(asarray(base, work) ** linspace(start, stop, num, endpoint, dtype=work, axis=axis), kind)
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Array:

@@ -174,8 +174,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     >>> eigvalsh(array([[2.0, 1.0], [1.0, 2.0]]))
     Array([1., 3.], dtype=float32)
     """
-    x = matrices("eigvalsh", a, square=True)
-    return _eigvalsh(x, _is_lower("eigvalsh", UPLO), symmetrize_input)
+    return _eigvalsh(matrices("eigvalsh", a, square=True), _is_lower("eigvalsh", UPLO), symmetrize_input)
 
 
 def eig(a: Any) -> EigResult:

@@ -83,8 +83,7 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
         return reductions.sum(x != 0, axes, dtype=size.type.dtype)
     if ord == 1:
         return reductions.sum(size, axes)
-    y = power(reductions.sum(power(size, ord), axes), 1.0 / ord)
-    return convert(y, size.type.dtype)
+    return convert(power(reductions.sum(power(size, ord), axes), 1.0 / ord), size.type.dtype)
 
 
 def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:

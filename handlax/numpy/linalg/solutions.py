@@ -57,8 +57,7 @@ def solve(a: Any, b: Any) -> Array:
             f"solve: the right side must have {n} rows, as the matrix has, got {x.type} and {y.type}.",
             hint="vectors for each of several matrices are columns: solve(a, b[..., None])[..., 0].",
         )
-    y = shapes.reshape(y, (n, 1)) if vector else y
-    solved = solution(x, y)
+    solved = solution(x, shapes.reshape(y, (n, 1)) if vector else y)
     return shapes.reshape(solved, solved.type.shape[:-1]) if vector else solved
 
 

@@ -120,8 +120,7 @@ def _slope(x: Any, axis: int, h: Any) -> Any:
     part = partial(slice_in_dim, x, axis=axis)
     first, last = part(1, 2) - part(0, 1), part(-1, None) - part(-2, -1)
     if not h.type.shape:
-        middle = (part(2, None) - part(0, -2)) / (h * 2)
-        return concatenate([first / h, middle, last / h], axis)
+        return concatenate([first / h, (part(2, None) - part(0, -2)) / (h * 2), last / h], axis)
     if h.type.shape != (size,):
         raise ShapeMismatch(f"gradient: there must be a coordinate for each of {size} samples, got {h.type}.")
     steps = shapes.reshape(diff(h), tuple([size - 1 if d == axis else 1 for d in range(len(x.type.shape))]))

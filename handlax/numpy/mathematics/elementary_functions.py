@@ -121,8 +121,7 @@ def deg2rad(x: Any, /) -> Array:
     >>> deg2rad(180.0)
     Array(3.1415927, dtype=float32, weak_type=True)
     """
-    x = inexact(x)
-    return x * (math.pi / 180)
+    return inexact(x) * (math.pi / 180)
 
 
 def rad2deg(x: Any, /) -> Array:
@@ -131,8 +130,7 @@ def rad2deg(x: Any, /) -> Array:
     >>> rad2deg(3.1415927)
     Array(180., dtype=float32, weak_type=True)
     """
-    x = inexact(x)
-    return x * (180 / math.pi)
+    return inexact(x) * (180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg

@@ -205,8 +205,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
     no_out(out, "modf")
     x = inexact(x)
     whole = _towards_zero(x)
-    endless = arithmetic.abs(x) == np.inf
-    return select_n(endless, x - whole, arithmetic.sign(x) * 0), whole
+    return select_n(arithmetic.abs(x) == np.inf, x - whole, arithmetic.sign(x) * 0), whole
 
 
 def _towards_zero(x: Any) -> Any:

@@ -299,8 +299,7 @@ def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: A
     if not include_initial:
         return y
     axis = shapes.canonical_axis(axis, len(y.type.shape), name)
-    first = shapes.full(y.type.update(shape=kept_shape(y.type.shape, (axis,))), unit)
-    return concatenate([first, y], axis)
+    return concatenate([shapes.full(y.type.update(shape=kept_shape(y.type.shape, (axis,))), unit), y], axis)
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:

@@ -145,8 +145,7 @@ def _variance(
         free = _count(x, axes) - ddof if not isinstance(ddof, Array) else None
         if isinstance(free, (int, float)):
             return total / like(total, free if free > 0 else float("nan")), made
-    count = _number(x, axes, keepdims, where, total)
-    free = sub(*together("var", count, convert(ddof, total.type.dtype)))
+    free = sub(*together("var", _number(x, axes, keepdims, where, total), convert(ddof, total.type.dtype)))
     y = total / free
     return select_n(free > 0, like(y, float("nan")), y), made
 
@@ -246,8 +245,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.type.shape:
         return c / c
-    size = c.type.shape[0]
-    mask = convert(np.eye(size, dtype=bool), dtypes.bool_)
+    mask = convert(np.eye(c.type.shape[0], dtype=bool), dtypes.bool_)
     d = sqrt(reductions.sum(select_n(mask, like(c, 0), c), 1))
     c = c / shapes.broadcast_in_dim(d, c.type.shape, (0,))
     c = c / shapes.broadcast_in_dim(d, c.type.shape, (1,))

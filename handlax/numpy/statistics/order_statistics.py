@@ -203,8 +203,7 @@ def _at_concrete(x: Any, positions: np.ndarray[Any, Any], method: str) -> Any:
     if exact.all():
         return y
     weight = np.where(missing, np.nan, 0.5) if method == "midpoint" else weight
-    above = _elements_at(x, high)
-    between = y * _along_front(1 - weight, y) + above * _along_front(weight, y)
+    between = y * _along_front(1 - weight, y) + _elements_at(x, high) * _along_front(weight, y)
     if not exact.any():
         return between
     return select_n(shapes.broadcast_in_dim(as_array(exact), y.type.shape, (0,)), between, y)
@@ -259,8 +258,7 @@ def _row_elements(x: Any, positions: Any) -> Any:
     if len(index.type.shape) > len(lead):
         index = shapes.move_axis(index, 0, len(lead))
         return shapes.move_axis(take_along_axis(x, index, -1, mode="clip"), len(lead), 0)
-    y = take_along_axis(x, shapes.reshape(index, (*lead, 1)), -1, mode="clip")
-    return shapes.reshape(y, lead)
+    return shapes.reshape(take_along_axis(x, shapes.reshape(index, (*lead, 1)), -1, mode="clip"), lead)
 
 
 def _row_weights(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:

@@ -145,15 +145,13 @@ def _fill_rows(rows: Any, size: int, fill_value: Any) -> Any:
     """``size`` rows of the fill value, of the type of ``rows``. Raises BadArgument: there is no fill value."""
     if fill_value is None:
         raise BadArgument(f"unique: of no elements there is none to fill size={size} with.", hint="give fill_value=.")
-    fill = convert(fill_value, rows.type.dtype, rows.type.weak)
-    return shapes.broadcast(fill, (size, *rows.type.shape[1:]))
+    return shapes.broadcast(convert(fill_value, rows.type.dtype, rows.type.weak), (size, *rows.type.shape[1:]))
 
 
 def _in_order(x: Any) -> tuple[Any, Any]:
     """The indices that sort the slices along the first axis, and the sorted slices."""
     if x.ndim == 1:
-        order = argsort(x)
-        return order, sorting.sort(x)
+        return argsort(x), sorting.sort(x)
     columns = shapes.reshape(x, (x.type.shape[0], x.size // max(1, x.type.shape[0])))
     width = columns.type.shape[1]
     keys = [_flat(slice_in_dim(columns, d, d + 1, axis=1)) for d in reversed(range(width))]

@@ -165,8 +165,7 @@ def qr_multiply(
     y = ormqr(reflections, taus, turned.astype(x.dtype), left=left != conjugate, transpose=conjugate)
     y = flipped(y) if conjugate else y
     y = y if left else y[..., :k]
-    y = y.ravel() if vector else y
-    return (y, hnp.triu(resized(reflections, k, n)), *order)
+    return (y.ravel() if vector else y, hnp.triu(resized(reflections, k, n)), *order)
 
 
 def svd(

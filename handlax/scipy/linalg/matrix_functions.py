@@ -133,8 +133,7 @@ def _triangular_root(t: Any) -> Any:
         u_ij = (t_ij - sum(u_ik u_kj, i < k < j)) / (u_ii + u_jj)
     """
     ends = hnp.sqrt(hnp.diagonal(t, axis1=-2, axis2=-1))
-    sums = ends[..., :, None] + ends[..., None, :]
-    return _by_diagonals(ends, t, lambda u: t - product(u, u), sums)
+    return _by_diagonals(ends, t, lambda u: t - product(u, u), ends[..., :, None] + ends[..., None, :])
 
 
 def _by_diagonals(ends: Any, t: Any, rest: Callable[[Any], Any], divisors: Any) -> Any:

@@ -165,8 +165,7 @@ def lu_solve(
     factors, pivots = _factor("lu_solve", lu_and_piv, "the factors and the pivots")
     x, y, vector = _sides("lu_solve", factors, b)
     order = lu_pivots_to_permutation(hnp.asarray(pivots).astype("int32"), x.shape[-1])
-    order = hnp.broadcast_to(order, x.shape[:-1])
-    z = _lu_solve(x, order, y, trans > 0, trans == 2)
+    z = _lu_solve(x, hnp.broadcast_to(order, x.shape[:-1]), y, trans > 0, trans == 2)
     return z[..., 0] if vector else z
 
 

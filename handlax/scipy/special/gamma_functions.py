@@ -344,8 +344,7 @@ def _poch(z: Any, m: Any) -> Any:
     pole = (z <= 0) & (z == hnp.floor(z)) & (m == hnp.floor(m))
     y = _pochhammer(hnp.where(pole, 1, z), m)
     mirrored = hnp.where(m % 2 == 0, 1, -1) * _pochhammer(hnp.where(pole, 1 - z - m, 1), hnp.where(pole, m, 0))
-    y = hnp.where(pole, hnp.where(z + m <= 0, mirrored, 0), y)
-    return hnp.where(m == 0, 1, y).astype(z.dtype)
+    return hnp.where(m == 0, 1, hnp.where(pole, hnp.where(z + m <= 0, mirrored, 0), y)).astype(z.dtype)
 
 
 @strong
