@@ -1,6 +1,9 @@
-"""What becomes of each gradient in ``vjp(...)[1].with_refs``, and what stands for it.
+"""``handlax.ad``, under JAX's names: for ``vjp(...)[1].with_refs``, which gradients are wanted and where they go.
 
     y, pull = vjp(f, x, y);  pull.with_refs(ref, DontWant())(ct)  ==  (GradRef(), DidntWant()),  ref[...] += gradient
+
+An argument's gradient is added to the reference given for it, and ``GradRef()`` stands for it in the result; for
+``DontWant()`` it is not computed, and ``DidntWant()`` stands for it; for ``GradValue()`` it is returned.
 """
 
 from .interpreters.transformations.gradient_references import DidntWant as DidntWant

@@ -22,7 +22,7 @@ shaped_abstractify = type_of
 
 
 class DebugInfo(NamedTuple):
-    """For whom a function is traced, which function it is, and the paths of the leaves of its arguments."""
+    """The transformation that traces a function, the function's name, and the paths of its arguments' leaves."""
 
     traced_for: str
     func_src_info: str
@@ -42,7 +42,7 @@ def debug_info(
     sourceinfo: str | None = None,
     signature: Any = None,
 ) -> DebugInfo:
-    """What is known of a call of a function before it is traced.
+    """The names that messages use for a call of a function, from its arguments, before it is traced.
 
     >>> debug_info("jit", lambda x, y: x, (1, {"a": 2}), {}).arg_names
     ('x', "y['a']")
@@ -79,6 +79,7 @@ def flatten_fun_nokwargs(f: Callable[..., Any], in_tree: Any) -> tuple[linear_ut
 
 
 def _flat(f: Callable[..., Any], call: Callable[[Any], Any]) -> tuple[linear_util.WrappedFun, Callable[[], Any]]:
+    """``call``, which applies ``f`` to a list of leaves, with a flat result; and a function for its structure."""
     structures: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:

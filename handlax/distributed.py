@@ -39,22 +39,23 @@ def initialize(
         devices() == the devices of process 0, then those of process 1, ...
 
     Under ``python -m handlax.launch``, SLURM, Open MPI and in Kubernetes' indexed jobs no argument is needed.
-    Processes leave each other when Python ends, or by ``shutdown``.
+    A process leaves the program when Python ends, or by ``shutdown``.
 
     Args:
         coordinator_address: ``host:port`` of process 0, where a port is free, as the others reach it.
         process_id: from 0 to ``num_processes - 1``.
-        local_device_ids: the GPUs of this process; on a cluster one, of its number on its machine.
+        local_device_ids: the GPUs of this process; on a cluster by default the one with its number on its machine.
         cluster_detection_method: the cluster's name; ``"mpi4py"`` for other MPIs; ``"deactivate"`` looks for none.
         initialization_timeout: the seconds in which all processes must come.
-        heartbeat_timeout_seconds: who has not answered for so long is dead, and waiting for it is a ProcessFailure.
+        heartbeat_timeout_seconds: a process that has not answered for so long has failed; waiting for it raises
+            ProcessFailure.
         shutdown_timeout_seconds: how long a process that has come to its end waits for the others.
         coordinator_bind_address: where process 0 listens; by default at that port, on all interfaces.
         partition_index: the number of the group of machines, told to GPUs. ``slice_index`` is its former name.
         mtls_cert_file: with the other three files of mutual TLS, for which jaxlib 0.12 is needed.
 
-    Raises: ProcessFailure: a device was used before, or it was called before, or a process is missing. BadArgument:
-    what is not given is not known either.
+    Raises: ProcessFailure: a device was used before, or it was called before, or a process is missing. BadArgument: an
+    argument is neither given nor known from the environment or the cluster.
     """
     if runtime.connection() is not None:
         raise ProcessFailure("distributed.initialize: processes are joined once, and they are already.")
@@ -107,6 +108,7 @@ def shutdown() -> None:
 
 
 def _local_devices(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    """The numbers of this process's devices, by default from the environment; None: not known."""
     if given is None:
         text = from_environment("local_device_ids")[1]
         return tuple(map(int, text.split(","))) if text else None
@@ -114,12 +116,13 @@ def _local_devices(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
 
 
 def _address(cluster: Cluster) -> str:
+    """``host:port`` of process 0 on a cluster."""
     host, port = cluster.host(), from_environment("coordinator_port")[1] or cluster.port()
     return f"[{host}]:{port}" if ":" in host and host[0] != "[" else f"{host}:{port}"
 
 
 def _checked(address: str | None, count: Any, index: Any) -> tuple[str, int, int]:
-    """The three that must be known. Raises BadArgument: one is not, or is out of range. BadCall: it is no integer."""
+    """The three arguments. Raises BadArgument: one is not known, or out of range. BadCall: a number is no integer."""
     for name, value in (("coordinator_address", address), ("num_processes", count), ("process_id", index)):
         if value is None:
             raise BadArgument(

@@ -17,6 +17,7 @@ from .effects.core.arrays import Array
 from .effects.operations.dot_general import Precision, dot_general
 from .effects.operations.elementwise.arithmetic import abs
 from .effects.operations.elementwise.comparison import max as larger
+from .effects.operations.elementwise.comparison import min as smaller
 from .effects.operations.elementwise.conversion import convert
 from .effects.operations.elementwise.transcendental import sin
 from .effects.operations.foundations.shapes import canonical_axis, canonical_shape, move_axis
@@ -33,7 +34,7 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How elements between those of an image are found; each has names, which ``from_string`` reads.
+    """How the value between elements of an image is computed; ``from_string`` gives the method of a name.
 
     ``NEAREST`` takes the nearest element, ``AREA`` the mean over the area of the new one; the others interpolate:
     ``LINEAR``, ``CUBIC`` (Keys), ``CUBIC_PYTORCH`` (as PyTorch does it) and ``LANCZOS3``, ``LANCZOS5`` by their radius.
@@ -73,10 +74,6 @@ _NAMES = {
 }
 
 
-def _triangle(x: Any) -> Any:
-    return clip(1 - x, 0)
-
-
 def _cubic(a: float) -> Callable[[Any], Any]:
     """The cubic kernel of slope ``a`` at 1: it is 1 at 0, and 0 at other integers and from 2 on."""
 
@@ -99,14 +96,15 @@ def _lanczos(radius: float) -> Callable[[Any], Any]:
 
 
 _KERNELS = {
-    ResizeMethod.LINEAR: _triangle, ResizeMethod.CUBIC: _cubic(-0.5), ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
-    ResizeMethod.LANCZOS3: _lanczos(3.0), ResizeMethod.LANCZOS5: _lanczos(5.0),
+    ResizeMethod.LINEAR: lambda x: clip(1 - x, 0), ResizeMethod.CUBIC: _cubic(-0.5),
+    ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75), ResizeMethod.LANCZOS3: _lanczos(3.0),
+    ResizeMethod.LANCZOS5: _lanczos(5.0),
 }  # fmt: skip
 _EDGE = 2  # elements outside of the image that the kernel of CUBIC_PYTORCH reaches, whose weights are those of the edge
 
 
 def _weights(size: int, count: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool, dtype: Any) -> Any:
-    """The weights of ``size`` elements of the image, the rows, for ``count`` of the result."""
+    """The matrix ``weights[size, count]`` that resamples an axis of ``size`` elements to ``count``: ``x @ weights``."""
     step = 1 / scale
     edge = _EDGE if method is ResizeMethod.CUBIC_PYTORCH else 0
     rows = array(np.arange(-edge, size + edge)[:, None], dtype=dtype)
@@ -114,7 +112,7 @@ def _weights(size: int, count: int, scale: Any, shift: Any, method: ResizeMethod
     centres = (columns + 0.5 - shift) * step - 0.5
     if method is ResizeMethod.AREA:  # what the areas of two elements have in common
         first = (columns - shift) * step
-        weights = clip(_smaller(first + step, rows + 1) - larger(first, rows), 0)
+        weights = clip(smaller(first + step, rows + 1) - larger(first, rows), 0)
     else:
         width = clip(step, 1.0) if antialias else 1.0
         weights = _KERNELS[method](abs(centres - rows) / width)
@@ -126,10 +124,6 @@ def _weights(size: int, count: int, scale: Any, shift: Any, method: ResizeMethod
     known = abs(sums) > 1000 * float(np.finfo(np.float32).eps)
     weights = choose(known, weights / choose(known, sums, 1.0), 0.0)
     return weights if edge else choose((centres >= -0.5) & (centres <= size - 0.5), weights, 0.0)
-
-
-def _smaller(x: Any, y: Any) -> Any:
-    return -larger(-x, -y)
 
 
 def _resampled(
@@ -148,10 +142,12 @@ def _resampled(
 
 
 def _method(method: Any) -> ResizeMethod:
+    """The method with this name or number. Raises BadArgument: there is none."""
     return ResizeMethod.from_string(method) if isinstance(method, str) else ResizeMethod(method)
 
 
 def _shape_for(name: str, image: Any, shape: Any) -> tuple[int, ...]:
+    """The shape of the result. Raises ShapeMismatch: its rank is not that of the image."""
     sizes = canonical_shape(shape, name)
     if len(sizes) != image.ndim:
         raise ShapeMismatch(f"{name}: the shape must have a size for each axis of {image.type}, got {sizes}.")
@@ -217,8 +213,8 @@ def resize(
         scales = [sizes[d] / x.shape[d] if sizes[d] else 1.0 for d in axes]
         return _resampled(inexact(x), sizes, axes, scales, [0.0] * len(axes), kind, antialias, precision)
     for d in axes:
-        places = (np.arange(sizes[d], dtype=np.float32) + np.float32(0.5)) * x.shape[d] / sizes[d]
-        x = take(x, np.floor(places.astype(np.float32)).astype(np.int32), axis=d)
+        centres = (np.arange(sizes[d], dtype=np.float32) + np.float32(0.5)) * x.shape[d] / sizes[d]
+        x = take(x, np.floor(centres.astype(np.float32)).astype(np.int32), axis=d)
     return x
 
 

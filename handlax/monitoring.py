@@ -1,4 +1,4 @@
-"""``handlax.monitoring``: events, durations and numbers that listeners of the process hear of."""
+"""``handlax.monitoring``: record events, durations and numbers, which are passed to the listeners registered here."""
 
 from .effects.base.monitoring import clear_event_listeners as clear_event_listeners
 from .effects.base.monitoring import record_event as record_event

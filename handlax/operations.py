@@ -25,5 +25,6 @@ def __dir__() -> list[str]:
 
 
 def _package_operations() -> list[type[Operation]]:
+    """All classes of operations in this package; those of users are left out."""
     package = __name__.partition(".")[0] + "."
     return [kind for kind in _every_operation() if kind.__module__.startswith(package)]

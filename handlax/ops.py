@@ -24,6 +24,7 @@ __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
 def _segments(segment_ids: Any, num_segments: Any) -> int:
+    """The number of segments, by default the largest id plus 1. Raises ConcretizationError: that id is not known."""
     if num_segments is None:
         if isinstance(segment_ids, Box):
             raise ConcretizationError(
@@ -41,6 +42,10 @@ def _reduced(
     update: str, unit: Callable[[Any], Any], fold: Callable[..., Any], data: Any, segment_ids: Any, num_segments: Any,
     indices_are_sorted: bool, unique_indices: bool, bucket_size: int | None, mode: Any, out_sharding: Any,
 ) -> Any:  # fmt: skip
+    """The segments' elements combined by the method ``update`` of ``x.at``, whose identity for a dtype is ``unit``.
+
+    ``fold`` combines the buckets.
+    """
     no_sharding(f"segment_{update}", out_sharding)
     x, i = array_of(data), array_of(segment_ids)
     if x.type.shape[: len(i.type.shape)] != i.type.shape:
@@ -66,8 +71,8 @@ def segment_sum(
 
     Shapes: ``data: a[n, *s]``, ``segment_ids: i32[n]`` give ``a[num_segments, *s]``.
     Elements whose segment is none of ``0, ..., num_segments - 1`` take no part, unless ``mode`` says otherwise.
-    ``num_segments`` is by default the largest number of a segment plus 1, which must be known then.
-    With ``bucket_size`` partial sums of so many elements are added up, which rounds less.
+    ``num_segments`` is by default the largest id plus 1; the ids must be concrete then.
+    With ``bucket_size`` the sums of buckets of so many elements are added up, which rounds less.
 
     >>> segment_sum(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
     Array([6, 9], dtype=int32)

@@ -42,6 +42,8 @@ def _direction(tree: Any, rng: np.random.Generator) -> Any:
 
 
 def _moved(args: Any, direction: Any, step: float) -> Any:
+    """``args + step * direction``; leaves whose tangent is of dtype float0 stay."""
+
     def move(x: Any, dx: Any) -> Any:
         x = np.asarray(x)
         return x if dx.dtype == dtypes.float0 else (x + step * dx.astype(x.dtype)).astype(x.dtype)
@@ -63,15 +65,16 @@ def _wide(x: Any) -> Any:
 
 def _product(xs: Any, ys: Any) -> Any:
     """The real inner product of two trees."""
-    parts = tree_map(lambda x, y: np.vdot(_wide(x), _wide(y)).real, xs, ys)
-    return tree_reduce(lambda a, b: a + b, parts, 0.0)
+    return tree_reduce(lambda a, b: a + b, tree_map(lambda x, y: np.vdot(_wide(x), _wide(y)).real, xs, ys), 0.0)
 
 
 def _compare(computed: Any, wanted: Any, atol: float, rtol: float, message: str) -> None:
+    """Raise AssertionError unless two trees are equal within the tolerances."""
     tree_map(lambda a, b: np.testing.assert_allclose(_wide(a), _wide(b), rtol, atol, err_msg=message), computed, wanted)
 
 
 def _limits(args: Any, atol: Any, rtol: Any, eps: Any) -> tuple[float, float, float]:
+    """The tolerances and the step; where None is given, those of the narrowest floats in ``args``."""
     step, tolerance = _STEPS[_bits(args)]
     return (
         tolerance if atol is None else atol,
@@ -116,7 +119,7 @@ def check_vjp(
     _compare(value, f(*args), atol, rtol, f"{where}: value")
     back = tree_map(np.asarray, pullback(tree_map(lambda ct: ct.conj() if ct.dtype.kind == "c" else ct, cotangent)))
     forth = _quotient(f, args, direction, eps)
-    # the pullback is the transpose, which knows no conjugation
+    # the pullback is the transpose, not the adjoint: complex cotangents are conjugated before and after
     derivative = _product(tree_map(lambda ct: ct.conj() if ct.dtype.kind == "c" else ct, tuple(back)), tuple(direction))
     np.testing.assert_allclose(derivative, _product(cotangent, forth), rtol, atol, err_msg=f"{where}: cotangent")
 

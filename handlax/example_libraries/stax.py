@@ -216,8 +216,7 @@ def _pooling(reducer: Any, init_val: float, average: bool = False) -> Callable[.
             y = lax.reduce_window(inputs, init_val, reducer, window, step, padding)
             if not average:
                 return y
-            ones_like = lax.full_like(inputs, 1)
-            return y / lax.reduce_window(ones_like, 0.0, lax.add, window, step, padding)
+            return y / lax.reduce_window(lax.full_like(inputs, 1), 0.0, lax.add, window, step, padding)
 
         return init, apply
 
@@ -228,12 +227,10 @@ MaxPool, SumPool = _pooling(lax.max, -np.inf), _pooling(lax.add, 0.0)
 AvgPool = _pooling(lax.add, 0.0, average=True)
 
 
-def _flattened(rng: Any, input_shape: Shape) -> Any:
-    """The initialisation of ``Flatten``: all dimensions but the first become one, and there are no parameters."""
-    return (input_shape[0], prod(input_shape[1:])), ()
-
-
-Flatten: Layer = (_flattened, lambda params, inputs, **kwargs: reshape(inputs, (inputs.shape[0], -1)))
+Flatten: Layer = (  # all dimensions but the first become one
+    lambda rng, input_shape: ((input_shape[0], prod(input_shape[1:])), ()),
+    lambda params, inputs, **kwargs: reshape(inputs, (inputs.shape[0], -1)),
+)
 Identity: Layer = (_same_shape, lambda params, inputs, **kwargs: inputs)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -25,7 +25,7 @@ from .arrays.creation import placed
 from .arrays.index_reading import getitem
 from .arrays.index_updates import IndexUpdateHelper
 from .arrays.indexing_operations import compress as _compress
-from .arrays.joining_splitting import concatenate, unstack
+from .arrays.joining_splitting import stack, unstack
 
 # method -> the function of this package that it is
 METHODS: Mapping[str, str] = MappingProxyType({
@@ -36,6 +36,11 @@ METHODS: Mapping[str, str] = MappingProxyType({
     )},
     "conjugate": "conj",
 })  # fmt: skip
+# property -> its docstring; it is the function of this package with its name
+PROPERTIES: Mapping[str, str] = MappingProxyType({
+    "real": "The real part; the array itself where it is real.",
+    "imag": "The imaginary part; zeros where the array is real.",
+})
 # infix operator -> the function of this package that it is; those of one operation are in ``array_operators``
 OPERATORS: Mapping[str, str] = MappingProxyType({
     "divmod": "divmod", "floordiv": "floor_divide", "lshift": "left_shift", "matmul": "matmul", "mod": "remainder",
@@ -44,9 +49,11 @@ OPERATORS: Mapping[str, str] = MappingProxyType({
 
 
 def attach(functions: Mapping[str, Any]) -> None:
-    """Set the methods in ``METHODS`` and the operators in ``OPERATORS`` on ``Array``, from a namespace."""
+    """Set the methods in ``METHODS``, the ``PROPERTIES`` and the ``OPERATORS`` on ``Array``, from a namespace."""
     for method, function in METHODS.items():
         setattr(Array, method, functions[function])
+    for name, doc in PROPERTIES.items():
+        setattr(Array, name, property(functions[name], doc=doc))
     for symbol, function in OPERATORS.items():
         install(symbol, composed(functions[function]))
 
@@ -119,12 +126,12 @@ def _byteswap(self: Any, inplace: bool = False) -> Any:
 
 def _pairs(z: Any) -> Any:
     """Complex numbers as pairs (real, imaginary), interleaved along the last axis."""
-    parts = shape_manipulation.expand_dims(real(z), -1), shape_manipulation.expand_dims(imag(z), -1)
-    both = concatenate(parts, -1)
+    both = stack((real(z), imag(z)), -1)
     return shapes.reshape(both, (*z.shape[:-1], z.shape[-1] * 2)) if z.ndim else both
 
 
 def _bits(x: Any, dtype: Any, old: int, new: int) -> Any:
+    """The bits of ``x``, whose elements have ``old`` bits, read as elements of ``dtype``, which has ``new`` bits."""
     op = BitcastConvertType(dtype)
     if old == new:
         return perform(op, x)
@@ -155,13 +162,14 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 
 
 def _set_item(self: Any, index: Any, value: Any) -> None:
+    """Refuse ``x[index] = value``: arrays are immutable."""
     raise Immutable("index: arrays are immutable, so x[index] = y is not there.", hint="use x = x.at[index].set(y).")
 
 
 def _data(self: Any) -> bytes:
-    """``bytes(x)``: the data.
+    """``bytes(x)``: the bytes of the elements in row-major order.
 
-    There is no ``__buffer__``: NumPy would prefer it to ``__array__``, whose views tell that nobody writes to them.
+    Arrays have no ``__buffer__``: NumPy would prefer it to ``__array__``, which gives read-only views.
     """
     return bytes(self.__array__())
 
@@ -170,41 +178,21 @@ def _iterate(self: Any) -> Iterator[Any]:
     """The slices along the first axis."""
     if not self.type.shape:
         raise no_rows_error(self.type)
-    self.type.shape[0].__index__()  # a length that differs from lane to lane is none
+    self.type.shape[0].__index__()  # raises for a symbolic dimension
     return iter(unstack(self))
 
 
-def _real_part(self: Any) -> Any:
-    """The real part; the array itself where it is real."""
-    return real(self) if dtypes.is_complex(self.type.dtype) else self
-
-
-def _imaginary_part(self: Any) -> Any:
-    """The imaginary part; zeros where the array is real."""
-    return imag(self) if dtypes.is_complex(self.type.dtype) else shapes.full(self.type, 0)
-
-
-def _reversed(self: Any) -> Any:
-    """The axes in reverse order; see ``numpy.transpose``."""
-    return shape_manipulation.transpose(self)
-
-
-def _matrices_transposed(self: Any) -> Any:
-    """The last two axes exchanged; see ``numpy.matrix_transpose``."""
-    return shape_manipulation.matrix_transpose(self)
-
-
-_OWN: Mapping[str, Callable[..., Any]] = MappingProxyType({
+_OWN: Mapping[str, Any] = MappingProxyType({
     "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "astype": _as_type, "compress": _compress_method,
     "view": _view, "byteswap": _byteswap, "to_device": _to_device, "copy": duplicate, "clone": duplicate,
     "__getitem__": getitem, "__contains__": _contains, "__setitem__": _set_item, "__bytes__": _data,
-})  # fmt: skip
-_PROPERTIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
-    "T": _reversed, "mT": _matrices_transposed, "real": _real_part, "imag": _imaginary_part, "at": IndexUpdateHelper,
+    "T": property(shape_manipulation.transpose, doc="The axes in reverse order; see ``numpy.transpose``."),
+    "mT": property(
+        shape_manipulation.matrix_transpose, doc="The last two axes exchanged; see ``numpy.matrix_transpose``."
+    ),
+    "at": property(IndexUpdateHelper),
 })  # fmt: skip
 
-for _name, _function in _OWN.items():
-    setattr(Array, _name, _function)
-for _name, _function in _PROPERTIES.items():
-    setattr(Array, _name, property(_function))
+for _name, _attribute in _OWN.items():
+    setattr(Array, _name, _attribute)
 Box.__iter__ = _iterate  # type: ignore[method-assign]

@@ -58,9 +58,6 @@ class _ScalarType(type):
     def __eq__(cls, other: object) -> Any:
         return cls is other or cls.dtype.type is other or (isinstance(other, np.dtype) and other == cls.dtype)
 
-    def __ne__(cls, other: object) -> Any:
-        return not cls == other
-
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
 
@@ -71,7 +68,9 @@ class _ScalarType(type):
         return isinstance(instance, cls.dtype.type)
 
 
-def _scalar_type(name: str, like: Any) -> Any:
+def _scalar_type(like: Any, name: str = "") -> Any:
+    """The scalar type of the dtype of ``like``, with the name of this dtype unless another is given."""
+    name = name or np.dtype(like).name
     namespace = {
         "dtype": np.dtype(like),
         "__module__": "handlax.numpy",
@@ -80,33 +79,25 @@ def _scalar_type(name: str, like: Any) -> Any:
     return _ScalarType(name, (), namespace)
 
 
-bool_ = _scalar_type("bool_", np.bool_)
-int2, int4 = _scalar_type("int2", ml_dtypes.int2), _scalar_type("int4", ml_dtypes.int4)
-uint2, uint4 = _scalar_type("uint2", ml_dtypes.uint2), _scalar_type("uint4", ml_dtypes.uint4)
-int8, int16 = _scalar_type("int8", np.int8), _scalar_type("int16", np.int16)
-int32, int64 = _scalar_type("int32", np.int32), _scalar_type("int64", np.int64)
-uint8, uint16 = _scalar_type("uint8", np.uint8), _scalar_type("uint16", np.uint16)
-uint32, uint64 = _scalar_type("uint32", np.uint32), _scalar_type("uint64", np.uint64)
-float16, bfloat16 = _scalar_type("float16", np.float16), _scalar_type("bfloat16", ml_dtypes.bfloat16)
-float32, float64 = _scalar_type("float32", np.float32), _scalar_type("float64", np.float64)
-complex64, complex128 = _scalar_type("complex64", np.complex64), _scalar_type("complex128", np.complex128)
-float4_e2m1fn = _scalar_type("float4_e2m1fn", ml_dtypes.float4_e2m1fn)
-float8_e3m4, float8_e4m3 = (
-    _scalar_type("float8_e3m4", ml_dtypes.float8_e3m4),
-    _scalar_type("float8_e4m3", ml_dtypes.float8_e4m3),
-)
-float8_e4m3b11fnuz = _scalar_type("float8_e4m3b11fnuz", ml_dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn, float8_e4m3fnuz = (_scalar_type(n, getattr(ml_dtypes, n)) for n in ("float8_e4m3fn", "float8_e4m3fnuz"))
-float8_e5m2, float8_e5m2fnuz = (_scalar_type(n, getattr(ml_dtypes, n)) for n in ("float8_e5m2", "float8_e5m2fnuz"))
-float8_e8m0fnu = _scalar_type("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)
-bool = bool_
+bool = bool_ = _scalar_type(np.bool_, "bool_")
+int2, int4, uint2, uint4 = map(_scalar_type, (ml_dtypes.int2, ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.uint4))
+int8, int16, int32, int64 = map(_scalar_type, (np.int8, np.int16, np.int32, np.int64))
+uint8, uint16, uint32, uint64 = map(_scalar_type, (np.uint8, np.uint16, np.uint32, np.uint64))
+float16, bfloat16, float32, float64 = map(_scalar_type, (np.float16, ml_dtypes.bfloat16, np.float32, np.float64))
+complex64, complex128 = _scalar_type(np.complex64), _scalar_type(np.complex128)
+float4_e2m1fn, float8_e3m4 = _scalar_type(ml_dtypes.float4_e2m1fn), _scalar_type(ml_dtypes.float8_e3m4)
+float8_e4m3, float8_e4m3b11fnuz = _scalar_type(ml_dtypes.float8_e4m3), _scalar_type(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn, float8_e4m3fnuz = _scalar_type(ml_dtypes.float8_e4m3fn), _scalar_type(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2, float8_e5m2fnuz = _scalar_type(ml_dtypes.float8_e5m2), _scalar_type(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e8m0fnu)
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
 
 class _DefaultType(_ScalarType):
-    """The class of ``int_``, ``float_``, ...: their dtype is the default that ``configure`` sets.
+    """The class of ``int_``, ``float_``, ``complex_`` and ``uint``: their dtype is the default that ``configure`` sets.
 
-    Each equals this dtype, ``x.dtype == int_``, but as a type itself alone, whatever the settings are.
+    ``int_`` equals the default dtype in force, as in ``x.dtype == int_``, and among types equals only itself, so that
+    its hash does not depend on the settings.
     """
 
     default: Callable[[], Any]
@@ -125,12 +116,9 @@ def _default_type(name: str, default: Callable[[], Any]) -> Any:
     return _DefaultType(name, (), {"default": staticmethod(default), "__module__": "handlax.numpy"})
 
 
-def _default_uint() -> Any:
-    return np.dtype(f"u{default_int().name}")
-
-
 int_, float_ = _default_type("int_", default_int), _default_type("float_", default_float)
-complex_, uint = _default_type("complex_", default_complex), _default_type("uint", _default_uint)
+complex_ = _default_type("complex_", default_complex)
+uint = _default_type("uint", lambda: np.dtype(f"u{default_int().name}"))
 
 
 def result_type(*args: Any) -> np.dtype[Any]:

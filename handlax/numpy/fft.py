@@ -33,9 +33,10 @@ _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward":
 
 
 def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
-    """The transform along axes, the last one the real one; all axes, or the last ones, where none are said.
+    """The Fourier transform of ``a`` along ``axes``, the last of which is the one that RFFT halves and IRFFT restores.
 
-    ``s``: the lengths, to which the array is cut or padded with zeros; by default they are its own.
+    By default it is along all axes, or along the last ``len(s)`` if ``s`` is given. ``s``: the lengths to which ``a``
+    is cut or padded with zeros, by default its own.
     """
     x = array_of(a)
     rank = x.ndim
@@ -44,44 +45,40 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | 
     sizes = None if s is None else _lengths(name, s)
     last = rank if sizes is None else len(sizes)
     along = range(rank - last, rank) if axes is None else axes_listed(axes)
-    places = [canonical_axis(axis, rank, name) for axis in along]
-    at_end = list(range(rank - len(places), rank))
-    if len(set(places)) != len(places):
+    positions = [canonical_axis(axis, rank, name) for axis in along]
+    at_end = list(range(rank - len(positions), rank))
+    if len(set(positions)) != len(positions):
         raise BadArgument(f"{name}: axes must be distinct, got {axes}.")
     if sizes is None:
-        sizes = [x.shape[axis] for axis in places]
+        sizes = [x.shape[axis] for axis in positions]
         if kind is FftType.IRFFT and sizes:
             sizes[-1] = positive(2 * (sizes[-1] - 1))
-    elif len(sizes) != len(places):
-        raise BadArgument(f"{name}: there must be a length for each axis, got {len(sizes)} and {len(places)}.")
-    x = _resized(x, dict(zip(places, [*sizes[:-1], *_half(kind, sizes[-1:])])))
-    if places == at_end:
+    elif len(sizes) != len(positions):
+        raise BadArgument(f"{name}: there must be a length for each axis, got {len(sizes)} and {len(positions)}.")
+    read = [*sizes[:-1], sizes[-1] // 2 + 1] if kind is FftType.IRFFT and sizes else sizes
+    x = _resized(x, dict(zip(positions, read)))
+    if positions == at_end:
         return _scaled(transformed(x, kind, tuple(sizes)), kind, sizes, norm)
-    y = transformed(moveaxis(x, places, at_end), kind, tuple(sizes))
-    return moveaxis(_scaled(y, kind, sizes, norm), at_end, places)
+    y = transformed(moveaxis(x, positions, at_end), kind, tuple(sizes))
+    return moveaxis(_scaled(y, kind, sizes, norm), at_end, positions)
 
 
 def _lengths(name: str, s: Any) -> list[int]:
-    """The lengths of a transform. Raises BadArgument: one is not positive."""
+    """``s``, one length or several, as a list. Raises BadArgument: a length is not positive."""
     sizes = list(whole_numbers(f"{name}: a length", s))
     if any(n <= 0 for n in sizes):
         raise BadArgument(f"{name}: lengths must be positive, got {tuple(sizes)}.")
     return sizes
 
 
-def _half(kind: FftType, size: Sequence[Any]) -> list[Any]:
-    """What a transform of this kind reads of its last axis."""
-    return [n // 2 + 1 if kind is FftType.IRFFT else n for n in size]
-
-
 def _resized(x: Any, sizes: dict[int, Any]) -> Array:
-    """``x`` cut to these sizes along axes, or padded with zeros behind."""
+    """``x`` with size ``sizes[d]`` along each axis ``d`` in ``sizes``: cut, or padded with zeros at the end."""
     more = [sizes.get(d, n) - n for d, n in enumerate(x.shape)]
     return pad(x, like(x, 0), [(0, n, 0) for n in more]) if any(more) else x
 
 
 def _scaled(y: Any, kind: FftType, sizes: Sequence[Any], norm: str | None) -> Array:
-    """The transform, whose inverse is divided by its length, in another norm."""
+    """``y``, a transform of this kind and these lengths in the norm "backward", rescaled to the norm ``norm``."""
     if norm in (None, "backward"):
         return y
     n = math.prod(sizes)
@@ -90,8 +87,8 @@ def _scaled(y: Any, kind: FftType, sizes: Sequence[Any], norm: str | None) -> Ar
     return y * like(y, factor if inverse else 1 / factor if factor else math.inf)
 
 
-def _along_one(name: str, kind: FftType, a: Any, n: int | None, axis: Any, norm: str | None) -> Array:
-    """The transform along one axis, or along all, or the last one of length ``n``, where it is None."""
+def _along_one_axis(name: str, kind: FftType, a: Any, n: int | None, axis: Any, norm: str | None) -> Array:
+    """The transform along ``axis`` at length ``n``; ``axis=None``: along the last axis with ``n``, else along all."""
     if isinstance(axis, (tuple, list)):
         raise BadArgument(f"{name}: one axis is needed, got {axis}.", hint=f"{name}n takes several.")
     if n is None and norm is None and axis == -1 and kind is not FftType.IRFFT:  # as for most calls
@@ -101,7 +98,8 @@ def _along_one(name: str, kind: FftType, a: Any, n: int | None, axis: Any, norm:
     return _transform(name, kind, a, None if n is None else (n,), None if axis is None else (axis,), norm)
 
 
-def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
+def _along_two_axes(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
+    """The transform along exactly two axes at lengths ``s``. Raises BadArgument: ``axes`` are not two."""
     if len(axes) != 2:
         raise BadArgument(f"{name}: two axes are needed, got {axes}.", hint=f"{name[:-1]}n takes any number.")
     return _transform(name, kind, a, s, axes, norm)
@@ -118,7 +116,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     >>> fft(array([1.0, 2.0, 3.0, 4.0]))
     Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
     """
-    return _along_one("fft", FftType.FFT, a, n, axis, norm)
+    return _along_one_axis("fft", FftType.FFT, a, n, axis, norm)
 
 
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -128,7 +126,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     >>> ifft(array([4.0, 0.0]))
     Array([2.+0.j, 2.+0.j], dtype=complex64)
     """
-    return _along_one("ifft", FftType.IFFT, a, n, axis, norm)
+    return _along_one_axis("ifft", FftType.IFFT, a, n, axis, norm)
 
 
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -140,7 +138,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     >>> rfft(array([1.0, 2.0, 3.0, 4.0]))
     Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
     """
-    return _along_one("rfft", FftType.RFFT, a, n, axis, norm)
+    return _along_one_axis("rfft", FftType.RFFT, a, n, axis, norm)
 
 
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -150,11 +148,11 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     >>> irfft(array([10.0, -2 + 2j, -2.0]))
     Array([1., 2., 3., 4.], dtype=float32)
     """
-    return _along_one("irfft", FftType.IRFFT, a, n, axis, norm)
+    return _along_one_axis("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The transform, which is real, of a sequence whose second half is the conjugate of the first, which is given.
+    """The real transform of a Hermitian-symmetric sequence, which is given by its first half.
 
     ``hfft(a, n) == n * irfft(conj(a), n)``
 
@@ -162,8 +160,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     >>> hfft(array([1.0, 1j]))
     Array([1., 1.], dtype=float32)
     """
-    swapped = _SWAPPED.get(norm, norm)
-    return _along_one("hfft", FftType.IRFFT, conj(inexact(a)), n, axis, swapped)
+    return _along_one_axis("hfft", FftType.IRFFT, conj(inexact(a)), n, axis, _SWAPPED.get(norm, norm))
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -173,8 +170,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     >>> ihfft(array([3.0, 1.0]))
     Array([2.-0.j, 1.-0.j], dtype=complex64)
     """
-    swapped = _SWAPPED.get(norm, norm)
-    return conj(_along_one("ihfft", FftType.RFFT, a, n, axis, swapped))
+    return conj(_along_one_axis("ihfft", FftType.RFFT, a, n, axis, _SWAPPED.get(norm, norm)))
 
 
 def fftn(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
@@ -229,7 +225,7 @@ def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
     >>> fft2(ones((3, 2, 2)))[0, 0, 0]
     Array(4.+0.j, dtype=complex64)
     """
-    return _along_two("fft2", FftType.FFT, a, s, axes, norm)
+    return _along_two_axes("fft2", FftType.FFT, a, s, axes, norm)
 
 
 def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
@@ -240,7 +236,7 @@ def ifft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1)
     Array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return _along_two("ifft2", FftType.IFFT, a, s, axes, norm)
+    return _along_two_axes("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 def rfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
@@ -251,7 +247,7 @@ def rfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1)
     Array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]], dtype=complex64)
     """
-    return _along_two("rfft2", FftType.RFFT, a, s, axes, norm)
+    return _along_two_axes("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 def irfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
@@ -262,7 +258,7 @@ def irfft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
-    return _along_two("irfft2", FftType.IRFFT, a, s, axes, norm)
+    return _along_two_axes("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
 def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> Array:
@@ -271,8 +267,7 @@ def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any, device: Any) -> 
         raise BadArgument(f"{name}: d must be a number, got {d}.")
     kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
     wide = dtypes.to_real(dtypes.to_inexact(kind))
-    step = array(d * n, wide)
-    return placed(convert(convert(k, wide) / shapes.broadcast(step, k.shape), kind), device)
+    return placed(convert(convert(k, wide) / shapes.broadcast(array(d * n, wide), k.shape), kind), device)
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
@@ -297,7 +292,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 
 def _rolled(name: str, x: Any, axes: Any, sign: int) -> Array:
-    """``x`` with each axis rolled by half of its size, forwards or back."""
+    """``x`` with each of ``axes`` (None: all) rolled by half of its size: forwards for sign 1, back for -1."""
     along = range(x.ndim) if axes is None else [canonical_axis(d, x.ndim, name) for d in axes_listed(axes)]
     return roll(x, [sign * (x.shape[axis] // 2) for axis in along], tuple(along))
 

@@ -32,7 +32,7 @@ _WORD = re.compile(r"\s*\(([^()]*)\)\s*")
 
 
 def _parsed(signature: str) -> tuple[list[Dims], list[Dims]]:
-    """The core dimensions of operands and results: "(n,m),(m)->(n)"."""
+    """The core dimensions of operands and of results that a signature such as "(n,m),(m)->(n)" names."""
     left, arrow, right = signature.partition("->")
 
     def words(text: str) -> list[Dims]:
@@ -68,12 +68,12 @@ def vectorize(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         fixed = {k: kwargs[k] for k in kwargs if k in left_out}
         named = [k for k in kwargs if k not in left_out]
-        places = [i for i in range(len(args)) if i not in left_out]
-        core = [()] * (len(places) + len(named)) if takes is None else takes
-        if len(core) != len(places) + len(named):
-            raise BadCall(f"vectorize: {signature} takes {len(core)} operands, got {len(places) + len(named)}.")
-        given = [i for i, dims in zip(places, core) if args[i] is not None or dims]
-        core = [dims for i, dims in zip(places, core) if i in given] + [*core[len(places) :]]
+        mapped = [i for i in range(len(args)) if i not in left_out]
+        core = [()] * (len(mapped) + len(named)) if takes is None else takes
+        if len(core) != len(mapped) + len(named):
+            raise BadCall(f"vectorize: {signature} takes {len(core)} operands, got {len(mapped) + len(named)}.")
+        given = [i for i, dims in zip(mapped, core) if args[i] is not None or dims]
+        core = [dims for i, dims in zip(mapped, core) if i in given] + [*core[len(mapped) :]]
         operands = [array_of(args[i]) for i in given] + [array_of(kwargs[k]) for k in named]
 
         def single(*xs: Any) -> Any:
@@ -98,6 +98,10 @@ def _excluded(excluded: Any) -> frozenset[int | str]:
 
 
 def _mapped(f: Callable[..., Any], operands: Sequence[Any], core: Sequence[Dims], gives: list[Dims] | None) -> Any:
+    """``f`` vmapped over the leading dimensions of ``operands``, those before their dimensions ``core``, broadcast.
+
+    The results are checked against the core dimensions ``gives``, unless it is None.
+    """
     sizes: dict[str, int] = {}
     loops = []
     for x, dims in zip(operands, core):
@@ -131,15 +135,16 @@ def _checked(f: Callable[..., Any], gives: list[Dims], sizes: dict[str, int]) ->
 
     def function(*xs: Any) -> Any:
         out = f(*xs)
-        results = list(out) if isinstance(out, (tuple, list)) else [out]
+        several = isinstance(out, (tuple, list))
+        results = [array_of(y) for y in (out if several else [out])]
         if len(results) != len(gives):
             raise BadCall(f"vectorize: the signature names {len(gives)} results, the function gives {len(results)}.")
         known = dict(sizes)
-        for y, dims in zip(map(array_of, results), gives):
+        for y, dims in zip(results, gives):
             shape = y.type.shape
             if len(shape) != len(dims) or any(known.setdefault(name, n) != n for name, n in zip(dims, shape)):
                 raise ShapeMismatch(f"vectorize: a result must have the core dimensions {dims}, got {y.type}.")
-        return tuple(map(array_of, results)) if isinstance(out, (tuple, list)) else array_of(out)
+        return tuple(results) if several else results[0]
 
     return function
 
@@ -223,8 +228,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         )
 
     def value(f: Callable[..., Any] | Any) -> Any:
-        y = f(x, *args, **kw) if callable(f) else f
-        return broadcast_to(convert(y, x.dtype, x.weak_type), x.shape)
+        return broadcast_to(convert(f(x, *args, **kw) if callable(f) else f, x.dtype, x.weak_type), x.shape)
 
     result = value(functions[-1])
     for condition, f in zip(conditions, functions):

@@ -38,7 +38,7 @@ class __array_namespace_info__:  # the name that the standard gives
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """What depends on values: masks of known values are indices; no number of dimensions is refused."""
+        """Masks of known values are indices, shapes may depend on known values, any number of dimensions is allowed."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> Any:
@@ -50,7 +50,7 @@ class __array_namespace_info__:  # the name that the standard gives
         return devices()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The dtypes of numbers of Python, by the settings in force."""
+        """The dtypes that Python's numbers have under the settings in force."""
         return {
             "real floating": default_float(),
             "complex floating": default_complex(),

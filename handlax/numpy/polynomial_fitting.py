@@ -1,4 +1,4 @@
-"""Polynomials by linear algebra: the zeros of one, and that of least squares through points."""
+"""Polynomials by linear algebra: ``roots`` gives the zeros, ``polyfit`` the least-squares fit to points."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
                 f"roots: leading zeros can be dropped of known values only, got {x.type}.",
                 hint="roots(p, strip_zeros=False) takes the first coefficient as it is.",
             )
-        places = np.flatnonzero(x.value)
-        first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
-        at_zero = x.size - last if places.size else 0
+        nonzero = np.flatnonzero(x.value)
+        first, last = (int(nonzero[0]), int(nonzero[-1]) + 1) if nonzero.size else (0, 0)
+        at_zero = x.size - last if nonzero.size else 0
         x = slice_in_dim(x, first, last)
     if x.size < 2:
         return zeros((at_zero,), linalg.eigvals(zeros((0, 0), x.type.dtype)).dtype)

@@ -30,6 +30,7 @@ __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyint", "polymul", "polys
 
 
 def _vector(name: str, p: Any) -> Any:
+    """``p`` as a vector: a scalar is a polynomial of degree 0. Raises ShapeMismatch: a higher rank."""
     x = array_of(p)
     if x.ndim > 1:
         raise ShapeMismatch(f"{name}: coefficients are a vector, got {x.type}.")
@@ -41,7 +42,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     """``p[0] * x**(n - 1) + ... + p[n - 1]``, by Horner's rule. Source: NumPy, ``polyval``.
 
     Args:
-        unroll: more steps than this are a loop, of which one iteration takes so many.
+        unroll: up to so many steps are performed one by one; more are a loop that takes so many in an iteration.
 
     >>> from handlax.numpy import array
     >>> polyval(array([1, 2, 3]), 2)
@@ -66,13 +67,17 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     return y if y.type.shape or not x.type.shape else shapes.broadcast(y, x.type.shape)
 
 
-def _longer(name: str, a1: Any, a2: Any) -> list[Any]:
-    """Both as vectors of one size, the shorter one padded with leading zeros."""
+def _padded(x: Any, size: Any) -> Any:
+    """The vector ``x`` with leading zeros in front, so that it has at least ``size`` coefficients."""
+    missing = positive(size - x.size)
+    return concatenate([shapes.full(x.type.update(shape=(missing,)), 0), x], 0) if missing != 0 else x
+
+
+def _of_one_size(name: str, a1: Any, a2: Any) -> list[Any]:
+    """Both polynomials as vectors of one dtype and one size, the shorter one with leading zeros."""
     xs = [_vector(name, x) for x in promote(a1, a2)]
     size = max(x.size for x in xs)
-    return [
-        concatenate([shapes.full(x.type.update(shape=(size - x.size,)), 0), x], 0) if x.size < size else x for x in xs
-    ]
+    return [_padded(x, size) for x in xs]
 
 
 def polyadd(a1: Any, a2: Any) -> Array:
@@ -82,7 +87,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
     >>> polyadd(array([1, 2]), array([5]))
     Array([1, 7], dtype=int32)
     """
-    return add(*_longer("polyadd", a1, a2))
+    return add(*_of_one_size("polyadd", a1, a2))
 
 
 def polysub(a1: Any, a2: Any) -> Array:
@@ -92,7 +97,7 @@ def polysub(a1: Any, a2: Any) -> Array:
     >>> polysub(array([1, 2]), array([5]))
     Array([ 1, -3], dtype=int32)
     """
-    return sub(*_longer("polysub", a1, a2))
+    return sub(*_of_one_size("polysub", a1, a2))
 
 
 def _trimmed(x: Any) -> Any:
@@ -111,22 +116,10 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     >>> polymul(array([1.0, 1.0]), array([1.0, -1.0]))
     Array([ 1.,  0., -1.], dtype=float32)
     """
-    x, y = (_vector("polymul", part) for part in _floats(a1, a2))
-    if (trim_leading_zeros and x.size > 1) or (trim_leading_zeros and y.size > 1):
+    x, y = (_vector("polymul", inexact(part)) for part in promote(a1, a2))
+    if trim_leading_zeros and (x.size > 1 or y.size > 1):
         x, y = _trimmed(x), _trimmed(y)
-    x, y = (_not_empty(part) for part in (x, y))
-    return convolve(x, y)
-
-
-def _not_empty(x: Any) -> Any:
-    """A polynomial without coefficients is 0, which has one; also in a lane."""
-    missing = positive(1 - x.size)
-    return concatenate([shapes.full(x.type.update(shape=(missing,)), 0), x], 0) if missing != 0 else x
-
-
-def _floats(a1: Any, a2: Any) -> list[Any]:
-    """Both as floats of one dtype; sizes stay."""
-    return [inexact(x) for x in promote(a1, a2)]
+    return convolve(_padded(x, 1), _padded(y, 1))
 
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
@@ -136,7 +129,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
     >>> [part.tolist() for part in polydiv(array([1.0, 0.0, -1.0]), array([1.0, 1.0]))]
     [[1.0, -1.0], [0.0, 0.0, 0.0]]
     """
-    x, y = (_vector("polydiv", part) for part in _floats(u, v))
+    x, y = (_vector("polydiv", inexact(part)) for part in promote(u, v))
     m, n = x.size - 1, y.size - 1
     steps = max(m - n + 1, 1)
     scale = index_in_dim(y, 0, keepdims=False)
@@ -162,15 +155,13 @@ def polyder(p: Any, m: int = 1) -> Array:
         raise BadArgument(f"polyder: the order must not be negative, got {m}.")
     x = inexact(_vector("polyder", p))
     for _ in range(m):
-        size = x.size
-        powers = [float(size - 1 - i) for i in range(size - 1)]
-        x = mul(*together("polyder", slice_in_dim(x, 0, max(0, size - 1)), _row(powers, x)))
+        x = mul(*together("polyder", slice_in_dim(x, 0, max(0, x.size - 1)), _exponents(x.size - 1, x)))
     return x
 
 
-def _row(numbers: list[float], x: Any) -> Any:
-    """Numbers as a vector of the dtype of x."""
-    return convert(as_array(cast(np.array(numbers), x.type.dtype)), x.type.dtype, x.type.weak)
+def _exponents(n: int, x: Any) -> Any:
+    """The vector ``[n, n - 1, ..., 1]`` in the dtype of ``x``."""
+    return convert(as_array(cast(np.arange(n, 0, -1.0), x.type.dtype)), x.type.dtype, x.type.weak)
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
@@ -189,9 +180,9 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     if constants.size not in (1, m) and m:
         raise ShapeMismatch(f"polyint: there must be one constant, or {m}, got {constants.type}.")
     for i in range(m):
-        c = slice_in_dim(constants, i if constants.size > 1 else 0, (i if constants.size > 1 else 0) + 1)
-        powers = [float(x.size - j) for j in range(x.size)]
-        x = concatenate([x / _row(powers, x), convert(c, x.type.dtype, x.type.weak)], 0)
+        k = i % constants.size
+        c = convert(slice_in_dim(constants, k, k + 1), x.type.dtype, x.type.weak)
+        x = concatenate([x / _exponents(x.size, x), c], 0)
     return x
 
 

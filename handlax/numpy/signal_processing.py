@@ -36,11 +36,6 @@ else:
 __all__ = ["bartlett", "blackman", "convolve", "correlate", "hamming", "hanning", "interp", "kaiser"]
 
 
-def _last_place(size: Any) -> Any:
-    """The last place of an axis, at least 1."""
-    return max(1, size - 1) if isinstance(size, int) else 1 + convert(positive(size - 2), np.dtype("int32"))
-
-
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
     """The piecewise linear interpolant of the points ``(xp, fp)``, ``xp`` increasing, evaluated at ``x``.
 
@@ -58,10 +53,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if xs.ndim != 1 or xs.type.shape != ys.type.shape or not xs.size:
         raise ShapeMismatch(f"interp: xp and fp must be vectors of one size, got {xs.type} and {ys.type}.")
     if period is not None:
-        at, xs, ys = _round(at, xs, ys, period)
+        at, xs, ys = _periodic(at, xs, ys, period)
         left = right = None
     size = xs.type.shape[0]
-    upper = clamp(1, searchsorted(xs, at, "right"), _last_place(size))
+    last = max(1, size - 1) if isinstance(size, int) else 1 + convert(positive(size - 2), np.dtype("int32"))
+    upper = clamp(1, searchsorted(xs, at, "right"), last)
     x1, y1 = take(xs, upper, mode="clip"), take(ys, upper, mode="clip")
     x0, y0 = (take(v, upper - 1, mode="clip") for v in (xs, ys))
     width = x1 - x0
@@ -80,8 +76,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return convert(y, y.type.dtype)
 
 
-def _round(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
-    """The points modulo the period, sorted, and extended by one point at either end."""
+def _periodic(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
+    """``at`` and ``xs`` modulo the period; ``xs`` and ``ys`` sorted by ``xs`` and extended by a point at either end."""
     from_period = _abs(convert(period, xs.type.dtype))
     at, xs = remainder(at, from_period), remainder(xs, from_period)
     order = argsort(xs)
@@ -92,12 +88,15 @@ def _round(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
 
 
 def _windows(x: Any, width: int, count: int) -> Any:
-    """``y[j, i] = x[i + j]`` for ``j < width``, ``i < count``, where the size is known in each lane alone."""
+    """``y[j, i] = x[i + j]`` for ``j < width``, ``i < count``; ``count`` may be a symbolic dimension."""
     return concatenate([shapes.reshape(slice(x, (j,), (j + count,)), (1, count)) for j in range(width)], 0)
 
 
 def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: Any) -> Any:
-    """``z[k] = sum over j of x[k + j - m + 1] * y[j]``, y shorter; cut to the mode."""
+    """``z[k] = sum over j of x[k + j - m + 1] * y[j]``, ``m`` the size of ``y``, for the ``k`` that ``mode`` keeps.
+
+    ``x`` is at least as long as ``y``; elements outside ``x`` are zeros.
+    """
     n, m = x.type.shape[0], y.type.shape[0]
     if mode == "valid":
         around, count = (0, 0), positive(n - m + 1)
@@ -118,6 +117,7 @@ def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: 
 
 
 def _vectors(name: str, a: Any, v: Any, preferred: Any) -> list[Any]:
+    """Both as vectors of one dtype: floats, unless they and the dtype ``preferred`` of the result are integers."""
     x, y = promote(a, v)
     for part in (x, y):
         if part.ndim != 1 or not part.size:
@@ -126,8 +126,8 @@ def _vectors(name: str, a: Any, v: Any, preferred: Any) -> list[Any]:
     return [x, y] if whole and dtypes.is_integer(x.type.dtype) else [inexact(x), inexact(y)]
 
 
-def _longer(x: Any, y: Any) -> bool:
-    """Whether ``x`` is the longer vector; a lane of unknown length is taken to be longer than what all lanes share."""
+def _is_longer(x: Any, y: Any) -> bool:
+    """Whether ``x`` is longer than ``y``; a symbolic dimension counts as longer than an int, two as equal."""
     ragged = [isinstance(size, Extent) for size in (x.type.shape[0], y.type.shape[0])]
     return ragged[0] and not ragged[1] if any(ragged) else x.size > y.size
 
@@ -142,7 +142,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     Array([1., 3., 5., 3.], dtype=float32)
     """
     x, y = _vectors("convolve", a, v, preferred_element_type)
-    if _longer(y, x):
+    if _is_longer(y, x):
         x, y = y, x
     return _convolved("convolve", x, rev(y, (0,)), mode, precision, preferred_element_type)
 
@@ -161,12 +161,13 @@ def correlate(
     x, y = _vectors("correlate", a, v, preferred_element_type)
     if dtypes.is_complex(y.type.dtype):
         y = conj(y)
-    if not _longer(y, x):
+    if not _is_longer(y, x):
         return _convolved("correlate", x, y, mode, precision, preferred_element_type)
     return rev(_convolved("correlate", y, x, mode, precision, preferred_element_type), (0,))
 
 
 def _window(values: np.ndarray[Any, Any]) -> Any:
+    """NumPy's window as an array of the default float dtype."""
     return from_numpy(values.astype(default_float()), copy=False)
 
 

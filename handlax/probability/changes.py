@@ -114,5 +114,4 @@ def scale(f: Callable[..., Any], by: Any) -> Callable[..., Any]:
 
 
 def _without_state(clause: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
-    changed = handle(handler({Sample: clause}))(f)
-    return wraps(f)(changed)
+    return wraps(f)(handle(handler({Sample: clause}))(f))

@@ -59,7 +59,10 @@ class Distribution:
         """The broadcast shape of the parameters, without event dimensions: one independent distribution for each
         element.
         """
-        shapes = [_lead(type_of(x).shape, self.event_ranks.get(name, 0)) for name, x in self.parameters.items()]
+        shapes = []
+        for name, x in self.parameters.items():
+            shape = type_of(x).shape
+            shapes.append(shape[: len(shape) - self.event_ranks.get(name, 0)])
         return broadcast_shape(type(self).__name__, *shapes)
 
     @property
@@ -67,8 +70,7 @@ class Distribution:
         """The shape of one value."""
         if not self.event_rank:
             return ()
-        name = next(iter(self.event_ranks))
-        return type_of(self.parameters[name]).shape[-self.event_rank :]
+        return type_of(self.parameters[next(iter(self.event_ranks))]).shape[-self.event_rank :]
 
     @property
     def dtype(self) -> Any:
@@ -123,18 +125,10 @@ def type_of(x: Any) -> ArrayType:
     return x if isinstance(x, ArrayType) else as_array(x).type
 
 
-def _lead(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    return shape[: len(shape) - rank] if rank else shape
-
-
 def inside(support: Support, x: Any) -> Any:
     """Whether values are in a support, elementwise."""
     x = hnp.asarray(x)
     within = x >= support.low
-    if _bounded(support.high):
+    if not (isinstance(support.high, float) and math.isinf(support.high)):
         within = within & (x <= support.high)
     return within & (x == hnp.floor(x)) if support.discrete and x.dtype.kind == "f" else within
-
-
-def _bounded(high: Any) -> bool:
-    return not (isinstance(high, float) and math.isinf(high))

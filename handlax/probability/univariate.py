@@ -73,15 +73,21 @@ class Uniform(Distribution):
 
 
 class _Choice(Distribution):
-    """A finite distribution with parameter ``probs`` or ``logits``, exactly one of them."""
+    """A distribution of integers below ``count``, with the parameter ``probs`` or ``logits``, exactly one of them."""
 
     probs: Any
     logits: Any
+    count: Any = 2
     discrete = True
 
     def __post_init__(self) -> None:
         if (self.probs is None) == (self.logits is None):
             raise BadArgument(f"{type(self).__name__}: give probs or logits, one of the two.")
+
+    @property
+    def values(self) -> Any:
+        n = self.count
+        return hnp.broadcast_to(hnp.arange(n).reshape(n, *[1] * len(self.batch_shape)), (n, *self.batch_shape))
 
 
 @register_dataclass
@@ -95,10 +101,6 @@ class Bernoulli(_Choice):
     @property
     def support(self) -> Support:
         return Support("booleans", 0, 1, discrete=True)
-
-    @property
-    def values(self) -> Any:
-        return hnp.broadcast_to(hnp.arange(2).reshape(2, *[1] * len(self.batch_shape)), (2, *self.batch_shape))
 
     @property
     def mean(self) -> Any:
@@ -140,11 +142,6 @@ class Categorical(_Choice):
         return Support("numbers", 0, self.count - 1, discrete=True)
 
     @property
-    def values(self) -> Any:
-        n = self.count
-        return hnp.broadcast_to(hnp.arange(n).reshape(n, *[1] * len(self.batch_shape)), (n, *self.batch_shape))
-
-    @property
     def log_probs(self) -> Any:
         """The log-probability of each value, along the last axis."""
         return hnp.log(self.probs) if self.logits is None else nn.log_softmax(hnp.asarray(self.logits), -1)
@@ -158,8 +155,7 @@ class Categorical(_Choice):
         return (hnp.exp(self.log_probs) * hnp.arange(self.count) ** 2).sum(-1) - self.mean**2
 
     def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
-        drawn = random.categorical(key, self.log_probs, -1, self.value_type(shape).shape)
-        return drawn.astype(self.dtype)
+        return random.categorical(key, self.log_probs, -1, self.value_type(shape).shape).astype(self.dtype)
 
     def log_prob(self, x: Any) -> Any:
         def log_prob(x: Any) -> Any:

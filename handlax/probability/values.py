@@ -30,7 +30,7 @@ from .sites import DRAWN, GIVEN, OBSERVED, Sample, fit_value, need_open_sites, p
 
 @dataclass(frozen=True)
 class GivenValues:
-    """The state of these handlers: values by site name, and the names that have been used."""
+    """The state of ``condition``, ``substitute``, ``replay`` and ``do``: values by site name, and the names used."""
 
     values: Mapping[str, Any]
     used: frozenset[str] = frozenset()
@@ -46,7 +46,7 @@ class NamedValues(Movement):
 
 
 class HandedValues(StateFlow):
-    """Into a body: values enter; nothing leaves, since the names that the body uses are known from its effects."""
+    """The flow of ``NamedValues``: values enter a body; nothing leaves, since its effects tell which names it uses."""
 
     def __init__(self, run: Any, op: HigherOrder):
         self.before: GivenValues = run.current
@@ -94,8 +94,11 @@ class HandedValues(StateFlow):
         run.current = GivenValues(self.before.values, self.before.used | set(self.names))
 
 
-def _answering(who: str, kind: str) -> Handler:
-    """The handler that sets the values of sample sites by name, and marks them as being of this kind."""
+def _answering(who: str, kind: str | None) -> Handler:
+    """The handler that sets the values of sample sites by name, and performs them again as sites of this kind.
+
+    With None they are not performed, so that outer handlers do not see them.
+    """
 
     def clause(s: GivenValues, op: Any, *leaves: Any) -> tuple[GivenValues, Any]:
         if op.label not in s.values:
@@ -106,41 +109,34 @@ def _answering(who: str, kind: str) -> Handler:
             )
         parts = op.parts(leaves)
         value = fit_value(who, op.label, parts.dist, op.shape, s.values[op.label])
-        return _mark_used(s, op), perform_site(op.label, kind, op.shape, replace(parts, value=value))
+        if kind is not None:
+            value = perform_site(op.label, kind, op.shape, replace(parts, value=value))
+        return _with_used(s, op), value
 
     return handler({Sample: clause}, moves=NamedValues())
 
 
-def _mark_used(s: GivenValues, op: Any) -> GivenValues:
+def _with_used(s: GivenValues, op: Any) -> GivenValues:
+    """The state with the name of this sample site among those that have been used."""
     return GivenValues(s.values, s.used | {op.label})
 
 
-CONDITION = _answering("condition", OBSERVED)
-SUBSTITUTE = _answering("substitute", GIVEN)
+CONDITION, SUBSTITUTE, DO = _answering("condition", OBSERVED), _answering("substitute", GIVEN), _answering("do", None)
 
 
 def _replay(s: GivenValues, op: Any, *leaves: Any) -> tuple[GivenValues, Any]:
+    """The clause of ``replay``: a recorded value, or a fresh draw where its branch was not taken."""
     if op.label not in s.values or op.kind != DRAWN:
         return s, perform(op, *leaves)
     parts, recorded = op.parts(leaves), s.values[op.label]
     taken, value = (recorded.taken, recorded.value) if isinstance(recorded, When) else (None, recorded)
     value = fit_value("replay", op.label, parts.dist, op.shape, value)
     if taken is not None:  # if its branch was not taken in the trace, the site has no value there: draw one
-        new = parts.dist.sample(perform(FreshKey(op.path)), op.shape)
-        value = select(as_array(taken), value, new)
-    return _mark_used(s, op), perform_site(op.label, GIVEN, op.shape, replace(parts, value=value))
-
-
-def _do(s: GivenValues, op: Any, *leaves: Any) -> tuple[GivenValues, Any]:
-    if op.label not in s.values:
-        return s, perform(op, *leaves)
-    if op.kind != DRAWN:
-        raise BadArgument(f"do: the site {op.label!r} has a value already, it is {op.kind}.", hint="leave it out.")
-    return _mark_used(s, op), fit_value("do", op.label, op.parts(leaves).dist, op.shape, s.values[op.label])
+        value = select(as_array(taken), value, parts.dist.sample(perform(FreshKey(op.path)), op.shape))
+    return _with_used(s, op), perform_site(op.label, GIVEN, op.shape, replace(parts, value=value))
 
 
 REPLAY = handler({Sample: _replay}, moves=NamedValues())
-DO = handler({Sample: _do}, moves=NamedValues())
 
 
 def _with_values(who: str, h: Handler, f: Callable[..., Any], values: Mapping[str, Any], all_used: bool) -> Any:

@@ -21,16 +21,16 @@ from ..effects.operations.elementwise.transcendental import log, log1p
 from ..effects.operations.foundations.shapes import broadcast, canonical_shape, full, move_axis
 from ..effects.operations.reductions.cumulative import cumsum
 from ..effects.types.array_type import array_type
-from ..effects.types.dtypes import canonical, float32, int32, itemsize_bits, promote_types, to_inexact
+from ..effects.types.dtypes import canonical, int32, promote_types, to_inexact
 from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.indexing_operations import take
 from .basic_samplers import checked, fitted, floating, unit
 from .keys import pair, single, split
-from .rejection_samplers import any_true, transformed_rejection
+from .rejection_samplers import any_true, at_least_32_bits, transformed_rejection
 
 __all__ = ["binomial", "multinomial"]
 
-_FEW = 10.0  # up to so many expected successes they are counted one by one, beyond drawn by rejection
+_FEW = 10.0  # with at most so many expected successes ``_few`` draws the number, beyond ``_many``
 
 # log k! - log(sqrt(2 pi) (k + 1)**(k + 1/2) e**-(k + 1)), for k = 0, ..., 9
 _TAILS = np.array(
@@ -40,8 +40,7 @@ _TAILS = np.array(
 
 def _working(*xs: Any) -> Any:
     """The floating dtype in which a sampler computes: the promoted dtype of these parameters, at least float32."""
-    dtype = to_inexact(reduce(promote_types, [as_array(x).type.dtype for x in xs]))
-    return float32 if itemsize_bits(dtype) < 32 else dtype
+    return at_least_32_bits(to_inexact(reduce(promote_types, [as_array(x).type.dtype for x in xs])))
 
 
 def _tail(k: Any) -> Any:

@@ -91,7 +91,7 @@ def _population(name: str, x: Any) -> Any:
 
 
 # (2**32 - 1)**(k/3) for k = 0, 1, 2: above each of these sizes one more round of sorting by random words is needed.
-ONCE_MORE = (1, 1625, 2642245)
+ROUND_SIZES = (1, 1625, 2642245)
 
 
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
@@ -104,10 +104,11 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
         return key, sort_key_val(key_bits(once, 32, x.type.shape), x, axis)[1]
 
     state = key, x
-    if extents_in(x.type.shape):  # as often as each lane's own size asks for
-        rounds = sum([convert(lt(scalar(most, int32), convert(as_array(x.size), int32)), int32) for most in ONCE_MORE])
+    if extents_in(x.type.shape):  # each lane's own size determines its number of rounds
+        size = convert(as_array(x.size), int32)
+        rounds = sum([convert(lt(scalar(most, int32), size), int32) for most in ROUND_SIZES])
         return fori_loop(0, rounds, once_more, state)[1]
-    for i in range(bisect_left(ONCE_MORE, x.size)):
+    for i in range(bisect_left(ROUND_SIZES, x.size)):
         state = once_more(i, state)
     return state[1]
 

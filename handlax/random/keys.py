@@ -40,7 +40,7 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
     return impl_spec if isinstance(impl_spec, KeyDType) else KeyDType(impl_spec)
 
 
-def _chosen(name: str, impl: Any, dtype: Any = None) -> KeyDType:
+def _chosen_dtype(name: str, impl: Any, dtype: Any = None) -> KeyDType:
     """``dtype``, or the dtype of keys of the generator ``impl``.
 
     Raises: BadArgument: both are given, or the dtype is not a dtype of keys.
@@ -94,7 +94,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     Array((), dtype=key<fry>) overlaying:
     [ 0 42]
     """
-    return _seed("random.key", seed, _chosen("random.key", impl, dtype))
+    return _seed("random.key", seed, _chosen_dtype("random.key", impl, dtype))
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
@@ -184,11 +184,11 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     Array((), dtype=key<fry>) overlaying:
     [0 7]
     """
-    made = _chosen("random.wrap_key_data", impl, dtype)
+    key_type = _chosen_dtype("random.wrap_key_data", impl, dtype)
     words = as_array(key_bits_array)
     if is_extended(words.type.dtype):
         raise DTypeMismatch(f"random.wrap_key_data: words uint32 are needed, got {words.type}.")
-    return _wrapped("random.wrap_key_data", words, made)
+    return _wrapped("random.wrap_key_data", words, key_type)
 
 
 def key_impl(keys: Any) -> str:

@@ -37,7 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _wide(dtype: Any) -> Any:
+def at_least_32_bits(dtype: Any) -> Any:
     """The dtype in which a sampler computes: float32 for a float of 16 bits, else ``dtype`` itself."""
     return float32 if itemsize_bits(dtype) < 32 else dtype
 
@@ -89,14 +89,12 @@ def _gamma_draws(key: Any, a: Any, in_logs: bool) -> Any:
     A gamma number for a < 1 is one for a + 1, multiplied by u ** (1 / a) for uniform u.
     """
     valid = bitwise_and(gt(a, 0.0), is_finite(a))
-    safe = select(valid, a, full(a.type, 1.0))
-    flat = reshape(safe, (a.type.size,))
+    flat = reshape(select(valid, a, full(a.type, 1.0)), (a.type.size,))
     cube, keys = vmap(_gamma_draw)(split_keys(key, flat.type.shape), flat)
     boosted, d = lt(flat, 1.0), _gamma_scale(flat)
     uniform = vmap(lambda key: unit(key, (), a.type.dtype))(keys)
     if in_logs:
-        power = log1p(neg(uniform)) * (1.0 / flat)
-        drawn = log(d) + log(cube) + select(boosted, power, full(flat.type, 0.0))
+        drawn = log(d) + log(cube) + select(boosted, log1p(neg(uniform)) * (1.0 / flat), full(flat.type, 0.0))
     else:
         drawn = d * cube * select(boosted, pow(1.0 - uniform, 1.0 / flat), full(flat.type, 1.0))
     limit = select(eq(a, 0.0), full(a.type, -math.inf if in_logs else 0.0), full(a.type, math.nan))
@@ -122,7 +120,7 @@ def _implicit_derivative(primals: Any, tangents: Any) -> Any:
 def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
     """``gamma`` or ``loggamma``, by name; floats of 16 bits are computed in 32."""
     dtype, in_logs = floating(f"random.{name}", dtype), name == "loggamma"
-    one, shape, _, a = checked(name, key, shape, _wide(dtype), out_sharding, a)
+    one, shape, _, a = checked(name, key, shape, at_least_32_bits(dtype), out_sharding, a)
     a = broadcast(a, shape)
     drawn = _gamma_draws(one, stop_gradient(a), in_logs)
     x, log_x = (exp(drawn), drawn) if in_logs else (drawn, log(drawn))
@@ -164,7 +162,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     Shapes: ``a`` and ``b`` broadcast to ``shape``, by default to each other.
     """
     dtype = floating("random.beta", dtype)
-    one, shape, wide, a, b = checked("beta", key, shape, _wide(dtype), out_sharding, a, b)
+    one, shape, wide, a, b = checked("beta", key, shape, at_least_32_bits(dtype), out_sharding, a, b)
     x, y = [loggamma(k, parameter, shape, wide) for k, parameter in zip(pair(one), (a, b))]
     top = max(x, y)
     x, y = exp(sub(x, top)), exp(sub(y, top))
@@ -185,7 +183,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     """
     no_sharding("dirichlet", out_sharding)
     dtype = floating("random.dirichlet", dtype)
-    weights = convert(alpha, _wide(dtype))
+    weights = convert(alpha, at_least_32_bits(dtype))
     if not weights.type.shape:
         raise ShapeMismatch(f"random.dirichlet: alpha must have a dimension, got {weights.type}.")
     *lead, n = weights.type.shape

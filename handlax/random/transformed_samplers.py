@@ -86,8 +86,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Cauchy distributed numbers: ``tan(pi * (u - 1/2))`` for uniform ``u``."""
     one, shape, dtype = checked("cauchy", key, shape, dtype, out_sharding)
-    u = between(one, shape, dtype, float_format(dtype).eps, 1.0)
-    return tan((u - 0.5) * math.pi)
+    return tan((between(one, shape, dtype, float_format(dtype).eps, 1.0) - 0.5) * math.pi)
 
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:

@@ -95,8 +95,7 @@ def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, a
     if norm not in _NORMS:
         raise BadArgument(f"{name}: the norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
     if dtypes.is_complex(x.dtype):
-        parts = [_along(name, f, part(x), type, s, axes, norm) for part in (real, imag)]
-        return complex_number(*parts)
+        return complex_number(*[_along(name, f, part(x), type, s, axes, norm) for part in (real, imag)])
     x = convert(x, dtypes.to_real(dtypes.to_complex(x.dtype)))
     sizes = None if s is None else whole_numbers(f"{name}: a length", axes_listed(s))
     if sizes is not None and min(sizes, default=0) < 0:
@@ -105,13 +104,13 @@ def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, a
     if last > x.ndim:
         raise BadArgument(f"{name}: there must be an axis for each length, got {sizes} and {x.type}.")
     along = range(x.ndim - last, x.ndim) if axes is None else axes_listed(axes)
-    places = [canonical_axis(axis, x.ndim, name) for axis in along]
+    dims = [canonical_axis(axis, x.ndim, name) for axis in along]
     if sizes is not None:
-        if len(sizes) != len(places):
+        if len(sizes) != len(dims):
             raise BadArgument(f"{name}: there must be a length for each axis, got {sizes} and {axes}.")
-        wanted = dict(zip(places, sizes))
+        wanted = dict(zip(dims, sizes))
         x = pad(x, like(x, 0), [(0, wanted.get(d, n) - n, 0) for d, n in enumerate(x.shape)])
-    for axis in places:
+    for axis in dims:
         x = move_axis(f(move_axis(x, axis, x.ndim - 1), norm), x.ndim - 1, axis)
     return x
 

@@ -84,7 +84,7 @@ class RegularGridInterpolator:
     def __call__(self, xi: Any, method: str | None = None) -> Array:
         """The values at the points ``xi: f[*s, d]``, or a tuple of d arrays that are broadcast.
 
-        Numbers ``f[n]`` are n points of one axis, or one point of n axes, a row of one.
+        A vector ``f[n]`` is n points of a grid with one axis, else one point, for which the result has a first axis.
         """
         method = method or self.method
         if method not in ("linear", "nearest"):
@@ -98,15 +98,14 @@ class RegularGridInterpolator:
         xi = hnp.asarray(xi)
         if xi.shape[-1:] != (count,):
             raise ShapeMismatch(f"RegularGridInterpolator: points must have {count} coordinates, got {xi.type}.")
-        places = [self._place(axis, xi[..., d]) for d, axis in enumerate(self.grid)]
-        y = self._linear(places) if method == "linear" else self._nearest(places)
+        located = [self._locate(axis, xi[..., d]) for d, axis in enumerate(self.grid)]
+        y = self._linear(located) if method == "linear" else self._nearest(located)
         if self.fill_value is None:
             return y
-        outside = hnp.any(hnp.stack([outside for *_, outside in places]), 0)
-        trailing = (1,) * (y.ndim - outside.ndim)
-        return hnp.where(outside.reshape(outside.shape + trailing), self.fill_value, y)
+        outside = hnp.any(hnp.stack([outside for *_, outside in located]), 0)
+        return hnp.where(outside.reshape(outside.shape + (1,) * (y.ndim - outside.ndim)), self.fill_value, y)
 
-    def _place(self, axis: Any, x: Any) -> tuple[Any, Any, Any]:
+    def _locate(self, axis: Any, x: Any) -> tuple[Any, Any, Any]:
         """The index of the grid coordinate before ``x``, the relative distance from it, and whether ``x`` is outside.
         """
         before = hnp.clip(hnp.searchsorted(axis, x, side="right") - 1, 0, max(axis.shape[0] - 2, 0))
@@ -115,19 +114,21 @@ class RegularGridInterpolator:
         distance = (x - axis[before]) / (axis[before + 1] - axis[before])
         return before, distance, (x < axis[0]) | (x > axis[-1]) | hnp.isnan(x)
 
-    def _linear(self, places: Any) -> Any:
+    def _linear(self, located: Any) -> Any:
+        """The sum over the corners of the grid cell of their values, weighted by the distances from the others."""
         total: Any = 0
-        for corner in itertools.product((0, 1), repeat=len(places)):
+        for corner in itertools.product((0, 1), repeat=len(located)):
             weight: Any = 1
             index = []
-            for (before, distance, _), end, axis in zip(places, corner, self.grid):
+            for (before, distance, _), end, axis in zip(located, corner, self.grid):
                 weight = weight * (distance if end else 1 - distance)
                 index.append(hnp.minimum(before + end, axis.shape[0] - 1))
             corner = self.values[tuple(index)]
             total = total + corner * weight.reshape(weight.shape + (1,) * (corner.ndim - weight.ndim))
         return total
 
-    def _nearest(self, places: Any) -> Any:
+    def _nearest(self, located: Any) -> Any:
+        """The values at the nearest corners of the grid cell."""
         index = [hnp.minimum(hnp.where(distance > 0.5, before + 1, before), axis.shape[0] - 1)
-                 for (before, distance, _), axis in zip(places, self.grid)]  # fmt: skip
+                 for (before, distance, _), axis in zip(located, self.grid)]  # fmt: skip
         return self.values[tuple(index)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product
@@ -31,7 +32,8 @@ def _reflected(index: Any, size: int) -> Any:
     return (_mirrored(2 * index + 1, 2 * size + 1) - 1) // 2
 
 
-_PLACES: dict[str, Callable[[Any, int], Any]] = {
+# mode -> for an index that may lie outside of an axis, and the size of this axis, the index that is read
+_INDEX_READ: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda index, size: index,
     "nearest": lambda index, size: clip(index, 0, size - 1),
     "wrap": lambda index, size: index % size,
@@ -41,11 +43,12 @@ _PLACES: dict[str, Callable[[Any, int], Any]] = {
 
 
 def _nearest(x: Any) -> Any:
+    """``x`` rounded to whole numbers, halves away from zero."""
     return x if is_integer(x.type.dtype) else round(x, RoundingMethod.AWAY_FROM_ZERO)
 
 
 def _nodes(order: int, x: Any) -> list[tuple[Any, Any]]:
-    """The neighbouring indices of coordinates, with their interpolation weights."""
+    """The indices beside each coordinate, with their interpolation weights, None for the weight 1."""
     if order == 0:
         return [(convert(_nearest(x), int32), None)]
     lower = x if is_integer(x.type.dtype) else floor(x)
@@ -71,27 +74,26 @@ def map_coordinates(
     >>> map_coordinates(array([[1.0, 3.0], [5.0, 7.0]]), [array([0.5]), array([1.0])], order=1)
     Array([5.], dtype=float32)
     """
-    x, places = array_of(input), [array_of(c) for c in coordinates]
-    if len(places) != x.ndim:
-        raise ShapeMismatch(f"map_coordinates: there must be coordinates for each axis of {x.type}, got {len(places)}.")
-    if mode not in _PLACES:
-        raise BadArgument(f"map_coordinates: mode must be one of {', '.join(_PLACES)}, got {mode!r}.")
+    x, points = array_of(input), [array_of(c) for c in coordinates]
+    if len(points) != x.ndim:
+        raise ShapeMismatch(f"map_coordinates: there must be coordinates for each axis of {x.type}, got {len(points)}.")
+    if mode not in _INDEX_READ:
+        raise BadArgument(f"map_coordinates: mode must be one of {', '.join(_INDEX_READ)}, got {mode!r}.")
     if order not in (0, 1):
         raise BadArgument(f"map_coordinates: order must be 0 or 1, got {order!r}.")
     outside = array(cval, dtype=x.type.dtype)
     axes = []
-    for coordinate, size in zip(places, x.shape):
+    for coordinate, size in zip(points, x.shape):
         nodes = _nodes(order, coordinate)
-        axes.append([(_PLACES[mode](i, size), (i >= 0) & (i < size), weight) for i, weight in nodes])
+        axes.append([(_INDEX_READ[mode](i, size), (i >= 0) & (i < size), weight) for i, weight in nodes])
     total = None
     for corner in product(*axes):
         indices, inside, weights = zip(*corner)
         y = x[tuple(indices)]
         if mode == "constant":
-            y = choose(reduce(lambda a, b: a & b, inside), y, outside)
-        given = [weight for weight in weights if weight is not None]
-        if given:
-            weight = reduce(lambda a, b: a * b, given)
+            y = choose(reduce(operator.and_, inside), y, outside)
+        if order:
+            weight = reduce(operator.mul, weights)
             y = weight * (convert(y, weight.type.dtype) if is_integer(y.type.dtype) else y)
         total = y if total is None else total + y
     return convert(_nearest(total) if is_integer(x.type.dtype) else total, x.type.dtype)

@@ -92,7 +92,10 @@ def _search(f: Callable[..., Any], x: Any, value: Any, gradient: Any, p: Any, fi
 
 
 class _Options(NamedTuple):
-    """``norm``: of the gradient that must be less than ``gtol``; ``maxiter`` steps of ``line_search_maxiter`` each."""
+    """The options of BFGS: it ends where the gradient's norm of order ``norm`` is at most ``gtol``.
+
+    Or after ``maxiter`` steps; each evaluates ``fun`` up to ``line_search_maxiter`` times.
+    """
 
     gtol: Any = 1e-5
     norm: Any = hnp.inf
@@ -101,7 +104,7 @@ class _Options(NamedTuple):
 
 
 def _size(x: Any, order: Any) -> Any:
-    """The norm of a vector."""
+    """The norm of a vector, of this order."""
     if order == hnp.inf:
         return hnp.max(hnp.abs(x), initial=0)
     return hnp.sum(hnp.abs(x) ** order) ** (1 / order)
@@ -173,39 +176,34 @@ class _Estimate(NamedTuple):
     after: Callable[[Any, Any, Any], Any]
 
 
-class _Termination(NamedTuple):
-    """The termination criteria: see ``_Options`` and ``_LimitedOptions``."""
-
-    gtol: Any
-    norm: Any
-    steps: Any
-    line: Any
-    change: Any = None
-    evaluations: Any = None
-
-
-def _descend(f: Callable[..., Any], x0: Any, estimate: _Estimate, limits: _Termination) -> OptimizeResults:
+def _descend(
+    f: Callable[..., Any], x0: Any, estimate: _Estimate, options: _Options | _LimitedOptions, line_steps: Any,
+    least_change: Any = None, evaluations: Any = None,
+) -> OptimizeResults:  # fmt: skip
     """Quasi-Newton descent: steps along minus the estimate times the gradient, each by a line search for Wolfe's
-    conditions.
+    conditions of at most ``line_steps`` evaluations.
+
+    It ends as ``options`` says, where the value changes by less than ``least_change``, or after so many evaluations.
     """
+    limit = 200 * x0.size if options.maxiter is None else options.maxiter
 
     def more(r: OptimizeResults) -> Any:
-        return (_size(r.jac, limits.norm) > limits.gtol) & (r.status == 0) & (r.nit < limits.steps)
+        return (_size(r.jac, options.norm) > options.gtol) & (r.status == 0) & (r.nit < limit)
 
     def step(r: OptimizeResults) -> OptimizeResults:
         p = -estimate.times(r.hess_inv, r.jac)
         p = hnp.where(hnp.vdot(p, r.jac) < 0, p, -r.jac)
         first = hnp.where(r.nit == 0, hnp.minimum(1, 1 / hnp.sqrt(hnp.vdot(p, p))), 1)
-        line = _search(f, r.x, r.fun, r.jac, p, first, limits.line)
+        line = _search(f, r.x, r.fun, r.jac, p, first, line_steps)
         less = line.done | (line.value < r.fun)
         s = hnp.where(less, line.step * p, 0)
         value, gradient = hnp.where(less, line.value, r.fun), hnp.where(less, line.gradient, r.jac)
         status = hnp.where(less, hnp.where(line.done, 0, 5), 3)
-        if limits.change is not None:
-            status = hnp.where((status == 0) & (r.fun - value < limits.change), 4, status)
+        if least_change is not None:
+            status = hnp.where((status == 0) & (r.fun - value < least_change), 4, status)
         count = r.nfev + line.count
-        if limits.evaluations is not None:
-            status = hnp.where((status == 0) & (count >= limits.evaluations), 2, status)
+        if evaluations is not None:
+            status = hnp.where((status == 0) & (count >= evaluations), 2, status)
         h = estimate.after(r.hess_inv, s, gradient - r.jac)
         return OptimizeResults(r.x + s, r.success, status, value, gradient, h, count, count, r.nit + 1)
 
@@ -215,24 +213,22 @@ def _descend(f: Callable[..., Any], x0: Any, estimate: _Estimate, limits: _Termi
         x0, hnp.asarray(False), count * 0, value, gradient, estimate.first, count, count, count * 0
     )
     end = while_loop(more, step, start)
-    small = _size(end.jac, limits.norm) <= limits.gtol
+    small = _size(end.jac, options.norm) <= options.gtol
     return end._replace(success=small, status=hnp.where(small, 0, hnp.where(end.status == 0, 1, end.status)))
 
 
 def _bfgs(f: Callable[..., Any], x0: Any, options: _Options) -> OptimizeResults:
-    limit = 200 * x0.size if options.maxiter is None else options.maxiter
-    identity = hnp.eye(x0.size, dtype=x0.dtype)
-    estimate = _Estimate(identity, lambda h, g: h @ g, _updated)
-    return _descend(f, x0, estimate, _Termination(options.gtol, options.norm, limit, options.line_search_maxiter))
+    """Descent with a matrix as estimate of the inverse Hessian."""
+    estimate = _Estimate(hnp.eye(x0.size, dtype=x0.dtype), lambda h, g: h @ g, _updated)
+    return _descend(f, x0, estimate, options, options.line_search_maxiter)
 
 
 def _limited(f: Callable[..., Any], x0: Any, options: _LimitedOptions) -> OptimizeResults:
-    steps = 200 * x0.size if options.maxiter is None else options.maxiter
+    """L-BFGS: descent with an estimate of the inverse Hessian by the last steps."""
     none = hnp.zeros((options.maxcor, x0.size), x0.dtype)
     estimate = _Estimate(_History(none, none, none[:, 0]), _by_history, _remembered)
-    counts = [n for n in (options.maxfun, options.maxgrad) if n is not None]
-    limits = _Termination(options.gtol, options.norm, steps, options.maxls, options.ftol, min(counts, default=None))
-    return _descend(f, x0, estimate, limits)._replace(hess_inv=None)
+    evaluations = min([n for n in (options.maxfun, options.maxgrad) if n is not None], default=None)
+    return _descend(f, x0, estimate, options, options.maxls, options.ftol, evaluations)._replace(hess_inv=None)
 
 
 METHODS: Mapping[str, tuple[Any, Any]] = {
@@ -250,8 +246,9 @@ def minimize(
         fun: a function of a vector that returns a scalar.
         method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this", which is JAX's name for that of limited memory.
         tol: the tolerance of the gradient's norm, 1e-5; the same as ``gtol`` in ``options``.
-        options: ``gtol``, ``norm`` (the order of the norm, inf), ``maxiter`` and ``line_search_maxiter``; of limited
-            memory ``maxls`` for the last, ``maxcor`` (steps that are remembered), ``ftol``, ``maxfun`` and ``maxgrad``.
+        options: ``gtol``, ``norm`` (the order of the norm, inf), ``maxiter`` and ``line_search_maxiter``; with limited
+            memory ``maxls`` in place of the last, ``maxcor`` (the number of steps in memory), ``ftol``, ``maxfun`` and
+            ``maxgrad``.
 
     Raises: BadCall: ``args`` is no tuple. BadArgument: another method or option. ShapeMismatch: ``x0`` is no vector.
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
 from ..effects.core.arrays import Array
-from ..effects.operations.elementwise.arithmetic import mul
-from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.foundations.shapes import axes_listed, canonical_axis, reshape
 from ..effects.operations.manipulation.operand_promotion import promote
 from ..effects.operations.manipulation.slicing import rev, slice
@@ -17,6 +15,7 @@ from ..effects.types import dtypes
 from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.argument_conversion import array_of, inexact
 from ..numpy.fft import fftn, ifftn, irfftn, rfftn
+from ..numpy.mathematics.arithmetic import conjugate
 from .spectra import csd as csd
 from .spectra import detrend as detrend
 from .spectra import istft as istft
@@ -75,7 +74,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
     """``convolve(x, y)[k] == sum over j of x[j] * y[k - j]``, of arrays of any rank; integers become floats.
 
     Args:
-        mode: "full" is all of it, "same" its middle of the size of ``in1``, "valid" what depends on no padding.
+        mode: "full" is all of it, "same" its middle of the size of ``in1``, "valid" the elements without padding.
         method: "direct", which "auto" is, or "fft".
     Raises: ShapeMismatch: ranks differ, an operand is empty, or neither is the smaller one in all dimensions.
     Source: SciPy, ``signal.convolve``.
@@ -99,7 +98,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", prec
     Array([1., 2., 3., 0.], dtype=float32)
     """
     y = array_of(in2)
-    return convolve(in1, rev(conj(y) if dtypes.is_complex(y.type.dtype) else y, range(y.ndim)), mode, method, precision)
+    return convolve(in1, rev(conjugate(y), range(y.ndim)), mode, method, precision)
 
 
 def _need_planes(name: str, in1: Any, in2: Any, boundary: str, fillvalue: Any) -> tuple[Array, Array]:
@@ -140,7 +139,6 @@ def correlate2d(
     x, y = _need_planes("correlate2d", in1, in2, boundary, fillvalue)
     smaller = all([m <= n for m, n in zip(x.shape, y.shape)])
     turned = lambda v: rev(v, (0, 1))
-    conjugate = lambda v: conj(v) if dtypes.is_complex(v.type.dtype) else v
     if mode != "same" and smaller and (mode != "valid" or x.shape != y.shape):
         z = _direct("correlate2d", turned(y), conjugate(x), mode, precision)
         return z if mode == "valid" else conjugate(z)
@@ -159,18 +157,18 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Sequence[int] | No
     """
     x, y = _operands("fftconvolve", in1, in2, mode)
     along = range(x.ndim) if axes is None else axes_listed(axes)
-    places = sorted({canonical_axis(axis, x.ndim, "fftconvolve") for axis in along})
-    if any([x.shape[d] != y.shape[d] for d in range(x.ndim) if d not in places]):
-        raise ShapeMismatch(f"fftconvolve: sizes must agree along other axes than {places}, got {x.type} and {y.type}.")
-    m, n = [[v.shape[d] for d in places] for v in (x, y)]
+    dims = sorted({canonical_axis(axis, x.ndim, "fftconvolve") for axis in along})
+    if any([x.shape[d] != y.shape[d] for d in range(x.ndim) if d not in dims]):
+        raise ShapeMismatch(f"fftconvolve: sizes must agree along other axes than {dims}, got {x.type} and {y.type}.")
+    m, n = [[v.shape[d] for d in dims] for v in (x, y)]
     if mode == "valid" and _swapped("fftconvolve", m, n):
         x, y, m, n = y, x, n, m
     whole = [a + b - 1 for a, b in zip(m, n)]
     sizes = {"full": whole, "same": m, "valid": [a - b + 1 for a, b in zip(m, n)]}[mode]
     forward, back = (fftn, ifftn) if dtypes.is_complex(x.type.dtype) else (rfftn, irfftn)
-    z = back(mul(forward(x, whole, places), forward(y, whole, places)), whole, places)
+    z = back(forward(x, whole, dims) * forward(y, whole, dims), whole, dims)
     start, limit = [0] * x.ndim, list(z.shape)
-    for d, length, size in zip(places, whole, sizes):
+    for d, length, size in zip(dims, whole, sizes):
         start[d] = (length - size) // 2
         limit[d] = start[d] + size
     return slice(z, start, limit)

@@ -102,9 +102,9 @@ def _window(window: Any, size: int, dtype: Any) -> Any:
 def _segments(
     name: str, length: int, dtype: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any
 ) -> SignalDivision:
-    """The segmentation of a signal of this length, from the arguments of the functions below.
+    """The segmentation of a signal of this length, from arguments as ``stft`` takes them.
 
-    Raises: BadArgument: a segment has no element, or no more than two have in common, or more than the transform.
+    Raises: BadArgument: a segment is empty, longer than the transform, or not longer than the overlap of two.
     """
     named = isinstance(window, (str, tuple))
     size = (length if named else len(window)) if nperseg is None else whole_number(f"{name}: nperseg", nperseg)
@@ -132,7 +132,7 @@ _EXTENSIONS: dict[Any, dict[str, Any]] = {
 
 
 def _extended(name: str, x: Any, boundary: Any, padded: bool, segments: SignalDivision) -> Any:
-    """The signal extended by half a segment on either side, and zero-padded to a whole number of segments."""
+    """The signal extended by half a segment on either side, and if ``padded`` by zeros to whole segments."""
     before: list[tuple[int, int]] = [(0, 0)] * (x.ndim - 1)
     if boundary is not None:
         if boundary not in _EXTENSIONS:
@@ -145,7 +145,7 @@ def _extended(name: str, x: Any, boundary: Any, padded: bool, segments: SignalDi
 
 
 def _leveler(name: str, trend: Any, axis: int) -> Callable[[Any], Any]:
-    """The function that removes the trend from segments, along the last axis."""
+    """The function that removes the trend from segments along the last axis; a user's function has it at ``axis``."""
     if isinstance(trend, str):
         return lambda x: detrend(x, type=trend)
     if callable(trend):
@@ -163,12 +163,13 @@ def _times(x: Any, v: Any) -> Any:
 def _transforms(x: Any, segments: SignalDivision, level: Callable[[Any], Any], onesided: bool) -> Any:
     """The Fourier transforms of a signal's windowed segments: [..., segment, frequency]."""
     count = max(0, (x.shape[-1] - segments.size) // segments.step + 1)
-    places = np.arange(count)[:, None] * segments.step + np.arange(segments.size)
-    windows = _times(level(take(x, places, axis=-1)), segments.window)
+    index = np.arange(count)[:, None] * segments.step + np.arange(segments.size)
+    windows = _times(level(take(x, index, axis=-1)), segments.window)
     return rfft(windows, segments.nfft) if onesided else fft(windows, segments.nfft)
 
 
 def _scale(name: str, scaling: str, window: Any, fs: Any) -> Any:
+    """The factor of squared transforms. Raises BadArgument: ``scaling`` is unknown."""
     if scaling == "density":
         return 1.0 / (fs * total(window * window))
     if scaling == "spectrum":

@@ -154,9 +154,7 @@ class Collective(Operation):
         return replace(rest, dims=others if stays else tuple([e - (e > d) for e in others])), d
 
     def in_one_place(self: Any, x: Any) -> Any:
-        """The operation by gathering: applied to the stacked values of all lanes, of which each lane takes its own
-        slice.
-        """
+        """The operation on the stacked values of all lanes, of whose result each lane takes its own slice."""
         name, rule = "table", COLLECTIVE.find(type(self))
 
         def of_table(table: Any) -> Any:
@@ -189,6 +187,7 @@ def beside(op: Collective, x: Any, dim: int | None) -> tuple[Any, int | None]:
 
 
 def _by_rows(rule: Any, op: Any, axis: Hashable, size: int, dims: Sequence[int | None], x: Any) -> tuple[Any, int]:
+    """The rule ``collective`` with groups, by the rule without: a group is a row of a table of lanes."""
     members = GroupTable.of(op.groups or ())
     table = members.by_group(axis_at(x, dims[0], 0, size), type(op).unit)
     width = members.lanes.shape[1]
@@ -242,11 +241,10 @@ class LaneReduction(Collective):
         dims = tuple(range(len(self.axes)))
         return type(self).reduce(perform(AllGather(self.axes, None, dims), x), dims)
 
-    def collective(self, axis: Hashable, size: int, dims: Sequence[int | None], x: Any) -> tuple[Any, None]:
+    def collective(self, axis: Hashable, size: int, dims: Sequence[int | None], x: Any) -> tuple[Any, int | None]:
         (d,), (rest, _) = dims, self.without(axis)
         kind = type(self)
-        y = kind.repeat(x, size) if d is None else kind.reduce(x, (d,))
-        return (perform(rest, y) if rest.axes else y), None
+        return beside(rest, kind.repeat(x, size) if d is None else kind.reduce(x, (d,)), None)
 
 
 def _times(x: Any, n: int) -> Any:
@@ -384,8 +382,7 @@ class PsumScatter(Collective):
 
     def collective(op, axis, size, dims, x):
         rest, d = op.without(axis)
-        total = _times(x, size) if dims[0] is None else reduce_sum(x, (dims[0],))
-        return beside(rest, total, d)
+        return beside(rest, _times(x, size) if dims[0] is None else reduce_sum(x, (dims[0],)), d)
 
     lower = reduce_scatter
     flops = per_operand
@@ -548,8 +545,7 @@ class Punvary(Collective):
 
     def collective(op, axis, size, dims, x):
         y = x if dims[0] is None else index_in_dim(x, 0, dims[0], keepdims=False)
-        rest, _ = op.without(axis)
-        return (perform(rest, y) if rest.axes else y), None
+        return beside(op.without(axis)[0], y, None)
 
     def lower(op, emit, x):
         return x

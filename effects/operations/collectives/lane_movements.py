@@ -194,14 +194,14 @@ def pgather(src: Any, idx: Any, axes: Any) -> Any:
     named = [item for item in items if not isinstance(item, int)]
     bound = bound_axes("pgather", named)
     whole = collect(AllGather(bound, None, tuple(range(len(bound)))), x) if bound else x
-    places = [
+    dims = [
         len(named) + canonical_axis(item, rank, "pgather") if isinstance(item, int) else named.index(item)
         for item in items
     ]
-    if len(set(places)) < len(places):
+    if len(set(dims)) < len(dims):
         raise BadArgument(f"pgather: a dimension must stand once, got {items}.")
-    others = [d for d in range(len(whole.type.shape)) if d not in places]
-    whole = transpose(whole, (*places, *others))
+    others = [d for d in range(len(whole.type.shape)) if d not in dims]
+    whole = transpose(whole, (*dims, *others))
     shape = whole.type.shape
     table = reshape(whole, (prod(shape[: len(items)]), *shape[len(items) :]))
     rows = index_take(table, [reshape(index, (index.type.size,))], (0,))
@@ -226,5 +226,6 @@ def pvary(x: Any, axis_name: Any) -> Any:
 
 
 def _cast(where: str, x: Any, axis_name: Any) -> Any:
+    """``pcast(x, axis_name, to="varying")``; ``where`` names the function in errors."""
     axes = tracked(bound_axes(where, axis_name))
     return tree_map(lambda leaf: vary(as_array(leaf), axes), x)

@@ -26,9 +26,9 @@ NUMBER = array_type((), int32)
 
 def rows(mesh: Any, axes: Sequence[SizedAxis]) -> np.ndarray[Any, Any]:
     """For each position along the other axes, the device numbers along ``axes``, in the order of lanes."""
-    places = [mesh.axis_names.index(name) for name, _ in axes]
+    dims = [mesh.axis_names.index(name) for name, _ in axes]
     numbers = np.arange(mesh.size).reshape(mesh.axis_sizes)
-    return np.moveaxis(numbers, places, range(-len(places), 0)).reshape(-1, prod([size for _, size in axes]))
+    return np.moveaxis(numbers, dims, range(-len(dims), 0)).reshape(-1, prod([size for _, size in axes]))
 
 
 def device_groups(mesh: Any, op: Any) -> np.ndarray[Any, Any]:
@@ -46,7 +46,7 @@ def dense_numbers(emit: Any, numbers: np.ndarray[Any, Any]) -> str:
     """A table of integers as a dense attribute, defined once per module."""
     height, width = numbers.shape
     row = f"[{', '.join(['%d'] * width)}]"
-    text = ", ".join([row] * height) % tuple(numbers.ravel().tolist())  # nested lists would trigger the collector
+    text = ", ".join([row] * height) % tuple(numbers.ravel().tolist())  # many lists would start a garbage collection
     return str(emit.table(f"dense<[{text}]> : tensor<{height}x{width}xi64>"))
 
 
@@ -187,8 +187,7 @@ def collective_permute(op: Any, emit: Any, x: Any) -> Any:
 
 @between_lanes
 def _permute(op: Any, emit: Any, x: Any) -> Any:
-    pairs = dense_numbers(emit, device_pairs(emit.manual.mesh, op))
-    attributes = f"source_target_pairs = {pairs}, {CHANNEL}"
+    attributes = f"source_target_pairs = {dense_numbers(emit, device_pairs(emit.manual.mesh, op))}, {CHANNEL}"
     return emit.op("collective_permute", x, attributes=attributes, type=x.type)
 
 

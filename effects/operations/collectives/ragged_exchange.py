@@ -44,8 +44,7 @@ def ragged_all_to_all(
     dims = tuple(range(len(axes) if groups is None else 1))
 
     def gathered(v: Any) -> Any:
-        whole = collect(AllGather(axes, groups, dims), v) if axes else v
-        return reshape(whole, (size, *v.type.shape))
+        return reshape(collect(AllGather(axes, groups, dims), v) if axes else v, (size, *v.type.shape))
 
     me = lane_position(axes, groups, tracked(axes))
 
@@ -67,11 +66,11 @@ def ragged_all_to_all(
     rows = x.type.shape[0]
     source = sender * rows + clamp(0, first + row - written, max(rows - 1, 0))
     received = index_take(reshape(gathered(x), (size * rows, *x.type.shape[1:])), [source], (0,))
-    hit = broadcast_in_dim(reduce_or(inside, (1,)), out.type.shape, (0,))
-    return select(hit, received, out)
+    return select(broadcast_in_dim(reduce_or(inside, (1,)), out.type.shape, (0,)), received, out)
 
 
 def _check(x: Any, out: Any, tables: list[Any], size: int) -> None:
+    """Raise ShapeMismatch unless rows of operand and output agree, and each table has a part for every lane."""
     if x.type.dtype != out.type.dtype or x.type.shape[1:] != out.type.shape[1:] or not x.type.shape:
         raise ShapeMismatch(f"ragged_all_to_all: rows of operand and output must agree, got {x.type} and {out.type}.")
     shapes = {table.type.shape for table in tables}

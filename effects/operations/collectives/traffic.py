@@ -125,4 +125,5 @@ def permutation(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequ
 
 
 def _ceil(a: int, b: int) -> int:
+    """``a / b``, rounded up."""
     return -(-a // b)

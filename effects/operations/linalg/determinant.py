@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from ...core.operation import operation
 from ...types.dtypes import int32, is_complex, to_real
 from ..dot_general import Precision, dot_general
 from ..elementwise.arithmetic import abs as absolute
-from ..elementwise.arithmetic import add, like, mul, neg, sign, sub
+from ..elementwise.arithmetic import like, sign
 from ..elementwise.bitwise import bitwise_and
 from ..elementwise.comparison import eq, ne, select
 from ..elementwise.complex_parts import real
@@ -31,6 +33,7 @@ from .triangular import triangular_solve
 
 
 def _entry(x: Any, i: int, j: int) -> Any:
+    """``x[..., i, j]``."""
     rank = x.ndim
     return index_in_dim(index_in_dim(x, i, rank - 2, keepdims=False), j, rank - 2, keepdims=False)
 
@@ -42,18 +45,14 @@ def _cofactor(x: Any, i: int, j: int) -> Any:
         return full(x.type.update(shape=x.type.shape[:-2]), 1)
     if n == 2:
         other = _entry(x, 1 - i, 1 - j)
-        return other if i == j else neg(other)
+        return other if i == j else -other
     a, b, c, d = ((i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3)  # cyclic: the sign is in the order
-    return sub(mul(_entry(x, a, c), _entry(x, b, d)), mul(_entry(x, a, d), _entry(x, b, c)))
+    return _entry(x, a, c) * _entry(x, b, d) - _entry(x, a, d) * _entry(x, b, c)
 
 
 def _expanded(x: Any) -> Any:
     """The determinant of matrices of one to three rows, by cofactors of the first row."""
-    terms = [mul(_entry(x, 0, j), _cofactor(x, 0, j)) for j in range(x.type.shape[-1])]
-    total = terms[0]
-    for term in terms[1:]:
-        total = add(total, term)
-    return total
+    return reduce(operator.add, [_entry(x, 0, j) * _cofactor(x, 0, j) for j in range(x.type.shape[-1])])
 
 
 def _parity(pivots: Any, dtype: Any) -> Any:
@@ -61,12 +60,13 @@ def _parity(pivots: Any, dtype: Any) -> Any:
     axis = pivots.ndim - 1
     count = reduce_sum(convert(ne(pivots, broadcasted_iota(int32, pivots.type.shape, axis)), int32), (axis,))
     odd = convert(bitwise_and(count, scalar(1, int32)), dtype)
-    return sub(scalar(1, dtype), mul(scalar(2, dtype), odd))
+    return scalar(1, dtype) - scalar(2, dtype) * odd
 
 
 def _by_factors(x: Any) -> Any:
+    """The determinant from the LU factors."""
     lu, pivots, _ = perform(Lu(), x)
-    return mul(reduce_prod(diagonal(lu), (pivots.ndim - 1,)), _parity(pivots, x.type.dtype))
+    return reduce_prod(diagonal(lu), (pivots.ndim - 1,)) * _parity(pivots, x.type.dtype)
 
 
 def _reflected(x: Any) -> Any:
@@ -80,7 +80,7 @@ def _reflected(x: Any) -> Any:
     w = as_array((dense * np.sqrt(2 / (dense @ dense))).astype(x.type.dtype))
     along = dot_general(x, w, (((rank - 1,), (0,)), ((), ())), Precision.HIGHEST)
     shape = x.type.shape
-    return sub(x, mul(broadcast_in_dim(along, shape, tuple(range(rank - 1))), broadcast_in_dim(w, shape, (rank - 1,))))
+    return x - broadcast_in_dim(along, shape, tuple(range(rank - 1))) * broadcast_in_dim(w, shape, (rank - 1,))
 
 
 def _derivative(x: Any, dx: Any) -> tuple[Any, Any]:
@@ -91,12 +91,12 @@ def _derivative(x: Any, dx: Any) -> tuple[Any, Any]:
     n, rank = x.type.shape[-1], x.ndim
     if n <= 3:
         rows = [stack([_cofactor(x, i, j) for j in range(n)], rank - 2) for i in range(n)]
-        return _expanded(x), reduce_sum(mul(stack(rows, rank - 2), dx), (rank - 2, rank - 1))
+        return _expanded(x), reduce_sum(stack(rows, rank - 2) * dx, (rank - 2, rank - 1))
     lu, pivots, permutation = perform(Lu(), _reflected(x))
     pivot = diagonal(lu)
     others = slice_in_dim(pivot, 0, n - 1, axis=rank - 2)
-    minor = neg(mul(reduce_prod(others, (rank - 2,)), _parity(pivots, x.type.dtype)))
-    y = mul(minor, index_in_dim(pivot, n - 1, rank - 2, keepdims=False))
+    minor = -(reduce_prod(others, (rank - 2,)) * _parity(pivots, x.type.dtype))
+    y = minor * index_in_dim(pivot, n - 1, rank - 2, keepdims=False)
     shape, lanes = x.type.shape, tuple(range(rank - 2))
     last = eq(broadcasted_iota(int32, shape, rank - 2), scalar(n - 1, int32))
     scale = select(last, broadcast_in_dim(minor, shape, lanes), broadcast_in_dim(y, shape, lanes))
@@ -107,7 +107,7 @@ def _derivative(x: Any, dx: Any) -> tuple[Any, Any]:
     upper = select(last, unit, triangle(lu, upper=True))
     flat = bitwise_and(eq(unit, like(unit, 1)), eq(upper, like(upper, 0)))  # if a second pivot is 0, all minors are 0
     upper = select(flat, unit, upper)
-    return y, reduce_sum(diagonal(triangular_solve(upper, mul(scale, left), left_side=True)), (rank - 2,))
+    return y, reduce_sum(diagonal(triangular_solve(upper, scale * left, left_side=True)), (rank - 2,))
 
 
 # y = det x
@@ -161,7 +161,7 @@ class LogDeterminant(OnLastAxes):
         change = reduce_sum(diagonal(solve(x, dx)), (x.ndim - 2,))
         if not is_complex(x.type.dtype):
             return (y, size), (None, change)
-        return (y, size), (mul(sub(change, convert(real(change), change.type.dtype)), y), real(change))
+        return (y, size), ((change - convert(real(change), change.type.dtype)) * y, real(change))
 
     def lower(op, emit, x):
         sign_type, size_type = emit.made
@@ -171,9 +171,10 @@ class LogDeterminant(OnLastAxes):
 
 
 def _logarithm_by_factors(x: Any) -> list[Any]:
+    """The sign of the determinant, and the logarithm of its absolute value, from the LU factors."""
     lu, pivots, _ = perform(Lu(), x)
     pivot, axis = diagonal(lu), pivots.ndim - 1
-    y = mul(reduce_prod(sign(pivot), (axis,)), _parity(pivots, x.type.dtype))
+    y = reduce_prod(sign(pivot), (axis,)) * _parity(pivots, x.type.dtype)
     return [y, reduce_sum(log(absolute(pivot)), (axis,))]
 
 

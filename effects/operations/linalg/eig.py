@@ -10,22 +10,19 @@ from ...base.errors import MissingRule, NotDifferentiable
 from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.operation import operation, shared
-from ...types.array_type import array_type
 from ...types.dtypes import is_complex, to_complex
 from ..elementwise.arithmetic import abs as absolute
-from ..elementwise.arithmetic import add, div, mul, neg
 from ..elementwise.comparison import eq, select_n
 from ..elementwise.complex_parts import complex as complex_number
 from ..elementwise.complex_parts import conj, imag, real
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, reduce_sum
 from ..manipulation.creation import broadcasted_iota
-from ..manipulation.last_axes import EachMatrix
 from ..reductions.reductions import argmax
 from .eigh import eigen_flops
-from .lapack import Implementation, Routine, each_or_nan, info_type, or_nan
+from .lapack import Factorisation, Implementation, Routine, each_or_nan, info_type, or_nan
 from .lu import Lu, lu_solve
-from .matrices import LAPACK, adjoint, check_matrices, columns_of, conjugate_dot, diagonal, inverse_gaps, product
+from .matrices import adjoint, check_matrices, columns_of, conjugate_dot, diagonal, inverse_gaps, product
 
 GEEV = Routine("geev")
 
@@ -41,12 +38,10 @@ class EigImplementation(Implementation):
 # x vr = vr diag(w), vl^H x = diag(w) vl^H: (w, vl, vr), vectors only as requested; a vector has norm 1, and its largest
 # element is real; NaN where the iteration does not converge
 @operation
-class Eig(EachMatrix):
+class Eig(Factorisation):
     left: bool
     right: bool
     differentiable: bool
-    multiple_results = True
-    dtypes = LAPACK
     flops = eigen_flops
 
     def result_type(op, x):
@@ -55,10 +50,7 @@ class Eig(EachMatrix):
         return (v.update(shape=x.shape[:-1]), *[v] * (op.left + op.right))
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
-        if not x.size:
-            return tuple([np.zeros(t.shape, t.dtype) for t in types])
-        return each_or_nan(lambda x: _of_one(op, x), types, x, iterative=True)
+        return each_or_nan(lambda x: _of_one(op, x), op.types_for(x), x, iterative=True)
 
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents
@@ -75,8 +67,6 @@ class Eig(EachMatrix):
         return (w, *vl, *[vr] * op.right), (dw, *dvl, *[dvr] * op.right)
 
     def lower(op, emit, x):
-        if not x.type.size:
-            return tuple([emit.full(0, t) for t in emit.made])
         w, v = shared(Eig, False, True, False).result_type(x.type)
         modes = {"compute_left": "V" if op.left else "N", "compute_right": "V" if op.right else "N"}
         values = [w] if is_complex(x.type.dtype) else [w.update(dtype=x.type.dtype)] * 2
@@ -87,8 +77,7 @@ class Eig(EachMatrix):
 
 def _of_one(op: Eig, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     """The eigenvalues and eigenvectors of one matrix, and LAPACK's ``info``."""
-    function = GEEV.on_host(x.dtype, len(x), op.left, op.right)
-    *values, vl, vr, info = function(x, op.left, op.right)
+    *values, vl, vr, info = GEEV.on_host(x.dtype, len(x), op.left, op.right)(x, op.left, op.right)
     w = values[0] if len(values) == 1 else values[0] + 1j * values[1]
     vectors = [v if len(values) == 1 else _paired(w, v) for v, wanted in ((vl, op.left), (vr, op.right)) if wanted]
     return w, *vectors, info
@@ -108,22 +97,23 @@ def _tangents(w: Any, v: Any, dx: Any, vectors: bool) -> tuple[Any, Any]:
 
         p = v^-1 dx v,  dw = diag p,  u = v (f o p), f[i, j] = 1 / (w[j] - w[i]),  dv[j] = u[j] + c[j] v[j]
 
-    where c keeps the norm and the phase. Source: M. Giles, An extended collection of matrix derivative results (2008).
+    where f is 0 on the diagonal, and c keeps the norm and the phase. Source: M. Giles, An extended collection of matrix
+    derivative results (2008).
     """
     lu, _, permutation = perform(Lu(), v)
     p = lu_solve(lu, permutation, product(dx, v))
     dw = diagonal(p)
     if not vectors:
         return dw, None
-    u = product(v, mul(p, inverse_gaps(w, v.dtype)))
+    u = product(v, p * inverse_gaps(w, v.dtype))
     if not v.type.size:
         return dw, u
     rows = v.ndim - 2
     largest = columns_of(argmax(absolute(v), rows, np.int32), v.shape[rows])
     is_largest = eq(broadcasted_iota(np.int32, v.shape, rows), largest)
     at = lambda y: reduce_sum(select_n(is_largest, full(y.type, 0), y), (rows,))
-    factor = complex_number(neg(real(conjugate_dot(v, u))), neg(div(imag(at(u)), real(at(v)))))
-    return dw, add(u, mul(v, columns_of(factor, v.shape[rows])))
+    factor = complex_number(-real(conjugate_dot(v, u)), -imag(at(u)) / real(at(v)))
+    return dw, u + v * columns_of(factor, v.shape[rows])
 
 
 def eig(

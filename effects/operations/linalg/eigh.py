@@ -12,12 +12,10 @@ from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import to_real
-from ..elementwise.arithmetic import add, div, like, mul
-from ..manipulation.last_axes import EachMatrix
+from ..elementwise.arithmetic import like
 from ..manipulation.slicing import slice_in_dim
-from .lapack import Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
+from .lapack import Factorisation, Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
 from .matrices import (
-    LAPACK,
     adjoint,
     check_matrices,
     conjugate_dot,
@@ -50,13 +48,11 @@ def eigen_flops(op, operands, results):
 # x v = v diag(w), v unitary, w real and ascending: (v, w), or (w,) without vectors; NaN where the iteration does not
 # converge. One triangle of x and of its tangent is read, unless both are known to be Hermitian
 @operation
-class Eigh(EachMatrix):
+class Eigh(Factorisation):
     lower_triangle: bool
     hermitian: bool
     vectors: bool
     implementation: EighImplementation | None
-    multiple_results = True
-    dtypes = LAPACK
     flops = eigen_flops
 
     def result_type(op, x):
@@ -66,16 +62,13 @@ class Eigh(EachMatrix):
 
     def evaluate(op, x):
         _check_implementation(op, "cpu")
-        types = op.result_type(array_type(x.shape, x.dtype))
-        if not x.size:
-            return tuple([np.zeros(t.shape, t.dtype) for t in types])
         function = SYEVD.on_host(x.dtype)
 
         def factors(x: Any) -> Any:
             w, v, info = function(x, op.vectors, op.lower_triangle)
             return *[v] * op.vectors, w, info
 
-        return each_or_nan(factors, types, x)
+        return each_or_nan(factors, op.types_for(x), x)
 
     def jvp(op, primals, tangents):
         # dw = the diagonal of v^H dx v; dv = v (f o v^H dx v), f[i, j] = 1 / (w[j] - w[i])
@@ -83,19 +76,16 @@ class Eigh(EachMatrix):
         v, w = perform(shared(Eigh, op.lower_triangle, op.hermitian, True, op.implementation), x)
         if not op.hermitian:
             half = halved_diagonal(dx if op.lower_triangle else adjoint(dx))
-            dx = add(half, adjoint(half))
+            dx = half + adjoint(half)
         turned = product(dx, v)
         if not op.vectors:
             return (w,), (real_part(conjugate_dot(v, turned)),)
         inner = product(adjoint(v), turned)
-        dv = product(v, mul(inner, inverse_gaps(w, inner.type.dtype)))
-        return (v, w), (dv, real_part(diagonal(inner)))
+        return (v, w), (product(v, inner * inverse_gaps(w, inner.type.dtype)), real_part(diagonal(inner)))
 
     def lower(op, emit, x):
         _check_implementation(op, emit.platform)
         v, w = x.type.update(weak=False), emit.made[-1]
-        if not x.type.size:
-            return tuple([emit.full(0, t) for t in emit.made])
         letters = {"mode": "V" if op.vectors else "N", "uplo": "L" if op.lower_triangle else "U"}
         flags = {"lower": op.lower_triangle, "algorithm": np.uint8(_CUDA.get(op.implementation, 0))}
         v, w, info = SYEVD(emit, x, types=(v, w, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
@@ -110,7 +100,7 @@ def _check_implementation(op: Eigh, platform: str) -> None:
 
 def hermitian_part(x: Any) -> Any:
     """``(x + x^H) / 2``."""
-    return div(add(x, adjoint(x)), like(x, 2))
+    return (x + adjoint(x)) / like(x, 2)
 
 
 def subset(name: str, part: Any, size: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ A routine is declared once, beside the blocks that call it, and called where the
 The lowering is a custom call by XLA's foreign function interface: on a CPU to jaxlib's LAPACK, on a GPU to the target
 ``cuda``, usually of cuSOLVER; on a platform without the routine it raises. Matrices are the operands and results of the
 highest rank; they are passed in column-major layout, all leading dimensions at once.
-Operations handle empty matrices themselves: LAPACK is not called with one.
+LAPACK is not called with empty matrices: results are empty then, or zeros.
 For each matrix ``info`` says whether the routine failed; its factors then become NaN.
 
 ``evaluate`` rules call SciPy's function of the same routine for each matrix, ``GETRF.on_host(x.dtype)``, which is the
@@ -33,6 +33,8 @@ from ...base.errors import MissingRule
 from ...base.lazy_module import late_module
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import int32, is_complex
+from ..manipulation.last_axes import EachMatrix
+from .matrices import LAPACK
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -68,12 +70,14 @@ class Routine(NamedTuple):
         attributes: Mapping[str, Any] = _NONE,
         cuda: Mapping[str, Any] | None = None,
     ) -> list[Any]:
-        """Emit a call, and return its results, which have these types.
+        """Emit a call, and return its results, which have these types; zeros where an operand is empty.
 
         ``into[i]``: the result that aliases operand ``i``. ``attributes``: letters, booleans, or NumPy scalars, whose
         dtypes count; ``cuda``: the attributes on a GPU, if different.
         Raises: MissingRule: the platform has no such routine.
         """
+        if any([not x.type.size for x in operands]):
+            return [emit.full(0, t) for t in types]
         if emit.platform == "cpu":
             target = f"lapack_{self.named(operands[0].type.dtype)}_ffi"
         elif emit.platform == "cuda" and self.cuda:
@@ -90,6 +94,19 @@ class Implementation(enum.Enum):
     """The base class of enumerations of algorithms for one factorisation, with JAX's names."""
 
     __repr__ = enum.Enum.__str__
+
+
+class Factorisation(EachMatrix):
+    """An operation with several results, such as the factors of matrices, by LAPACK."""
+
+    __slots__ = ()
+    multiple_results = True
+    dtypes = LAPACK
+
+    def types_for(op, x: np.ndarray[Any, Any]) -> tuple[ArrayType, ...]:
+        """The types of the results for a NumPy array."""
+        types: tuple[ArrayType, ...] = op.result_type(array_type(x.shape, x.dtype))
+        return types
 
 
 def no_implementation(name: str, word: str, asked: Any, platform: str) -> MissingRule:
@@ -132,16 +149,21 @@ def _on_host(name: str, *sizes: Any) -> Callable[..., Any]:
 
 @once
 def _libraries() -> tuple[Any, Any]:
+    """SciPy's modules of LAPACK's and of BLAS's routines."""
     return late_module("scipy.linalg.lapack"), late_module("scipy.linalg.blas")
 
 
 def each_matrix(function: Callable[..., Any], results: Sequence[ArrayType], *operands: Any) -> tuple[Any, ...]:
-    """``function`` applied for each index of the operands' leading dimensions; results of these types."""
-    rank = max([x.ndim for x in operands])
-    lanes = results[0].shape[: rank - 2]
+    """``function`` applied for each index of the operands' leading dimensions; results of these types.
+
+    It is not called if all results are empty.
+    """
+    lanes = results[0].shape[: max([x.ndim for x in operands]) - 2]
+    ys = tuple([np.empty(t.shape, t.dtype) for t in results])
+    if not any([y.size for y in ys]):
+        return ys
     if not lanes:
         return tuple([np.asarray(y, t.dtype) for y, t in zip(function(*operands), results)])
-    ys = tuple([np.empty(t.shape, t.dtype) for t in results])
     for i in np.ndindex(lanes):
         for y, part in zip(ys, function(*[x[i] for x in operands])):
             y[i] = part

@@ -19,10 +19,10 @@ from ..elementwise.comparison import eq, lt, select
 from ..foundations.shapes import broadcast_in_dim
 from ..indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ..manipulation.creation import broadcasted_iota
-from ..manipulation.last_axes import EachMatrix, OnLastAxes
+from ..manipulation.last_axes import OnLastAxes
 from ..reductions.sorting import Sort, take_along_axis
-from .lapack import Routine, each_matrix, info_type, or_nan
-from .matrices import LAPACK, check_matrices, identity, product, resized, rows_at, triangle
+from .lapack import Factorisation, Routine, each_matrix, info_type, or_nan
+from .matrices import check_matrices, identity, product, resized, rows_at, triangle
 from .triangular import triangular_solve
 
 GETRF = Routine("getrf", cuda="cusolver_getrf_ffi")
@@ -38,9 +38,7 @@ def factorisation_flops(op, operands, results):
 # x[permutation] = l u: (lu, pivots, permutation); lu holds l, with unit diagonal, below its diagonal, u in the rest;
 # row i was exchanged with row pivots[i] >= i, for i in order
 @operation
-class Lu(EachMatrix):
-    multiple_results = True
-    dtypes = LAPACK
+class Lu(Factorisation):
     flops = factorisation_flops
 
     def result_type(op, x):
@@ -49,12 +47,8 @@ class Lu(EachMatrix):
         return x, array_type((*lanes, min(m, n)), int32), array_type((*lanes, m), int32)
 
     def evaluate(op, x):
-        *lanes, m, n = x.shape
-        pivots = array_type((*lanes, min(m, n)), int32)
-        factors = x, np.zeros(pivots.shape, int32)
-        if x.size:
-            factors = each_matrix(GETRF.on_host(x.dtype), (array_type(x.shape, x.dtype), pivots), x)
-        return *factors, permuted(factors[1], m)
+        factors, pivots = each_matrix(GETRF.on_host(x.dtype), op.types_for(x)[:2], x)
+        return factors, pivots, permuted(pivots, x.shape[-2])
 
     def jvp(op, primals, tangents):
         lu, pivots, permutation = perform(op, *primals)
@@ -62,12 +56,9 @@ class Lu(EachMatrix):
 
     def lower(op, emit, x):
         _, pivots, permutation = emit.made
-        if not x.type.size:
-            return x, emit.full(0, pivots), emit.iota(permutation, len(permutation.shape) - 1)
         lu, swaps, info = GETRF(emit, x, types=(x.type, pivots, info_type(x)), into={0: 0})
         swaps = emit.binary("subtract", swaps, emit.full(1, pivots))
-        rows = _emit_permutation(emit, swaps, permutation)
-        return *or_nan(emit, info, [lu], singular=True), swaps, rows
+        return *or_nan(emit, info, [lu], singular=True), swaps, _emit_permutation(emit, swaps, permutation)
 
 
 def _tangent(lu: Any, dx: Any) -> Any:
@@ -97,8 +88,8 @@ def lu_solve(lu: Any, permutation: Any, b: Any, transpose: bool = False, conjuga
     )
     if not transpose:
         return solve(solve(rows_at(b, permutation), True), False)
-    places = broadcasted_iota(int32, permutation.type.shape, permutation.ndim - 1)
-    inverse = perform(Sort(permutation.ndim - 1, False, 1), permutation, places)[1]
+    positions = broadcasted_iota(int32, permutation.type.shape, permutation.ndim - 1)
+    inverse = perform(Sort(permutation.ndim - 1, False, 1), permutation, positions)[1]
     return rows_at(solve(solve(b, False), True), inverse)
 
 

@@ -10,7 +10,7 @@ from ...core.arrays import scalar
 from ...types.array_type import ArrayType
 from ...types.dtypes import complex64, complex128, float32, float64, is_complex
 from ..dot_general import Precision, batch_matmul
-from ..elementwise.arithmetic import add, div, like, mul, sub
+from ..elementwise.arithmetic import like
 from ..elementwise.comparison import eq, ge, select_n
 from ..elementwise.complex_parts import conj, real
 from ..elementwise.conversion import convert
@@ -77,8 +77,7 @@ def identity(type: ArrayType) -> Any:
 
 def halved_diagonal(x: Any) -> Any:
     """The lower triangle of ``x`` with its diagonal halved."""
-    one = like(x, 1)
-    return mul(triangle(x), div(one, add(identity(x.type), one)))
+    return triangle(x) / (identity(x.type) + like(x, 1))
 
 
 def resized(x: Any, rows: int, columns: int) -> Any:
@@ -95,8 +94,8 @@ def rows_at(x: Any, index: Any) -> Any:
     lanes = tuple(range(len(x.type.shape) - 2))
     rows, columns = len(lanes), len(lanes) + 1
     numbers = GatherDimensionNumbers((columns,), (rows,), (rows,), lanes, lanes)
-    places = reshape(index, (*index.type.shape, 1))
-    return gather(x, places, numbers, (*[1] * columns, x.type.shape[-1]), unique_indices=True)
+    index = reshape(index, (*index.type.shape, 1))
+    return gather(x, index, numbers, (*[1] * columns, x.type.shape[-1]), unique_indices=True)
 
 
 def diagonal(x: Any) -> Any:
@@ -121,21 +120,23 @@ def rows_of(column: Any, size: int) -> Any:
 def conjugate_dot(a: Any, b: Any) -> Any:
     """``y[.., j]`` is the inner product of column ``j`` of ``a``, conjugated, and column ``j`` of ``b``."""
     a = conj(a) if is_complex(a.type.dtype) else a
-    return reduce_sum(mul(a, b), (len(a.type.shape) - 2,))
+    return reduce_sum(a * b, (len(a.type.shape) - 2,))
 
 
 def over_columns(solve: Callable[[Any], Any], b: Any, dim: int) -> tuple[Any, int]:
-    """The batch rule of a solver for mapped right-hand sides: they become further columns of one call."""
+    """The batch rule of a solver whose right-hand sides ``b`` alone are mapped, along ``dim``: they become columns.
+
+    Gives the solution and its mapped dimension.
+    """
     rank = b.ndim - 1
     wide = move_axis(b, dim, rank)
     shape = wide.type.shape
-    y = solve(reshape(wide, (*shape[:-2], shape[-2] * shape[-1])))
-    return reshape(y, shape), rank
+    return reshape(solve(reshape(wide, (*shape[:-2], shape[-2] * shape[-1]))), shape), rank
 
 
 def inverse_gaps(w: Any, dtype: Any) -> Any:
     """``y[.., i, j] = 1 / (w[.., j] - w[.., i])`` with 0 on the diagonal; infinite for equal eigenvalues."""
     n = w.type.shape[-1]
-    gaps = sub(columns_of(w, n), rows_of(w, n))
+    gaps = columns_of(w, n) - rows_of(w, n)
     one = identity(gaps.type)
-    return convert(sub(div(like(gaps, 1), add(gaps, one)), one), dtype)
+    return convert(like(gaps, 1) / (gaps + one) - one, dtype)

@@ -12,12 +12,11 @@ from ...core.arrays import Array, as_array, as_arrays
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import int32, is_complex
-from ..elementwise.arithmetic import add, mul, sub
 from ..elementwise.complex_parts import conj, real
 from ..elementwise.conversion import convert
 from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import concatenate, slice_in_dim
-from .lapack import Routine, each_matrix
+from .lapack import Factorisation, Routine, each_matrix
 from .lu import Lu, factorisation_flops, lu_solve
 from .matrices import LAPACK, adjoint, check_matrices, flipped, identity, product, resized, rows_at, triangle
 from .triangular import triangular_solve
@@ -44,9 +43,7 @@ def _check_reflections(name: str, a: ArrayType, taus: ArrayType) -> None:
 # (a, taus): q = h_1 ... h_k, h_i = 1 - taus[i] v_i v_i^H, v_i in column i of a below the 1 at its diagonal; the upper
 # triangle of a is r, and x = q r
 @operation
-class Geqrf(EachMatrix):
-    multiple_results = True
-    dtypes = LAPACK
+class Geqrf(Factorisation):
     exempt = {"jvp": _NO_DERIVATIVE}
     flops = factorisation_flops
 
@@ -55,14 +52,10 @@ class Geqrf(EachMatrix):
         return x, x.update(shape=(*x.shape[:-2], min(x.shape[-2:])), weak=False)
 
     def evaluate(op, x):
-        if not x.size:
-            return x, np.zeros((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
-        function = GEQRF.on_host(x.dtype, *x.shape[-2:])
-        return each_matrix(lambda x: function(x)[:2], op.result_type(array_type(x.shape, x.dtype)), x)
+        factors = lambda x: GEQRF.on_host(x.dtype, *x.shape)(x)[:2]
+        return each_matrix(factors, op.types_for(x), x)
 
     def lower(op, emit, x):
-        if not x.type.size:
-            return x, emit.full(0, emit.made[1])
         return GEQRF(emit, x, types=emit.made, into={0: 0})
 
 
@@ -85,12 +78,10 @@ class HouseholderProduct(EachMatrix):
         return a
 
     def evaluate(op, a, taus):
-        if not a.size:
-            return a
         return each_matrix(_reflections_times_unit, [array_type(a.shape, a.dtype)], a, taus)[0]
 
     def lower(op, emit, a, taus):
-        return ORGQR(emit, a, taus, types=[a.type], into={0: 0})[0] if a.type.size else a
+        return ORGQR(emit, a, taus, types=[a.type], into={0: 0})[0]
 
 
 # y = q c, or c q, with q = h_1 ... h_k, or its adjoint; the reflections are those of geqrf
@@ -149,8 +140,8 @@ def _of_one(op: Qr, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     """The QR factors of one matrix."""
     m, n = x.shape
     if op.pivoting:
-        a, places, taus, *_ = GEQP3.on_host(x.dtype)(x, lwork=_BLOCK * (n + 1))
-        rest = [places - 1]
+        a, columns, taus, *_ = GEQP3.on_host(x.dtype)(x, lwork=_BLOCK * (n + 1))
+        rest = [columns - 1]
     else:
         (a, taus, *_), rest = GEQRF.on_host(x.dtype, m, n)(x), []
     k = m if op.full_matrices else min(m, n)
@@ -161,11 +152,9 @@ def _of_one(op: Qr, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
 
 # q r = x, or x[:, p] if pivoting: q unitary, r upper triangular, q square if full_matrices, else r; (q, r) or (q, r, p)
 @operation
-class Qr(EachMatrix):
+class Qr(Factorisation):
     full_matrices: bool
     pivoting: bool
-    multiple_results = True
-    dtypes = LAPACK
     flops = factorisation_flops
 
     def result_type(op, x):
@@ -176,7 +165,7 @@ class Qr(EachMatrix):
         return (*factors, array_type((*lanes, n), int32)) if op.pivoting else factors
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
+        types = op.types_for(x)
         if not x.size:
             k, n = types[1].shape[-2:]
             start: list[Any] = [np.eye(x.shape[-2], k, dtype=x.dtype), np.zeros((k, n), x.dtype), np.arange(n)]
@@ -198,13 +187,13 @@ class Qr(EachMatrix):
         *lanes, m, n = x.type.shape
         q, r, *p = emit.made
         if not x.type.size:
-            places = [emit.iota(t, len(lanes)) for t in p]
-            return emit.decompose(lambda: identity(q)), emit.full(0, r), *places
+            columns = [emit.iota(t, len(lanes)) for t in p]
+            return emit.decompose(lambda: identity(q)), emit.full(0, r), *columns
         taus = q.update(shape=(*lanes, min(m, n)))
         if op.pivoting:
             free = emit.full(0, p[0])  # no column is fixed at the front
-            a, places, taus = GEQP3(emit, x, free, types=[x.type, p[0], taus], into={0: 0, 1: 1})
-            rest = [emit.binary("subtract", places, emit.full(1, p[0]))]
+            a, columns, taus = GEQP3(emit, x, free, types=[x.type, p[0], taus], into={0: 0, 1: 1})
+            rest = [emit.binary("subtract", columns, emit.full(1, p[0]))]
         else:
             (a, taus), rest = GEQRF(emit, x, types=[x.type, taus], into={0: 0}), []
         k = q.shape[-1]
@@ -224,11 +213,11 @@ def _tangents(x: Any, q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
     right = triangular_solve(resized(r, k, k), resized(dx, m, k))
     inner = product(adjoint(q), right)
     below = triangle(inner, 1)
-    skew = sub(below, adjoint(below))
+    skew = below - adjoint(below)
     if is_complex(inner.type.dtype):
-        skew = add(skew, mul(identity(inner.type), sub(inner, convert(real(inner), inner.type.dtype))))
-    dq = add(product(q, sub(skew, inner)), right)
-    return dq, triangle(sub(product(adjoint(q), dx), product(skew, r)), upper=True)
+        skew = skew + identity(inner.type) * (inner - convert(real(inner), inner.type.dtype))
+    dq = product(q, skew - inner) + right
+    return dq, triangle(product(adjoint(q), dx) - product(skew, r), upper=True)
 
 
 def _other_columns(q: Any, dq: Any) -> Any:
@@ -242,10 +231,10 @@ def _other_columns(q: Any, dq: Any) -> Any:
     (above, below), (d_above, d_below) = (
         [slice_in_dim(x, a, b, axis=x.ndim - 2) for a, b in ((0, n), (n, m))] for x in (first, dq)
     )
-    factors, _, permutation = perform(Lu(), sub(above, identity(above.type)))
+    factors, _, permutation = perform(Lu(), above - identity(above.type))
     z = adjoint(lu_solve(factors, permutation, adjoint(below), transpose=True, conjugate=True))
-    change = adjoint(sub(d_below, product(z, d_above)))
-    return sub(product(dq, adjoint(z)), product(add(first, product(others, z)), change))
+    change = adjoint(d_below - product(z, d_above))
+    return product(dq, adjoint(z)) - product(first + product(others, z), change)
 
 
 def geqrf(a: Any) -> tuple[Array, Array]:

@@ -14,13 +14,12 @@ from ...core.arrays import as_array, scalar
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import is_complex, to_real
-from ..elementwise.arithmetic import like, mul
+from ..elementwise.arithmetic import like
 from ..elementwise.comparison import eq, select
 from ..foundations.shapes import reduce_sum
-from ..manipulation.last_axes import EachMatrix
 from .eigh import eigen_flops
-from .lapack import Routine, each_or_nan, info_type, or_nan
-from .matrices import LAPACK, check_matrices
+from .lapack import Factorisation, Routine, each_or_nan, info_type, or_nan
+from .matrices import check_matrices
 
 GEES = Routine("gees")
 GEHRD = Routine("gehrd")
@@ -30,10 +29,8 @@ SYTRD = Routine("sytrd", "hetrd", cuda="cusolver_sytrd_ffi")
 # x = z t z^H, z unitary, t upper triangular, of reals with blocks of 2 by 2 on its diagonal: (t, z), or (t,) without
 # vectors; NaN where the iteration does not converge
 @operation
-class Schur(EachMatrix):
+class Schur(Factorisation):
     vectors: bool
-    multiple_results = True
-    dtypes = LAPACK
     flops = eigen_flops
     exempt = {"jvp": "the vectors of a real matrix change by jumps, where two eigenvalues become complex"}
 
@@ -42,9 +39,8 @@ class Schur(EachMatrix):
         return (x.update(weak=False),) * (1 + op.vectors)
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
         if not x.size:
-            return (x,) * len(types)
+            return (x,) * (1 + op.vectors)
         function = partial(GEES.on_host(x.dtype), lambda *_: None, compute_v=op.vectors, sort_t=0)
         *_, workspace, _ = function(x.reshape(-1, *x.shape[-2:])[0], lwork=-1)
 
@@ -52,32 +48,27 @@ class Schur(EachMatrix):
             t, *_, z, _, info = function(x, lwork=int(workspace[0].real))
             return *(t, z)[: 1 + op.vectors], info
 
-        return each_or_nan(factors, types, x, iterative=True)
+        return each_or_nan(factors, op.types_for(x), x, iterative=True)
 
     def lower(op, emit, x):
-        if not x.type.size:
-            return (x,) * (1 + op.vectors)
         (t, *_), n = emit.made, x.type.update(shape=x.type.shape[:-1])
         values = [n] if is_complex(x.type.dtype) else [n, n]
         modes = {"mode": "V" if op.vectors else "N", "sort": "N"}
         types = (t, t, *values, info_type(x), info_type(x))
         t, z, *_, info = GEES(emit, x, types=types, into={0: 0}, attributes=modes)
-        info = emit.decompose(_or_not_finite, info, x)
-        return or_nan(emit, info, (t, z)[: 1 + op.vectors])
+        return or_nan(emit, emit.decompose(_or_not_finite, info, x), (t, z)[: 1 + op.vectors])
 
 
 def _or_not_finite(info: Any, x: Any) -> Any:
     """``info``, replaced by 1 for matrices with elements that are not finite, for which LAPACK may report success."""
-    nothing = mul(x, like(x, 0))
-    return select(eq(reduce_sum(nothing, (x.ndim - 2, x.ndim - 1)), scalar(0, x.dtype)), info, like(info, 1))
+    zeros = x * like(x, 0)  # NaN where an element is not finite
+    return select(eq(reduce_sum(zeros, (x.ndim - 2, x.ndim - 1)), scalar(0, x.dtype)), info, like(info, 1))
 
 
 # x = q h q^H, q unitary, h zero below the diagonal beneath its own: (a, taus), h in a's upper part, and below it the
 # vectors of the reflections of which q is the product
 @operation
-class Hessenberg(EachMatrix):
-    multiple_results = True
-    dtypes = LAPACK
+class Hessenberg(Factorisation):
     flops = eigen_flops
     exempt = {"jvp": "of reflections as LAPACK stores them"}
 
@@ -86,14 +77,14 @@ class Hessenberg(EachMatrix):
         return x.update(weak=False), x.update(shape=(*x.shape[:-2], max(x.shape[-1] - 1, 0)), weak=False)
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
-        if x.shape[-1] < 2 or not x.size:  # SciPy returns one factor too many
+        types = op.types_for(x)
+        if x.shape[-1] < 2:  # SciPy returns one factor too many
             return x, np.zeros(types[1].shape, x.dtype)
         return each_or_nan(GEHRD.on_host(x.dtype, x.shape[-1]), types, x)
 
     def lower(op, emit, x):
         a, taus = emit.made
-        if not x.type.size or not taus.shape[-1]:
+        if not taus.shape[-1]:
             return x, emit.full(0, taus)
         ends = {"low": np.int32(1), "high": np.int32(x.type.shape[-1])}
         *factors, info = GEHRD(emit, x, types=(a, taus, info_type(x)), into={0: 0}, attributes=ends)
@@ -103,10 +94,8 @@ class Hessenberg(EachMatrix):
 # x = q t q^H, x Hermitian, q unitary, t of three diagonals: (a, d, e, taus), d and e t's diagonals, its own and those
 # beside it, and in a, as LAPACK stores them, the vectors of the reflections of which q is the product
 @operation
-class Tridiagonal(EachMatrix):
+class Tridiagonal(Factorisation):
     lower_triangle: bool
-    multiple_results = True
-    dtypes = LAPACK
     flops = eigen_flops
     exempt = {"jvp": "of reflections as LAPACK stores them"}
 
@@ -120,19 +109,15 @@ class Tridiagonal(EachMatrix):
         return x.update(weak=False), d, e, array_type((*lanes, n - 1), x.dtype)
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
+        types = op.types_for(x)
         if x.shape[-1] == 1:  # for which SciPy returns too many elements
             return np.asarray(x.real, x.dtype), x.real[..., 0], *[np.zeros(t.shape, t.dtype) for t in types[2:]]
         function = SYTRD.on_host(x.dtype, x.shape[-1], op.lower_triangle)
         return each_or_nan(lambda x: function(x, lower=op.lower_triangle), types, x)
 
     def lower(op, emit, x):
-        types = emit.made
-        if not x.type.size:
-            return tuple([emit.full(0, t) for t in types])
-        letters = {"uplo": "L" if op.lower_triangle else "U"}
-        flags = {"lower": op.lower_triangle}
-        *parts, info = SYTRD(emit, x, types=(*types, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
+        letters, flags = {"uplo": "L" if op.lower_triangle else "U"}, {"lower": op.lower_triangle}
+        *parts, info = SYTRD(emit, x, types=(*emit.made, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
         return or_nan(emit, info, parts)
 
 

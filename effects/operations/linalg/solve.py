@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from ...base.errors import DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
-from ..elementwise.arithmetic import neg, sub
 from ..foundations.shapes import move_axis
 from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import axis_at
@@ -20,21 +20,14 @@ from .matrices import LAPACK, check_matrices, flipped, over_columns, product
 from .triangular import TRSM
 
 
-def _of_one(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
-    """The solution for one matrix by LU; infinite or NaN where a pivot is 0."""
+def _of_one(op: Solve, x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
+    """The solution for one matrix by its LU factors; infinite or NaN where a pivot is 0."""
     lu, pivots, _ = GETRF.on_host(x.dtype)(x)
-    solve = TRSM.on_host(x.dtype)
-    inner = solve(1.0, lu, b[permuted(pivots, len(b))], lower=True, diag=True)
-    return (solve(1.0, lu, inner),)
-
-
-def _of_transpose(x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
-    """The solution for one matrix's transpose, by the LU factors of the matrix itself."""
-    lu, pivots, _ = GETRF.on_host(x.dtype)(x)
-    solve = TRSM.on_host(x.dtype)
+    solve, order = partial(TRSM.on_host(x.dtype), 1.0, lu), permuted(pivots, len(b))
+    if not op.transposed:
+        return (solve(solve(b[order], lower=True, diag=True)),)
     y = np.empty_like(b)
-    inner = solve(1.0, lu, b, trans_a=1)
-    y[permuted(pivots, len(b))] = solve(1.0, lu, inner, lower=True, trans_a=1, diag=True)
+    y[order] = solve(solve(b, trans_a=1), lower=True, trans_a=1, diag=True)
     return (y,)
 
 
@@ -57,9 +50,7 @@ class Solve(EachMatrix):
         return b
 
     def evaluate(op, x, b):
-        if not b.size:
-            return b
-        return each_matrix(_of_transpose if op.transposed else _of_one, [array_type(b.shape, b.dtype)], x, b)[0]
+        return each_matrix(partial(_of_one, op), [array_type(b.shape, b.dtype)], x, b)[0]
 
     def batch(op, dims, x, b):
         p, q = dims
@@ -74,7 +65,7 @@ class Solve(EachMatrix):
         y = perform(op, x, b)
         if dx is not None:
             change = product(flipped(dx) if op.transposed else dx, y)
-            db = neg(change) if db is None else sub(db, change)
+            db = -change if db is None else db - change
         return y, perform(op, x, db)  # the compiler factorises x once
 
     def transpose(op, ct, x, b, *, wrt):

@@ -12,16 +12,14 @@ from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import to_real
-from ..elementwise.arithmetic import add, div, like, mul, sub
+from ..elementwise.arithmetic import like
 from ..elementwise.comparison import eq, select_n
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full
-from ..manipulation.last_axes import EachMatrix
 from ..manipulation.slicing import slice_in_dim
 from .eigh import subset
-from .lapack import Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
+from .lapack import Factorisation, Implementation, Routine, each_or_nan, info_type, no_implementation, or_nan
 from .matrices import (
-    LAPACK,
     adjoint,
     check_matrices,
     columns_of,
@@ -56,12 +54,10 @@ def _flops(op, operands, results):
 # x = u diag(s) vh, u and vh unitary, s >= 0 and descending: (u, s, vh), or (s,) without vectors; u and vh have as many
 # columns and rows as s, or are square if full_matrices; NaN where the iteration does not converge
 @operation
-class Svd(EachMatrix):
+class Svd(Factorisation):
     full_matrices: bool
     vectors: bool
     algorithm: SvdAlgorithm | None
-    multiple_results = True
-    dtypes = LAPACK
     flops = _flops
 
     def result_type(op, x):
@@ -76,7 +72,7 @@ class Svd(EachMatrix):
         return u, s, vh
 
     def evaluate(op, x):
-        types = op.result_type(array_type(x.shape, x.dtype))
+        types = op.types_for(x)
         routine = _routine(op, "cpu")
         if not x.size:
             u, s, vh = shared(Svd, op.full_matrices, True, None).result_type(array_type(x.shape, x.dtype))
@@ -146,18 +142,16 @@ def _tangents(u: Any, s: Any, vh: Any, dx: Any) -> tuple[Any, Any, Any]:
     v, k, dtype = adjoint(vh), s.shape[-1], u.dtype
     right = product(dx, v)
     p = product(adjoint(u), right)
-    sums = add(columns_of(s, k), rows_of(s, k))
+    sums = columns_of(s, k) + rows_of(s, k)
     zeros = eq(sums, like(sums, 0))  # there p - p^H is 0 too, if it is on the diagonal
-    apart = mul(sub(p, adjoint(p)), convert(div(like(sums, 1), select_n(zeros, sums, like(sums, 1))), dtype))
-    both = mul(add(p, adjoint(p)), inverse_gaps(s, dtype))
-    half, inverse = like(p, 0.5), convert(div(like(s, 1), s), dtype)
-    du, dv = product(u, mul(half, add(both, apart))), product(v, mul(half, sub(both, apart)))
+    apart = (p - adjoint(p)) * convert(1 / select_n(zeros, sums, like(sums, 1)), dtype)
+    both = (p + adjoint(p)) * inverse_gaps(s, dtype)
+    half, inverse = like(p, 0.5), convert(1 / s, dtype)
+    du, dv = product(u, half * (both + apart)), product(v, half * (both - apart))
     if u.shape[-2] > k:
-        rest = sub(right, product(u, p))
-        du = add(du, mul(rest, columns_of(inverse, u.shape[-2])))
+        du = du + (right - product(u, p)) * columns_of(inverse, u.shape[-2])
     if v.shape[-2] > k:
-        rest = sub(product(adjoint(dx), u), product(v, adjoint(p)))
-        dv = add(dv, mul(rest, columns_of(inverse, v.shape[-2])))
+        dv = dv + (product(adjoint(dx), u) - product(v, adjoint(p))) * columns_of(inverse, v.shape[-2])
     return real_part(diagonal(p)), du, adjoint(dv)
 
 

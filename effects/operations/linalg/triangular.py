@@ -12,7 +12,6 @@ from ...core.arrays import Array, as_arrays
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import is_complex
-from ..elementwise.arithmetic import neg, sub
 from ..elementwise.complex_parts import conj
 from ..foundations.shapes import move_axis, reshape
 from ..manipulation.last_axes import EachMatrix
@@ -55,8 +54,6 @@ class TriangularSolve(EachMatrix):
         a = np.conj(a) if op.conjugate_a and not op.transpose_a else a
         mode = (2 if op.conjugate_a else 1) if op.transpose_a else 0
         flags = {"side": not op.left_side, "lower": op.lower, "trans_a": mode, "diag": op.unit_diagonal}
-        if not b.size:
-            return b
         return each_matrix(lambda a, b: (solve(1.0, a, b, **flags),), [array_type(b.shape, b.dtype)], a, b)[0]
 
     def batch(op, dims, a, b):
@@ -81,7 +78,7 @@ class TriangularSolve(EachMatrix):
             read = flipped(read) if op.transpose_a else read
             read = conj(read) if op.conjugate_a and is_complex(read.type.dtype) else read
             change = product(read, y) if op.left_side else product(y, read)
-            db = neg(change) if db is None else sub(db, change)
+            db = -change if db is None else db - change
         return y, None if db is None else perform(op, a, db)
 
     def transpose(op, ct, a, b, *, wrt):

@@ -16,7 +16,7 @@ from ...core.operation import operation, shared
 from ...types import dtypes
 from ...types.array_type import array_type
 from ...types.dtypes import int32
-from ..elementwise.arithmetic import add, like, mul, neg
+from ..elementwise.arithmetic import add, like
 from ..elementwise.comparison import eq, ge, lt, select
 from ..elementwise.conversion import convert
 from ..foundations.shapes import broadcast_in_dim, full, zeros
@@ -53,9 +53,7 @@ class TridiagonalSolve(OnLastAxes):
         return b
 
     def evaluate(op, dl, d, du, b):
-        if not b.size:
-            return b
-        if op.perturb_singular:
+        if op.perturb_singular and b.size:
             return _evaluated(dl, d, du, b)
         function, last = GTSV.on_host(b.dtype), max(b.shape[-2] - 1, 1)  # SciPy needs one element even for a single row
         solved = lambda dl, d, du, b: function(dl[-last:], d, du[:last], b)[3:]
@@ -77,7 +75,7 @@ class TridiagonalSolve(OnLastAxes):
         axis = x.ndim - 2
         for change, near in zip(changes, (_shifted(x, 1, axis), x, _shifted(x, -1, axis))):
             if change is not None:
-                db = add_tangents(db, neg(mul(rows_of(change, k), near)))
+                db = add_tangents(db, -rows_of(change, k) * near)
         return x, perform(op, *diagonals, db)
 
     def transpose(op, ct, dl, d, du, b, *, wrt):
@@ -107,8 +105,9 @@ def _shifted(x: Any, by: int, axis: int) -> Any:
 
 
 class _RowArithmetic(NamedTuple):
-    """The functions, besides infix operators, of the elimination, by NumPy or by operations. Rows are those of ``a[*s,
-    m, k]``.
+    """The functions by which a system is eliminated, on NumPy arrays or by operations, besides infix operators.
+
+    ``at(x, i)`` is row ``i`` of ``x[*s, m, k]``, and ``put(x, i, row)`` is ``x`` with that row replaced.
     """
 
     at: Callable[[Any, Any], Any]
@@ -120,6 +119,7 @@ class _RowArithmetic(NamedTuple):
 
 
 def _put_in_numpy(x: np.ndarray[Any, Any], i: int, row: Any) -> np.ndarray[Any, Any]:
+    """``x``, whose row ``i`` is overwritten."""
     x[..., i : i + 1, :] = row
     return x
 
@@ -178,6 +178,7 @@ def _least_shift(w: _RowArithmetic, p: Any, q: Any, r: Any) -> Any:
 
 
 def _evaluated(dl: Any, d: Any, du: Any, b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The solution with pivots moved away from 0, in NumPy: elimination and back substitution, row by row."""
     m = b.shape[-2]
     state = []
     for x, rows in ((dl, m), (d, m), (du, m - 1), (None, 0), (b, m)):  # and two rows of zeros
@@ -223,8 +224,7 @@ def _nan_where_singular(x: Any, pivots: Any) -> Any:
     """The solutions, NaN where a pivot is 0; rows after the pivots are zero padding."""
     m, k = x.type.shape[-2:]
     zero = eq(resized(pivots, m, k), like(x, 0))
-    singular = reduce_or(zero, (x.ndim - 2,))
-    spread = broadcast_in_dim(singular, x.type.shape, (*range(x.ndim - 2), x.ndim - 1))
+    spread = broadcast_in_dim(reduce_or(zero, (x.ndim - 2,)), x.type.shape, (*range(x.ndim - 2), x.ndim - 1))
     return select(spread, full(x.type, np.nan), x)
 
 

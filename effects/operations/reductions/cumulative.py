@@ -30,9 +30,9 @@ from ...types.dtypes import (
 from ...types.extent import Extent, positive
 from ...types.parts_of_axes import smaller
 from ..elementwise import comparison, complex_functions
-from ..elementwise.arithmetic import add, mul
+from ..elementwise.arithmetic import add
 from ..elementwise.bitwise import bitwise_or
-from ..elementwise.comparison import eq, ge, has_zero, le, select, select_n
+from ..elementwise.comparison import eq, ge, le, select, select_n
 from ..elementwise.complex_functions import assembled
 from ..elementwise.conversion import convert
 from ..elementwise.transcendental import logaddexp, logaddexp_share, stable_logaddexp
@@ -40,7 +40,16 @@ from ..foundations.half_precision import HALF, in_bytes
 from ..foundations.shapes import broadcast_in_dim, canonical_axis, reduce_sum, zeros
 from ..manipulation.creation import broadcasted_iota
 from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
-from .reductions import Combine, InstalledScan, highest, lowest, performed_whole_nan, product_rule, whole_nan
+from .reductions import (
+    Combine,
+    InstalledScan,
+    highest,
+    lowest,
+    performed_whole_nan,
+    product_rule,
+    whole_nan,
+    with_signed_zeros,
+)
 
 
 class Cumulative(Operation):
@@ -65,7 +74,7 @@ class Cumulative(Operation):
 
 
 FEW = 64  # up to so many integers are summed by one operation per prefix
-_BLOCK = 16
+_BLOCK = 16  # elements whose prefixes are folded one by one
 
 
 def _running(f: Any, unit: Any) -> Callable[..., Any]:
@@ -109,8 +118,7 @@ def _running(f: Any, unit: Any) -> Callable[..., Any]:
             y = f.accumulate(np.flip(x, op.axis) if op.reverse else x, op.axis, dtype=x.dtype)
             return np.flip(y, op.axis) if op.reverse else y
         y = x.astype(float32) if x.dtype in HALF else x
-        y = blockwise(y.swapaxes(op.axis, -1), op.reverse).swapaxes(op.axis, -1)
-        return y.astype(x.dtype, copy=False)
+        return blockwise(y.swapaxes(op.axis, -1), op.reverse).swapaxes(op.axis, -1).astype(x.dtype, copy=False)
 
     return rule
 
@@ -120,10 +128,8 @@ def _running_extreme(ufunc: np.ufunc, larger: bool) -> Callable[..., Any]:
 
     def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         x = np.flip(x, op.axis) if op.reverse else x
-        y = ufunc.accumulate(x, op.axis)
-        if x.dtype.kind in "fV" and has_zero(y, larger):
-            preferred = np.logical_or.accumulate((x == 0) & (np.signbit(x) != larger), op.axis)
-            y = np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
+        some = lambda mask: np.logical_or.accumulate(mask, op.axis)
+        y = with_signed_zeros(x, ufunc.accumulate(x, op.axis), larger, some)
         y = whole_nan(y) if x.dtype.kind == "c" else y
         return np.flip(y, op.axis) if op.reverse else y
 
@@ -215,7 +221,7 @@ def _extreme(choose: Callable[[Any, Any], Any], better: Callable[[Any, Any], Any
 
     def combine(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
         (a, da), (b, db) = left, right
-        mean = mul(add(da, db), scalar(0.5, da.type.dtype, da.type.weak))
+        mean = (da + db) * scalar(0.5, da.type.dtype, da.type.weak)
         return choose(a, b), select_n(eq(a, b), select_n(better(a, b), db, da), mean)
 
     return combine
@@ -261,7 +267,7 @@ def _logsumexp_rule(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
     """The logsumexp of two (primal, tangent) pairs; tangents are weighted by the softmax of the primals."""
     (a, da), (b, db) = left, right
     c = logaddexp(a, b)  # its own rule has all derivatives at ties, where those of max and abs have none
-    return c, add(mul(da, logaddexp_share(a, b, c)), mul(db, logaddexp_share(b, a, c)))
+    return c, da * logaddexp_share(a, b, c) + db * logaddexp_share(b, a, c)
 
 
 # y[k] = log(e^x[0] + ... + e^x[k])

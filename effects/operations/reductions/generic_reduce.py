@@ -267,8 +267,7 @@ def reduce(
     need_function("reduce", computation)
     starts, xs, tree = starts_and_operands("reduce", init_values, operands)
     axes = canonical_axes(dimensions, len(xs[0].type.shape), "reduce")
-    types = [x.type.update(shape=()) for x in xs]
-    body = body_of("reduce", computation, tree, types)
+    body = body_of("reduce", computation, tree, [x.type.update(shape=()) for x in xs])
     known = monoid(body)
     if known is not None:
         y = perform(shared(MONOIDS[known], axes), xs[0])

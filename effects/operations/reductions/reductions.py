@@ -169,6 +169,18 @@ def performed_whole_nan(z: Any) -> Any:
     return select_n(ne(z, z), z, like(z, complex(np.nan, np.nan)))
 
 
+def with_signed_zeros(x: Any, y: Any, larger: bool, some: Callable[[Any], Any]) -> Any:
+    """``y``, the maxima (``larger``) or minima of elements of the NumPy array ``x``, where NumPy takes -0 == +0, with
+    -0 < +0.
+
+    ``some(mask)``: for each element of ``y``, whether the mask is true at one of the elements that it was reduced from.
+    """
+    if x.dtype.kind not in "fV" or not has_zero(y, larger):
+        return y
+    preferred = some((x == 0) & (np.signbit(x) != larger))
+    return np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
+
+
 def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> Callable[..., Any]:
     """The ``evaluate`` rule of max and min reductions, with -0 < +0."""
 
@@ -179,10 +191,7 @@ def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> C
         else:
             y = f.reduce(x, axis=op.axes, initial=_number(unit(x.dtype), x.dtype))
             return whole_nan(y) if x.dtype.kind == "c" else y
-        if x.dtype.kind in "fV" and has_zero(y, larger):
-            preferred = np.any((x == 0) & (np.signbit(x) != larger), axis=op.axes)
-            y = np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
-        return y
+        return with_signed_zeros(x, y, larger, lambda mask: np.any(mask, axis=op.axes))
 
     return rule
 
@@ -330,8 +339,7 @@ def _lower_index(op: Any, emit: Any, x: Any, direction: str, unit: Any) -> Any:
         first = emit.binary("or", better, tied)
         return [emit.select(better, a, b), emit.select(first, i, j)]
 
-    starts = [emit.constant(unit, element), emit.constant(0, index)]
-    return emit.fold([x, indices], starts, op.axes, body)[1]
+    return emit.fold([x, indices], [emit.constant(unit, element), emit.constant(0, index)], op.axes, body)[1]
 
 
 def _evaluate_index(f: Callable[..., Any]) -> Callable[..., Any]:

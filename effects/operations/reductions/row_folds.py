@@ -22,7 +22,7 @@ from ...types.dtypes import ANY, BOOL, FOUR_BITS, INTEGER, NUMERIC, is_complex
 from ..elementwise import comparison
 from ..elementwise.arithmetic import Unread, add, div, mul
 from ..elementwise.bitwise import bitwise_and, bitwise_or, bitwise_xor, shift_left
-from ..elementwise.comparison import eq, has_zero, lt, ne, select
+from ..elementwise.comparison import eq, lt, ne, select
 from ..elementwise.conversion import convert
 from ..foundations.half_precision import in_bytes, wide
 from ..foundations.shapes import ReduceSum, broadcast_in_dim, full, reduce_sum, reshape, zeros
@@ -43,6 +43,7 @@ from .reductions import (
     lowest,
     performed_whole_nan,
     whole_nan,
+    with_signed_zeros,
 )
 
 INT32 = np.dtype("int32")
@@ -135,8 +136,8 @@ class OnRows(Operation):
         lane_of_all = lane + broadcast_in_dim(iota(INT32, size) * count, lane.type.shape, (0,))
         every = (ends_of_all, row_blocks(ends_of_all, size * total), reshape(lane_of_all, (size * total,)))
         last = slice_in_dim(ends, count - 1, count, axis=1) if count else zeros(array_type((size, 1), INT32))
-        place = broadcast_in_dim(iota(INT32, total), lane.type.shape, (1,))
-        real = lt(place, broadcast_in_dim(last, lane.type.shape, (0, 1)))
+        row = broadcast_in_dim(iota(INT32, total), lane.type.shape, (1,))
+        real = lt(row, broadcast_in_dim(last, lane.type.shape, (0, 1)))
         return op.numbered(reshape(real, (size * total,)), _joined(x), every, size), 0
 
 
@@ -219,7 +220,7 @@ def _real(ends: Any, lane: Any) -> Any:
 
 
 def _by_lane(f: np.ufunc, unit: Any, x: Any, ends: Any) -> Any:
-    """The segmented reduction by a NumPy ufunc."""
+    """``f`` reduced over the packed rows of each lane, whose rows end before ``ends[lane]``; ``unit`` for no rows."""
     y = np.full((len(ends), *x.shape[1:]), unit, x.dtype)
     start = np.concatenate([np.zeros(1, ends.dtype), ends])[:-1]
     some = start < ends
@@ -256,9 +257,7 @@ class ExtremeRow(RowFold):
         f = np.maximum if op.larger else np.minimum
         unit = op.unit(x.dtype)
         y = in_bytes(lambda op, x: _by_lane(f, unit, x, ends))(op, x)
-        if x.dtype.kind in "fV" and has_zero(y, op.larger):  # -0 < +0
-            preferred = _by_lane(np.logical_or, False, (x == 0) & (np.signbit(x) != op.larger), ends)
-            y = np.where((y == 0) & preferred, x.dtype.type(0.0 if op.larger else -0.0), y)
+        y = with_signed_zeros(x, y, op.larger, lambda mask: _by_lane(np.logical_or, False, mask, ends))
         return whole_nan(y) if x.dtype.kind == "c" else y
 
     def lower(op, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:

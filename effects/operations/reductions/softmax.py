@@ -9,7 +9,6 @@ import numpy as np
 from ...base.stack import perform
 from ...core.operation import operation
 from ...types.dtypes import INEXACT, is_complex
-from ..elementwise.arithmetic import div, mul, sub
 from ..elementwise.complex_parts import real
 from ..elementwise.conversion import convert
 from ..elementwise.transcendental import exp
@@ -38,7 +37,7 @@ class Softmax:
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents
         y = perform(op, x)
-        return y, mul(y, sub(dx, _along(op, reduce_sum(mul(y, dx), op.axes), x.type.shape)))
+        return y, y * (dx - _along(op, reduce_sum(y * dx, op.axes), x.type.shape))
 
     def lower(op, emit, x):
         return emit.wide(x, lambda x: emit.decompose(lambda x: _performed(op, x), x))
@@ -49,6 +48,7 @@ class Softmax:
 
 
 def _of_array(op: Any, x: Any) -> Any:
+    """The softmax of a NumPy array."""
     with np.errstate(all="ignore"):
         top = np.max(x.real, axis=op.axes, keepdims=True, initial=-np.inf)
         powers = np.exp(x - top)
@@ -56,10 +56,11 @@ def _of_array(op: Any, x: Any) -> Any:
 
 
 def _performed(op: Any, x: Any) -> Any:
+    """The softmax composed of operations."""
     shape, kind = x.type.shape, x.type.dtype
     top = perform(ReduceMax(op.axes, keeps_nan=False), real(x) if is_complex(kind) else x)
-    powers = exp(sub(x, _along(op, convert(top, kind), shape)))
-    return div(powers, _along(op, reduce_sum(powers, op.axes), shape))
+    powers = exp(x - _along(op, convert(top, kind), shape))
+    return powers / _along(op, reduce_sum(powers, op.axes), shape)
 
 
 def _along(op: Any, total: Any, shape: Any) -> Any:

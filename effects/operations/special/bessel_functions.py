@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...types.dtypes import FLOATING, float64
-from ..elementwise.arithmetic import abs, div, like, mul, neg, polynomial, rsqrt, sign, sub
+from ..elementwise.arithmetic import abs, like, mul, polynomial, rsqrt, sign, sub
 from ..elementwise.comparison import lt, max, min, select_n
 from ..elementwise.transcendental import exp
 from ..foundations.elementwise_factory import Function, elementwise, surface
@@ -41,11 +41,11 @@ def _lower_bessel(order: int) -> Callable[..., Any]:
         def compute(x: Any) -> Any:
             size = abs(x)
             inner, outer = min(size, like(x, 8.0)), max(size, like(x, 8.0))
-            near = mul(exp(neg(inner)), polynomial(mul(inner, inner), _in_squares(order, terms)))
-            position = sub(div(like(x, 16.0), outer), like(x, 1.0))
-            far = mul(chebyshev(position, _BEYOND_EIGHT[order], 29), rsqrt(outer))
+            near = exp(-inner) * polynomial(inner * inner, _in_squares(order, terms))
+            position = like(x, 16.0) / outer - like(x, 1.0)
+            far = chebyshev(position, _BEYOND_EIGHT[order], 29) * rsqrt(outer)
             if order:
-                near, far = mul(x, mul(near, like(x, 0.5))), mul(sign(x), far)
+                near, far = x * (near * like(x, 0.5)), sign(x) * far
             return select_n(lt(size, like(x, 8.0)), far, near)
 
         return emit.decompose(compute, x)
@@ -59,13 +59,12 @@ def _i1e(x):
 
 
 def _slope_i1e(x: Any, y: Any) -> Any:
-    """The derivative I0e(x) - sign(x) I1e(x) - I1e(x) / x; the last term by its series near 0, for higher derivatives.
-    """
+    """The derivative I0e(x) - sign(x) I1e(x) - I1e(x) / x; near 0 the last term by a series, which has derivatives."""
     near = lt(abs(x), like(x, 1.0))
     inner, outer = select_n(near, like(x, 0.0), x), select_n(near, x, like(x, 1.0))
-    half = mul(exp(neg(mul(inner, sign(inner)))), like(x, 0.5))
-    ratio = select_n(near, div(y, outer), mul(half, polynomial(mul(inner, inner), _in_squares(1, 10))))
-    return sub(sub(bessel_i0e(x), mul(sign(x), y)), ratio)
+    half = exp(-(inner * sign(inner))) * like(x, 0.5)
+    ratio = select_n(near, y / outer, half * polynomial(inner * inner, _in_squares(1, 10)))
+    return bessel_i0e(x) - sign(x) * y - ratio
 
 
 # y = e^-|x| I0(x), e^-|x| I1(x)

@@ -10,18 +10,21 @@ functions (1979); NIST Handbook 8.12.
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...base.caches import once
+from . import zeta_by_exponent
 from .special_series import LIMIT, SeriesExpansion, SeriesState, precision, terms_remain
 
 SHIFT = 10  # Stirling's series is used from here: smaller parameters are shifted by this
 TEMME = (100.0, 0.3)  # the least a, and the largest abs(x/a - 1), of Temme's expansion
 ROWS = (16, 14, 12, 10, 8, 6, 4)  # the terms in eta of its coefficients of 1, 1/a, 1/a^2, ...: 1e-17 at those limits
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+BERNOULLI = zeta_by_exponent.BERNOULLI[:8]
 
 
 @once
@@ -90,11 +93,13 @@ def _invariants(m: Any, a: Any, x: Any) -> tuple[Any, ...]:
 
 
 def _start(m: Any, a: Any, x: Any) -> SeriesState:
-    """Both expansions as one sum: P = x^a e^-x S / Gamma(a+1) for S = 1 + x/(a+1) + x^2/((a+1)(a+2)) + ..., or
+    """The first state of ``VALUES``: one sum S for both expansions.
+
+    P = x^a e^-x S / Gamma(a+1) for S = 1 + x/(a+1) + x^2/((a+1)(a+2)) + ..., or
 
     Q = x^a e^-x S / Gamma(a) for S = 1/(b_0 + c_1/(b_1 + c_2/(b_2 + ...))), where b_n = x + 1 - a + 2n and
-    c_n = n (a - n). In both d_n = 1/(b_n + c_n d_(n-1)) and a numerator, x or -c_n d_(n-1), make a term of the one
-    before it; the series has b_n = a + n and no c_n. No difference of near numbers is formed: the terms vanish.
+    c_n = n (a - n). In both the next term is the term before it times d_n = 1/(b_n + c_n d_(n-1)) and a numerator, x or
+    -c_n d_(n-1); for the series b_n = a + n and c_n = 0. No difference of near numbers is formed: the terms vanish.
     """
     a, fraction, base, factor = _invariants(m, a, x)
     d = fraction / base
@@ -140,18 +145,17 @@ SLOPES = SeriesExpansion(_start_slopes, _more_slopes, _step_slopes)
 
 
 class _Stirling(NamedTuple):
-    """Shared quantities: u = x/b - 1 and phi = u - log(1 + u) for b = a, or a + SHIFT if a < SHIFT;"""
+    """Quantities that the expansions of P and Q share, by Stirling's series at b = a, or a + SHIFT if a < SHIFT."""
 
-    u: Any
-    phi: Any
-    correction: Any
-    weight: Any
-    log_ratio: Any
+    u: Any  # x/b - 1
+    phi: Any  # u - log(1 + u)
+    correction: Any  # Gamma(b) over Stirling's formula
+    weight: Any  # x^a e^-x / Gamma(a)
+    log_ratio: Any  # log(x) - digamma(a)
 
 
 def _stirling(m: Any, a: Any, x: Any) -> _Stirling:
-    """The shared quantities, without cancelling a log(x) - x or log Gamma(a), which exceed the logarithm of the result.
-    """
+    """The shared quantities, computed without a log(x) - x and log Gamma(a), which are large and would cancel."""
     small = a < SHIFT
     b = m.where(small, a + SHIFT, a)
     u = (x - b) / b
@@ -170,17 +174,10 @@ def _stirling(m: Any, a: Any, x: Any) -> _Stirling:
     exponent = m.where(small, a * log_x + (b - x), -a * phi)
     power = m.where(small, b, m.full_like(a, 1.0))
     for factor in (2, 5):  # to the tenth
-        power = _power(power, factor)
+        power = reduce(operator.mul, [power] * factor)
     weight = m.exp(exponent) * m.sqrt(b * (0.5 / math.pi)) * (product / power) / correction
     digamma = _horner(squares, [c / (2 * k + 2) for k, c in enumerate(BERNOULLI)])
     return _Stirling(u, phi, correction, weight, log_x + 0.5 / b + digamma * squares + slope)
-
-
-def _power(x: Any, n: int) -> Any:
-    y = x
-    for _ in range(n - 1):
-        y = y * x
-    return y
 
 
 def _rising_factorial() -> list[float]:
@@ -245,6 +242,7 @@ class _Limits(NamedTuple):
 
 
 def _values(m: Any, a: Any, x: Any, state: SeriesState) -> tuple[Any, Any, _Limits]:
+    """P(a, x) and Q(a, x) from the last state of ``VALUES``, or by Temme's expansion, with the masks of limits."""
     limits = _Limits.of(m, a, x)
     a, x = limits.a, limits.x
     s = _stirling(m, a, x)

@@ -126,7 +126,8 @@ BRANCHED = 10_000  # arrays of at least so many elements branch on whether any i
 
 
 def _even(s: Any) -> Any:
-    half = mul(s, like(s, 0.5))
+    """Whether ``s`` is an even integer."""
+    half = s * like(s, 0.5)
     return eq(half, floor(half))
 
 
@@ -146,14 +147,15 @@ def _over_all_integers(s: Any, q: Any, sums: Any) -> Any:
     """``_zeta`` from the values of its three zeta functions."""
     r, one, none, nan = _from_nearest(q), like(q, 1.0), like(q, 0.0), like(q, np.nan)
     above, under, direct = (reshape(slice_in_dim(sums, i, i + 1), q.shape) for i in range(3))
-    sign = select_n(_even(s), neg(one), one)
-    near = mul(pow(abs(r), neg(s)), select_n(lt(r, none), one, sign))
-    around = near + above + mul(sign, sub(under, direct))
+    sign = select_n(_even(s), -one, one)
+    near = pow(abs(r), -s) * select_n(lt(r, none), one, sign)
+    around = near + above + sign * (under - direct)
     y = select_n(lt(q, none), direct, select_n(bitwise_and(eq(s, floor(s)), gt(s, one)), nan, around))
     return select_n(bitwise_and(le(q, none), eq(r, none)), y, select_n(_even(s), nan, like(q, np.inf)))
 
 
 def _at_zero_and_infinity(s: Any, q: Any, y: Any) -> Any:
+    """``y``, the zeta function, with its values for large ``s``, for ``q`` 0 and infinite, and for ``s`` 1."""
     nan = like(q, np.nan)
     first = bitwise_and(gt(s, like(s, FIRST_TERM)), gt(q, like(q, 0.0)))
     y = select_n(first, y, pow(abs(q), neg(s)))
@@ -194,7 +196,7 @@ def _polygamma_by_zeta(m: Any, x: Any) -> Any:
     """``_polygamma`` composed of operations."""
     sign = select_n(_even(m), like(x, 1.0), like(x, -1.0))
     s = m + like(m, 1.0)
-    y = mul(mul(sign, exp(lgamma(s))), zeta(s, x))
+    y = sign * exp(lgamma(s)) * zeta(s, x)
     y = select_n(eq(x, like(x, -np.inf)), select_n(eq(m, like(m, 0.0)), y, digamma(x)), like(x, np.nan))
     return select_n(bitwise_and(ge(m, like(m, 0.0)), eq(m, floor(m))), like(x, np.nan), y)
 
@@ -293,7 +295,7 @@ def _by_numpy(expansion: SeriesExpansion, finish: Callable[..., Any]) -> Callabl
 
 def _gamma_density(a: Any, x: Any) -> Any:
     """The density of the gamma distribution, dP/dx = x^(a-1) e^-x / Gamma(a)."""
-    return exp(sub(sub(mul(sub(a, like(a, 1.0)), log(x)), x), lgamma(a)))
+    return exp((a - like(a, 1.0)) * log(x) - x - lgamma(a))
 
 
 # z = P(a, x), Q(a, x), dP/da; and dx/da of a sample x at constant P(a, x)
@@ -354,14 +356,14 @@ def random_gamma_grad(a: Any, x: Any) -> Array:
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
     """The density of the beta distribution, x^(a-1) (1-x)^(b-1) / B(a, b), by its logarithm; at 0 and 1 by powers."""
     one, half = like(x, 1.0), like(x, 0.5)
-    p, q, scale = sub(a, one), sub(b, one), sub(lgamma(a + b), lgamma(a) + lgamma(b))
+    p, q, scale = a - one, b - one, lgamma(a + b) - (lgamma(a) + lgamma(b))
     x = broadcast(x, scale.type.shape) if not x.type.shape else x
     zero = like(x, 0.0)
     end = bitwise_or(bitwise_and(eq(x, zero), ge(p, zero)), bitwise_and(eq(x, one), ge(q, zero)))
     inner, outer = select_n(end, x, half), select_n(end, half, x)
-    inside = exp(mul(p, log(inner)) + mul(q, log1p(neg(inner))) + scale)
-    powers = mul(pow(outer, p), pow(sub(one, outer), q))
-    return select_n(end, inside, mul(powers, exp(min(scale, like(x, 80.0)))))  # where B is smaller, the power is 0
+    inside = exp(p * log(inner) + q * log1p(-inner) + scale)
+    powers = pow(outer, p) * pow(one - outer, q)
+    return select_n(end, inside, powers * exp(min(scale, like(x, 80.0))))  # where B is smaller, the power is 0
 
 
 # z = the integral of t^(a-1) (1-t)^(b-1) from 0 to x, over B(a, b)

@@ -103,5 +103,5 @@ def beta_integral(m: Any, a: Any, b: Any, x: Any, *fraction: Any) -> Any:
     zero, one = m.full_like(x, 0.0), m.full_like(x, 1.0)
     inside = m.where((a == np.inf) & (b < np.inf), zero, m.where((b == np.inf) & (a < np.inf), one, inside))
     ends = m.where(x == 0.0, zero, m.where(x == 1.0, one, inside))
-    domain = (x >= 0.0) & (x <= 1.0) & (a > 0.0) & (b > 0.0)  # in which a NaN is not
+    domain = (x >= 0.0) & (x <= 1.0) & (a > 0.0) & (b > 0.0)  # false where an operand is NaN
     return m.where(domain, ends, m.full_like(x, np.nan))

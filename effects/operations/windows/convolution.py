@@ -69,7 +69,7 @@ class ConvGeneralDilated:
     def workload_size(op, x, y):
         """The number of multiplications; 0 for vectors, whose convolution NumPy computes as fast as XLA.
 
-        As of ``DotGeneral`` infinite from ``SHARED_BY_BLAS`` on.
+        Infinite from ``SHARED_BY_BLAS`` multiplications on, as that of ``DotGeneral``.
         """
         if of_vectors(op, x, y):
             return 0
@@ -228,12 +228,10 @@ def batch_convolution(op: Any, dims: Any, x: Any, y: Any) -> tuple[Any, int]:
         result = op.result_type(*kinds)
         return full(result.update(shape=(0, *result.shape)), 0), 0
     if q is None:
-        z = perform(op, merged(x, p, lhs[0], batches), y)
-        return parted(z, out[0], lanes), out[0]
+        return parted(perform(op, merged(x, p, lhs[0], batches), y), out[0], lanes), out[0]
     if p is None:
         groups = features * batches
-        z = perform(op, x, merged(y, q, rhs[0], groups))
-        return parted(z, out[1], lanes, groups), out[1]
+        return parted(perform(op, x, merged(y, q, rhs[0], groups)), out[1], lanes, groups), out[1]
     into = lhs[0] if batches > 1 else lhs[1]
     counts = (features, batches * lanes) if batches > 1 else (features * lanes, batches)
     wide = shared(ConvGeneralDilated, *op.fields[:5], *counts, *op.fields[7:])
@@ -241,6 +239,7 @@ def batch_convolution(op: Any, dims: Any, x: Any, y: Any) -> tuple[Any, int]:
 
 
 def _without(t: ArrayType, dim: int | None) -> ArrayType:
+    """The type without dimension ``dim``; unchanged for None."""
     return t if dim is None else t.update(shape=(*t.shape[:dim], *t.shape[dim + 1 :]))
 
 
@@ -336,6 +335,7 @@ def _emit(op: Any, emit: Any, x: Any, y: Any, out: ArrayType) -> Any:
 
 
 def _spec_text(spec: Sequence[int], roles: str) -> str:
+    """A spec in StableHLO's syntax: for each dimension its role, a letter of ``roles``, or its number if spatial."""
     names = [""] * len(spec)
     for name, d in zip((*roles, *range(len(spec) - 2)), spec):
         names[d] = str(name)

@@ -54,9 +54,9 @@ def conv_general_dilated(
     Args:
         padding: pairs (low, high) of zeros around each spatial dimension, negative ones remove elements; or "SAME",
             "SAME_LOWER", "VALID".
-        lhs_dilation: ``lhs_dilation - 1`` zeros are put between elements of ``lhs``; ``rhs_dilation`` likewise for
-        ``rhs``. dimension_numbers: three words for lhs, rhs and the result, such as ("NHWC", "HWIO", "NHWC"): N is the
-        batch, C
+        lhs_dilation: ``lhs_dilation - 1`` zeros are put between elements of ``lhs``.
+        rhs_dilation: ``rhs_dilation - 1`` zeros are put between elements of ``rhs``.
+        dimension_numbers: three words for lhs, rhs and the result, such as ("NHWC", "HWIO", "NHWC"): N is the batch, C
             are features, I and O those of rhs, all other letters spatial. Strides are in the order of ``rhs``.
         feature_group_count: the number of groups of features, which are convolved separately.
         batch_group_count: the number of groups of the batch and the output features; one of the two counts is 1.
@@ -182,9 +182,10 @@ def conv_transpose(
     Args:
         padding: "SAME" or "VALID" is the padding of the convolution that it transposes; so are pairs with
             ``use_consistent_padding``, else they pad ``lhs``.
-        dimension_numbers: None is features last, ("NHWC", "HWIO", "NHWC") for images. transpose_kernel: ``rhs`` is the
-        kernel of that convolution: its spatial dimensions are reversed, and input and output
-            features exchanged. The result is then the cotangent of that convolution's left operand.
+        dimension_numbers: None is features last, ("NHWC", "HWIO", "NHWC") for images.
+        transpose_kernel: ``rhs`` is the kernel of the convolution that is transposed: its spatial dimensions are
+            reversed, and input and output features exchanged. The result is then the cotangent of that convolution's
+            left operand.
     Raises: BadArgument: there are no default dimension numbers for the rank; as ``conv_general_dilated``.
     Source: Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), section 4.
 
@@ -288,5 +289,4 @@ def conv_general_dilated_local(
     z = dot_general(patches, y, (((out_spec[1],), (rhs_spec[1],)), batch), pair)  # spatial, batch, features
     rank = len(out_spec)
     first, second = sorted([(out_spec[0], rank - 2), (out_spec[1], rank - 1)])
-    z = move_axis(z, first[1], first[0])
-    return move_axis(z, rank - 1, second[0])
+    return move_axis(move_axis(z, first[1], first[0]), rank - 1, second[0])

@@ -169,6 +169,7 @@ def transposed_padding(window: int, stride: int, padding: Any) -> tuple[int, int
 
 
 def _taken(shape: Sequence[Any], order: Sequence[int]) -> tuple[Any, ...]:
+    """``y[i] == shape[order[i]]``."""
     return tuple([shape[d] for d in order])
 
 

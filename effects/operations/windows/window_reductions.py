@@ -38,11 +38,11 @@ from .geometry import Window, need_each
 def fold_windows(
     combine: Combine, starts: Sequence[Any], xs: Sequence[Any], window: Window, starting: bool = True
 ) -> list[Any]:
-    """``starts`` combined with the elements of each window in row-major order; padding is ``starts``, too.
+    """``starts`` combined with the elements of each window in row-major order; ``starts`` are the padding, too.
 
-    They have rank 0, or are vectors along the first dimension of the arrays, along which windows are single elements.
-    Windows are folded axis after axis, the last one first, so that ``combine`` must be associative.
-    Not ``starting``: they are padding alone.
+    ``starts`` have rank 0, or are vectors along the first dimension of the arrays, along which windows are single
+    elements. Windows are folded axis after axis, the last one first, so that ``combine`` must be associative.
+    If not ``starting``, ``starts`` are the padding alone.
     """
     count = window.over(xs[0].type.shape)
     xs = [_padded(x, start, window.config) for x, start in zip(xs, starts)]
@@ -101,10 +101,12 @@ def _in_order(
 
 
 def _all_true(x: Any) -> Any:
+    """True at every index of ``x``."""
     return full(array_type(x.type.shape, bool_), True)
 
 
 def _spread_starts(starts: Sequence[Any], shape: tuple[Any, ...]) -> list[Any]:
+    """The initial values, scalars or vectors along the first dimension, broadcast to ``shape``."""
     return [broadcast_in_dim(start, shape, tuple(range(len(start.type.shape)))) for start in starts]
 
 
@@ -151,6 +153,7 @@ def _along(
 
 
 def _cut(x: Any, first: int, limit: int, stride: int, axis: int) -> Any:
+    """``slice_in_dim`` of a NumPy array."""
     return x[(slice(None),) * axis + (slice(first, limit, stride),)]
 
 
@@ -204,6 +207,7 @@ class WindowReduction(Operation):
 
 
 def _emit(op: Any, emit: Any, x: Any) -> Any:
+    """StableHLO's window reduction."""
     unit = emit.constant(op.unit(x.type.dtype), x.type.update(shape=()))
     out = x.type.update(shape=emit.made.shape)
     return emit.reduce_window([x], [unit], op.window, [out], lambda a, b: [emit.binary(op.stablehlo, a, b)])[0]
@@ -276,9 +280,9 @@ class WindowExtremeIndex(Operation):
 
     @in_bytes
     def evaluate(op: Any, x: Any) -> Any:
-        places = np.arange(x.size, dtype=_index_dtype(x)).reshape(x.shape)
+        index = np.arange(x.size, dtype=_index_dtype(x)).reshape(x.shape)
         combine = partial(op.combine, select=np.where)
-        return _fold_on_host(combine, [op.unit(x.dtype), -1], [x, places], op.window)[1]
+        return _fold_on_host(combine, [op.unit(x.dtype), -1], [x, index], op.window)[1]
 
     def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
         """The batch rule: lanes become the first axis, and indices are taken relative to the own lane."""
@@ -290,8 +294,8 @@ class WindowExtremeIndex(Operation):
         return convert(i, _index_dtype(lane)), 0
 
     def lower(op: Any, emit: Any, x: Any) -> Any:
-        places, out = emit.made.update(shape=(x.type.size,)), emit.made
-        xs = [x, emit.reshape(emit.iota(places, 0), x.type.shape)]
+        flat, out = emit.made.update(shape=(x.type.size,)), emit.made
+        xs = [x, emit.reshape(emit.iota(flat, 0), x.type.shape)]
         kinds = [x.type.update(shape=()), out.update(shape=())]
         starts = [emit.constant(value, kind) for value, kind in zip((op.unit(x.type.dtype), -1), kinds)]
         body = lambda *values: emit.decompose(lambda *v: list(op.combine(v[:2], v[2:])), *values)
@@ -313,6 +317,7 @@ class WindowExtremeIndex(Operation):
 
 
 def _index_dtype(x: Any) -> Any:
+    """The dtype of indices into ``x``: int32, or int64 where it is too narrow."""
     return int64 if isinstance(x.size, int) and x.size >= 2**31 else int32  # indices within a lane are int32
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
 from ...effects.base.stack import perform
-from ...effects.core.arrays import Array, Box, ConcreteArray, as_array
+from ...effects.core.arrays import Array, Box, as_array
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -27,6 +27,7 @@ from ...effects.types import dtypes
 from ...effects.types.extent import Extent, as_size, extents_in, positive, unbound
 from .argument_conversion import rows_of
 from .creation import shape_of
+from .index_arrays import known
 from .index_reading import FILL, INT32, wrapped
 from .indexing_operations import take
 from .joining_splitting import concatenate, joined_along
@@ -34,7 +35,7 @@ from .shape_manipulation import broadcast_to, ravel
 
 __all__ = ["append", "delete", "insert", "repeat", "resize", "tile", "trim_zeros"]
 
-_RUNS = 8  # at most so many slices make a result
+_MOST_SLICES = 8  # ``pieces`` joins at most so many slices
 
 
 def tile(A: Any, reps: Any) -> Array:
@@ -71,32 +72,32 @@ def repeat(
     if type(repeats) is Extent and total_repeat_length is None:
         return _evenly(x, positive(repeats), axis)
     repeats = as_array(repeats) if type(repeats) is Extent else repeats
-    known = not isinstance(repeats, Array) or isinstance(repeats, ConcreteArray)
-    if not known and total_repeat_length is None:
+    if not known(repeats) and total_repeat_length is None:
         raise ConcretizationError(
             f"repeat: the size of the result must be known, got repeats {repeats.type}.",
             hint="name it: total_repeat_length=n.",
         )
-    counts: Any = np.atleast_1d(np.asarray(repeats)) if known else repeats
+    counts: Any = np.atleast_1d(np.asarray(repeats)) if known(repeats) else repeats
     if counts.ndim > 1 or (counts.size not in (1, n)):
         raise ShapeMismatch(f"repeat: one number, or {n} for axis {axis}, are needed, got shape {counts.shape}.")
-    if known:
+    if known(repeats):
         if counts.size and counts.min() < 0:
             raise BadArgument("repeat: numbers of repeats must not be negative.")
         if counts.size == 1 and (total_repeat_length is None or total_repeat_length == n * int(counts[0])):
             return _evenly(x, int(counts[0]), axis)
-    if known and not extents_in((n, total_repeat_length)):
+    source: Any
+    if known(repeats) and not extents_in((n, total_repeat_length)):
         source = np.repeat(np.arange(n), counts)
         if total_repeat_length is not None:
             more = total_repeat_length - source.size
             source = np.pad(source, (0, max(more, 0)), constant_values=max(n - 1, 0))[:total_repeat_length]
-        return take(x, source, axis, mode="clip", indices_are_sorted=True)
-    counts = convert(broadcast_to(counts, (n,)), INT32)
-    source = _sources(counts, n, total_repeat_length)  # type: ignore[arg-type]
+    else:
+        source = _sources(convert(broadcast_to(counts, (n,)), INT32), n, total_repeat_length)  # type: ignore[arg-type]
     return take(x, source, axis, mode="clip", indices_are_sorted=True)
 
 
 def _evenly(x: Any, count: int, axis: int) -> Any:
+    """Each slice of ``x`` along ``axis`` repeated ``count`` times, by a broadcast and a reshape."""
     shape = x.shape
     wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
     spread = shapes.broadcast_in_dim(x, wide, tuple([d + (d > axis) for d in range(x.ndim)]))
@@ -104,7 +105,7 @@ def _evenly(x: Any, count: int, axis: int) -> Any:
 
 
 def _sources(counts: Any, n: int, total: int) -> Any:
-    """For each position of ``repeat``'s result the index of its slice: how many repeated slices end at or before it."""
+    """The index of the slice at each position of ``repeat``'s result: how many slices' repeats end at or before it."""
     ends = shapes.reshape(cumsum(counts), (n, 1))
     one, none = shapes.full(counts.type, 1), shapes.full(counts.type.update(shape=(total,)), 0)
     op = ScatterAdd(ScatterDimensionNumbers((), (0,), (0,)), True, False, FILL)
@@ -157,35 +158,25 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     elif single and values.ndim and values.ndim < x.ndim:  # NumPy's rule: values stand for one slice
         wide = shapes.reshape(values, (*(1,) * (x.ndim - 1 - values.ndim), *values.shape, 1))
         values = shapes.move_axis(wide, x.ndim - 1, axis)
+    values = shapes.broadcast(values, (*x.shape[:axis], positions.size, *x.shape[axis + 1 :]))
     if not isinstance(size, int):
-        values = shapes.broadcast(values, (*x.shape[:axis], positions.size, *x.shape[axis + 1 :]))
         order = np.argsort(positions, kind="stable")
         news = [slicing.slice_in_dim(values, int(k), int(k) + 1, axis=axis) for k in order]
         return _around(x, [(int(at), int(at)) for at in positions[order]], news, axis)
-    positions = np.where(positions < 0, positions + size, positions)
-    positions[np.argsort(positions, kind="stable")] += np.arange(positions.size)
-    values = shapes.broadcast(values, (*x.shape[:axis], positions.size, *x.shape[axis + 1 :]))
-    source = np.empty(size + positions.size, np.int64)
-    old = np.ones(source.size, bool)
-    old[positions] = False
-    source[old] = np.arange(size)
-    source[positions] = size + np.arange(positions.size)
+    source = np.insert(np.arange(size), positions, size + np.arange(positions.size))
     return pieces(perform(Concatenate(axis), x, values), source, axis)
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
     """``arr`` without the positions ``obj`` along ``axis``; flattened for ``axis=None``.
 
-    The positions are known, unless ``assume_unique_indices`` says that they are distinct: then their number says how
-    many elements remain.
+    The positions must be concrete, unless ``assume_unique_indices`` promises that they are distinct, so that their
+    number tells how many elements remain.
 
     >>> delete(np.arange(4, dtype="int32"), [1, 2])
     Array([0, 3], dtype=int32)
     """
-    x = as_array(arr)
-    if axis is None:
-        x, axis = shapes.reshape(x, (x.size,)), 0
-    axis = canonical_axis(axis, x.ndim, "delete")
+    x, axis = rows_of(arr, axis, "delete")
     size = x.shape[axis]
     if assume_unique_indices and isinstance(obj, Box) and dtypes.is_integer(obj.type.dtype):
         return take(x, _remaining(obj, size), axis)
@@ -199,7 +190,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
 
 
 def _around(x: Any, ends: list[Any], news: list[Any], axis: int) -> Any:
-    """``x`` along a ragged axis with the part between each pair of ``ends`` replaced by its counterpart in ``news``."""
+    """``x``, ragged along ``axis``, with the slice between each pair of ``ends`` replaced by the array in ``news``."""
     if len({first < 0 for first, _ in ends}) > 1:
         raise BadArgument(f"insert, delete: positions must count from one end of a lane, got {[a for a, _ in ends]}.")
     parts, start = [], 0
@@ -225,7 +216,7 @@ def pieces(x: Any, source: Sequence[int] | np.ndarray[Any, Any], axis: int) -> A
     if not where.size:
         return slicing.slice_in_dim(x, 0, 0, axis=axis)
     cuts = np.flatnonzero(np.diff(where) != 1) + 1
-    if cuts.size >= _RUNS:
+    if cuts.size >= _MOST_SLICES:
         return take(x, where.astype(np.int32), axis, mode="clip", unique_indices=True)
     parts = [slicing.slice_in_dim(x, int(run[0]), int(run[-1]) + 1, axis=axis) for run in np.split(where, cuts)]
     return joined_along(parts, axis)

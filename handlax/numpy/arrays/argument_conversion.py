@@ -25,7 +25,7 @@ inexact_together: Callable[..., list[Any]] = numpy_arithmetic.inexact
 
 
 def strong(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` with results strongly typed, also for weakly typed arguments, as JAX's function of the name has them."""
+    """``f`` with strongly typed results, for weakly typed arguments too, as JAX's function of the same name has."""
 
     @wraps(f)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -36,7 +36,7 @@ def strong(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def strong_beside_strong(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` with a result that is weakly typed only if every argument is, whatever kinds of numbers they are."""
+    """``f`` with a result that is weakly typed only if every argument is, whether integer, float or complex."""
 
     @wraps(f)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -52,7 +52,7 @@ def strengthened(x: Any) -> Any:
 
 
 def is_weak(x: Any) -> bool:
-    """Whether an argument is weakly typed: a number that is no boolean, or an array."""
+    """Whether an argument is weakly typed: a weakly typed array, or a number that is not a boolean."""
     return x.type.weak if isinstance(x, Array) else is_number(x) and not isinstance(x, (bool, np.bool_))
 
 
@@ -122,7 +122,7 @@ def mask_for(where: Any, shape: tuple[int, ...], name: str) -> Any:
 
 
 def masked(x: Any, where: Any, filler: Any, name: str) -> Any:
-    """``where(mask, x, number)`` in the dtype of ``x``; ``x`` itself for the mask None."""
+    """``where(mask, x, filler)`` in the dtype of ``x``; ``x`` itself for the mask None."""
     if where is None:
         return x
     return current().answer(_select, (mask_for(where, x.type.shape, name), like(x, filler), x))
@@ -151,7 +151,10 @@ def no_out(out: Any, name: str) -> None:
 
 
 def rows_of(x: Any, axis: Any, name: str, one: bool = False) -> tuple[Any, int]:
-    """The array and the axis counted from the front; None flattens. With ``one`` a scalar becomes a vector."""
+    """``x`` as an array, and ``axis`` counted from the front; for ``axis=None`` the flattened array, and axis 0.
+
+    With ``one`` a scalar becomes a vector of one element.
+    """
     x = array_of(x)
     if axis is None or (one and not x.type.shape and axis in (0, -1)):
         return shapes.reshape(x, (x.size,)), 0

@@ -39,7 +39,7 @@ def _compared(compare: Callable[..., Any], shape: tuple[int, ...], k: Any) -> An
 
 
 def _offset(k: Any, where: str) -> Any:
-    """The number of a diagonal: an int, or an integer whose value may be unknown."""
+    """The offset ``k`` of a diagonal as an int, or as an int32 scalar if it is a traced integer."""
     if isinstance(k, Box) and dtypes.is_integer(k.type.dtype) and not k.type.shape:
         return convert(k, _INDEX)
     return whole_number(f"{where}: k", k)
@@ -80,6 +80,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
 
 
 def _part(m: Any, k: int, lower: bool, where: str) -> Any:
+    """The elements of each matrix at and below its ``k``-th diagonal, or at and above it, zeros elsewhere."""
     x = as_array(m)
     shape = x.type.shape
     if len(shape) < 2:
@@ -129,15 +130,14 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     offset = whole_number("diagonal: offset", offset)
     size = positive(smaller(rows + min(offset, 0), columns - max(offset, 0)))
     if not isinstance(rows, int) or not isinstance(columns, int):
-        place = iota(np.dtype("int32"), size)
-        return x[..., place + max(-offset, 0), place + max(offset, 0)]
+        i = iota(_INDEX, size)
+        return x[..., i + max(-offset, 0), i + max(offset, 0)]
     # in row-major order a diagonal is every (columns + 1)-th element
     start = offset if offset >= 0 else -offset * columns
     flat = shapes.reshape(x, (*front, rows * columns))
     if not size:
         return slicing.slice_in_dim(flat, 0, 0, axis=len(front))
-    stop = start + (size - 1) * (columns + 1) + 1
-    return slicing.slice_in_dim(flat, start, stop, columns + 1, len(front))
+    return slicing.slice_in_dim(flat, start, start + (size - 1) * (columns + 1) + 1, columns + 1, len(front))
 
 
 def diag(v: Any, k: int = 0) -> Array:
@@ -164,8 +164,7 @@ def diag(v: Any, k: int = 0) -> Array:
         return shapes.full(x.type.update(shape=(side, side)), 0)
     start = k if k >= 0 else -k * side
     covered = (n - 1) * (side + 1) + 1
-    flat = slicing.pad(x, zero, [(start, side * side - start - covered, side)])
-    return shapes.reshape(flat, (side, side))
+    return shapes.reshape(slicing.pad(x, zero, [(start, side * side - start - covered, side)]), (side, side))
 
 
 @strong

@@ -49,10 +49,11 @@ _BUFFERS = (memoryview, bytearray, python_array)  # Python's own arrays of numbe
 
 def shape_of(shape: Any, where: str) -> tuple[int, ...]:
     """A shape given as NumPy takes it: one integer, or a sequence of integers."""
-    if shape.__class__ is tuple or shape.__class__ is list:
-        return canonical_shape(shape, where)
-    if isinstance(shape, int) or (isinstance(shape, (np.generic, np.ndarray, Array)) and not shape.shape):
-        return canonical_shape((shape,), where)
+    scalar_arrays = (np.generic, np.ndarray, Array)
+    if shape.__class__ is not tuple and (
+        isinstance(shape, int) or (isinstance(shape, scalar_arrays) and not shape.shape)
+    ):
+        shape = (shape,)
     return canonical_shape(shape, where)
 
 
@@ -102,6 +103,7 @@ def array(
 
 
 def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
+    """``x`` as an array of ``dtype``, or of its own for None; ``copy`` as ``asarray`` takes it."""
     kind = x.__class__
     if isinstance(x, Array):
         if dtype is not None and (dtype != x.type.dtype or x.type.weak):
@@ -115,12 +117,10 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
         if dtype is not None and dtype != x.dtype:
             return from_numpy(cast(x, dtype), copy=False)
         return from_numpy(x if copy is not False else _memory_of(x), copy=copy)
-    if kind is list or kind is tuple or isinstance(x, (list, tuple)):
+    if isinstance(x, (list, tuple, range)):
         return _from_sequence(x, dtype)
     if x is None:
         raise NotAnArray("array: a number, an array or a list is needed, got None.")
-    if kind is range:
-        return _from_sequence(list(x), dtype)
     if isinstance(x, _BUFFERS):
         return _made(np.asarray(memoryview(x)), dtype, copy)
     y = as_array(x)
@@ -128,11 +128,12 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
 
 
 def _memory_of(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A NumPy view of the user's memory with no base, since an array makes its NumPy bases read-only."""
+    """A view of the memory of ``x`` without a base: an array made from a view makes the view's base read-only."""
     return np.lib.stride_tricks.as_strided(without_subclass(x))
 
 
 def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
+    """Nested lists of numbers and arrays as an array of ``dtype``, or of the dtype to which their leaves promote."""
     kinds: set[type] = set()
     _collect(items, kinds.update)
     if kinds <= PYTHON_NUMBERS:
@@ -140,13 +141,12 @@ def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     if any(map(_is_whole, kinds)):
         return _from_sequence(_with_arrays(items), dtype)
     if any(issubclass(kind, Array) or hasattr(kind, "__handlax_array__") for kind in kinds):
-        common = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
+        common = dtypes.result_type(*leaves(items)) if dtype is None else dtype
         return convert(stack([_made(item, common, False) for item in items]), common)
     if any(issubclass(kind, (str, bytes)) or kind is type(None) for kind in kinds):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise NotAnArray(f"array: lists must hold numbers or arrays, got {names}.")
-    common = dtypes.result_type(*_leaves(items)) if dtype is None else dtype
-    return from_numpy(_numpy(items, common), copy=False)
+    return from_numpy(_numpy(items, dtypes.result_type(*leaves(items)) if dtype is None else dtype), copy=False)
 
 
 def _is_whole(kind: type) -> bool:
@@ -178,18 +178,20 @@ def _collect(items: Sequence[Any], update: Callable[[Any], None]) -> None:
             _collect(item, update)
 
 
-def _leaves(items: Any) -> list[Any]:
-    return [leaf for item in items for leaf in _leaves(item)] if isinstance(items, (list, tuple)) else [items]
+def leaves(items: Any) -> list[Any]:
+    """The items of nested lists and tuples, from left to right."""
+    return [leaf for item in items for leaf in leaves(item)] if isinstance(items, (list, tuple)) else [items]
 
 
 def array_beside(x: Any, values: Any) -> Any:
     """Nested lists of numbers as an array of the dtype to which they and ``x`` promote; other values as they are."""
     if not isinstance(values, (list, tuple)):
         return values
-    return array(values, dtypes.result_type(x, *_leaves(values)))
+    return array(values, dtypes.result_type(x, *leaves(values)))
 
 
 def _numpy(items: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """``np.array(items, dtype)``. Raises IntegerOverflow, or ShapeMismatch: nested lists differ in length."""
     try:
         return np.array(items, dtype)
     except OverflowError as error:
@@ -238,6 +240,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 
 def _full(shape: Any, dtype: Any, value: Any, device: Any, where: str) -> Any:
+    """The array of this shape whose elements are all ``value``, of the default float dtype unless one is given."""
     kind = config.current().default_float if dtype is None else dtypes.canonical(dtype)
     return _filled(array_type(shape_of(shape, where), kind), value, device)
 
@@ -280,7 +283,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
 
 def _element(value: Any, dtype: Any, weak: bool = False) -> Any:
-    """A fill value as an array of this dtype; for a key dtype, a number fills every word of the key data."""
+    """A fill value as an array of this dtype; a number becomes a PRNG key by filling every word of the key data."""
     if dtypes.is_extended(dtype) and is_number(value):
         return shapes.full(array_type((), dtype), value)
     return convert(value, dtype, weak)
@@ -303,7 +306,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
 
 
 def _like(a: Any, dtype: Any, shape: Any, where: str) -> Any:
-    """The type of an array like ``a``: weakly typed as ``a``, unless ``dtype`` is given."""
+    """The type with the shape and dtype of ``a``, unless others are given; weak as ``a``, unless ``dtype`` is given."""
     like = a if hasattr(a, "shape") and hasattr(a, "dtype") else type_of(a)
     sizes = tuple(like.shape) if shape is None else shape_of(shape, where)
     if dtype is not None:
@@ -352,9 +355,9 @@ def full_like(
     Array([2, 2], dtype=int32)
     """
     no_sharding("full_like", out_sharding)
-    made = _like(a, dtype, shape, "full_like")
-    value = _element(fill_value, made.dtype, made.weak)
-    return put_like(shapes.broadcast(value, made.shape) if made.shape != value.type.shape else value, a, device)
+    type = _like(a, dtype, shape, "full_like")
+    value = _element(fill_value, type.dtype, type.weak)
+    return put_like(shapes.broadcast(value, type.shape) if type.shape != value.type.shape else value, a, device)
 
 
 @boundary
@@ -404,7 +407,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
 
 
 def fromiter(iter: Any, dtype: Any, count: int = -1) -> Array:
-    """A vector of the numbers that an iterable gives, which are known.
+    """A vector of the numbers that an iterable gives, which must be concrete.
 
     Source: NumPy, ``fromiter``.
 

@@ -28,7 +28,7 @@ from ...interpreters.core.eager_programs import programs
 from .creation import asarray, shape_of
 from .index_reading import FILL, limited, on_host, positions, wrapped
 from .joining_splitting import atleast_1d, concatenate, stack
-from .numerical_ranges import interval_of_slice
+from .numerical_ranges import interval_of_slice, meshgrid
 from .shape_manipulation import broadcast_to, ravel
 
 __all__ = [
@@ -99,7 +99,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                 f"nonzero: how many elements are not zero must be known, got {x.type} under {where}.",
                 hint="name a number: size=n.",
             )
-        return tuple([from_numpy(part.astype(kind), copy=False) for part in np.nonzero(np.asarray(x))])
+        return _positions(np.nonzero(np.asarray(x)))
     size = as_size(size, "nonzero: size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
@@ -109,26 +109,19 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         return tuple([broadcast_to(fill, (size,)) for fill in fills])
     flat = _first_true(shapes.reshape(truth(x), (x.size,)), size, kind)
     inside = ge(flat, scalar(0, kind))
-    results, stride = [], x.size
-    for n, fill in zip(x.shape, fills):
-        stride //= n
-        part = flat if stride == 1 else div(flat, convert(stride, kind))
-        part = part if stride * n == x.size else rem(part, convert(n, kind))
-        results.append(select_n(inside, fill, part))
-    return tuple(results)
+    return tuple([select_n(inside, fill, part) for fill, part in zip(fills, _unraveled(flat, x.shape))])
 
 
 def _first_true(mask: Any, size: int, kind: Any) -> Any:
     """The first ``size`` positions where the mask is true, padded with -1."""
     n = mask.type.shape[0]
     nth = add(cumsum(convert(mask, kind)), scalar(-1, kind))
-    # every place that holds is written to its own position; the others, and those beyond size, are dropped
+    # the position of the k-th true element is written to slot k; the others, and those beyond ``size``, are dropped
     target = select_n(mask, convert(size, kind), nth)
     if target.type.shape != (n,):
         target = broadcast_to(target, (n,))
     empty = shapes.full(nth.type.update(shape=(size,)), -1)
-    numbers = ScatterDimensionNumbers((), (0,), (0,))
-    op = Scatter(numbers, False, True, FILL)
+    op = Scatter(ScatterDimensionNumbers((), (0,), (0,)), False, True, FILL)
     return perform(op, empty, shapes.reshape(target, (n, 1)), iota(kind, n))
 
 
@@ -169,10 +162,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     sizes = shape_of(dimensions, "indices")
     kind = dtypes.default_int() if dtype is None else dtypes.canonical(dtype)
     if sparse:
-        return tuple([
-            shapes.reshape(iota(kind, n), tuple([n if i == d else 1 for i in range(len(sizes))]))
-            for d, n in enumerate(sizes)
-        ])  # fmt: skip
+        return meshgrid(*[iota(kind, n) for n in sizes], sparse=True, indexing="ij")
     if not sizes:
         return shapes.full(as_array(0).type.update(shape=(0,), dtype=kind, weak=False), 0)
     return stack([broadcasted_iota(kind, sizes, d) for d in range(len(sizes))])
@@ -206,24 +196,29 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
     (Array([1, 1], dtype=int32), Array([2, 2], dtype=int32))
     """
     sizes = shape_of(shape, "unravel_index")
-    i = positions(indices, "unravel_index")
-    dtype = i.dtype
-    total = prod(sizes)
-    i = convert(limited(wrapped(i, total), total, "clip", "unravel_index")[0], dtype)
+    i, total = positions(indices, "unravel_index"), prod(sizes)
+    i = convert(limited(wrapped(i, total), total, "clip", "unravel_index")[0], i.dtype)
+    return tuple(_unraveled(i, sizes))
+
+
+def _unraveled(i: Any, sizes: tuple[int, ...]) -> list[Any]:
+    """The indices along each axis of row-major positions in an array of these sizes; 0 where a ragged size is 0."""
+    dtype, total = i.dtype, prod(sizes)
     results, stride = [], total
-    if extents_in(sizes):  # by value; where there is no place all indices are 0
+    if extents_in(sizes):
         for k, n in enumerate(sizes):
-            part = div(as_array(i), convert(_at_least_one(prod(sizes[k + 1 :])), dtype))
+            part = div(i, convert(_at_least_one(prod(sizes[k + 1 :])), dtype))
             results.append(rem(part, convert(_at_least_one(n), dtype)) if k else part)
-        return tuple(results)
+        return results
     for n in sizes:
         stride //= max(n, 1)
-        part = div(i, scalar(max(stride, 1), dtype)) if stride > 1 else i
+        part = div(i, scalar(stride, dtype)) if stride > 1 else i
         results.append(rem(part, scalar(n, dtype)) if stride * n < total else part)
-    return tuple(results)
+    return results
 
 
 def _at_least_one(size: Any) -> Any:
+    """``max(size, 1)``, also of a symbolic dimension."""
     return size + positive(1 - size)
 
 
@@ -261,6 +256,7 @@ def ravel_multi_index(
 
 
 def _positions(axes: Any) -> tuple[Any, ...]:
+    """NumPy's index arrays as arrays of the default integer dtype."""
     return tuple([from_numpy(part.astype(dtypes.default_int()), copy=False) for part in axes])
 
 
@@ -283,6 +279,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
 
 
 def _sides(arr: Any, where: str) -> tuple[int, int]:
+    """The numbers of rows and columns of a matrix. Raises ShapeMismatch: the rank is not 2."""
     shape = arr.shape if hasattr(arr, "shape") else as_array(arr).shape
     if len(shape) != 2:
         raise ShapeMismatch(f"{where}: a matrix is needed, got shape {shape}.")
@@ -401,11 +398,11 @@ class RangeConcatenator:
 
 
 def _raised(x: Any, rank: int, at: int) -> Any:
-    """``x`` reshaped to this rank with axes of size 1, its own axes beginning at axis ``at``."""
+    """``x`` with axes of size 1 added up to ``rank``: ``at`` of them in front, counted modulo the number that fits."""
     new = rank - x.ndim
     if new <= 0:
         return x
-    at = at % (new + 1) if at >= 0 else (new + 1 + at) % (new + 1)
+    at %= new + 1
     return shapes.reshape(x, (*(1,) * at, *x.shape, *(1,) * (new - at)))
 
 

@@ -40,11 +40,12 @@ from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
 from ...effects.operations.indexing.gather_scatter import Gather, default_fill
 from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers, GatherScatterMode
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape
-from ...effects.operations.manipulation.slicing import Rev, Slice, concatenate
+from ...effects.operations.manipulation.slicing import Rev, Slice
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, positive, single, unbound
 from ...effects.types.parts_of_axes import ceiling_divided, part_of
-from .creation import asarray
+from .creation import asarray, leaves
+from .joining_splitting import joined_along
 
 CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
 FULL, FULL_BACK = slice(None), slice(None, None, -1)
@@ -57,7 +58,7 @@ class BooleanIndex(NamedTuple):
     value: bool
 
 
-APART = BooleanIndex(True)  # before a slice: the arrays of the index are not adjacent
+APART = BooleanIndex(True)  # put before a slice, it makes the arrays of an index not adjacent
 
 
 class MaskIndex(NamedTuple):
@@ -95,14 +96,18 @@ def entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
     if rest < 0:
         raise BadIndex(f"index: an array of shape {shape} takes at most {len(shape)} indices, got {used}.")
     if rest:
-        parsed[dots if dots >= 0 else len(parsed) : dots if dots >= 0 else len(parsed)] = [FULL] * rest
-    elif dots > 0 and _parts(parsed[:dots], parsed[dots:]):
+        at = dots if dots >= 0 else len(parsed)
+        parsed[at:at] = [FULL] * rest
+    elif dots > 0 and _separates(parsed[:dots], parsed[dots:]):
         parsed.insert(0, APART)
     return _unmasked(parsed, shape) if any([item.__class__ is MaskIndex for item in parsed]) else parsed
 
 
-def _parts(before: list[Any], after: list[Any]) -> bool:
-    """Whether an ellipsis for no axes separates index arrays and so moves their axes, not in front yet, there."""
+def _separates(before: list[Any], after: list[Any]) -> bool:
+    """Whether an ellipsis of no axes between these entries moves the axes of index arrays to the front.
+
+    As a slice in its place would (NumPy's rule): if integers or arrays stand on both sides, and they are not in front.
+    """
     advanced = [[i for i in items if i is not None and i.__class__ is not slice] for items in (before, after)]
     arrays = [i for i in (*advanced[0], *advanced[1]) if i.__class__ is MaskIndex or bool(getattr(i, "ndim", None))]
     return bool(advanced[0] and advanced[1] and arrays) and (before[0] is None or before[0].__class__ is slice)
@@ -115,7 +120,8 @@ def _entry(item: Any) -> Any:
     if isinstance(item, (int, np.integer)):
         return int(item)
     if isinstance(item, (list, tuple)):
-        item = np.asarray(item, None if item else int) if _plain(item) else asarray(item)
+        with_arrays = any([isinstance(leaf, Array) for leaf in leaves(item)])
+        item = asarray(item) if with_arrays else np.asarray(item, None if item else int)
     elif isinstance(item, str):
         raise NotAnArray(f"index: text is no index, got {item!r}.")
     elif not isinstance(item, (Array, np.ndarray)):
@@ -130,14 +136,10 @@ def _entry(item: Any) -> Any:
     return MaskIndex(item) if dtype.kind == "b" else item
 
 
-def _plain(items: Sequence[Any]) -> bool:
-    return not any([isinstance(x, Array) or (isinstance(x, (list, tuple)) and not _plain(x)) for x in items])
-
-
 def _unmasked(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
     """The entries with masks replaced by the integer indices where they are true."""
     unmasked: list[Any] = []
-    dim = 0
+    dim = 0  # the next axis of the array
     for item in items:
         if item.__class__ is not MaskIndex:
             unmasked.append(item)
@@ -147,7 +149,7 @@ def _unmasked(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
         if isinstance(mask, Array) and not isinstance(mask, ConcreteArray):
             raise NonConcreteBooleanIndexError(
                 f"index: the values of a mask must be known, got {mask.type} under {mask.run.label}.",  # type: ignore[union-attr]
-                hint="use where(mask, x, y), or nonzero(mask, size=n) for a known number of places.",
+                hint="use where(mask, x, y), or nonzero(mask, size=n) for a known number of elements.",
             )
         size = shape[dim : dim + mask.ndim]
         if len(mask.shape) != len(size) or any([m not in (0, n) for m, n in zip(mask.shape, size)]):
@@ -208,6 +210,7 @@ def check_static(items: list[Any], shape: tuple[int, ...], wrap: bool = True) ->
 
 
 def _row(x: Any, i: int, shape: tuple[int, ...]) -> Any:
+    """``x[i]`` for a Python integer along the first axis, which is not ragged."""
     n = shape[0]
     i = i + n if i < 0 else i
     if not 0 <= i < n:
@@ -290,7 +293,7 @@ def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
 
 
 def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
-    """``x`` at integers and slices."""
+    """``x`` at integers, slices and None, by at most a slice, a reversal and a reshape."""
     shape = x.type.shape
     out: list[int] = []
     starts: list[int] = []
@@ -332,7 +335,7 @@ def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
 
 
 def _dynamic(x: Any, items: list[Any], wrap: bool) -> Any:
-    """``x`` at traced scalars, among integers and slices."""
+    """``x`` at traced scalars, integers, slices and None, by a dynamic slice."""
     shape = x.type.shape
     basic: list[Any] = []
     for item in items:
@@ -365,18 +368,15 @@ def _dynamic(x: Any, items: list[Any], wrap: bool) -> Any:
                 out.append(n)
     wide = INT64 if any([start.__class__ is not int and start.type.dtype == INT64 for start in starts]) else INT32
     starts = [scalar(0, wide) if start.__class__ is int else convert(start, wide) for start in starts]
-    piece = current().answer(shared(DynamicSlice, tuple(sizes)), (y, *starts))
-    return shapes.reshape(piece, tuple(out))
+    return shapes.reshape(current().answer(shared(DynamicSlice, tuple(sizes)), (y, *starts)), tuple(out))
 
 
 def narrow(i: Any) -> Any:
     """Indices as int32, or as int64 if their dtype holds numbers beyond int32."""
-    if isinstance(i, Array):
-        dtype = i.type.dtype
-        kind = INT64 if dtype in (dtypes.int64, dtypes.uint64, dtypes.uint32) else INT32
-        return convert(i, kind) if dtype != kind or i.type.weak else i
-    kind = INT64 if i.dtype.itemsize == 8 or i.dtype == np.uint32 else INT32
-    return i.astype(kind, copy=False)
+    kind = INT64 if i.dtype in (dtypes.int64, dtypes.uint64, dtypes.uint32) else INT32
+    if not isinstance(i, Array):
+        return i.astype(kind, copy=False)
+    return convert(i, kind) if i.dtype != kind or i.type.weak else i
 
 
 def wrapped(i: Any, n: Any) -> Any:
@@ -414,11 +414,7 @@ def vectors(arrays: list[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:
         if i.type.shape != shape:
             i = shapes.broadcast(i, shape)
         columns.append(shapes.reshape(i, (*shape, 1)))
-    return joined(columns, len(shape)), False
-
-
-def joined(parts: list[Any], axis: int) -> Any:
-    return parts[0] if len(parts) == 1 else concatenate(parts, axis)
+    return joined_along(columns, len(shape)), False
 
 
 def layout(items: list[Any]) -> tuple[bool, int]:
@@ -426,19 +422,19 @@ def layout(items: list[Any]) -> tuple[bool, int]:
 
     If they are, their broadcast axes replace them in the result; else they come first (NumPy's rule).
     """
-    places = [k for k, item in enumerate(items) if item is not None and item.__class__ is not slice]
-    together = places[-1] - places[0] + 1 == len(places)
-    return together, places[0] if together else 0
+    advanced = [k for k, item in enumerate(items) if item is not None and item.__class__ is not slice]
+    together = advanced[-1] - advanced[0] + 1 == len(advanced)
+    return together, advanced[0] if together else 0
 
 
 def _advanced(x: Any, items: list[Any], mode: Any, fill: Any, is_sorted: bool, unique: bool, wrap: bool) -> Any:
-    """``x`` at arrays, among integers and slices."""
+    """``x`` at arrays, integers, slices and None: integers and slices by ``static``, then arrays by one gather."""
     _, first = layout(items)
     shape = x.type.shape
     basic: list[Any] = []
     arrays, sizes, out, dims = [], [], [], []
     dim = kept = before = 0  # axes of x, axes after slicing, those of them that lie before the arrays' axes
-    new_before = 0
+    new_before = 0  # axes of size 1, for None, that lie before the arrays' axes
     for k, item in enumerate(items):
         if item is None:
             out.append(1)
@@ -502,6 +498,7 @@ def reader(x: Any, numbers: Any, window: tuple[int, ...], unique: bool, is_sorte
 
 
 def _filling(numbers: Any, window: tuple[int, ...], unique: bool, is_sorted: bool, dtype: Any) -> Gather:
+    """The gather that reads the default fill value of ``dtype`` at indices out of bounds."""
     return Gather(numbers, window, unique, is_sorted, FILL, default_fill(dtype))
 
 
@@ -520,14 +517,10 @@ def positions(indices: Any, where: str) -> Any:
     return narrow(i)
 
 
-def _bound(n: Any, dtype: Any) -> Any:
-    return scalar(n, dtype) if isinstance(n, int) else convert(n, dtype)
-
-
 def limited(i: Any, n: Any, mode: Any, where: str) -> tuple[Any, Any]:
-    """Indices with the modes ``wrap`` and ``clip`` resolved, and the mode for gather or scatter.
+    """The indices, within an axis of size ``n`` for the modes "wrap" and "clip", and the mode of the gather or scatter.
 
-    Negative indices count from the end, but for ``clip``, which takes the nearest index instead.
+    Negative indices count from the end, except that "clip" makes them 0.
     """
     if isinstance(n, Extent):
         i = as_array(i)
@@ -536,19 +529,10 @@ def limited(i: Any, n: Any, mode: Any, where: str) -> tuple[Any, Any]:
     if mode == "wrap":
         if not n:
             return i, CLIP
-        if n.__class__ is Extent:
-            rest = rem(as_array(i), convert(n + positive(1 - n), dtype))
-            return wrapped(rest, n), CLIP
-        if host:
-            return i % n, CLIP
-        rest = rem(i, _bound(n, dtype))
-        return wrapped(rest, n), CLIP
+        return (i % n if host else wrapped(rem(i, convert(n + positive(1 - n), dtype)), n)), CLIP
     if mode == "clip":
-        if n.__class__ is Extent:
-            i = as_array(i)
-            return clamp(scalar(0, dtype), i, convert(positive(n - 1), dtype)), CLIP
-        low, high = 0, max(n - 1, 0)
-        return (i.clip(low, high) if host else clamp(scalar(low, dtype), i, scalar(high, dtype))), CLIP
+        last = positive(n - 1)
+        return (i.clip(0, last) if host else clamp(scalar(0, dtype), i, convert(last, dtype))), CLIP
     if mode == "raise":
         raise NotProvided(f"{where}: there is no mode 'raise', indices may be unknown.", hint="use fill, clip or wrap.")
     return wrapped(i, n), mode_of(mode, FILL)

@@ -79,19 +79,20 @@ _write = DynamicUpdateSlice()
 
 
 class UpdateMethod(NamedTuple):
-    """A method of ``at``: the scatter operation, and the function that combines an element with its update."""
+    """A method of ``at``: the scatter, the function that combines an element with its update, the law of the result."""
 
     scatter: Any
     combine: Callable[[Any, Any], Any]
+    law: str
 
 
 UPDATE_METHODS: Mapping[str, UpdateMethod] = MappingProxyType({
-    "set": UpdateMethod(Scatter, lambda x, y: y),
-    "add": UpdateMethod(ScatterAdd, arithmetic.add),
-    "subtract": UpdateMethod(ScatterSub, arithmetic.sub),
-    "multiply": UpdateMethod(ScatterMul, arithmetic.mul),
-    "min": UpdateMethod(ScatterMin, comparison.min),
-    "max": UpdateMethod(ScatterMax, comparison.max),
+    "set": UpdateMethod(Scatter, lambda x, y: y, "x[index] = values"),
+    "add": UpdateMethod(ScatterAdd, arithmetic.add, "x[index] += values"),
+    "subtract": UpdateMethod(ScatterSub, arithmetic.sub, "x[index] -= values"),
+    "multiply": UpdateMethod(ScatterMul, arithmetic.mul, "x[index] *= values"),
+    "min": UpdateMethod(ScatterMin, comparison.min, "x[index] = min(x[index], values)"),
+    "max": UpdateMethod(ScatterMax, comparison.max, "x[index] = max(x[index], values)"),
 })  # fmt: skip
 
 
@@ -129,15 +130,16 @@ def window(items: list[Any], shape: tuple[int, ...], wrap: bool) -> Any:
     return tuple(starts), tuple(sizes), tuple(out)
 
 
-def places(items: list[Any], shape: tuple[int, ...], wrap: bool, mode: Any) -> ScatterPlan:
-    """The scatter of an index with arrays, or with slices of steps other than 1."""
+def scatter_plan(items: list[Any], shape: tuple[int, ...], wrap: bool, mode: Any) -> ScatterPlan:
+    """The scatter to an index with arrays, or with slices of steps other than 1."""
     arrays = any([item is not None and item.__class__ not in (int, slice) for item in items])
     together, first = layout(items) if arrays else (True, -1)
     outer: tuple[int, ...] = ()
-    parts: list[tuple[int, Any, int | None]] = []  # axis of x, its indices, place of their axis; None: that of arrays
+    # axis of x, its indices, their axis among the updates' (None: those of the index arrays; -1: they are a scalar)
+    parts: list[tuple[int, Any, int | None]] = []
     dropped, result, batch, inner, sizes = [], [], [], [], []
     if arrays:
-        outer = broadcast_shape("index", *[getattr(i, "shape", ()) for i in _advanced(items)])
+        outer = broadcast_shape("index", *[getattr(i, "shape", ()) for i in items])
     put_at = 0 if arrays and not together else None  # where the arrays' axes stand among those of the updates
     if put_at is not None:
         result, sizes, batch = list(outer), list(outer), list(range(len(outer)))
@@ -169,14 +171,15 @@ def places(items: list[Any], shape: tuple[int, ...], wrap: bool, mode: Any) -> S
             parts.append((dim, wrapped(i, n) if wrap else i, None))
             dropped.append(dim)
         dim += 1
-    rows = [sizes[d] for d in batch]
+    batch_sizes = [sizes[d] for d in batch]
     at = batch.index(put_at) if put_at is not None and outer else 0
-    spread = [_spread(i, batch.index(place) if place is not None and place >= 0 else place, at, len(outer), len(rows))
-              for _, i, place in parts]  # fmt: skip
+    spread = [
+        _spread(i, batch.index(d) if d is not None and d >= 0 else d, at, len(outer), len(batch)) for _, i, d in parts
+    ]
     numbers = ScatterDimensionNumbers(tuple(inner), tuple(dropped), tuple([d for d, _, _ in parts]))
-    index, known = vectors(spread, tuple(rows))
-    numbered = [i for _, i, place in parts if place is None]
-    unique = not outer or (known and mode is not CLIP and _distinct(numbered, outer))  # clipped places may be equal
+    index, known = vectors(spread, tuple(batch_sizes))
+    numbered = [i for _, i, d in parts if d is None]
+    unique = not outer or (known and mode is not CLIP and _distinct(numbered, outer))  # clipped indices may be equal
     return ScatterPlan(index, numbers, tuple(result), tuple(sizes), unique)
 
 
@@ -187,21 +190,19 @@ def _stepped(start: Any, stop: Any, step: int, count: Any) -> Any:
     return shapes.broadcast(as_array(start), (count,)) + iota(INT32, count) * step
 
 
-def _advanced(items: list[Any]) -> list[Any]:
-    return [item for item in items if item is not None and item.__class__ is not slice]
+def _spread(i: Any, axis: int | None, at: int, outer: int, rank: int) -> Any:
+    """Indices reshaped with axes of size 1, so that they broadcast to the batch axes of the updates, ``rank`` of them.
 
-
-def _spread(i: Any, place: int | None, at: int, outer: int, rank: int) -> Any:
-    """Indices reshaped with axes of size 1, so that they broadcast to the batch axes of the updates."""
-    if place == -1:
+    A vector lies along ``axis``; for None an index array along the last of the ``outer`` axes that begin at ``at``; for
+    -1 indices are a scalar.
+    """
+    if axis == -1:
         return i
-    own = i.shape
-    if place is None:
-        sizes = [1] * rank
-        sizes[at + outer - len(own) : at + outer] = own
+    sizes = [1] * rank
+    if axis is None:
+        sizes[at + outer - i.ndim : at + outer] = i.shape
     else:
-        sizes = [1] * rank
-        sizes[place] = own[0]
+        sizes[axis] = i.shape[0]
     return i.reshape(sizes) if not isinstance(i, Array) else shapes.reshape(i, tuple(sizes))
 
 
@@ -210,8 +211,8 @@ def _distinct(parts: list[Any], outer: tuple[int, ...]) -> bool:
     count = int(np.prod(outer))
     if not 1 < count <= 4096:
         return count <= 1
-    rows = np.stack([np.broadcast_to(i, outer).ravel() for i in parts])
-    return len(set(zip(*rows.tolist()))) == count
+    columns = [np.broadcast_to(i, outer).ravel().tolist() for i in parts]
+    return len(set(zip(*columns))) == count
 
 
 def _promoted(x: Any, values: Any) -> tuple[Any, Any]:
@@ -254,11 +255,12 @@ def update(x: Any, index: Any, values: Any, way: UpdateMethod, options: Mapping[
 
 
 def _where(mask: Any, y: Any, x: Any) -> Any:
-    spread = shapes.broadcast_in_dim(mask, x.type.shape, tuple(range(mask.ndim)))
-    return comparison.select_n(spread, x, y)
+    """``y`` where the mask of the first axes is true, ``x`` elsewhere."""
+    return comparison.select_n(shapes.broadcast_in_dim(mask, x.type.shape, tuple(range(mask.ndim))), x, y)
 
 
 def _written(x: Any, items: list[Any], values: Any, way: UpdateMethod, options: Mapping[str, Any]) -> Any:
+    """``x`` with ``values`` combined into the elements at the entries of an index, by a window or by a scatter."""
     shape = x.type.shape
     if any([item.__class__ is BooleanIndex for item in items]):
         wide, items = without_flags(x, items)
@@ -267,9 +269,8 @@ def _written(x: Any, items: list[Any], values: Any, way: UpdateMethod, options: 
     known = window(items, shape, wrap)
     if known is not None and not outside(items, shape, wrap):
         starts, sizes, made = known
-        values = shapes.reshape(broadcast_to(values, made), sizes)
-        return _replaced(x, starts, sizes, values, way.combine)
-    plan = places(items, shape, wrap, mode)
+        return _replaced(x, starts, sizes, shapes.reshape(broadcast_to(values, made), sizes), way.combine)
+    plan = scatter_plan(items, shape, wrap, mode)
     updates = shapes.reshape(broadcast_to(values, plan.shape), plan.updates)
     unique = options["unique_indices"] or plan.unique
     op = way.scatter(plan.numbers, bool(options["indices_are_sorted"]), bool(unique), mode)
@@ -339,7 +340,7 @@ class IndexUpdateRef:
         if known is not None and not outside(items, own.shape, wrap_negative_indices):
             return _replaced(x, known[0], known[1], x, lambda old, _: elements(old))
         outside_mode = mode_of(mode, FILL)
-        plan = places(items, own.shape, wrap_negative_indices, outside_mode)
+        plan = scatter_plan(items, own.shape, wrap_negative_indices, outside_mode)
         return scatter_apply(
             x, plan.vectors, elements, plan.numbers,
             update_shape=plan.updates, indices_are_sorted=indices_are_sorted,
@@ -356,7 +357,7 @@ class IndexUpdateRef:
 
 
 def _elementwise(func: Callable[[Any], Any], old: Any, own: Any) -> Any:
-    """``func`` of these elements in the dtype of the array; a scalar result is broadcast."""
+    """``func(old)`` converted to the type ``own``'s dtype; a scalar result is broadcast, another shape refused."""
     new = convert(func(old), own.dtype, own.weak)
     shape = old.type.shape
     if new.type.shape and new.type.shape != shape:
@@ -368,12 +369,12 @@ def _elementwise(func: Callable[[Any], Any], old: Any, own: Any) -> Any:
 
 
 def _on_ones(self: IndexUpdateRef, values: Any, options: Mapping[str, Any]) -> Any:
-    ones = shapes.full(self.array.type, 1)
-    return IndexUpdateRef(ones, self.index).multiply(values, **options)  # type: ignore[attr-defined]
+    """The array of ones with its elements at the index multiplied by ``values``."""
+    return _at(shapes.full(self.array.type, 1), self.index).multiply(values, **options)
 
 
-def _method(name: str, law: str) -> Callable[..., Any]:
-    way = UPDATE_METHODS[name]
+def _method(name: str, way: UpdateMethod) -> Callable[..., Any]:
+    """The method ``name`` of ``IndexUpdateRef``, with its docstring."""
 
     def method(
         self: IndexUpdateRef, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
@@ -388,16 +389,12 @@ def _method(name: str, law: str) -> Callable[..., Any]:
 
     method.__name__ = name
     method.__qualname__ = f"IndexUpdateRef.{name}"
-    method.__doc__ = f"A new array with ``{law}``; an index that occurs more than once is updated each time."
+    method.__doc__ = f"A new array with ``{way.law}``; an index that occurs more than once is updated each time."
     return method
 
 
-for _name, _law in (
-    ("set", "x[index] = values"), ("add", "x[index] += values"), ("subtract", "x[index] -= values"),
-    ("multiply", "x[index] *= values"), ("min", "x[index] = min(x[index], values)"),
-    ("max", "x[index] = max(x[index], values)"),
-):  # fmt: skip
-    setattr(IndexUpdateRef, _name, _method(_name, _law))
+for _name, _way in UPDATE_METHODS.items():
+    setattr(IndexUpdateRef, _name, _method(_name, _way))
 IndexUpdateRef.mul = IndexUpdateRef.multiply  # type: ignore[attr-defined]
 
 
@@ -433,14 +430,12 @@ def put_along_axis(
     axis = canonical_axis(axis, x.ndim, "put_along_axis")
     if i.ndim != x.ndim:
         raise ShapeMismatch(f"put_along_axis: array and indices must have one rank, got {x.type} and {i.type}.")
-    index = tuple([
-        i if d == axis else np.arange(n).reshape([n if e == d else 1 for e in range(x.ndim)])
-        for d, n in enumerate(x.shape)
-    ])  # fmt: skip
-    return _at(x, index).set(values, mode=mode)
+    grid = np.ix_(*map(np.arange, x.shape))
+    return _at(x, (*grid[:axis], i, *grid[axis + 1 :])).set(values, mode=mode)
 
 
 def _at(x: Any, index: Any) -> Any:
+    """``x.at[index]``, untyped: its update methods are attached at run time."""
     return IndexUpdateRef(x, index)
 
 

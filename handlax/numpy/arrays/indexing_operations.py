@@ -19,7 +19,7 @@ from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...interpreters.core.eager_programs import programs
-from .argument_conversion import no_out
+from .argument_conversion import no_out, rows_of
 from .index_arrays import flatnonzero, known, where
 from .index_reading import FILL, INT32, gathered, limited, mode_of, on_host, positions, reader, wrapped
 from .shape_manipulation import broadcast_to, ravel
@@ -40,11 +40,7 @@ def take(
     Array([ 1.,  3., nan], dtype=float32)
     """
     no_out(out, "take")
-    x = a if isinstance(a, Array) else as_array(a)
-    if axis is None:
-        x, axis = shapes.reshape(x, (x.size,)), 0
-    else:
-        axis = canonical_axis(axis, len(x.type.shape), "take")
+    x, axis = rows_of(a, axis, "take")
     n = x.type.shape[axis]
     i, left = limited(positions(indices, "take"), n, mode, "take")
     if not n and i.size:
@@ -88,7 +84,10 @@ def take_along_axis(
 
 
 def _along(x: Any, i: Any, axis: int, mode: Any, fill: Any) -> Any:
-    """``take_along_axis`` as one gather: axes of both operands are batch axes; of one alone, slice or index axes."""
+    """``take_along_axis`` as one gather.
+
+    An axis of equal size in ``x`` and ``i`` is a batch axis; where ``i`` has size 1 the whole axis of ``x`` is read.
+    """
     pairs, windows, single, outer = [], [], [axis], []
     sizes = [1] * x.ndim
     for d, (n, m) in enumerate(zip(x.shape, i.shape)):
@@ -119,12 +118,10 @@ def compress(
     Array([1, 3], dtype=int32)
     """
     no_out(out, "compress")
-    x, flags = as_array(a), as_array(condition)
-    if axis is None:
-        x, axis = shapes.reshape(x, (x.size,)), 0
+    flags = as_array(condition)
     if flags.ndim != 1:
         raise ShapeMismatch(f"compress: the condition must be a vector, got {flags.type}.")
-    axis = canonical_axis(axis, x.ndim, "compress")
+    x, axis = rows_of(a, axis, "compress")
     n = x.shape[axis]
     within = slicing.slice_in_dim(flags, 0, n) if flags.size > n else flags
     chosen = flatnonzero(within, size=size, fill_value=None if size is None else n)

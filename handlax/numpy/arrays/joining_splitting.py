@@ -44,6 +44,7 @@ def operands(arrays: Any, where: str, dtype: Any = None) -> list[Any]:
 
 
 def joined_along(xs: list[Any], axis: int) -> Any:
+    """The arrays, which have one dtype, one after another along ``axis``, which counts from the front."""
     return xs[0] if len(xs) == 1 else perform(shared(Concatenate, int(axis)), *xs)
 
 
@@ -145,17 +146,13 @@ def _each(arys: tuple[Any, ...], f: Any) -> Any:
     return made[0] if len(made) == 1 else made
 
 
-def _rows(arrays: Any, at_least: Any, where: str, dtype: Any) -> list[Any]:
-    return [at_least(x) for x in operands(arrays, where, dtype)]
-
-
 def vstack(tup: Any, dtype: Any = None) -> Array:
     """The arrays concatenated along the first axis, vectors as rows.
 
     >>> vstack([np.zeros(3), np.ones((2, 3))]).shape
     (3, 3)
     """
-    return concatenate(_rows(tup, atleast_2d, "vstack", dtype))
+    return concatenate([atleast_2d(x) for x in operands(tup, "vstack", dtype)])
 
 
 def hstack(tup: Any, dtype: Any = None) -> Array:
@@ -164,7 +161,7 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
     >>> hstack([np.zeros((2, 1)), np.ones((2, 3))]).shape
     (2, 4)
     """
-    xs = _rows(tup, atleast_1d, "hstack", dtype)
+    xs = [atleast_1d(x) for x in operands(tup, "hstack", dtype)]
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1)
 
 
@@ -174,7 +171,7 @@ def dstack(tup: Any, dtype: Any = None) -> Array:
     >>> dstack([np.zeros(3), np.ones(3)]).shape
     (1, 3, 2)
     """
-    return concatenate(_rows(tup, atleast_3d, "dstack", dtype), 2)
+    return concatenate([atleast_3d(x) for x in operands(tup, "dstack", dtype)], 2)
 
 
 def column_stack(tup: Any) -> Array:
@@ -194,13 +191,12 @@ def block(arrays: Any) -> Array:
     (2, 3)
     """
     depth = _depth(arrays)
-    leaves: list[Any] = []
-    _collect(arrays, leaves)
-    xs = promote(*leaves)
+    xs = promote(*_leaves(arrays))
     return _block(arrays, iter(xs), max(depth, *[x.ndim for x in xs]), depth)
 
 
 def _depth(arrays: Any) -> int:
+    """How deep the lists are nested. Raises ShapeMismatch: not equally deep everywhere, or a list is empty."""
     if not isinstance(arrays, list):
         return 0
     depths = {_depth(item) for item in arrays}
@@ -209,16 +205,13 @@ def _depth(arrays: Any) -> int:
     return 1 + depths.pop()
 
 
-def _collect(arrays: Any, leaves: list[Any]) -> None:
-    if isinstance(arrays, list):
-        for item in arrays:
-            _collect(item, leaves)
-    else:
-        leaves.append(arrays)
+def _leaves(arrays: Any) -> list[Any]:
+    """The arrays in nested lists, from left to right."""
+    return [leaf for item in arrays for leaf in _leaves(item)] if isinstance(arrays, list) else [arrays]
 
 
 def _block(arrays: Any, leaves: Iterator[Any], rank: int, depth: int) -> Any:
-    """``block`` of nested lists whose leaves are taken in order from ``leaves``, arrays of one dtype."""
+    """``block`` of nested lists, ``depth`` deep, whose arrays are replaced by those that ``leaves`` gives in order."""
     if isinstance(arrays, list):
         return concatenate([_block(item, leaves, rank, depth - 1) for item in arrays], -depth)
     x = next(leaves)

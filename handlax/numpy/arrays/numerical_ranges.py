@@ -47,17 +47,15 @@ def _known(x: Any) -> Any:
 
 
 def _whole(x: Any) -> Any:
-    """A bound of ``arange`` beside a length, or its step. Raises: BadArgument: it is no whole number, nor a length."""
+    """A bound or step of ``arange`` beside a symbolic dimension: as an int, or a symbolic dimension as it is.
+
+    Raises: BadArgument: it is not a whole number.
+    """
     if x.__class__ is Extent or x == int(x):
         return x if x.__class__ is Extent else int(x)
     raise BadArgument(
         f"arange: from one length to another there are whole steps, got {x}.", hint="hnp.arange(n) * step + start."
     )
-
-
-def _plain(x: Any) -> Any:
-    """A bound of ``arange`` as a number of its dtype."""
-    return 0 if isinstance(x, SYMBOLIC) else x
 
 
 def arange(
@@ -72,8 +70,8 @@ def arange(
     Array([1, 3, 5], dtype=int32)
     """
     no_sharding("arange", out_sharding)
-    given = [x for x in (start, stop, step) if x is not None]
-    kind = dtypes.canonical(dtype) if dtype is not None else dtypes.result_type(*map(_plain, given))
+    numbers = [0 if isinstance(x, SYMBOLIC) else x for x in (start, stop, step) if x is not None]
+    kind = dtypes.canonical(dtype) if dtype is not None else dtypes.result_type(*numbers)
     low, high, by = _known(start), None if stop is None else _known(stop), 1 if step is None else _known(step)
     if high is None:
         low, high = 0, low
@@ -93,16 +91,21 @@ def arange(
     return placed(y + array(low, kind) if low else y, device)
 
 
-def _computed(inferred: Any, asked: Any) -> Any:
-    """The dtype in which a range is computed: its bounds' and the requested one, promoted as if never strict."""
-    return promote_all(((inferred, False), (dtypes.to_inexact(asked), False)), strict=False)[0]
+def _dtypes_of(start: Any, stop: Any, dtype: Any) -> tuple[Any, Any]:
+    """The dtype of a range, by default the inexact one to which its bounds promote, and the dtype of its computation.
+
+    The latter is the promotion of both, whether or not ``numpy_dtype_promotion`` is strict.
+    """
+    inferred = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
+    kind = inferred if dtype is None else dtypes.canonical(dtype)
+    return kind, promote_all(((inferred, False), (dtypes.to_inexact(kind), False)), strict=False)[0]
 
 
 def _between(first: Any, last: Any, num: Any, parts: Any) -> Any:
-    """``num`` numbers, of which number i is ``first + i (last - first) / parts``, along a new axis at the front.
+    """``y[i] == first + i * (last - first) / parts`` for ``i < num``.
 
-    They are computed in float64 as ``(first (parts - i) + last i) / parts``, where the products and the sum of whole
-    numbers are exact, fused or not. Compiled programs divide by an array, as they multiply by reciprocals of constants.
+    Computed in float64 as ``(first * (parts - i) + last * i) / parts``, where the products and the sum of whole numbers
+    are exact, fused or not. The divisor is an array: XLA multiplies by the reciprocal of a constant.
     """
     if dtypes.is_complex(first.dtype):
         return complex_of(*[_between(part(first), part(last), num, parts) for part in (real, imag)])
@@ -144,9 +147,7 @@ def linspace(
     num = as_size(num, "linspace: num")
     if not fits(0, num):
         raise BadArgument(f"linspace: num must not be negative, got {num}.")
-    inferred = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
-    kind = inferred if dtype is None else dtypes.canonical(dtype)
-    work = _computed(inferred, kind)
+    kind, work = _dtypes_of(start, stop, dtype)
     first, last = convert(start, work), convert(stop, work)
     bounds = broadcast_shape("linspace", first.shape, last.shape)
     first, last = broadcast_to(first, bounds), broadcast_to(last, bounds)
@@ -171,11 +172,8 @@ def logspace(
     >>> logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    inferred = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
-    kind = inferred if dtype is None else dtypes.canonical(dtype)
-    work = _computed(inferred, kind)
-    steps = linspace(start, stop, num, endpoint, dtype=work, axis=axis)
-    return convert(asarray(base, work) ** steps, kind)
+    kind, work = _dtypes_of(start, stop, dtype)
+    return convert(asarray(base, work) ** linspace(start, stop, num, endpoint, dtype=work, axis=axis), kind)
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Array:
@@ -186,9 +184,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     >>> geomspace(1, 8, 4).shape
     (4,)
     """
-    inferred = dtypes.to_inexact(*dtypes.result_type(start, stop, return_weak_type_flag=True))
-    kind = inferred if dtype is None else dtypes.canonical(dtype)
-    work = _computed(inferred, kind)
+    kind, work = _dtypes_of(start, stop, dtype)
     first, last = convert(start, work), convert(stop, work)
     negative = (1 - sign(_real(first))) * (1 - sign(_real(last)))
     flip = convert(1 - floor(negative / 2), work)  # -1 where both are negative, else 1
@@ -223,14 +219,11 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     order = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
         order[:2] = 1, 0
-    sizes = [0] * len(xs)
-    for x, d in zip(xs, order):
-        sizes[d] = x.size
-    grids = []
-    for x, d in zip(xs, order):
-        row = tuple([n if i == d else 1 for i, n in enumerate(sizes)])
-        grids.append(shapes.reshape(x, row) if sparse else broadcast_to(shapes.reshape(x, row), tuple(sizes)))
-    return tuple(grids)
+    sizes = tuple([xs[d].size for d in order])
+    open_grids = [
+        shapes.reshape(x, tuple([n if i == d else 1 for i, n in enumerate(sizes)])) for x, d in zip(xs, order)
+    ]
+    return tuple(open_grids if sparse else [broadcast_to(grid, sizes) for grid in open_grids])
 
 
 def interval_of_slice(part: slice, where: str) -> Any:

@@ -16,11 +16,12 @@ from ...effects.operations.elementwise.arithmetic import round as rounded
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.manipulation import slicing
-from ...effects.operations.manipulation.slicing import Concatenate, Rev, slice_in_dim
+from ...effects.operations.manipulation.slicing import Rev, slice_in_dim
 from ...effects.operations.reductions.reductions import reduce_max, reduce_min
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
-from .joining_splitting import stack, unstack
+from .creation import leaves
+from .joining_splitting import joined_along, stack, unstack
 from .numerical_ranges import linspace
 from .shape_manipulation import moveaxis
 
@@ -64,10 +65,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     for axis, width in enumerate(widths):
         if not x.shape[axis] and any(width):
             raise ShapeMismatch(f"pad: mode {mode!r} cannot extend axis {axis} of size 0 of {x.type}.")
-    step, own = _PADDERS[mode](x, **kwargs)
+    pad_axis, shared = _PADDERS[mode](x, **kwargs)
     for axis, width in enumerate(widths):
         if any(width):
-            x = step(x, axis, width, own)
+            x = pad_axis(x, axis, width, shared)
     return x
 
 
@@ -77,7 +78,7 @@ def _pairs(given: Any, rank: int, what: str) -> Any:
         if not given.ndim:
             return [[given, given]] * rank
         given = [list(unstack(row)) if row.ndim else row for row in unstack(given)]
-    if isinstance(given, (list, tuple)) and any(isinstance(v, Array) for v in _flat(given)):
+    if isinstance(given, (list, tuple)) and any(isinstance(v, Array) for v in leaves(given)):
         if all(isinstance(v, (list, tuple)) for v in given):
             return [list(v) * (2 // len(v)) for v in (given if len(given) == rank else list(given) * rank)]
         return [list(given) * (2 // len(given))] * rank
@@ -87,11 +88,8 @@ def _pairs(given: Any, rank: int, what: str) -> Any:
         raise ShapeMismatch(f"pad: {what} must be a number, a pair or {rank} pairs, got {given!r}.") from None
 
 
-def _flat(values: Any) -> list[Any]:
-    return [leaf for v in values for leaf in (_flat(v) if isinstance(v, (list, tuple)) else [v])]
-
-
 def _widths(given: Any, rank: int) -> list[Width]:
+    """``pad_width`` as a pair (before, after) for each axis. Raises BadArgument: a width is negative or no integer."""
     if isinstance(given, dict):
         pairs: list[Any] = [(0, 0)] * rank
         for axis, width in given.items():
@@ -104,6 +102,8 @@ def _widths(given: Any, rank: int) -> list[Width]:
 
 
 def _constant(x: Any, widths: list[Width], values: Any) -> Any:
+    """``x`` padded with ``values``: one number, a pair, or a pair for each axis."""
+
     def fill(value: Any) -> Any:
         return convert(value, x.dtype, x.weak_type)
 
@@ -117,8 +117,8 @@ def _constant(x: Any, widths: list[Width], values: Any) -> Any:
 
 
 def _join(parts: list[Any], axis: int) -> Any:
-    parts = [part for part in parts if part.shape[axis]]
-    return parts[0] if len(parts) == 1 else perform(Concatenate(axis), *parts)
+    """The parts that are not empty, one after another along ``axis``."""
+    return joined_along([part for part in parts if part.shape[axis]], axis)
 
 
 def _repeated(edge: Any, n: int, axis: int) -> Any:
@@ -191,29 +191,18 @@ def _statistic(x: Any, axis: int, width: Width, how: tuple[Callable[..., Any], A
     return _join([_repeated(before, width[0], axis), x, _repeated(after, width[1], axis)], axis)
 
 
-def _floats(x: Any) -> Any:
-    return convert(x, dtypes.to_inexact(x.dtype))
-
-
 def _mean(x: Any, axis: int) -> Any:
-    return shapes.reduce_sum(_floats(x), (axis,)) / x.shape[axis]
+    return shapes.reduce_sum(convert(x, dtypes.to_inexact(x.dtype)), (axis,)) / x.shape[axis]
 
 
 def _median(x: Any, axis: int) -> Any:
     n = x.shape[axis]
-    middle = slice_in_dim(sort(_floats(x), axis), (n - 1) // 2, n // 2 + 1, axis=axis)
-    return _mean(middle, axis)
-
-
-def _maximum(x: Any, axis: int) -> Any:
-    return reduce_max(x, (axis,))
-
-
-def _minimum(x: Any, axis: int) -> Any:
-    return reduce_min(x, (axis,))
+    return _mean(slice_in_dim(sort(x, axis), (n - 1) // 2, n // 2 + 1, axis=axis), axis)
 
 
 def _statistics(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The entry of ``_PADDERS`` of a mode that pads with the statistic ``f(part, axis)`` of the ends of each row."""
+
     def prepare(x: Any, stat_length: Any = None) -> Any:
         return _statistic, (f, None if stat_length is None else _pairs(stat_length, x.ndim, "stat_length"))
 
@@ -221,6 +210,8 @@ def _statistics(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _mirrors(mode: str) -> Callable[..., Any]:
+    """The entry of ``_PADDERS`` of "reflect" or "symmetric"."""
+
     def prepare(x: Any, reflect_type: str = "even") -> Any:
         if reflect_type not in ("even", "odd"):
             raise BadArgument(f"pad: reflect_type must be 'even' or 'odd', got {reflect_type!r}.")
@@ -229,13 +220,15 @@ def _mirrors(mode: str) -> Callable[..., Any]:
     return prepare
 
 
-# mode -> from the array and the mode's arguments: how one axis is padded, and with what
+# mode -> a function of the array and the mode's arguments that gives the function which pads one axis, and its last
+# argument: what is the same for all axes
 _PADDERS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "edge": lambda x: (_edge, None), "wrap": lambda x: (_wrap, None),
     "linear_ramp": lambda x, end_values=0: (_ramp, _pairs(end_values, x.ndim, "end_values")),
     "reflect": _mirrors("reflect"), "symmetric": _mirrors("symmetric"),
     "mean": _statistics(_mean), "median": _statistics(_median),
-    "maximum": _statistics(_maximum), "minimum": _statistics(_minimum),
+    "maximum": _statistics(lambda x, axis: reduce_max(x, (axis,))),
+    "minimum": _statistics(lambda x, axis: reduce_min(x, (axis,))),
 })  # fmt: skip
 
 

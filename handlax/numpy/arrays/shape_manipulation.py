@@ -95,11 +95,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
         return duplicate(x) if copy else x
     if order != "F":
         raise BadArgument(f"reshape: order must be 'C' or 'F', got {order!r}.")
-    return _reversed(shapes.reshape(_reversed(x), sizes[::-1]))
-
-
-def _reversed(x: Any) -> Any:
-    return shapes.permute(x, range(x.ndim)[::-1])
+    return transpose(shapes.reshape(transpose(x), sizes[::-1]))
 
 
 def completed(shape: Any, of: Any, where: str) -> tuple[int, ...]:
@@ -215,7 +211,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     """
     x = as_array(a)
     axis = canonical_axis(axis, x.ndim, "rollaxis")
-    start = canonical_axis(start, x.ndim + 1, "rollaxis") if start >= 0 else canonical_axis(start, x.ndim, "rollaxis")
+    start = canonical_axis(start, x.ndim + (start >= 0), "rollaxis")
     return shapes.move_axis(x, axis, start - (axis < start))
 
 
@@ -379,8 +375,8 @@ def _roll(x: Any, step: Any, axis: int) -> Any:
         return x
     if isinstance(size, Extent):
         count = maximum(convert(size, INT32), scalar(1, INT32))
-        place = (iota(INT32, canonical_shape(size)[0]) - convert(step, INT32)) % count
-        return x[(*(slice(None),) * axis, place)]
+        source = (iota(INT32, canonical_shape(size)[0]) - convert(step, INT32)) % count
+        return x[(*(slice(None),) * axis, source)]
     if isinstance(step, Array) and not isinstance(step, ConcreteArray):
         return dynamic_slice_in_dim(perform(Concatenate(axis), x, x), size - step % size, size, axis)
     step = int(step) % size

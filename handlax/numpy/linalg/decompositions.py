@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument
 from ...effects.core.arrays import Array
-from ...effects.operations.elementwise.complex_parts import conj
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.linalg.cholesky import cholesky as _cholesky
 from ...effects.operations.linalg.eig import eig as _eig
@@ -17,7 +16,6 @@ from ...effects.operations.linalg.qr import geqrf
 from ...effects.operations.linalg.qr import qr as _qr
 from ...effects.operations.linalg.svd import svd as _svd
 from ...effects.operations.manipulation.rearranging import expand_dims
-from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import inexact
 from ..arrays.index_arrays import where
@@ -74,12 +72,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     Array([[2., 0.],
            [0., 2.]], dtype=float32)
     """
-    x = matrices("cholesky", a, square=True)
-    factor = _cholesky(x, symmetrize_input=symmetrize_input)
-    if not upper:
-        return factor
-    turned = flipped(factor)
-    return conj(turned) if dtypes.is_complex(turned.type.dtype) else turned
+    factor = _cholesky(matrices("cholesky", a, square=True), symmetrize_input=symmetrize_input)
+    return adjoint(factor) if upper else factor
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
@@ -113,7 +107,7 @@ def svd(
     Vh are square.
 
     Args:
-        hermitian: those of Hermitian matrices, by their eigenvalues.
+        hermitian: the matrices are Hermitian, which is computed from their eigenvalues.
         subset_by_index: the singular values from one number up to another, with their vectors.
     Source: NumPy, ``linalg.svd``.
 
@@ -124,14 +118,12 @@ def svd(
     x = matrices("svd", a, square=hermitian)
     if hermitian:
         return _hermitian_svd(x, compute_uv, subset_by_index)
-    factors = _svd(
-        x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
-    )
+    factors = _svd(x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
     return SVDResult(*factors) if compute_uv else factors
 
 
 def _hermitian_svd(x: Any, compute_uv: bool, part: tuple[int, int] | None) -> Any:
-    """Singular values and vectors of Hermitian matrices: sizes of eigenvalues, whose signs are in the right vectors."""
+    """The SVD of Hermitian matrices from their eigenvalues ``w``: ``S`` is ``abs(w)``, ``Vh`` takes the signs."""
     vectors, w = _eigh(x, subset_by_index=part)
     order = flip(argsort(abs(w), axis=-1), -1)
     w = take_along_axis(w, order, -1)
@@ -169,6 +161,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 def _is_lower(name: str, word: str | None) -> bool:
+    """Whether ``UPLO`` names the lower triangle, as None does. Raises BadArgument: it is neither "L" nor "U"."""
     if word not in (None, "L", "U"):
         raise BadArgument(f"{name}: UPLO must be 'L' or 'U', got {word!r}.")
     return word != "U"
@@ -181,8 +174,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     >>> eigvalsh(array([[2.0, 1.0], [1.0, 2.0]]))
     Array([1., 3.], dtype=float32)
     """
-    x = matrices("eigvalsh", a, square=True)
-    return _eigvalsh(x, _is_lower("eigvalsh", UPLO), symmetrize_input)
+    return _eigvalsh(matrices("eigvalsh", a, square=True), _is_lower("eigvalsh", UPLO), symmetrize_input)
 
 
 def eig(a: Any) -> EigResult:

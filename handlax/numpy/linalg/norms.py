@@ -43,7 +43,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     """
     x = inexact(x)
     rank = len(x.type.shape)
-    axes = tuple(range(rank)) if axis is None else _given(axis, rank)
+    axes = tuple([canonical_axis(d, rank, "norm") for d in (range(rank) if axis is None else axes_listed(axis))])
     if axis is None and ord is None:
         return _kept(_root(x, axes), x, axes, keepdims)
     if axis is None and rank not in (1, 2):
@@ -57,24 +57,19 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     raise BadArgument(f"norm: one axis or two are needed, got {axis}.")
 
 
-def _given(axis: Any, rank: int) -> tuple[int, ...]:
-    """Axes counted from the front, in the order in which they are given."""
-    return tuple([canonical_axis(d, rank, "norm") for d in axes_listed(axis)])
-
-
 def _kept(y: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """``y``, a norm of ``x`` over axes, which come back with size 1 for ``keepdims``."""
     return shapes.reshape(y, kept_shape(x.type.shape, axes)) if keepdims else y
 
 
-def _squares(x: Any) -> Any:
-    return real(x * conj(x)) if dtypes.is_complex(x.type.dtype) else x * x
-
-
 def _root(x: Any, axes: tuple[int, ...]) -> Any:
-    return sqrt(reductions.sum(_squares(x), axes))
+    """``sqrt(sum(abs(x)**2))`` over axes."""
+    squares = real(x * conj(x)) if dtypes.is_complex(x.type.dtype) else x * x
+    return sqrt(reductions.sum(squares, axes))
 
 
 def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+    """The norm of order ``ord`` over all ``axes`` together. Raises BadArgument: the order is a string."""
     if isinstance(ord, str):
         raise BadArgument(f"norm: the order of a vector norm is a number, got {ord!r}.")
     if ord == 2:
@@ -88,11 +83,11 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
         return reductions.sum(x != 0, axes, dtype=size.type.dtype)
     if ord == 1:
         return reductions.sum(size, axes)
-    y = power(reductions.sum(power(size, ord), axes), 1.0 / ord)
-    return convert(y, size.type.dtype)
+    return convert(power(reductions.sum(power(size, ord), axes), 1.0 / ord), size.type.dtype)
 
 
 def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+    """The norm of order ``ord`` of the matrices along two axes. Raises BadArgument: there is no such order."""
     row, column = axes
     if row == column:
         raise BadArgument(f"norm: the axes of a matrix must differ, got {axes}.")
@@ -138,8 +133,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
 def cond(x: Any, p: Any = None) -> Array:
     """How much a matrix enlarges relative errors: ``norm(x, p) * norm(inv(x), p)``.
 
-    By default, and for 2, the largest singular value by the smallest, of any matrices; for -2 the reverse. That of a
-    singular matrix is infinite.
+    For None and 2, the quotient of the largest and the smallest singular value, also of matrices that are not square;
+    for -2 its reciprocal. Infinite for a singular matrix.
     Raises: ShapeMismatch: empty matrices, or ones that are not square for another norm. Source: NumPy, ``linalg.cond``.
 
     >>> from handlax.numpy import array
@@ -160,12 +155,12 @@ def cond(x: Any, p: Any = None) -> Array:
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
-    """How many singular values of matrices are more than rounding errors.
+    """The number of singular values of each matrix that exceed a bound, which tells them from rounding errors.
 
     Args:
-        rtol: those are larger, relative to the largest; by default the larger size times the epsilon of the dtype.
+        rtol: the bound relative to the largest one; by default the larger size times the epsilon of the dtype.
         hermitian: the matrices are Hermitian, which is faster.
-        tol: those are larger than this number.
+        tol: the bound itself.
     Raises: BadArgument: both are given. Source: NumPy and the array API standard, ``linalg.matrix_rank``.
 
     >>> from handlax.numpy import ones

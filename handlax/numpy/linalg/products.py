@@ -10,10 +10,12 @@ from ...effects.core.arrays import Array
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...interpreters.core.eager_programs import programs
-from ..arrays import building_matrices, shape_manipulation
+from ..arrays import building_matrices
 from ..arrays.argument_conversion import array_of
+from ..arrays.shape_manipulation import matrix_transpose
 from ..mathematics import matrix_products
 from ..mathematics.einstein_summation import einsum
+from ..mathematics.matrix_products import vecdot
 from .solutions import inv
 
 __all__ = [
@@ -80,17 +82,6 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
     return matrix_products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def matrix_transpose(x: Any, /) -> Array:
-    """The last two dimensions exchanged. Source: the array API standard, ``matrix_transpose``.
-
-    >>> from handlax.numpy import array
-    >>> matrix_transpose(array([[1, 2], [3, 4]]))
-    Array([[1, 3],
-           [2, 4]], dtype=int32)
-    """
-    return shape_manipulation.matrix_transpose(x)
-
-
 def outer(x1: Any, x2: Any, /) -> Array:
     """``outer(x, y)[i, j] == x[i] * y[j]``, of vectors. Source: the array API standard, ``linalg.outer``.
 
@@ -121,16 +112,6 @@ def tensordot(
     return matrix_products.tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
     )
-
-
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """``vecdot(x, y) == (conj(x) * y).sum(axis)``: ``numpy.vecdot``. Source: the array API standard, ``linalg.vecdot``.
-
-    >>> from handlax.numpy import array
-    >>> vecdot(array([1j, 2]), array([1j, 3]))
-    Array(7.+0.j, dtype=complex64)
-    """
-    return matrix_products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:

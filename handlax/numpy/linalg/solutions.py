@@ -57,20 +57,19 @@ def solve(a: Any, b: Any) -> Array:
             f"solve: the right side must have {n} rows, as the matrix has, got {x.type} and {y.type}.",
             hint="vectors for each of several matrices are columns: solve(a, b[..., None])[..., 0].",
         )
-    y = shapes.reshape(y, (n, 1)) if vector else y
-    solved = solution(x, y)
+    solved = solution(x, shapes.reshape(y, (n, 1)) if vector else y)
     return shapes.reshape(solved, solved.type.shape[:-1]) if vector else solved
 
 
 def solution(x: Any, y: Any) -> Any:
     """``solve`` for matrices on both sides; where ``x`` is one matrix it is factorised once."""
-    lanes, n = y.type.shape[:-2], x.type.shape[-1]
-    if lanes and x.ndim == 2:
+    lead, n = y.type.shape[:-2], x.type.shape[-1]
+    if lead and x.ndim == 2:
         columns = moveaxis(y, -2, 0)
         wide = _solve(x, shapes.reshape(columns, (n, math.prod(columns.type.shape[1:]))))
         return moveaxis(shapes.reshape(wide, columns.type.shape), 0, -2)
-    lanes = broadcast_shape("solve", x.type.shape[:-2], lanes)
-    return _solve(*[shapes.broadcast(z, (*lanes, *z.type.shape[-2:])) for z in (x, y)])
+    lead = broadcast_shape("solve", x.type.shape[:-2], lead)
+    return _solve(*[shapes.broadcast(z, (*lead, *z.type.shape[-2:])) for z in (x, y)])
 
 
 def inv(a: Any) -> Array:
@@ -112,6 +111,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 
 def _inverted(x: Any, rtol: Any, hermitian: bool) -> Any:
+    """``pinv``, from singular values and vectors."""
     if not x.type.size:
         return flipped(x)
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
@@ -125,26 +125,27 @@ _pseudo_inverse = custom_jvp(_inverted, nondiff_argnums=(2,))
 
 @_pseudo_inverse.defjvp
 def _pseudo_inverse_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
+    """dp = p p^H dx^H (1 - x p) + (1 - p x) dx^H p^H p - p dx p"""
     (x, rtol), (dx, _) = primals, tangents
     p = _pseudo_inverse(x, rtol, hermitian)
     if hermitian:
         x, dx = ((z + adjoint(z)) / 2 for z in (x, dx))
     inner = product(p, product(dx, p))
-    rows = product(product(p, adjoint(p)), adjoint(dx))  # what dx moves out of the space of x
+    rows = product(product(p, adjoint(p)), adjoint(dx))
     columns = product(adjoint(dx), product(adjoint(p), p))
     return p, (rows - product(rows, product(x, p))) + (columns - product(product(p, x), columns)) - inner
 
 
-def _used(s: Any, bound: Any) -> Any:
-    """Which singular values count as other than 0."""
+def _is_nonzero(s: Any, bound: Any) -> Any:
+    """The mask of the singular values that count as nonzero: at least ``bound`` times the largest."""
     return (s > 0) & (s >= bound * s[:1])
 
 
 def _inverse_maps(x: Any, bound: Any) -> tuple[Any, Any, Any]:
     """The singular values of a matrix, and the products by its pseudo-inverse and by the adjoint of that."""
     u, s, vh = svd(x, full_matrices=False)
-    used = _used(s, bound)
-    inverse = convert(where(used, 1 / where(used, s, 1), 0), x.type.dtype)[:, None]
+    nonzero = _is_nonzero(s, bound)
+    inverse = convert(where(nonzero, 1 / where(nonzero, s, 1), 0), x.type.dtype)[:, None]
     left, right = adjoint(u), adjoint(vh)
     return s, lambda y: product(right, inverse * product(left, y)), lambda y: product(u, inverse * product(vh, y))
 
@@ -204,7 +205,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
     bound = eps * max(m, n) if rcond is None else where(array_of(rcond) < 0, eps, rcond)
     bound = convert(array_of(bound), dtypes.to_real(x.type.dtype))
     solved, s = _least_squares(x, columns, bound)
-    rank = _used(s, bound).sum()
+    rank = _is_nonzero(s, bound).sum()
     if numpy_resid and (m <= n or int(rank) < n):
         residuals = zeros((0,), s.type.dtype)
     else:
@@ -262,7 +263,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
 
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
-    """The tensor that a map of tensors takes to another: ``tensordot(a, x, x.ndim) == b``.
+    """The solution ``x`` of the linear system ``tensordot(a, x, x.ndim) == b`` of tensors.
 
     ``axes``: dimensions of ``a`` that are moved to the end first.
     Raises: ShapeMismatch: the first dimensions of ``a`` are not those of ``b``, or the products of sizes differ.

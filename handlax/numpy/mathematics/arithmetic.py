@@ -83,11 +83,10 @@ absolute, positive = numpy_arithmetic.absolute, numpy_arithmetic.positive
 abs = absolute
 
 
-def _negative(x: Any, /) -> Any:
-    return arithmetic.neg(array_of(x))
-
-
-negative = ufunc(named(_negative, "negative", "``y[i] = -x[i]``; not of booleans. Source: NumPy, ``negative``."), 1, 1)
+negative = ufunc(
+    named(lambda x, /: arithmetic.neg(array_of(x)), "negative", "``y[i] = -x[i]``; not of booleans. Source: NumPy."),
+    1, 1,
+)  # fmt: skip
 
 
 def fabs(x: Any, /) -> Array:
@@ -167,6 +166,7 @@ def fmod(x1: Any, x2: Any, /) -> Array:
 
 
 def _nanless(name: str, better: Any, x: Any, y: Any) -> Any:
+    """``x`` where ``better(x, y)`` or ``y`` is NaN, else ``y``."""
     x, y = together(name, x, y)
     first = better(x, y)
     if dtypes.is_inexact(x.type.dtype):
@@ -212,7 +212,7 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     if dtypes.is_complex(x.type.dtype):
         raise DTypeMismatch(f"hypot: operands must be real, got {x.type}.")
     x, y, infinity = arithmetic.abs(x), arithmetic.abs(y), like(x, float("inf"))
-    infinite = select_n(x == infinity, y, x)  # where one is; the derivative there is its own
+    infinite = select_n(x == infinity, y, x)  # infinite if an operand is; the derivative there is that operand's
     either = infinite == infinity
     x, y = select_n(either, x, like(x, 1)), select_n(either, y, like(y, 1))
     long, short = _max(x, y), _min(x, y)
@@ -263,6 +263,7 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
 
 
 def _integers(name: str, x: Any, y: Any) -> list[Any]:
+    """The operands as integers of one dtype. Raises DTypeMismatch: they are not integers."""
     x, y = numeric_together(name, x, y)
     if not dtypes.is_integer(x.type.dtype):
         raise DTypeMismatch(f"{name}: operands must be integers, got {x.type}.")

@@ -63,11 +63,11 @@ def bitwise_count(x: Any, /) -> Array:
     return convert(bitwise.population_count(numpy_arithmetic.absolute(x)), dtypes.uint8)
 
 
-def _places(bitorder: str, where: str) -> Any:
+def _shifts(bitorder: str, where: str) -> Any:
+    """By how much each of eight bits is shifted in its byte. Raises BadArgument: ``bitorder`` is unknown."""
     if bitorder not in ("big", "little"):
         raise BadArgument(f"{where}: bitorder must be 'big' or 'little', got {bitorder!r}.")
-    places = np.arange(8, dtype=np.uint8)
-    return from_numpy(places[::-1] if bitorder == "big" else places)
+    return from_numpy(np.arange(8, dtype=np.uint8)[:: -1 if bitorder == "big" else 1])
 
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
@@ -85,7 +85,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     count = -(-size // 8)
     bits = pad(bits, like(bits, 0), [*[(0, 0, 0)] * (bits.ndim - 1), (0, 8 * count - size, 0)])
     bits = shapes.reshape(bits, (*bits.type.shape[:-1], count, 8))
-    words = shift_left(bits, shapes.broadcast(_places(bitorder, "packbits"), bits.type.shape))
+    words = shift_left(bits, shapes.broadcast(_shifts(bitorder, "packbits"), bits.type.shape))
     return shapes.move_axis(reductions.sum(words, -1, dtype=uint8), len(x.type.shape) - 1, axis)
 
 
@@ -102,7 +102,7 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitord
     x = shapes.move_axis(x, axis, len(x.type.shape) - 1)
     shape = (*x.type.shape, 8)
     spread = shapes.broadcast_in_dim(x, shape, tuple(range(len(shape) - 1)))
-    bits = shift_right_logical(spread, shapes.broadcast(_places(bitorder, "unpackbits"), shape))
+    bits = shift_right_logical(spread, shapes.broadcast(_shifts(bitorder, "unpackbits"), shape))
     bits = bitwise.bitwise_and(bits, like(bits, 1))
     bits = shapes.reshape(bits, (*x.type.shape[:-1], 8 * x.type.shape[-1]))
     if count is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import pi
 from typing import Any
 
@@ -93,11 +94,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     dtype = _common(f, *varargs)
     x = convert(f, dtype)
     rank = len(x.type.shape)
-    axes = (
-        list(range(rank))
-        if axis is None
-        else [canonical_axis(d, rank, "gradient") for d in shapes.axes_listed(axis)]
-    )
+    listed = range(rank) if axis is None else shapes.axes_listed(axis)
+    axes = [canonical_axis(d, rank, "gradient") for d in listed]
     spans = varargs if len(varargs) == len(axes) else varargs * len(axes) if len(varargs) == 1 else (1.0,) * len(axes)
     if len(varargs) not in (0, 1, len(axes)):
         raise BadArgument(
@@ -115,24 +113,18 @@ def _common(*xs: Any) -> Any:
 
 
 def _slope(x: Any, axis: int, h: Any) -> Any:
+    """The derivative of samples along ``axis``; ``h`` is their distance, or the vector of their coordinates."""
     size = x.type.shape[axis]
     if not fits(2, size):
         raise ShapeMismatch(f"gradient: an axis needs at least two samples, got {x.type} along axis {axis}.")
-
-    def part(start: int, stop: int | None) -> Any:
-        return slice_in_dim(x, start, stop, axis=axis)
-
+    part = partial(slice_in_dim, x, axis=axis)
     first, last = part(1, 2) - part(0, 1), part(-1, None) - part(-2, -1)
     if not h.type.shape:
-        middle = (part(2, None) - part(0, -2)) / (h * 2)
-        return concatenate([first / h, middle, last / h], axis)
+        return concatenate([first / h, (part(2, None) - part(0, -2)) / (h * 2), last / h], axis)
     if h.type.shape != (size,):
         raise ShapeMismatch(f"gradient: there must be a coordinate for each of {size} samples, got {h.type}.")
     steps = shapes.reshape(diff(h), tuple([size - 1 if d == axis else 1 for d in range(len(x.type.shape))]))
-
-    def step(start: int, stop: int | None) -> Any:
-        return slice_in_dim(steps, start, stop, axis=axis)
-
+    step = partial(slice_in_dim, steps, axis=axis)
     before, after = step(0, -1), step(1, None)
     total = before + after
     terms = (
@@ -163,17 +155,14 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         width = dx
     else:
         width = convert(x, samples.type.dtype)
-        width = diff(width) if width.ndim == 1 else diff(width, axis=axis)
-    samples = shapes.move_axis(samples, axis, len(samples.type.shape) - 1)
-    if x is not None:
-        width = shapes.move_axis(width, axis, width.ndim - 1) if width.ndim > 1 else width
+        width = diff(shapes.move_axis(width, axis, width.ndim - 1) if width.ndim > 1 else width)
         width = shapes.reshape(width, (*(1,) * (samples.ndim - width.ndim), *width.type.shape))
+    samples = shapes.move_axis(samples, axis, samples.ndim - 1)
     size = samples.type.shape[-1]
     later, before = (smaller(1, size), size), (0, positive(size - 1))
     pairs = slice_in_dim(samples, *later, axis=-1) + slice_in_dim(samples, *before, axis=-1)
     pairs, width = inexact_together("trapezoid", pairs, width)
-    total = reductions.sum(pairs * width, -1)
-    return total * 0.5
+    return reductions.sum(pairs * width, -1) * 0.5
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * pi) -> Array:

@@ -21,7 +21,7 @@ from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types.dtypes import canonical, float32
 from ...effects.types.extent import estimate
 from ..arrays.argument_conversion import array_of, like, no_out
-from .matrix_products import contract
+from .matrix_products import contract, contraction
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -71,9 +71,7 @@ def einsum(
             x, y = reversed(xs) if swapped else xs
             z = contract(x, y, numbers, precision, preferred_element_type)
             return z if order is None else shapes.permute(z, order)
-    todo, path = _plan(
-        text, tuple([x.type.shape for x in xs]), optimize
-    )
+    todo, path = _plan(text, tuple([x.type.shape for x in xs]), optimize)
     words = list(todo.words)
     for chosen in path:
         step = [words.pop(i) for i in sorted(chosen, reverse=True)]
@@ -83,16 +81,8 @@ def einsum(
         word, x = step.pop(), parts.pop()
         while parts:
             between = needed if len(parts) == 1 else needed.union(*step[:-1])
-            word, x = _contract(
-                word,
-                x,
-                step.pop(),
-                parts.pop(),
-                between,
-                todo.result if last else "",
-                precision,
-                preferred_element_type,
-            )
+            wanted = todo.result if last else ""
+            word, x = _contract(word, x, step.pop(), parts.pop(), between, wanted, precision, preferred_element_type)
         words.append(word)
         xs.append(x)
     (word,), (x,) = words, xs
@@ -111,11 +101,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     [(1, 2), (0, 1)]
     """
     text, given = _spelled(subscripts, operands)
-    todo, path = _plan(
-        text,
-        tuple([array_of(x).type.shape for x in given]),
-        _order("einsum_path", optimize),
-    )
+    todo, path = _plan(text, tuple([array_of(x).type.shape for x in given]), _order("einsum_path", optimize))
     naive = prod(todo.sizes.values()) * max(1, len(todo.words))
     cost, words = 0, list(todo.words)
     for chosen in path:
@@ -138,6 +124,7 @@ def _spelled(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _letters(word: Any) -> str:
+    """The subscripts of one operand, given as a list of numbers. Raises BadArgument: it is no list."""
     if not isinstance(word, (list, tuple)):
         raise BadArgument(f"einsum: after each operand comes a list of its indices, got {word!r}.")
     return "".join(["..." if i is Ellipsis else _letter(whole_number("einsum: an index", i)) for i in word])
@@ -242,52 +229,36 @@ def _pair(text: str, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[boo
     """
     todo = parsed(text, (left, right))
     a, b = todo.words
-    result = todo.result
-    shared = set(a) & set(b)
-    lone = (set(a) | set(b)) - shared - set(result)
+    lone = set(a) ^ set(b)
     repeated = len(set(a)) < len(a) or len(set(b)) < len(b)
     stretched = any(todo.sizes[c] != n for word, shape in ((a, left), (b, right)) for c, n in zip(word, shape))
-    if lone or repeated or stretched or not (shared - set(result) or set(a) ^ set(b)):
+    if lone - set(todo.result) or repeated or stretched or not (set(a) - set(todo.result) or lone):
         return None
-    rows, columns = [c for c in a if c not in shared], [c for c in b if c not in shared]
-    swapped = bool(rows and columns) and result.index(rows[0]) > result.index(columns[0])
-    if swapped:
-        a, b, rows, columns = b, a, columns, rows
-    batch = sorted([c for c in a if c in shared and c in result], key=result.index)
-    inner = [c for c in a if c in shared and c not in result]
-    numbers = tuple([tuple([tuple([w.index(c) for c in role]) for w in (a, b)]) for role in (inner, batch)])
-    made = [*batch, *rows, *columns]
-    order = tuple([made.index(c) for c in result])
+    swapped, numbers, made = contraction(a, b, todo.result, todo.result)
+    order = tuple([made.index(c) for c in todo.result])
     return swapped, numbers, None if order == tuple(range(len(order))) else order
 
 
 def _volume(indices: Any, sizes: dict[str, int]) -> int:
+    """The number of elements of an array with these indices; a symbolic dimension is estimated."""
     return prod([estimate(sizes[c]) for c in indices])
 
 
 def _greedy(todo: EinsumTerms) -> ContractionPath:
     """The greedy path: the pair whose result grows least over its operands, then the cheapest one."""
-    words, path = list(todo.words), []
+    words, path = [set(word) for word in todo.words], []
     while len(words) > 1:
-        best: Any = None
+        options = []
         for i, j in combinations(range(len(words)), 2):
-            a, b = set(words[i]), set(words[j])
-            kept = (a | b) & set(todo.result).union(*[w for k, w in enumerate(words) if k not in (i, j)])
-            if len(words) > 2 and not a & b:
-                rank = 1  # an outer product only where nothing else is left
-            else:
-                rank = 0
-            cost = (
-                rank,
-                _volume(kept, todo.sizes) - _volume(a, todo.sizes) - _volume(b, todo.sizes),
-                _volume(a | b, todo.sizes),
-            )
-            if best is None or cost < best[0]:
-                best = (cost, i, j, kept)
-        _, i, j, kept = best
+            a, b = words[i], words[j]
+            kept = (a | b) & set(todo.result).union(*[word for k, word in enumerate(words) if k not in (i, j)])
+            last_resort = len(words) > 2 and not a & b  # an outer product only where nothing else is left
+            growth = _volume(kept, todo.sizes) - _volume(a, todo.sizes) - _volume(b, todo.sizes)
+            options.append((last_resort, growth, _volume(a | b, todo.sizes), i, j, kept))
+        *_, i, j, kept = min(options)
         path.append((i, j))
         del words[j], words[i]
-        words.append("".join(sorted(kept)))
+        words.append(kept)
     return tuple(path)
 
 
@@ -309,6 +280,7 @@ def _reduced(word: str, x: Any, needed: set[str]) -> tuple[str, Any]:
 
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:
+    """The sum over axes in the dtype of ``x``: of 16-bit floats computed in float32, of booleans their disjunction."""
     if not axes:
         return x
     kind = x.type
@@ -322,31 +294,24 @@ def _sum(x: Any, axes: tuple[int, ...]) -> Any:
 def _contract(
     a: str, x: Any, b: str, y: Any, needed: set[str], wanted: str, precision: Any, preferred: Any
 ) -> tuple[str, Any]:
-    """The product of two operands, summed over indices not in ``needed``; ``wanted``: the order of the result."""
+    """The product of two operands summed over the indices not in ``needed``, with the word of its indices.
+
+    ``wanted`` is the word of the final result, if this product gives it, else empty.
+    """
     a, x = _stretched(a, x, b, y)
     b, y = _stretched(b, y, a, x)
     a, x = _reduced(a, x, needed | set(b))
     b, y = _reduced(b, y, needed | set(a))
-    batch = [c for c in a if c in b and c in needed]
-    inner = [c for c in a if c in b and c not in needed]
-    rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
-    if not inner and not (rows or columns) and preferred is None:  # no sum: a product of elements
+    if set(a) == set(b) <= needed and preferred is None:  # no sum: a product of elements
         y = shapes.permute(y, [b.index(c) for c in a])
         return a, mul(x, y)
-    # the operand whose free indices come first in the result stands on the left
-    if wanted and rows and columns and wanted.index(rows[0]) > wanted.index(columns[0]):
-        (a, x, rows), (b, y, columns) = (b, y, columns), (a, x, rows)
-    if wanted:
-        batch.sort(key=wanted.index)
-    numbers = (
-        (tuple([a.index(c) for c in inner]), tuple([b.index(c) for c in inner])),
-        (tuple([a.index(c) for c in batch]), tuple([b.index(c) for c in batch])),
-    )
-    return "".join([*batch, *rows, *columns]), contract(x, y, numbers, precision, preferred)
+    swapped, numbers, word = contraction(a, b, needed, wanted)
+    x, y = (y, x) if swapped else (x, y)
+    return "".join(word), contract(x, y, numbers, precision, preferred)
 
 
 def _stretched(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:
-    """An operand without its dimensions of size 1 that broadcast against the other operand."""
+    """``x``, with the indices ``a``, without its dimensions of size 1 that broadcast against ``y``, and its indices."""
     gone = [d for d, (c, n) in enumerate(zip(a, x.type.shape)) if n == 1 and c in b and y.type.shape[b.index(c)] != 1]
     if not gone:
         return a, x

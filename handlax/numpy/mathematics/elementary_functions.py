@@ -79,11 +79,12 @@ asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh
 
 
 def _based(x: Any, base: float) -> Any:
+    """The logarithm to ``base``; of complex numbers each part is divided, since one may be infinite."""
     x = inexact(x)
     y = _log(x)
     if not dtypes.is_complex(x.type.dtype):
         return y / like(x, math.log(base))
-    return _complex(*[part / like(part, math.log(base)) for part in (_real(y), _imag(y))])  # one may be infinite
+    return _complex(*[part / like(part, math.log(base)) for part in (_real(y), _imag(y))])
 
 
 def log2(x: Any, /) -> Array:
@@ -120,8 +121,7 @@ def deg2rad(x: Any, /) -> Array:
     >>> deg2rad(180.0)
     Array(3.1415927, dtype=float32, weak_type=True)
     """
-    x = inexact(x)
-    return x * (math.pi / 180)
+    return inexact(x) * (math.pi / 180)
 
 
 def rad2deg(x: Any, /) -> Array:
@@ -130,8 +130,7 @@ def rad2deg(x: Any, /) -> Array:
     >>> rad2deg(3.1415927)
     Array(180., dtype=float32, weak_type=True)
     """
-    x = inexact(x)
-    return x * (180 / math.pi)
+    return inexact(x) * (180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -165,11 +164,11 @@ def sinc(x: Any, /) -> Array:
     outer = select_n(near | far, x, like(x, 1))
     y = select_n(near, like(y, 0), y)
     series = polynomial(y * y, _SINC)
-    return select_n(near, select_n(far, _sin_pi(outer) / (outer * math.pi), like(y, 0)), series)
+    return select_n(near, select_n(far, sin_pi(outer) / (outer * math.pi), like(y, 0)), series)
 
 
-def _sin_pi(x: Any) -> Any:
-    """sin(pi x), 0 for every integer: by the distance from the next one."""
+def sin_pi(x: Any) -> Any:
+    """``sin(pi * x)``, exactly 0 for integers: computed from the distance of ``x`` to the nearest integer."""
     part = _real(x) if dtypes.is_complex(x.type.dtype) else x
     nearest = round(part, RoundingMethod.TO_NEAREST_EVEN)
     half = nearest * 0.5

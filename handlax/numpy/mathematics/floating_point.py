@@ -141,7 +141,7 @@ def spacing(x: Any, /) -> Array:
 
 
 def _power_of_two(n: Any, dtype: Any) -> Any:
-    """2**n exactly, for integers n in the range of the exponent: the bits of the float."""
+    """``2**n`` exactly, for integers ``n`` in the range of the exponent, assembled from its bits."""
     info = finfo(dtype)
     bits = dtypes.canonical(f"int{dtype.itemsize * 8}")
     shifted = bitwise.shift_left(convert(n, bits) + int(1 - info.minexp), convert(int(info.nmant), bits))
@@ -187,8 +187,8 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
     small = size < like(x, float(info.smallest_normal))
     lifted = select_n(small, x, x * like(x, 2.0 ** int(info.nmant + 1)))
     words = perform(BitcastConvertType(bits), lifted)
-    places, mask = convert(int(info.nmant), bits), convert(int(info.maxexp) * 2 - 1, bits)
-    field = bitwise.bitwise_and(bitwise.shift_right_logical(words, places), mask)
+    digits, mask = convert(int(info.nmant), bits), convert(int(info.maxexp) * 2 - 1, bits)
+    field = bitwise.bitwise_and(bitwise.shift_right_logical(words, digits), mask)
     e = convert(field, dtypes.int32) + int(info.minexp)
     e = e - convert(small, dtypes.int32) * int(info.nmant + 1)
     special_case = bitwise.bitwise_not(bitwise.bitwise_and(arithmetic.is_finite(x), comparison.ne(x, like(x, 0))))
@@ -205,11 +205,11 @@ def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
     no_out(out, "modf")
     x = inexact(x)
     whole = _towards_zero(x)
-    endless = arithmetic.abs(x) == np.inf
-    return select_n(endless, x - whole, arithmetic.sign(x) * 0), whole
+    return select_n(arithmetic.abs(x) == np.inf, x - whole, arithmetic.sign(x) * 0), whole
 
 
 def _towards_zero(x: Any) -> Any:
+    """Floats without their fractions."""
     return select_n(x >= 0, arithmetic.ceil(x), arithmetic.floor(x))
 
 

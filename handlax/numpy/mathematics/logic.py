@@ -56,7 +56,8 @@ def logical_not(x: Any, /) -> Array:
     return bitwise.bitwise_not(x) if x.type.dtype is bool_ else x == 0
 
 
-def _never(x: Any, value: bool = False) -> Any:
+def _everywhere(value: bool, x: Any) -> Any:
+    """Booleans of the shape of ``x`` that are all ``value``."""
     return shapes.full(x.type.update(dtype=bool_, weak=False), value)
 
 
@@ -69,7 +70,7 @@ def isfinite(x: Any, /) -> Array:
     x = array_of(x)
     if dtypes.is_complex(x.type.dtype):
         return arithmetic.is_finite(complex_parts.real(x)) & arithmetic.is_finite(complex_parts.imag(x))
-    return arithmetic.is_finite(x) if dtypes.is_floating(x.type.dtype) else _never(x, True)
+    return arithmetic.is_finite(x) if dtypes.is_floating(x.type.dtype) else _everywhere(True, x)
 
 
 def isinf(x: Any, /) -> Array:
@@ -82,7 +83,7 @@ def isinf(x: Any, /) -> Array:
     if dtypes.is_complex(x.type.dtype):
         return isinf(complex_parts.real(x)) | isinf(complex_parts.imag(x))
     if not dtypes.is_floating(x.type.dtype):
-        return _never(x)
+        return _everywhere(False, x)
     return comparison.eq(arithmetic.abs(x), like(x, float("inf")))
 
 
@@ -93,15 +94,16 @@ def isnan(x: Any, /) -> Array:
     Array(True, dtype=bool)
     """
     x = x if isinstance(x, Array) else array_of(x)
-    return current().answer(_NE, (x, x)) if x.type.dtype in dtypes.ANY_INEXACT else _never(x)
+    return current().answer(_NE, (x, x)) if x.type.dtype in dtypes.ANY_INEXACT else _everywhere(False, x)
 
 
 def _infinite(name: str, x: Any, out: Any, value: float) -> Any:
+    """Whether ``x[i]`` is the infinity ``value``. Raises DTypeMismatch: ``x`` is complex."""
     no_out(out, name)
     x = array_of(x)
     if dtypes.is_complex(x.type.dtype):
         raise DTypeMismatch(f"{name}: the operand must be real, got {x.type}.")
-    return x == like(x, value) if dtypes.is_floating(x.type.dtype) else _never(x)
+    return x == like(x, value) if dtypes.is_floating(x.type.dtype) else _everywhere(False, x)
 
 
 def isposinf(x: Any, /, out: None = None) -> Array:
@@ -129,7 +131,7 @@ def iscomplex(x: Any) -> Array:
     Array(True, dtype=bool)
     """
     x = array_of(x)
-    return complex_parts.imag(x) != 0 if dtypes.is_complex(x.type.dtype) else _never(x)
+    return complex_parts.imag(x) != 0 if dtypes.is_complex(x.type.dtype) else _everywhere(False, x)
 
 
 def isreal(x: Any) -> Array:
@@ -139,10 +141,7 @@ def isreal(x: Any) -> Array:
     Array(False, dtype=bool)
     """
     x = array_of(x)
-    if not dtypes.is_complex(x.type.dtype):
-        return _never(x, True)
-    imaginary = complex_parts.imag(x)
-    return imaginary == 0
+    return complex_parts.imag(x) == 0 if dtypes.is_complex(x.type.dtype) else _everywhere(True, x)
 
 
 def iscomplexobj(x: Any) -> bool:
@@ -177,14 +176,10 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         return a == b
     x, y = inexact_together("isclose", a, b)
     size = arithmetic.abs(y)
-    reach = add(*together("isclose", convert(atol, size.type.dtype), mul(*_pair(rtol, size))))
-    close = comparison.le(arithmetic.abs(x - y), reach) & isfinite(y)
-    close = close | (x == y)
+    relative = mul(*together("isclose", convert(rtol, size.type.dtype), size))
+    reach = add(*together("isclose", convert(atol, size.type.dtype), relative))
+    close = comparison.le(arithmetic.abs(x - y), reach) & isfinite(y) | (x == y)
     return close | (x != x) & (y != y) if equal_nan else close
-
-
-def _pair(number: Any, x: Any) -> list[Any]:
-    return together("isclose", convert(number, x.type.dtype), x)
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
@@ -197,6 +192,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 
 
 def _equal(x: Any, y: Any, equal_nan: bool) -> Any:
+    """Whether all elements are equal, after broadcasting; with ``equal_nan`` NaN equals NaN."""
     x, y = together("array_equal", x, y)
     same = x == y
     if equal_nan and dtypes.is_inexact(x.type.dtype):
@@ -248,7 +244,7 @@ def iterable(y: Any) -> bool:
     >>> iterable([1]), iterable(1)
     (True, False)
     """
-    if isinstance(y, Array):  # also where its rows are counted in the lanes alone
+    if isinstance(y, Array):  # also where the first axis is ragged, which ``iter`` refuses
         return y.ndim > 0
     try:
         iter(y)

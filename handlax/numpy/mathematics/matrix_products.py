@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...effects.base import config
 from ...effects.base.caches import cached
@@ -13,18 +13,19 @@ from ...effects.core.operation import shared
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.dot_general import DotGeneral, DotNumbers, dot_general
 from ...effects.operations.elementwise.comparison import select_n
-from ...effects.operations.elementwise.complex_parts import conj
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.operations.manipulation.creation import broadcasted_iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
-from ...effects.operations.manipulation.slicing import concatenate, index_in_dim
+from ...effects.operations.manipulation.slicing import index_in_dim
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical
 from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, like, no_out
+from ..arrays.joining_splitting import stack
 from . import reductions
+from .arithmetic import conjugate
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
@@ -34,7 +35,7 @@ __all__ = [
 
 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
-    """The operands as arrays of one dtype."""
+    """The operands as arrays of one dtype, by ``promote``."""
     if isinstance(a, Array) and isinstance(b, Array):
         left, right = a.type, b.type
         if left.dtype is right.dtype and left.weak is right.weak:
@@ -49,7 +50,26 @@ def contract(x: Any, y: Any, numbers: Any, precision: Any, preferred_element_typ
     return dot_general(x, y, numbers, precision, preferred)
 
 
+def contraction(a: Any, b: Any, kept: Any, order: Any = None) -> tuple[bool, DotNumbers, tuple[Any, ...]]:
+    """The ``dot_general`` of operands with the indices ``a`` and ``b`` that sums over shared indices not in ``kept``.
+
+    Gives whether the operands are swapped, the dimension numbers, and the indices of the result. With ``order``, the
+    wanted indices of the result, they are swapped where this spares a permutation.
+    """
+    rows, columns = [i for i in a if i not in b], [i for i in b if i not in a]
+    swapped = bool(order and rows and columns) and order.index(rows[0]) > order.index(columns[0])
+    if swapped:
+        a, b, rows, columns = b, a, columns, rows
+    summed = [i for i in a if i in b and i not in kept]
+    batch = [i for i in a if i in b and i in kept]
+    if order:
+        batch.sort(key=order.index)
+    numbers = tuple([tuple([tuple([side.index(i) for i in role]) for side in (a, b)]) for role in (summed, batch)])
+    return swapped, numbers, (*batch, *rows, *columns)  # type: ignore[return-value]
+
+
 def _scaled(x: Any, y: Any, preferred: Any) -> Any:
+    """``x * y``, in the dtype ``preferred`` unless it is None."""
     z = x * y
     return z if preferred is None else convert(z, canonical(preferred))
 
@@ -91,10 +111,10 @@ def matmul(
     x, y = _pair(a, b)
     left, right = x.type.shape, y.type.shape
     plan = _matmul_plan(left, right)
-    if plan.drop_left is not None:
-        x = shapes.reshape(x, plan.drop_left)
-    if plan.drop_right is not None:
-        y = shapes.reshape(y, plan.drop_right)
+    if plan.left is not None:
+        x = shapes.reshape(x, plan.left)
+    if plan.right is not None:
+        y = shapes.reshape(y, plan.right)
     if precision is None and preferred_element_type is None and config.current().default_matmul_precision is None:
         z = perform(plan.op, x, y)
     else:
@@ -102,14 +122,16 @@ def matmul(
     return shapes.permute(z, plan.order) if plan.order is not None else z
 
 
-class MatmulPlan:
-    """A matmul of two shapes as a reshape that drops broadcast axes, one contraction, and a permutation."""
+class MatmulPlan(NamedTuple):
+    """``matmul`` of two shapes: operands reshaped to ``left`` and ``right``, ``op``, axes permuted to ``order``.
 
-    __slots__ = ("drop_left", "drop_right", "op", "order")
+    None where an operand has its shape, or the result its order, already.
+    """
 
-    def __init__(self, left: Any, right: Any, numbers: DotNumbers, order: Any):
-        self.drop_left, self.drop_right, self.order = left, right, order
-        self.op = shared(DotGeneral, numbers, None, None)
+    left: tuple[int, ...] | None
+    right: tuple[int, ...] | None
+    op: DotGeneral
+    order: tuple[int, ...] | None
 
 
 @cached("matmul")
@@ -119,43 +141,29 @@ def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> MatmulPlan:
         raise ShapeMismatch(
             f"matmul: operands must have a dimension, got shapes {left} and {right}.", hint="multiply scalars."
         )
-    k, j = left[-1], right[-2 if len(right) > 1 else -1]
-    if k != j:
+    rows = right[-2 if len(right) > 1 else -1]
+    if left[-1] != rows:
         raise ShapeMismatch(
             f"matmul: the last dimension of a and the {'last but' if len(right) > 1 else 'only'} one of b must agree,"
-            f" got {k} and {j} of shapes {left} and {right}."
+            f" got {left[-1]} and {rows} of shapes {left} and {right}."
         )
-    if len(left) <= 2 and len(right) <= 2:
-        return MatmulPlan(None, None, (((len(left) - 1,), (0,)), ((), ())), None)
-    lead_left, lead_right = left[:-2], right[:-2]
-    lead = broadcast_shape("matmul", lead_left, lead_right)
+    lead = broadcast_shape("matmul", left[:-2], right[:-2])
     rank = len(lead)
-    # where a leading dimension stands on either side; one of size 1 that is to be repeated is left out
-    places: list[tuple[int | None, int | None]] = []
-    for d in range(rank):
-        p, q = d - (rank - len(lead_left)), d - (rank - len(lead_right))
-        on_left = p if p >= 0 and (lead_left[p] != 1 or lead[d] == 1) else None
-        on_right = q if q >= 0 and (lead_right[q] != 1 or lead[d] == 1) else None
-        places.append((on_left, on_right))
-    kept_left = [p for p, _ in places if p is not None]
-    kept_right = [q for _, q in places if q is not None]
-    batch = [d for d, (p, q) in enumerate(places) if p is not None and q is not None]
-    at_left = {d: i for i, d in enumerate([d for d, (p, _) in enumerate(places) if p is not None])}
-    at_right = {d: i for i, d in enumerate([d for d, (_, q) in enumerate(places) if q is not None])}
-    core_left, core_right = left[-2:] if len(left) > 1 else left, right[-2:] if len(right) > 1 else right
-    shape_left = (*[lead_left[p] for p in kept_left], *core_left)
-    shape_right = (*[lead_right[q] for q in kept_right], *core_right)
-    inner = ((len(shape_left) - 1,), (len(shape_right) - (2 if len(right) > 1 else 1),))
-    numbers = (inner, (tuple([at_left[d] for d in batch]), tuple([at_right[d] for d in batch])))
-    # the result of the contraction: batch, what is left of a, what is left of b
-    made = [*batch, *[d for d in at_left if d not in batch]] + (["n"] if len(left) > 1 else [])
-    made += [d for d in at_right if d not in batch] + (["m"] if len(right) > 1 else [])
-    wanted = [*range(rank)] + (["n"] if len(left) > 1 else []) + (["m"] if len(right) > 1 else [])
-    order = tuple([made.index(name) for name in wanted])
+    # indices: leading dimensions are numbered from 0, then n, k and m; a dimension of size 1 that is repeated has none
+    own_left, own_right = (
+        [d for d, size in enumerate(shape[:-2], rank - len(shape[:-2])) if size != 1 or lead[d] == 1]
+        for shape in (left, right)
+    )
+    n, k, m = rank, rank + 1, rank + 2
+    a, b = [*own_left, n, k] if len(left) > 1 else [k], [*own_right, k, m] if len(right) > 1 else [k]
+    _, numbers, result = contraction(a, b, range(rank))
+    order = tuple([result.index(i) for i in range(m + 1) if i in result])
+    shape_left = (*[lead[d] for d in own_left], *left[-2:])
+    shape_right = (*[lead[d] for d in own_right], *right[-2:])
     return MatmulPlan(
         shape_left if shape_left != left else None,
         shape_right if shape_right != right else None,
-        numbers,
+        shared(DotGeneral, numbers, None, None),
         order if order != tuple(range(len(order))) else None,
     )
 
@@ -203,11 +211,8 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     >>> vdot(array([1j]), array([1j]))
     Array(1.+0.j, dtype=complex64)
     """
-    x, y = as_arrays(a, b)
-    if dtypes.is_complex(x.type.dtype):
-        x = conj(x)
-    flat_x, flat_y = shapes.reshape(x, (x.size,)), shapes.reshape(y, (y.size,))
-    return dot(flat_x, flat_y, precision=precision, preferred_element_type=preferred_element_type)
+    x, y = [shapes.reshape(v, (v.size,)) for v in as_arrays(a, b)]
+    return dot(conjugate(x), y, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
@@ -232,10 +237,9 @@ def outer(a: Any, b: Any, out: None = None) -> Array:
     (2, 3)
     """
     no_out(out, "outer")
-    x, y = promote(a, b)
+    x, y = [shapes.reshape(v, (v.size,)) for v in promote(a, b)]
     shape = (x.size, y.size)
-    x = shapes.broadcast_in_dim(shapes.reshape(x, (x.size,)), shape, (0,))
-    return x * shapes.broadcast_in_dim(shapes.reshape(y, (y.size,)), shape, (1,))
+    return shapes.broadcast_in_dim(x, shape, (0,)) * shapes.broadcast_in_dim(y, shape, (1,))
 
 
 def kron(a: Any, b: Any) -> Array:
@@ -273,21 +277,16 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if not set(sizes) <= {2, 3}:
         raise ShapeMismatch(f"cross: vectors have 2 or 3 components, got {sizes[0]} and {sizes[1]}.")
     lead = broadcast_shape("cross", x.type.shape[:-1], y.type.shape[:-1])
-    p = [shapes.broadcast(index_in_dim(x, i, -1, keepdims=False), lead) for i in range(sizes[0])]
-    q = [shapes.broadcast(index_in_dim(y, i, -1, keepdims=False), lead) for i in range(sizes[1])]
+    p, q = (
+        [shapes.broadcast(index_in_dim(v, i, -1, keepdims=False), lead) for i in range(n)]
+        for v, n in zip((x, y), sizes)
+    )
     third = p[0] * q[1] - p[1] * q[0]
     if sizes == (2, 2):
         return third
     p, q = ([*v, shapes.zeros(v[0].type)] if len(v) == 2 else v for v in (p, q))
     parts = [p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2], third]
-    rank = len(lead) + 1
-    return _stacked(parts, canonical_axis(axisc, rank, "cross"))
-
-
-def _stacked(parts: list[Any], axis: int) -> Any:
-    from_shape = parts[0].type.shape
-    shape = (*from_shape[:axis], 1, *from_shape[axis:])
-    return concatenate([shapes.reshape(part, shape) for part in parts], axis)
+    return stack(parts, canonical_axis(axisc, len(lead) + 1, "cross"))
 
 
 def matvec(x1: Any, x2: Any, /) -> Array:
@@ -302,7 +301,7 @@ def matvec(x1: Any, x2: Any, /) -> Array:
         raise ShapeMismatch(f"matvec: needs a matrix and a vector, got {a.type} and {v.type}.")
     if len(v.type.shape) == 1:
         return matmul(a, v)
-    return _last(matmul(a, shapes.reshape(v, (*v.type.shape, 1))))
+    return _without_last(matmul(a, shapes.reshape(v, (*v.type.shape, 1))))
 
 
 def vecmat(x1: Any, x2: Any, /) -> Array:
@@ -315,8 +314,7 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
     v, a = _pair(x1, x2)
     if not v.type.shape or len(a.type.shape) < 2:
         raise ShapeMismatch(f"vecmat: needs a vector and a matrix, got {v.type} and {a.type}.")
-    if dtypes.is_complex(v.type.dtype):
-        v = conj(v)
+    v = conjugate(v)
     if len(v.type.shape) == 1:
         return matmul(v, a)
     shape = v.type.shape
@@ -338,8 +336,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     y = shapes.move_axis(y, canonical_axis(axis, y.ndim, "vecdot"), y.ndim - 1)
     if x.type.shape[-1] != y.type.shape[-1]:
         raise ShapeMismatch(f"vecdot: sizes along axis {axis} must agree, got {x.type} and {y.type}.")
-    if dtypes.is_complex(x.type.dtype):
-        x = conj(x)
+    x = conjugate(x)
     left, right = x.type.shape, y.type.shape
     if len(left) == 1 or len(right) == 1:
         return inner(x, y, precision=precision, preferred_element_type=preferred_element_type)
@@ -348,11 +345,12 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
         numbers = (((len(batch),), (len(batch),)), (batch, batch))
         return contract(x, y, numbers, precision, preferred_element_type)
     x, y = shapes.reshape(x, (*left[:-1], 1, left[-1])), shapes.reshape(y, (*right, 1))
-    return _last(_last(matmul(x, y, precision=precision, preferred_element_type=preferred_element_type)))
+    z = matmul(x, y, precision=precision, preferred_element_type=preferred_element_type)
+    return _without_last(_without_last(z))
 
 
-def _last(x: Any) -> Any:
-    """Without the last dimension, of size 1."""
+def _without_last(x: Any) -> Any:
+    """``x`` without its last dimension, which has size 1."""
     return shapes.reshape(x, x.type.shape[:-1])
 
 

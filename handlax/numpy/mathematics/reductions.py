@@ -6,6 +6,7 @@ Results are not weakly typed.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -44,26 +45,20 @@ __all__ = [
 ]  # fmt: skip
 
 
-_WIDE = {
-    dtypes.bool_: default_int,
-    **dict.fromkeys((dtypes.int8, dtypes.int16, dtypes.int32), default_int),
-    **{
-        d: lambda: canonical(default_int().name.replace("int", "uint"))
-        for d in (dtypes.uint8, dtypes.uint16, dtypes.uint32)
-    },
-}
+_NARROW = frozenset({
+    bool_, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.uint8, dtypes.uint16, dtypes.uint32,
+})  # fmt: skip
 
 
 def summed_dtype(dtype: Any) -> Any:
-    """The dtype of a sum of such elements: integers of the default width, where they are narrower."""
-    wider = _WIDE.get(dtype)
-    if wider is None:
+    """The dtype of a sum of elements of ``dtype``: narrower integers, and booleans, have the default width."""
+    if dtype not in _NARROW or default_int().itemsize <= dtype.itemsize:
         return dtype
-    default = wider()
-    return default if default.itemsize > dtype.itemsize or dtype is bool_ else dtype
+    return canonical(f"u{default_int()}") if dtypes.is_unsigned(dtype) else default_int()
 
 
 def _perform(kind: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The reduction operation of class ``kind`` over these axes, which stay with size 1 for ``keepdims``."""
     y = current().answer(shared(kind, axes), (x,)) if axes else x
     return shapes.reshape(y, kept_shape(x.type.shape, axes)) if keepdims else y
 
@@ -72,14 +67,14 @@ def _fold(
     name: str, kind: Any, unit: int, times: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool,
     initial: Any, where: Any, promote_integers: bool,
 ) -> Any:  # fmt: skip
-    """Sum or product: ``times`` joins the initial value."""
+    """The sum or product by the operation of class ``kind`` with the identity ``unit``; ``times`` joins ``initial``."""
     no_out(out, name)
     x = a if isinstance(a, Array) else array_of(a)
     own = x.type.dtype
     made = canonical(dtype) if dtype is not None else summed_dtype(own) if promote_integers or own is bool_ else own
     if made is bool_:  # the sums and products of booleans are booleans only where that is asked for
         kind, times = (ReduceOr, bitwise_or) if kind is ReduceSum else (ReduceAnd, bitwise_and)
-    # run at once, a sum of 16-bit floats adds in 32 bits by itself: one operation instead of three
+    # evaluated eagerly, a sum of 16-bit floats adds in 32 bits by itself: one operation instead of three
     alone = made in HALF and own == made and kind is ReduceSum and initial is None and evaluated_at_once()
     x = convert(x, float32 if made in HALF and not alone else made)
     y = _perform(kind, masked(x, where, unit, name), axes_of(axis, len(x.type.shape), name), keepdims)
@@ -103,7 +98,7 @@ def sum(
     >>> sum(ones((2, 3), "int8"), axis=0)
     Array([2, 2, 2], dtype=int32)
     """
-    return _fold("sum", ReduceSum, 0, _plus, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _fold("sum", ReduceSum, 0, operator.add, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def prod(
@@ -119,22 +114,14 @@ def prod(
     return _fold("prod", ReduceProd, 1, mul, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-def _plus(x: Any, y: Any) -> Any:
-    return x + y
-
-
 def _extreme(
-    name: str,
-    kind: Any,
-    unit: Any,
-    choose_one: Any,
-    a: Any,
-    axis: Any,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
+    name: str, kind: Any, unit: Any, choose_one: Any, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any,
     where: Any,
-) -> Any:
+) -> Any:  # fmt: skip
+    """The maximum or minimum by the operation of class ``kind``; ``choose_one`` joins ``initial``.
+
+    ``unit`` gives the identity of a dtype, which stands where ``where`` is false.
+    """
     no_out(out, name)
     x = a if isinstance(a, Array) else array_of(a)
     shape, dtype = x.type.shape, x.type.dtype
@@ -199,6 +186,7 @@ def minmax(
 
 
 def _truth(name: str, kind: Any, unit: bool, a: Any, axis: Any, out: Any, keepdims: bool, where: Any) -> Any:
+    """Whether any, or all, elements are nonzero, by the operation of class ``kind``, whose identity is ``unit``."""
     no_out(out, name)
     x = to_bool(a)
     return _perform(kind, masked(x, where, unit, name), axes_of(axis, len(x.type.shape), name), keepdims)
@@ -234,7 +222,8 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
     return sum(to_bool(a), axis, keepdims=keepdims, dtype=default_int())
 
 
-def _place(name: str, kind: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+def _index_of_extreme(name: str, kind: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    """``argmax`` or ``argmin``, by the operation of class ``kind``."""
     no_out(out, name)
     whole = array_of(a)
     x, axis = rows_of(whole, axis, name) if axis is None or axis.__class__ is not int else (whole, axis)
@@ -255,7 +244,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     >>> argmax(array([3, 7, 7]))
     Array(1, dtype=int32)
     """
-    return _place("argmax", Argmax, a, axis, out, keepdims)
+    return _index_of_extreme("argmax", Argmax, a, axis, out, keepdims)
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
@@ -265,22 +254,15 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     >>> argmin(array([3, 1, 1]))
     Array(1, dtype=int32)
     """
-    return _place("argmin", Argmin, a, axis, out, keepdims)
+    return _index_of_extreme("argmin", Argmin, a, axis, out, keepdims)
 
 
 def _running(name: str, function: Any, a: Any, axis: Any, dtype: Any, out: Any, widen: bool = False) -> Any:
+    """Cumulative sums or products by ``function``; with ``widen``, narrow integers become the default width."""
     no_out(out, name)
     x, axis = rows_of(a, axis, name, one=True)
     own = x.type.dtype
-    made = (
-        canonical(dtype)
-        if dtype is not None
-        else summed_dtype(own)
-        if widen
-        else default_int()
-        if own is bool_
-        else own
-    )
+    made = canonical(dtype) if dtype is not None else summed_dtype(own) if widen or own is bool_ else own
     if made is bool_:
         function = cumulative.cummax if function is cumulative.cumsum else cumulative.cummin
     return function(convert(x, made), axis)
@@ -307,6 +289,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 
 def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+    """Cumulative sums or products of the array API standard: ``include_initial`` puts ``unit`` before them."""
     x = array_of(x)
     if axis is None:
         if len(x.type.shape) != 1:
@@ -316,8 +299,7 @@ def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: A
     if not include_initial:
         return y
     axis = shapes.canonical_axis(axis, len(y.type.shape), name)
-    first = shapes.full(y.type.update(shape=kept_shape(y.type.shape, (axis,))), unit)
-    return concatenate([first, y], axis)
+    return concatenate([shapes.full(y.type.update(shape=kept_shape(y.type.shape, (axis,))), unit), y], axis)
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:

@@ -36,7 +36,7 @@ __all__ = ["ufunc"]
 
 
 ArrayFunction = Callable[..., Any]
-_FEW = 8  # steps of a fold that are written out
+_FEW = 8  # a fold of at most so many elements is performed step by step, a longer one by a loop
 
 
 class ufunc:
@@ -79,6 +79,7 @@ class ufunc:
         return self.__name__
 
     def _binary(self, method: str) -> None:
+        """Raise BadArgument unless the function takes two operands and gives one result."""
         if self.nin != 2 or self.nout != 1:
             raise BadArgument(f"{self.__name__}.{method}: the function must take two operands and give one result.")
 
@@ -126,6 +127,7 @@ class ufunc:
         return shapes.reshape(x, kept_shape(shape, axes)) if keepdims else x
 
     def _fold(self, x: Any, axis: int, start: Any) -> Any:
+        """``x`` reduced over one axis; of no elements ``start``. Raises BadArgument: then ``start`` is None."""
         shape = x.type.shape
         size = shape[axis]
         if not size:
@@ -139,9 +141,9 @@ class ufunc:
         return self._from_left(x, axis, False)[1]
 
     def _from_left(self, x: Any, axis: int, every: bool) -> tuple[list[Any], Any]:
-        """The parts of all prefixes along ``axis``, and the last one: the first few are written out, the rest a loop.
+        """The reductions of all prefixes along ``axis``, to be concatenated (if ``every``), and the last one.
 
-        The loop begins where a prefix has the type of the one before. Without ``every``, the parts are not needed.
+        The first few are performed step by step, the rest by a loop, as soon as the type of the result stays.
         """
         size = x.type.shape[axis]
         rows = [index_in_dim(x, 0, axis, keepdims=False)]
@@ -161,7 +163,7 @@ class ufunc:
         return parts, last
 
     def _taken(self, a: Any, dtype: Any) -> Any:
-        """The operand of a reduction, of ``dtype`` if given; booleans for functions of truth values."""
+        """The operand of a reduction, of ``dtype`` if given; as booleans if the identity of the function is one."""
         x = to_bool(a) if isinstance(self.identity, bool) else array_of(a)
         return x if dtype is None else convert(x, canonical(dtype))
 
@@ -227,20 +229,20 @@ class ufunc:
         name = self.__name__
         if inplace:
             raise BadArgument(f"{name}.at: arrays are immutable.", hint="give inplace=False, and use the result.")
-        place = array_of(a).at[indices]
+        elements = array_of(a).at[indices]
         if self.nin == 1:
-            return place.apply(self)
+            return elements.apply(self)
         if b is None:
             raise BadArgument(f"{name}.at: a function of two operands needs the second one.")
         if self.scatter is None:
             raise BadArgument(
                 f"{name}.at: indices that occur twice have no order.", hint="x.at[i].set(f(x[i], y)) for distinct ones."
             )
-        return getattr(place, self.scatter)(b)
+        return getattr(elements, self.scatter)(b)
 
 
 def are_keys(x: Any, y: Any) -> bool:
-    """Whether both are arrays of random keys."""
+    """Whether both are arrays of PRNG keys."""
     return all([isinstance(a, Array) and a.type.dtype.__class__ is KeyDType for a in (x, y)])
 
 
@@ -249,7 +251,7 @@ def binary(
 ) -> Callable[[ArrayLike, ArrayLike], Array]:
     """The function that promotes and broadcasts two operands and performs one elementwise operation.
 
-    With ``floats``, integers and booleans become floats first. ``keys`` is the function of two arrays of random keys.
+    With ``floats``, integers and booleans become floats first. ``keys`` is the function of two arrays of PRNG keys.
     """
     op = kind()
 

@@ -24,6 +24,7 @@ from ...effects.types.extent import Extent
 from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, axes_of, inexact, inexact_together, like, mask_for, no_out
 from ..mathematics import reductions
+from ..mathematics.arithmetic import conjugate
 from ..mathematics.matrix_products import dot
 
 __all__ = ["average", "corrcoef", "cov", "mean", "std", "var"]
@@ -74,24 +75,29 @@ def mean(
     no_out(out, "mean")
     x = array_of(a)
     made = to_inexact(x.type.dtype, x.type.weak) if dtype is None else canonical(dtype)
-    inner = _computed(made)
     axes = axes_of(axis, len(x.type.shape), "mean")
     where = None if where is None else mask_for(where, x.type.shape, "mean")
-    total = reductions.sum(x, axes, inner, None, keepdims, None, where)
-    return convert(total / _number(x, axes, keepdims, where, total), made)
+    return convert(_mean(x, axes, _accumulated(made), keepdims, where), made)
 
 
-def _computed(dtype: Any) -> Any:
-    """The dtype in which floats of this dtype are summed."""
+def _mean(x: Any, axes: tuple[int, ...], dtype: Any, keepdims: bool, where: Any) -> Any:
+    """The mean over axes, summed in ``dtype``, which the result has; None: in that of a sum of ``x``."""
+    total = reductions.sum(x, axes, dtype, None, keepdims, None, where)
+    return total / _number(x, axes, keepdims, where, total)
+
+
+def _accumulated(dtype: Any) -> Any:
+    """The dtype in which elements of ``dtype`` are summed: float32 for 16-bit floats."""
     return float32 if dtype in HALF else dtype
 
 
 def _count(x: Any, axes: tuple[int, ...]) -> int:
+    """The number of elements along the axes."""
     return prod([x.type.shape[d] for d in axes])
 
 
 def _number(x: Any, axes: tuple[int, ...], keepdims: bool, where: Any, total: Any) -> Any:
-    """The number of elements that are summed, in the dtype of their sum."""
+    """The number of elements along the axes, those where ``where`` is true, in the dtype of their sum ``total``."""
     if where is None:
         return like(total, _count(x, axes))
     counted = reductions.sum(where, axes, dtypes.to_real(total.type.dtype), None, keepdims)
@@ -119,6 +125,7 @@ def var(
 def _variance(
     a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, center: Any, correction: Any
 ) -> tuple[Any, Any]:
+    """The variance, as ``var`` has it, in the dtype of its computation, and the dtype of the result."""
     if correction is not None:
         if ddof:
             raise BadArgument(f"var: ddof and correction mean the same, got ddof={ddof} and correction={correction}.")
@@ -127,10 +134,10 @@ def _variance(
     if dtype is not None and dtypes.is_complex(x.type.dtype) and not is_complex(canonical(dtype)):
         raise DTypeMismatch(f"var: complex numbers need a complex dtype, got {x.type} and dtype={dtype}.")
     made = to_inexact(dtypes.to_real(x.type.dtype), x.type.weak) if dtype is None else canonical(dtype)
-    x = convert(x, _computed(to_inexact(x.type.dtype, x.type.weak) if dtype is None else made))
+    x = convert(x, _accumulated(to_inexact(x.type.dtype, x.type.weak) if dtype is None else made))
     axes = axes_of(axis, len(x.type.shape), "var")
     where = None if where is None else mask_for(where, x.type.shape, "var")
-    middle = _mean_kept(x, axes, where) if center is None else convert(center, x.type.dtype)
+    middle = _mean(x, axes, None, True, where) if center is None else convert(center, x.type.dtype)
     away = sub(*together("var", x, middle if not middle.type.shape else shapes.broadcast(middle, x.type.shape)))
     squares = real(away * conj(away)) if is_complex(away.type.dtype) else away * away
     total = reductions.sum(squares, axes, None, None, keepdims, None, where)
@@ -138,15 +145,9 @@ def _variance(
         free = _count(x, axes) - ddof if not isinstance(ddof, Array) else None
         if isinstance(free, (int, float)):
             return total / like(total, free if free > 0 else float("nan")), made
-    count = _number(x, axes, keepdims, where, total)
-    free = sub(*together("var", count, convert(ddof, total.type.dtype)))
+    free = sub(*together("var", _number(x, axes, keepdims, where, total), convert(ddof, total.type.dtype)))
     y = total / free
     return select_n(free > 0, like(y, float("nan")), y), made
-
-
-def _mean_kept(x: Any, axes: tuple[int, ...], where: Any) -> Any:
-    total = reductions.sum(x, axes, None, None, True, None, where)
-    return total / _number(x, axes, True, where, total)
 
 
 def std(
@@ -219,7 +220,7 @@ def cov(
         taken = reductions.sum(w * convert(aweights, w.type.dtype)) if aweights is not None else total
         factor = total - like(total, free) * taken / total if free else total
     away = x - shapes.broadcast(center, x.type.shape)
-    other = shapes.permute(conj(away) if dtypes.is_complex(x.type.dtype) else away, (1, 0))
+    other = shapes.permute(conjugate(away), (1, 0))
     weighed = away if w is None else away * convert(shapes.broadcast(w, x.type.shape), x.type.dtype)
     z = dot(weighed, other)
     z = z / (convert(factor, z.type.dtype) if isinstance(factor, Array) else like(z, factor))
@@ -227,7 +228,7 @@ def cov(
 
 
 def _positive_or_nan(size: Any, dtype: Any) -> Any:
-    """A number of degrees of freedom; NaN where there are none."""
+    """``size``, a number of degrees of freedom; NaN where it is not positive."""
     if isinstance(size, int):
         return size if size > 0 else np.nan
     number = convert(size, dtypes.to_real(dtype))
@@ -244,8 +245,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.type.shape:
         return c / c
-    size = c.type.shape[0]
-    mask = convert(np.eye(size, dtype=bool), dtypes.bool_)
+    mask = convert(np.eye(c.type.shape[0], dtype=bool), dtypes.bool_)
     d = sqrt(reductions.sum(select_n(mask, like(c, 0), c), 1))
     c = c / shapes.broadcast_in_dim(d, c.type.shape, (0,))
     c = c / shapes.broadcast_in_dim(d, c.type.shape, (1,))

@@ -31,10 +31,10 @@ from .sorting_searching import searchsorted
 __all__ = ["bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 
-def _counted(places: Any, weights: Any, length: int, dtype: Any) -> Any:
-    """The sum of the weights at each index below ``length``; larger indices are ignored."""
-    start = shapes.full(places.type.update(shape=(length,), dtype=dtype, weak=False), 0)
-    return start.at[places].add(weights, mode="drop")
+def _counted(indices: Any, weights: Any, length: int, dtype: Any) -> Any:
+    """``y[k] == sum(weights[indices == k])`` for ``k < length``; larger indices are ignored."""
+    start = shapes.full(indices.type.update(shape=(length,), dtype=dtype, weak=False), 0)
+    return start.at[indices].add(weights, mode="drop")
 
 
 def bincount(
@@ -67,13 +67,13 @@ def bincount(
         )
     else:
         length = positive(as_size(length, "bincount: length") - minlength) + minlength
-    places = x if dtypes.is_unsigned(x.type.dtype) else _max(x, like(x, 0))
+    indices = x if dtypes.is_unsigned(x.type.dtype) else _max(x, like(x, 0))
     if weights is None:
-        return _counted(places, 1, length, default_int())
+        return _counted(indices, 1, length, default_int())
     w = array_of(weights)
     if w.type.shape != x.type.shape:
         raise ShapeMismatch(f"bincount: there must be a weight for each number, got {w.type} for {x.type}.")
-    return _counted(places, w, length, w.type.dtype)
+    return _counted(indices, w, length, w.type.dtype)
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
@@ -107,8 +107,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return convert(linspace(low, high, count + 1), x.type.dtype)
 
 
-def _places(x: Any, edges: Any) -> Any:
-    """The bin of each element, counted from 1; the last bin includes its upper edge."""
+def _bins_of(x: Any, edges: Any) -> Any:
+    """The number of each element's bin, from 1; 0 below the first edge. The last bin includes its upper edge."""
     count = edges.type.shape[0]
     last = index_in_dim(edges, count - 1, keepdims=False)
     bins = searchsorted(edges, x, side="right")
@@ -134,7 +134,7 @@ def histogram(
     x, edges = (inexact(part) for part in promote(shapes.reshape(x, (x.size,)), convert(edges, edges.type.dtype)))
     w = shapes.reshape(w, (w.size,))
     count = edges.type.shape[0]
-    counts = slice_in_dim(_counted(_places(x, edges), w, count, w.type.dtype), 1, count)
+    counts = slice_in_dim(_counted(_bins_of(x, edges), w, count, w.type.dtype), 1, count)
     if density:
         widths, counts = inexact_together("histogram", diff(edges), inexact(counts))
         counts = counts / (widths * shapes.broadcast(reductions.sum(counts), widths.type.shape))
@@ -167,8 +167,8 @@ def histogramdd(
     sizes = tuple([edge.type.shape[0] + 1 for edge in edges])
     flat: Any = None
     for x, edge, size in zip(columns, edges, sizes):
-        place = _places(x, edge)
-        flat = place if flat is None else flat * like(flat, size) + place
+        index = _bins_of(x, edge)
+        flat = index if flat is None else flat * like(flat, size) + index
     w = shapes.full(array_type((total,), default_int()), 1) if weights is None else array_of(weights)
     counts = shapes.reshape(_counted(flat, w, prod(sizes), w.type.dtype), sizes)
     for d, size in enumerate(sizes):

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def _filled(a: Any, value: Any) -> Any:
-    """``a`` with NaN replaced."""
+    """``a`` with NaN replaced by ``value``."""
     x = array_of(a)
     return select_n(x != x, x, like(x, value)) if dtypes.is_inexact(x.type.dtype) else x
 
@@ -59,6 +59,7 @@ def nanprod(
 
 
 def _extreme(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    """``f`` of the elements that are not NaN, which ``unit`` of the dtype replaces; NaN where there is none."""
     x = array_of(a)
     if not dtypes.is_inexact(x.type.dtype):
         return f(x, axis, out, keepdims, initial, where)
@@ -149,7 +150,8 @@ def nanstd(
     return sqrt(_variance("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
-def _place(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+def _index_of_extreme(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    """``f``, ``argmax`` or ``argmin``, of the elements that are not NaN; -1 where there is none."""
     x = array_of(a)
     if not dtypes.is_inexact(x.type.dtype):
         return f(x, axis, out, keepdims)
@@ -165,7 +167,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     >>> nanargmax(array([float("nan"), 2.0]))
     Array(1, dtype=int32)
     """
-    return _place(reductions.argmax, folds.lowest, a, axis, out, keepdims)
+    return _index_of_extreme(reductions.argmax, folds.lowest, a, axis, out, keepdims)
 
 
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
@@ -175,7 +177,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     >>> nanargmin(array([float("nan"), 2.0]))
     Array(1, dtype=int32)
     """
-    return _place(reductions.argmin, folds.highest, a, axis, out, keepdims)
+    return _index_of_extreme(reductions.argmin, folds.highest, a, axis, out, keepdims)
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:

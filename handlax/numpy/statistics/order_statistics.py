@@ -79,10 +79,8 @@ def nanquantile(
 
 
 def _hundredth(q: Any) -> Any:
-    if isinstance(q, (bool, int, float, np.ndarray, np.generic)):
-        return np.asarray(q) / 100
-    q = inexact(q)
-    return q / 100
+    """``q / 100``, in float64 where ``q`` is a number or a NumPy array."""
+    return (np.asarray(q) if isinstance(q, (bool, int, float, np.ndarray, np.generic)) else inexact(q)) / 100
 
 
 def percentile(
@@ -135,12 +133,13 @@ def nanmedian(
 
 
 def _numbers(q: Any) -> Any:
-    """Known levels as numbers, which decide which elements are read; traced ones stay an array."""
+    """Concrete levels as Python numbers, since the elements to read depend on them; traced ones stay an array."""
     return np.asarray(q, np.float64).tolist() if not isinstance(q, Array) or isinstance(q, ConcreteArray) else q
 
 
 @eager_program
 def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, ignore_nan: bool, weights: Any) -> Any:
+    """``quantile``, or ``nanquantile`` if ``ignore_nan``, of levels ``q`` in [0, 1]; ``name`` is for messages."""
     if method not in _METHODS:
         raise BadArgument(f"{name}: method must be one of {', '.join(_METHODS)}, got {method!r}.")
     if weights is not None and method != "inverted_cdf":
@@ -156,9 +155,14 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     if not rows.type.shape[-1]:
         rows = shapes.full(rows.type.update(shape=(*rows.type.shape[:-1], 1)), np.nan)
     if method == "inverted_cdf":
-        y = _by_weight(rows, part, _row_weights(name, weights, x, axes), ignore_nan)
+        rows, row_weights = sorting.sort_key_val(rows, _row_weights(name, weights, x, axes), -1)
+        y = _by_weight(rows, part, row_weights, ignore_nan)
     else:
-        y = _between(sorting.sort(rows), part, method, ignore_nan)
+        rows = sorting.sort(rows)
+        y = _between(rows, part, method, ignore_nan)
+    if not ignore_nan:
+        last = shapes.broadcast(rows[..., -1], y.type.shape)  # NaN is sorted to the end
+        y = select_n(last != last, y, last)
     if keepdims:
         y = shapes.reshape(y, (*part.shape, *kept_shape(shape, axes)))
     return y
@@ -172,29 +176,25 @@ def _in_one(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
-    """The quantile of sorted rows: the two elements around its position, interpolated."""
+    """The quantile of sorted rows: the elements on both sides of its position, interpolated; NaN of no elements."""
     size = x.type.shape[-1]
     if isinstance(q, np.ndarray) and not ignore_nan and isinstance(size, int):
-        y = _known_places(x, q * (size - 1), method)
-    else:
-        y = _places_by_row(x, q, method, ignore_nan)
-    if not isinstance(size, int):  # none is the quantile of no elements
-        count = shapes.broadcast(convert(size, y.type.dtype), y.type.shape)
-        y = select_n(count > 0, like(y, np.nan), y)
-    if ignore_nan:
+        return _at_concrete(x, q * (size - 1), method)
+    y = _at_traced(x, q, method, ignore_nan)
+    if isinstance(size, int):
         return y
-    last = shapes.broadcast(x[..., -1], y.type.shape)  # NaN comes last
-    return select_n(last != last, y, last)
+    count = shapes.broadcast(convert(size, y.type.dtype), y.type.shape)
+    return select_n(count > 0, like(y, np.nan), y)
 
 
-def _known_places(x: Any, places: np.ndarray[Any, Any], method: str) -> Any:
-    """The quantile at concrete positions: of one position by static slices, of a vector by a gather for each side."""
+def _at_concrete(x: Any, positions: np.ndarray[Any, Any], method: str) -> Any:
+    """Sorted rows interpolated at concrete positions: at one by static slices, at a vector by two gathers."""
     size = x.type.shape[-1]
-    if places.ndim and not places.size:
+    if positions.ndim and not positions.size:
         return shapes.full(x.type.update(shape=(0, *x.type.shape[:-1])), 0)
-    missing = np.isnan(places)
-    weight = places - np.floor(places)
-    ends = [np.where(missing, 0, side(places)) for side in (np.floor, np.ceil)]
+    missing = np.isnan(positions)
+    weight = positions - np.floor(positions)
+    ends = [np.where(missing, 0, side(positions)) for side in (np.floor, np.ceil)]
     low, high = (np.clip(end, 0, size - 1).astype(np.int32) for end in ends)
     if method == "nearest":
         low = high = np.where(weight > 0.5, high, low)
@@ -203,42 +203,41 @@ def _known_places(x: Any, places: np.ndarray[Any, Any], method: str) -> Any:
     if exact.all():
         return y
     weight = np.where(missing, np.nan, 0.5) if method == "midpoint" else weight
-    above = _elements_at(x, high)
-    between = y * _for_each(1 - weight, y) + above * _for_each(weight, y)
+    between = y * _along_front(1 - weight, y) + _elements_at(x, high) * _along_front(weight, y)
     if not exact.any():
         return between
     return select_n(shapes.broadcast_in_dim(as_array(exact), y.type.shape, (0,)), between, y)
 
 
-def _elements_at(x: Any, places: np.ndarray[Any, Any]) -> Any:
-    """``y[j, i] = x[i, places[j]]``; of one place ``x[i, place]``."""
-    if not places.ndim:
-        return index_in_dim(x, int(places), -1, keepdims=False)
-    return shapes.move_axis(take(x, places, -1, mode="clip"), len(x.type.shape) - 1, 0)
+def _elements_at(x: Any, positions: np.ndarray[Any, Any]) -> Any:
+    """``y[j, i] = x[i, positions[j]]``; for a single position ``y[i] = x[i, positions]``."""
+    if not positions.ndim:
+        return index_in_dim(x, int(positions), -1, keepdims=False)
+    return shapes.move_axis(take(x, positions, -1, mode="clip"), len(x.type.shape) - 1, 0)
 
 
-def _for_each(numbers: np.ndarray[Any, Any], y: Any) -> Any:
-    """A number, or one for each row of ``y``, in its dtype."""
+def _along_front(numbers: np.ndarray[Any, Any], y: Any) -> Any:
+    """A vector broadcast to the shape of ``y`` along its first axis, in the dtype of ``y``; a number as a scalar."""
     if not numbers.ndim:
         return like(y, float(numbers))
     return shapes.broadcast_in_dim(as_array(cast(numbers, y.type.dtype)), y.type.shape, (0,))
 
 
-def _places_by_row(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
-    """The quantile at traced positions: one gather for the lower, one for the upper element."""
-    lead, size = x.type.shape[:-1], x.type.shape[-1]
-    kind = x.type.dtype
-    shape = (*q.shape, *lead)
+def _levels(q: Any, kind: Any, shape: tuple[int, ...]) -> Any:
+    """``q`` in the dtype ``kind``: a scalar, or a vector broadcast to ``shape`` along its first axis."""
     part = convert(q, kind)
-    part = shapes.broadcast_in_dim(part, shape, (0,)) if part.type.shape else part
-    if ignore_nan:
-        count = shapes.broadcast(reductions.sum(x == x, -1, dtype=kind), shape)
-        last = count - 1
-    else:
-        last = shapes.broadcast(convert(size - 1, kind), shape)
-    place = part * last
-    low, high = floor(place), ceil(place)
-    weight = place - low
+    return shapes.broadcast_in_dim(part, shape, (0,)) if part.type.shape else part
+
+
+def _at_traced(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
+    """The quantile of sorted rows, or of their elements that are not NaN, at traced levels, by two gathers."""
+    kind = x.type.dtype
+    shape = (*q.shape, *x.type.shape[:-1])
+    last = reductions.sum(x == x, -1, dtype=kind) - 1 if ignore_nan else convert(x.type.shape[-1] - 1, kind)
+    last = shapes.broadcast(last, shape)
+    position = _levels(q, kind, shape) * last
+    low, high = floor(position), ceil(position)
+    weight = position - low
     if method == "nearest":
         low = high = select_n(weight <= 0.5, high, low)
     if method == "midpoint":
@@ -252,19 +251,18 @@ def _places_by_row(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
     return lower * (1 - weight) + upper * weight
 
 
-def _row_elements(x: Any, places: Any) -> Any:
-    """``y[j, i] = x[i, places[j, i]]``: places have the leading dimensions of x last."""
+def _row_elements(x: Any, positions: Any) -> Any:
+    """``y[j, i] = x[i, positions[j, i]]``, or ``y[i] = x[i, positions[i]]``."""
     lead = x.type.shape[:-1]
-    extra = places.type.shape[: len(places.type.shape) - len(lead)]
-    index = convert(places, default_int())
-    if extra:
+    index = convert(positions, default_int())
+    if len(index.type.shape) > len(lead):
         index = shapes.move_axis(index, 0, len(lead))
         return shapes.move_axis(take_along_axis(x, index, -1, mode="clip"), len(lead), 0)
-    y = take_along_axis(x, shapes.reshape(index, (*lead, 1)), -1, mode="clip")
-    return shapes.reshape(y, lead)
+    return shapes.reshape(take_along_axis(x, shapes.reshape(index, (*lead, 1)), -1, mode="clip"), lead)
 
 
 def _row_weights(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """The weights of the elements of ``_in_one(x, axes)``, ones for None. Raises ShapeMismatch."""
     if weights is None:
         return shapes.full(_in_one(x, axes).type, 1)
     w = convert(weights, x.type.dtype)
@@ -276,24 +274,17 @@ def _row_weights(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _by_weight(x: Any, q: Any, weights: Any, ignore_nan: bool) -> Any:
-    """The weighted quantile: the first sorted element at which the cumulative weight reaches ``q`` of the total."""
-    x, w = sorting.sort_key_val(x, weights, -1)
+    """The first element of sorted rows at which the cumulative weight reaches the fraction ``q`` of the total."""
     if ignore_nan:
-        w = select_n(x == x, like(w, 0), w)
-    sums = cumsum(w, len(w.type.shape) - 1)
+        weights = select_n(x == x, like(weights, 0), weights)
+    sums = cumsum(weights, len(weights.type.shape) - 1)
     lead, size = x.type.shape[:-1], x.type.shape[-1]
     total = index_in_dim(sums, size - 1, -1, keepdims=False)
     shape = (*q.shape, *lead)
-    part = convert(q, x.type.dtype)
-    part = shapes.broadcast_in_dim(part, shape, (0,)) if part.type.shape else part
-    goal = part * shapes.broadcast(total, shape)
+    goal = _levels(q, x.type.dtype, shape) * shapes.broadcast(total, shape)
     spread = shapes.broadcast_in_dim(goal, (*shape, size), tuple(range(len(shape))))
     below = shapes.broadcast(sums, (*shape, size)) < spread
-    y = _row_elements(x, clamp(0, reductions.sum(below, -1, dtype=default_int()), size - 1))
-    if ignore_nan:
-        return y
-    last = shapes.broadcast(index_in_dim(x, size - 1, -1, keepdims=False), y.type.shape)
-    return select_n(last != last, y, last)
+    return _row_elements(x, clamp(0, reductions.sum(below, -1, dtype=default_int()), size - 1))
 
 
 programs(globals(), direct=("nanpercentile", "nanquantile", "percentile", "quantile"))

@@ -15,7 +15,7 @@ from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import promote
-from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
+from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.operations.reductions import sorting
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
@@ -57,6 +57,7 @@ class UniqueInverse(NamedTuple):
 
 
 def _flat(x: Any) -> Any:
+    """The elements of ``x`` as a vector."""
     return shapes.reshape(x, (x.size,))
 
 
@@ -94,18 +95,18 @@ def unique(
     """
     whole = array_of(ar)
     size = None if size is None else as_size(size, "unique: size")
-    if equal_nan and dtypes.is_complex(whole.type.dtype):  # all that are NaN in a part are one, and stand together
+    if equal_nan and dtypes.is_complex(whole.type.dtype):  # NaN in either part is one value
         whole = select_n(whole != whole, whole, like(whole, float("nan")))
     x = _flat(whole) if axis is None else shapes.move_axis(whole, canonical_axis(axis, whole.ndim, "unique"), 0)
     shape = whole.type.shape if axis is None else x.type.shape[:1]
     order, rows = _in_order(x)
     if x.type.shape[0]:
         mask = _first(rows, equal_nan)
-        values, places, counts = _select_rows(rows, mask, size, fill_value)
-        indices = lambda: take(order, places, mode="clip")
+        values, starts, counts = _groups(rows, mask, size, fill_value)
+        indices = lambda: take(order, starts, mode="clip")
         inverse = lambda: _inverse(mask, order, shape)
     else:
-        values, counts = _padding(rows, size, fill_value) if size else rows, order
+        values, counts = _fill_rows(rows, size, fill_value) if size else rows, order
         indices, inverse = lambda: order, lambda: shapes.reshape(order, shape)
     results = [values if axis is None else shapes.move_axis(values, 0, canonical_axis(axis, whole.ndim, "unique"))]
     if return_index:
@@ -117,10 +118,13 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _select_rows(rows: Any, mask: Any, size: int | None, fill_value: Any) -> tuple[Any, Any, Any]:
-    """The sorted rows at which the mask is true, their indices, and how far the next one is."""
+def _groups(rows: Any, mask: Any, size: int | None, fill_value: Any) -> tuple[Any, Any, Any]:
+    """The first row of each group of equal ones, the groups' starts and sizes; ``mask`` is true where a group starts.
+
+    With ``size`` there are so many, filled with ``fill_value``, by default the first row.
+    """
     total = rows.type.shape[0]
-    # with one more, which ends the last of them: the next that a given size leaves out, or the end of the array
+    # the end of each group is the start of the next: one more than ``size`` is computed, or the end of the array added
     if size is None:
         starts = flatnonzero(mask)
         ends = concatenate([starts, shapes.full(starts.type.update(shape=(1,)), total)], 0)
@@ -129,27 +133,25 @@ def _select_rows(rows: Any, mask: Any, size: int | None, fill_value: Any) -> tup
     count = ends.type.shape[0] - 1
     starts = slice_in_dim(ends, 0, count)
     missing = None if size is None else starts >= like(starts, total)
-    places = starts if missing is None else select_n(missing, starts, like(starts, 0))
-    values = take(rows, places, 0, mode="clip")
+    indices = starts if missing is None else select_n(missing, starts, like(starts, 0))
+    values = take(rows, indices, 0, mode="clip")
     if missing is not None and fill_value is not None:
         gone = shapes.broadcast_in_dim(missing, values.type.shape, (0,))
-        values = select_n(gone, values, _padding(values, count, fill_value))
-    return values, places, slice_in_dim(ends, 1, count + 1) - starts
+        values = select_n(gone, values, _fill_rows(values, count, fill_value))
+    return values, indices, slice_in_dim(ends, 1, count + 1) - starts
 
 
-def _padding(rows: Any, size: int, fill_value: Any) -> Any:
-    """As many rows of the fill value."""
+def _fill_rows(rows: Any, size: int, fill_value: Any) -> Any:
+    """``size`` rows of the fill value, of the type of ``rows``. Raises BadArgument: there is no fill value."""
     if fill_value is None:
         raise BadArgument(f"unique: of no elements there is none to fill size={size} with.", hint="give fill_value=.")
-    fill = convert(fill_value, rows.type.dtype, rows.type.weak)
-    return shapes.broadcast(fill, (size, *rows.type.shape[1:]))
+    return shapes.broadcast(convert(fill_value, rows.type.dtype, rows.type.weak), (size, *rows.type.shape[1:]))
 
 
 def _in_order(x: Any) -> tuple[Any, Any]:
     """The indices that sort the slices along the first axis, and the sorted slices."""
     if x.ndim == 1:
-        order = argsort(x)
-        return order, sorting.sort(x)
+        return argsort(x), sorting.sort(x)
     columns = shapes.reshape(x, (x.type.shape[0], x.size // max(1, x.type.shape[0])))
     width = columns.type.shape[1]
     keys = [_flat(slice_in_dim(columns, d, d + 1, axis=1)) for d in reversed(range(width))]
@@ -158,7 +160,7 @@ def _in_order(x: Any) -> tuple[Any, Any]:
 
 
 def _inverse(mask: Any, order: Any, shape: tuple[int, ...]) -> Any:
-    """For every element its index among the distinct ones."""
+    """For every element its index among the distinct ones; ``mask`` marks their first among the sorted elements."""
     rank = cumsum(convert(mask, default_int())) - 1 if mask.size else order
     return shapes.reshape(take(rank, argsort(order), mode="clip") if mask.size else rank, shape)
 
@@ -215,26 +217,20 @@ def _chosen(name: str, x: Any, mask: Any, size: int | None, fill_value: Any) -> 
     if size < 0:
         raise BadArgument(f"{name}: size must not be negative, got {size}.")
     total = y.type.shape[0]
-    fill = (
-        (slice_in_dim(y, 0, 1) if total else shapes.full(y.type.update(shape=(1,)), 0))
-        if fill_value is None
-        else fill_value
-    )
-    fill = shapes.broadcast(_scalar(convert(fill, y.type.dtype)), (size,))
+    fill = fill_value if fill_value is not None else index_in_dim(y, 0, keepdims=False) if total else 0
+    fill = convert(fill, y.type.dtype)
+    fill = shapes.broadcast(shapes.reshape(fill, ()) if fill.type.shape else fill, (size,))
     if total < size:
         y = concatenate([convert(y, y.type.dtype), slice_in_dim(fill, 0, size - total)], 0)
     index = iota(default_int(), size)
     return select_n(index < shapes.broadcast(count, (size,)), fill, convert(slice_in_dim(y, 0, size), y.type.dtype))
 
 
-def _scalar(x: Any) -> Any:
-    return shapes.reshape(x, ()) if x.type.shape else x
-
-
-def _distinct(x: Any, assume_unique: bool) -> tuple[Any, Any]:
-    """The elements sorted, and which of them are the first of their kind."""
+def _distinct(x: Any, assume_unique: bool, other: Any, invert: bool) -> tuple[Any, Any]:
+    """The elements sorted, and the mask of those in ``other`` (``invert``: not in it), of equal ones the first only."""
     y = sorting.sort(x) if x.size else x
-    return y, shapes.full(y.type.update(dtype=dtypes.bool_, weak=False), True) if assume_unique else _first(y)
+    mask = shapes.full(y.type.update(dtype=dtypes.bool_, weak=False), True) if assume_unique else _first(y)
+    return y, mask & isin(y, other, invert=invert) if x.size else mask
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
@@ -261,19 +257,19 @@ def intersect1d(
     Array([1, 3], dtype=int32)
     """
     x, y = map(_flat, promote(ar1, ar2))
-    a, mask = _distinct(x, assume_unique)
-    mask = mask & isin(a, y) if a.size else mask
+    a, mask = _distinct(x, assume_unique, y, False)
     common = _chosen("intersect1d", a, mask, size, fill_value)
     if not return_indices:
         return common
-    places = [_first_places(z, common) for z in (x, y)]
+    indices = [_first_indices(z, common) for z in (x, y)]
     if size is not None:
         missing = iota(default_int(), size) >= shapes.broadcast(reductions.sum(mask, dtype=default_int()), (size,))
-        places = [where(missing, z.size, i) for z, i in zip((x, y), places)]
-    return common, *places
+        indices = [where(missing, z.size, i) for z, i in zip((x, y), indices)]
+    return common, *indices
 
 
-def _first_places(x: Any, values: Any) -> Any:
+def _first_indices(x: Any, values: Any) -> Any:
+    """The index of the first occurrence of each value in ``x``."""
     order = argsort(x)
     return take(order, searchsorted(take(x, order), values), mode="clip")
 
@@ -288,13 +284,11 @@ def setdiff1d(
     Array([2, 3], dtype=int32)
     """
     x, y = as_arrays(ar1, ar2)
-    own = array_of(ar1)  # a number takes the width of the others, not their kind
+    own = array_of(ar1)  # a weakly typed operand takes the width of the other, not its kind
     x, y = _flat(x if x.type.dtype.kind == own.type.dtype.kind else own), _flat(y)
     if assume_unique and size is None:
         return take(x, flatnonzero(isin(x, y, invert=True)), mode="clip")
-    a, mask = _distinct(x, assume_unique)
-    mask = mask & isin(a, y, invert=True) if a.size else mask
-    return _chosen("setdiff1d", a, mask, size, array_of(0) if fill_value is None else fill_value)
+    return _chosen("setdiff1d", *_distinct(x, assume_unique, y, True), size, 0 if fill_value is None else fill_value)
 
 
 def setxor1d(
@@ -307,9 +301,6 @@ def setxor1d(
     Array([2, 3], dtype=int32)
     """
     x, y = map(_flat, promote(ar1, ar2))
-    sides = []
-    for one, other in ((x, y), (y, x)):
-        a, mask = _distinct(one, assume_unique)
-        sides.append((a, mask & isin(a, other, invert=True) if a.size else mask))
+    sides = _distinct(x, assume_unique, y, True), _distinct(y, assume_unique, x, True)
     values, masks = (concatenate(list(parts), 0) for parts in zip(*sides))
     return _chosen("setxor1d", values, masks, size, fill_value)

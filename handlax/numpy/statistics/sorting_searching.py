@@ -35,11 +35,12 @@ __all__ = [
 # above so many keys a binary search does less than comparing all
 _FEW = 64
 
-# the dtype of the positions that a search finds, whatever the default integer is
+# the dtype of the indices that ``searchsorted`` gives, whatever the default integer is
 _INDEX = dtypes.int32
 
 
-def _plain_order(name: str, kind: Any, order: Any) -> None:
+def _no_kind_or_order(name: str, kind: Any, order: Any) -> None:
+    """Raise NotProvided if NumPy's arguments ``kind`` or ``order`` are given."""
     if kind is not None or order is not None:
         raise NotProvided(
             f"{name}: there is one algorithm and no fields, got kind={kind} and order={order}.",
@@ -62,7 +63,7 @@ def sort(
     >>> sort(array([3, 1, 2])), sort(array([3, 1, 2]), descending=True)
     (Array([1, 2, 3], dtype=int32), Array([3, 2, 1], dtype=int32))
     """
-    _plain_order("sort", kind, order)
+    _no_kind_or_order("sort", kind, order)
     x, axis = rows_of(a, axis, "sort")
     y = sorting.sort(x, axis, stable)
     return rev(y, (axis,)) if descending else y
@@ -78,12 +79,12 @@ def argsort(
     >>> argsort(array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """
-    _plain_order("argsort", kind, order)
+    _no_kind_or_order("argsort", kind, order)
     x, axis = rows_of(a, axis, "argsort")
-    places = broadcasted_iota(default_int() if dtype is None else canonical(dtype), x.type.shape, axis)
-    if descending and stable:  # equal elements change places twice
-        x, places = rev(x, (axis,)), rev(places, (axis,))
-    _, indices = sorting.sort_key_val(x, places, axis, stable)
+    indices = broadcasted_iota(default_int() if dtype is None else canonical(dtype), x.type.shape, axis)
+    if descending and stable:  # reversed twice, equal elements stay in order
+        x, indices = rev(x, (axis,)), rev(indices, (axis,))
+    _, indices = sorting.sort_key_val(x, indices, axis, stable)
     return rev(indices, (axis,)) if descending else indices
 
 
@@ -102,8 +103,8 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if not xs[0].type.shape:
         return convert(0, default_int())
     axis = canonical_axis(axis, len(xs[0].type.shape), "lexsort")
-    places = broadcasted_iota(default_int(), xs[0].type.shape, axis)
-    return sorting.sort((*reversed(xs), places), axis, True, len(xs))[-1]
+    indices = broadcasted_iota(default_int(), xs[0].type.shape, axis)
+    return sorting.sort((*reversed(xs), indices), axis, True, len(xs))[-1]
 
 
 def sort_complex(a: Any) -> Array:
@@ -117,11 +118,12 @@ def sort_complex(a: Any) -> Array:
     return convert(sort(x), dtypes.to_complex(x.type.dtype))
 
 
-def _within(name: str, a: Any, kth: Any, axis: int) -> Any:
+def _with_element(name: str, a: Any, kth: Any, axis: int) -> Any:
+    """``a`` as an array. Raises BadArgument: ``kth`` is no index along ``axis``."""
     x = array_of(a)
     size = x.type.shape[canonical_axis(axis, len(x.type.shape), name)]
-    place = whole_number(f"{name}: kth", kth)
-    if isinstance(size, int) and not -size <= place < size:
+    index = whole_number(f"{name}: kth", kth)
+    if isinstance(size, int) and not -size <= index < size:
         raise BadArgument(f"{name}: kth must be an index along the axis, got {kth} for {x.type}.")
     return x
 
@@ -135,7 +137,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
     >>> int(partition(array([3, 1, 2]), 1)[1])
     2
     """
-    return sort(_within("partition", a, kth, axis), axis)
+    return sort(_with_element("partition", a, kth, axis), axis)
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
@@ -145,7 +147,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     >>> int(argpartition(array([3, 1, 2]), 1)[1])
     2
     """
-    return argsort(_within("argpartition", a, kth, axis), axis, dtype="int32")
+    return argsort(_with_element("argpartition", a, kth, axis), axis, dtype="int32")
 
 
 def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True) -> tuple[Array, Array]:
@@ -288,6 +290,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 
 
 def _falling(edges: Any, x: Any, side: str, method: str) -> Any:
+    """``digitize`` for decreasing edges."""
     position = searchsorted(rev(edges, (0,)), x, side, method=method)
     return like(position, edges.type.shape[0]) - position
 

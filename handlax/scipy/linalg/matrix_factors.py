@@ -165,8 +165,7 @@ def qr_multiply(
     y = ormqr(reflections, taus, turned.astype(x.dtype), left=left != conjugate, transpose=conjugate)
     y = flipped(y) if conjugate else y
     y = y if left else y[..., :k]
-    y = y.ravel() if vector else y
-    return (y, hnp.triu(resized(reflections, k, n)), *order)
+    return (y.ravel() if vector else y, hnp.triu(resized(reflections, k, n)), *order)
 
 
 def svd(
@@ -231,7 +230,7 @@ def eigh(
 
 
 def _completed(x: Any, lower: bool) -> Any:
-    """The Hermitian matrix with this triangle, lower or upper."""
+    """The Hermitian matrix whose lower triangle, or upper one, is that of ``x``."""
     part = hnp.tril(x, -1) if lower else hnp.triu(x, 1)
     ends = hnp.diagonal(x, axis1=-2, axis2=-1).real.astype(x.dtype)
     return part + adjoint(part) + ends[..., None] * hnp.eye(x.shape[-1], dtype=x.dtype)
@@ -343,7 +342,7 @@ def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
     n, eps = t.shape[0], float(dtypes.finfo(t.dtype).eps)
     if n < 2:
         return t, z
-    places = hnp.arange(n)
+    index = hnp.arange(n)
 
     def turned(i: Any, state: Any) -> Any:
         t, z = state
@@ -356,10 +355,10 @@ def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
         first, second = (hnp.where(none, x, y / size) for x, y in ((1, mu), (0, c)))
         turn = hnp.stack([hnp.conj(first), second, -second, first]).reshape(2, 2)
         rows = dynamic_slice_in_dim(t, m, 2, 0)
-        t = dynamic_update_slice_in_dim(t, hnp.where(places >= m, product(turn, rows), rows), m, 0)
+        t = dynamic_update_slice_in_dim(t, hnp.where(index >= m, product(turn, rows), rows), m, 0)
         columns = [dynamic_slice_in_dim(x, m, 2, 1) for x in (t, z)]
         of_t, of_z = [product(x, adjoint(turn)) for x in columns]
-        of_t = hnp.where(places[:, None] <= m + 1, of_t, columns[0]).at[m + 1, 0].set(0)
+        of_t = hnp.where(index[:, None] <= m + 1, of_t, columns[0]).at[m + 1, 0].set(0)
         return tuple([dynamic_update_slice_in_dim(x, y, m, 1) for x, y in ((t, of_t), (z, of_z))])
 
     return fori_loop(0, n - 1, turned, (t, z))
@@ -371,8 +370,8 @@ def polar(
     """Polar decomposition, a unitary and a positive factor: ``u, p`` with ``a == u @ p``, or ``a == p @ u`` for
     ``side="left"``.
 
-    ``method`` is "qdwh", that of ``lax.linalg.qdwh`` with its ``eps`` and ``max_iterations``, whose derivatives are
-    those of any matrix of full rank, or "svd", by singular values, as where ``p`` belongs to the longer side.
+    ``method`` is "qdwh", ``lax.linalg.qdwh`` with its ``eps`` and ``max_iterations``, differentiable at matrices of
+    full rank; or "svd", by singular values, which is also used where ``p`` has the size of the longer side.
     Shapes: ``a[*s, m, n] -> u[*s, m, n], p[*s, n, n]``, or ``p[*s, m, m]``.
     Raises: BadArgument: another side or method. Source: SciPy, ``linalg.polar``.
 

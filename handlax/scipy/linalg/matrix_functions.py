@@ -60,9 +60,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     return scan(squared, y, hnp.arange(max_squarings).astype(count.dtype))[0]
 
 
-def _rational(x: Any, degree: int) -> tuple[Any, Any]:
-    """The numerator and denominator of the Padé approximant of the exponential, of odd degree."""
-    m = degree
+def _rational(x: Any, m: int) -> tuple[Any, Any]:
+    """The numerator and denominator of the Padé approximant of the exponential, of odd degree ``m``."""
     c = [math.comb(m, k) * math.factorial(2 * m - k) // math.factorial(m) for k in range(m + 1)]
     coefficients = [float(n) / c[-1] for n in c]
     one, square = identity(x.type), product(x, x)
@@ -75,7 +74,7 @@ def _rational(x: Any, degree: int) -> tuple[Any, Any]:
 
 
 def _polynomial(c: list[float], powers: list[Any]) -> Any:
-    """``sum(c[k] x**k)``, from the first three powers of the matrix."""
+    """``sum(c[k] * powers[1]**k)``, from the powers 0 to 3 of a matrix, for at most 7 coefficients."""
     low = sum(a * p for a, p in zip(c, powers))
     return low + product(powers[3], sum(a * p for a, p in zip(c[4:], powers[1:]))) if len(c) > 4 else low
 
@@ -117,6 +116,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
 
 @custom_jvp
 def _root(x: Any) -> Any:
+    """The square root of complex matrices, from that of their Schur form."""
     t, z = schur(x)
     return product(z, product(_triangular_root(t), adjoint(z)))
 
@@ -133,8 +133,7 @@ def _triangular_root(t: Any) -> Any:
         u_ij = (t_ij - sum(u_ik u_kj, i < k < j)) / (u_ii + u_jj)
     """
     ends = hnp.sqrt(hnp.diagonal(t, axis1=-2, axis2=-1))
-    sums = ends[..., :, None] + ends[..., None, :]
-    return _by_diagonals(ends, t, lambda u: t - product(u, u), sums)
+    return _by_diagonals(ends, t, lambda u: t - product(u, u), ends[..., :, None] + ends[..., None, :])
 
 
 def _by_diagonals(ends: Any, t: Any, rest: Callable[[Any], Any], divisors: Any) -> Any:

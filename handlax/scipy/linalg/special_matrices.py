@@ -43,20 +43,16 @@ def block_diag(*arrs: Any) -> Array:
 
 
 def _vectors(name: str, a: Any, least: int = 0) -> Any:
+    """``a`` as vectors along the last axis. Raises ShapeMismatch: they have fewer than ``least`` elements."""
     x = hnp.atleast_1d(a)
     if x.shape[-1] < least:
         raise ShapeMismatch(f"{name}: vectors must have {least} elements at least, got {x.type}.")
     return x
 
 
-def _pattern(x: Any, places: Any) -> Any:
-    """The matrices ``y[i, j] = x[places[i, j]]``."""
-    return hnp.take(x, places.astype(np.int32), axis=-1)
-
-
-def _differences(rows: int, columns: int) -> Any:
-    """``i - j`` for each element of a matrix."""
-    return np.arange(rows)[:, None] - np.arange(columns)
+def _pattern(x: Any, index: Any) -> Any:
+    """The matrices ``y[i, j] = x[index[i, j]]``."""
+    return hnp.take(x, index.astype(np.int32), axis=-1)
 
 
 def toeplitz(c: Any, r: Any = None) -> Array:
@@ -93,7 +89,7 @@ def hankel(c: Any, r: Any = None) -> Array:
 
 
 def _banded(column: Any, row: Any, index: Any) -> Any:
-    """``_pattern`` of the concatenation of ``column`` and ``row[1:]``."""
+    """The matrices ``y[i, j] = x[index(i, j, m)]``, where ``x`` is ``column``, of size ``m``, then ``row[1:]``."""
     column, row = promote(column, row)
     lanes = hnp.broadcast_shapes(column.shape[:-1], row.shape[:-1])
     m, n = column.shape[-1], row.shape[-1]
@@ -113,7 +109,7 @@ def circulant(c: Any) -> Array:
     """
     x = _vectors("circulant", c)
     n = x.shape[-1]
-    return _pattern(x, _differences(n, n) % n) if n else hnp.zeros((*x.shape, 0), x.dtype)
+    return _pattern(x, np.subtract.outer(np.arange(n), np.arange(n)) % n) if n else hnp.zeros((*x.shape, 0), x.dtype)
 
 
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
@@ -138,9 +134,9 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     m = x.shape[-1]
     trim = {"full": 0, "same": min(n, m) - 1, "valid": 2 * (min(n, m) - 1)}[mode]
     first = trim // 2
-    places = _differences(m + n - 1, n)[first : m + n - 1 - (trim - first)]
+    index = np.subtract.outer(np.arange(first, m + n - 1 - (trim - first)), np.arange(n))
     padded = hnp.concatenate([x, hnp.zeros((*x.shape[:-1], 1), x.dtype)], -1)
-    return _pattern(padded, np.where((places >= 0) & (places < m), places, m))
+    return _pattern(padded, np.where((index >= 0) & (index < m), index, m))
 
 
 def companion(a: Any) -> Array:
@@ -187,18 +183,13 @@ def fiedler_companion(a: Any) -> Array:
     numbers = hnp.broadcast_to(hnp.array([0, 1], x.dtype), (*x.shape[:-1], 2))
     vector = hnp.concatenate([ratios, numbers], -1)
     zero, one = n + 1, n + 2
-    places = np.full((n, n), zero)
-    places[0, 0] = 1
-    for i in range(0, n, 2):  # rows with even index have coefficients beside the diagonal
-        if i + 1 < n:
-            places[i, i + 1] = i + 2
-        if i + 2 < n:
-            places[i, i + 2] = one
-        if i >= 2:
-            places[i, i - 1] = i + 1
-    for i in range(1, n, 2):
-        places[i, max(i - 2, 0)] = one
-    return _pattern(vector, places)
+    even, odd = np.arange(0, n, 2), np.arange(1, n, 2)
+    index = np.full((n, n + 2), zero)
+    index[even, even + 1], index[even, even + 2] = even + 2, one  # even rows have coefficients beside the diagonal
+    index[even[1:], even[1:] - 1] = even[1:] + 1
+    index[odd, np.maximum(odd - 2, 0)] = one
+    index[0, 0] = 1
+    return _pattern(vector, index[:, :n])
 
 
 def leslie(f: Any, s: Any) -> Array:
@@ -223,6 +214,7 @@ def leslie(f: Any, s: Any) -> Array:
 
 
 def _positive(name: str, n: Any) -> int:
+    """A size as an int. Raises BadArgument: it is not positive."""
     n = whole_number(f"{name}: n", n)
     if n < 1:
         raise BadArgument(f"{name}: the size must be positive, got {n}.")
@@ -241,6 +233,7 @@ def hilbert(n: int) -> Array:
 
 
 def _of_default(x: Any) -> Any:
+    """NumPy's array as an array of the default float dtype."""
     with np.errstate(over="ignore"):
         return hnp.asarray(np.asarray(x).astype(dtypes.default_float()))
 
@@ -265,10 +258,14 @@ def _exact(n: int, element: Any) -> Any:
     return _of_default(np.array([[float(max(min(x, largest), -largest)) for x in row] for row in rows]).reshape(n, n))
 
 
-def _kind(name: str, kind: str | None) -> str:
-    if kind not in (None, "symmetric", "lower", "upper"):
+def _of_kind(name: str, n: Any, kind: str | None, symmetric: Any, lower: Any) -> Any:
+    """The matrix of the integers ``symmetric(i, j)``, or by ``kind`` the triangular one of ``lower(i, j)``, transposed
+    for "upper". Raises BadArgument: another kind.
+    """
+    elements = {None: symmetric, "symmetric": symmetric, "lower": lower, "upper": lambda i, j: lower(j, i)}
+    if kind not in elements:
         raise BadArgument(f"{name}: the kind must be 'symmetric', 'lower' or 'upper', got {kind!r}.")
-    return kind or "symmetric"
+    return _exact(n, elements[kind])
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
@@ -279,9 +276,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
            [1., 2., 3.],
            [1., 3., 6.]], dtype=float32)
     """
-    c, n = math.comb, whole_number("pascal: n", n)
-    element = {"symmetric": lambda i, j: c(i + j, i), "lower": c, "upper": lambda i, j: c(j, i)}
-    return _exact(n, element[_kind("pascal", kind)])
+    return _of_kind("pascal", whole_number("pascal: n", n), kind, lambda i, j: math.comb(i + j, i), math.comb)
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
@@ -292,11 +287,9 @@ def invpascal(n: int, kind: str | None = None) -> Array:
            [-1.,  1.]], dtype=float32)
     """
     n = whole_number("invpascal: n", n)
-    sign = lambda i, j: (-1) ** (i - j)
-    lower = lambda i, j: sign(i, j) * math.comb(i, j) if i >= j else 0
+    lower = lambda i, j: (-1) ** (i - j) * math.comb(i, j) if i >= j else 0
     symmetric = lambda i, j: sum(lower(k, i) * lower(k, j) for k in range(max(i, j), n))
-    element = {"symmetric": symmetric, "lower": lower, "upper": lambda i, j: lower(j, i)}
-    return _exact(n, element[_kind("invpascal", kind)])
+    return _of_kind("invpascal", n, kind, symmetric, lower)
 
 
 def helmert(n: int, full: bool = False) -> Array:

@@ -165,8 +165,7 @@ def lu_solve(
     factors, pivots = _factor("lu_solve", lu_and_piv, "the factors and the pivots")
     x, y, vector = _sides("lu_solve", factors, b)
     order = lu_pivots_to_permutation(hnp.asarray(pivots).astype("int32"), x.shape[-1])
-    order = hnp.broadcast_to(order, x.shape[:-1])
-    z = _lu_solve(x, order, y, trans > 0, trans == 2)
+    z = _lu_solve(x, hnp.broadcast_to(order, x.shape[:-1]), y, trans > 0, trans == 2)
     return z[..., 0] if vector else z
 
 
@@ -196,6 +195,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 
 
 def _by_schur_forms(a: Any, b: Any, c: Any, tol: float) -> Any:
+    """``solve_sylvester`` from the Schur forms of ``a`` and ``b``, in which the equation is triangular."""
     kind = dtypes.to_complex(c.dtype)
     (r, u), (s, v) = (schur(z.astype(kind)) for z in (a, b))
     y = triangular_sylvester(r, s, product(adjoint(u), product(c.astype(kind), v)))

@@ -22,6 +22,7 @@ SMALL = 1e-3  # angles below which quotients of sines are computed by series
 
 
 def _numbers(x: Any) -> Any:
+    """``x`` as an array of floats."""
     x = hnp.asarray(x)
     return x.astype(hnp.result_type(x, float))
 

@@ -103,7 +103,7 @@ def _slope(name: str, position: int, slope: Slope | None) -> Slope:
 
 
 def by_tangent(formula: Callable[..., Any], position: int) -> Slope:
-    """The partial derivative by operand ``place``, by forward-mode differentiation of the formula."""
+    """The partial derivative by the operand at ``position``, by forward-mode differentiation of the formula."""
 
     def slope(y: Any, *xs: Any) -> Any:
         before, x, behind = xs[:position], xs[position], xs[position + 1 :]

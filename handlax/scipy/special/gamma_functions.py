@@ -18,6 +18,7 @@ from ...effects.operations.special.incomplete_gamma import BERNOULLI, SHIFT
 from ...effects.types.dtypes import default_float, is_complex
 from ...interpreters.core.eager_programs import evaluated_at_once, programs
 from ...numpy.arrays.argument_conversion import inexact, strong
+from ...numpy.mathematics.elementary_functions import sin_pi
 from .formulas import analytic, floats, free_promotion, in_32_bits
 
 __all__ = [
@@ -130,16 +131,11 @@ def _gamma_right(x: Any) -> Any:
     return hnp.where(large, hnp.inf, hnp.where(small, y / _rising(hnp.where(small, x, 1)), y))
 
 
-def _sin_pi(x: Any) -> Any:
-    whole = hnp.round(x)
-    return hnp.where(whole % 2 == 0, 1, -1) * hnp.sin(math.pi * (x - whole))
-
-
 @analytic(lambda y, x: y * operations.digamma(x))
 def _gamma(x: Any) -> Any:
     left = x < 0.5
     y = _gamma_right(hnp.where(left, 1 - x, x))
-    sine = _sin_pi(hnp.where(left, x, 0.5))
+    sine = sin_pi(hnp.where(left, x, 0.5))
     reflected = math.pi / hnp.where(sine == 0, 1, sine) / y
     y = hnp.where(left, hnp.where(sine == 0, hnp.nan, reflected), y)
     return hnp.where(x == 0, 1 / x, hnp.where(x == -hnp.inf, hnp.nan, y))
@@ -213,7 +209,7 @@ def loggamma(x: Any) -> Array:
 
 
 def _rise(z: Any, m: Any) -> Any:
-    """log(Gamma(z + m) / Gamma(z)) - m log(z + m) for z and z + m >= SHIFT, by Stirling's formula; it is about -m."""
+    """log(Gamma(z + m) / Gamma(z)) - m log(z + m) for z and z + m >= SHIFT, a number near -m, by Stirling's formula."""
     return (z - 0.5) * hnp.log1p(m / z) - m + _correction(z + m) - _correction(z)
 
 
@@ -348,8 +344,7 @@ def _poch(z: Any, m: Any) -> Any:
     pole = (z <= 0) & (z == hnp.floor(z)) & (m == hnp.floor(m))
     y = _pochhammer(hnp.where(pole, 1, z), m)
     mirrored = hnp.where(m % 2 == 0, 1, -1) * _pochhammer(hnp.where(pole, 1 - z - m, 1), hnp.where(pole, m, 0))
-    y = hnp.where(pole, hnp.where(z + m <= 0, mirrored, 0), y)
-    return hnp.where(m == 0, 1, y).astype(z.dtype)
+    return hnp.where(m == 0, 1, hnp.where(pole, hnp.where(z + m <= 0, mirrored, 0), y)).astype(z.dtype)
 
 
 @strong

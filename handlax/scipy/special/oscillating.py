@@ -102,8 +102,7 @@ def _backward(z: Any, v: int, n_iter: int) -> Any:
     start = hnp.zeros_like(z), hnp.ones_like(z), hnp.zeros_like(z), hnp.zeros((v + 1, *z.shape), z.dtype)
     _, _, total, values = fori_loop(0, first, lower, start)
     exact = hnp.abs(z) <= first - DISTANCE * first ** (1 / 3)
-    total = hnp.where(exact, total, hnp.nan)
-    return hnp.where(z == 0, hnp.where(orders == 0, 1.0, 0.0), values / total)
+    return hnp.where(z == 0, hnp.where(orders == 0, 1.0, 0.0), values / hnp.where(exact, total, hnp.nan))
 
 
 @partial(custom_jvp, nondiff_argnums=(1, 2))
