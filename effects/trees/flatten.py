@@ -36,8 +36,10 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     if is_leaf is None and isinstance(tree, StoredTree):
         return list(tree.leaves), tree.treedef
     try:
-        return cpp_pytrees.flatten(tree, is_leaf)
-    except (ValueError, SystemError):
+        return cpp_pytrees.checked_flatten(tree, is_leaf)
+    except SystemError:  # of a RecursionError
+        raise BadArgument("flatten: the tree is nested too deeply, or contains itself.") from None
+    except ValueError:
         flatten_with_path(tree, is_leaf)  # raises the error with the path of unsortable keys
         raise
 
@@ -47,12 +49,12 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
     Raises: BadArgument: the first argument is no structure. TreeMismatch: these are not as many as its leaves.
     """
-    values = leaves if isinstance(leaves, (list, tuple)) else list(leaves)
     try:
         count = treedef.num_leaves
     except AttributeError:
         need_structure("tree.unflatten", treedef)
         raise
+    values = leaves if isinstance(leaves, (list, tuple)) else list(leaves)
     if len(values) != count:
         raise TreeMismatch(f"unflatten: {treedef} has {count} leaves, got {len(values)}.")
     return treedef.unflatten(values)
@@ -74,16 +76,19 @@ def flatten_with_path(
     stops: list[bool] = []
 
     def stop(path: KeyPath, x: Any) -> bool:
-        stops.append(bool(is_leaf(path, x) if is_leaf_takes_path else is_leaf(x)))  # type: ignore[misc]
+        answer = is_leaf(path, x) if is_leaf_takes_path else is_leaf(x)  # type: ignore[misc]
+        if answer is not None and not isinstance(answer, bool):
+            raise BadArgument(f"flatten: is_leaf must return a bool, got {answer!r}.")
+        stops.append(bool(answer))
         return stops[-1]
 
     leaves: list[tuple[KeyPath, Any]] = []
     if is_leaf is None:
         _append_leaves(tree, (), None, leaves)
-        return leaves, cpp_pytrees.flatten(tree)[1]
+        return leaves, cpp_pytrees.checked_flatten(tree)[1]
     _append_leaves(tree, (), stop, leaves)
     answers = iter(stops)  # jaxlib asks about the same values in the same order
-    return leaves, cpp_pytrees.flatten(tree, lambda _: next(answers))[1]
+    return leaves, cpp_pytrees.checked_flatten(tree, lambda _: next(answers))[1]
 
 
 def _append_leaves(

@@ -44,12 +44,12 @@ def register_pytree_node(
         result = function(x)
         try:
             children, data = result
+            return tuple(children), data
         except (TypeError, ValueError):
             raise BadArgument(
                 f"flatten: the flatten function of {nodetype.__qualname__} must return (children, static data), "
                 f"got {result!r}."
             ) from None
-        return tuple(children), data
 
     flatten: Callable[[Any], Flattened] = functools.partial(pair, flatten_func)
     flatten_with_keys: Callable[[Any], FlattenedWithKeys] = _indexed(flatten)

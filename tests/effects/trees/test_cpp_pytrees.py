@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from handlax.effects.base.errors import TreeMismatch
+import handlax as hx
+from handlax.effects.base.errors import BadArgument, TreeMismatch
 from handlax.effects.trees import pytrees
 from handlax.effects.trees.structure import assemble
 
@@ -53,12 +54,49 @@ def test_a_type_registered_while_threads_flatten_is_a_node_for_all():
     assert leaves == [[[i] * 3 for i in range(200)]] * 8
 
 
-def test_a_tree_that_is_too_deep_is_a_recursion_error():
-    tree = 0
+def levels(n=0):
+    """How many calls may be nested."""
+    try:
+        return levels(n + 1)
+    except RecursionError:
+        return n
+
+
+def test_a_tree_that_is_too_deep_is_refused():
+    cyclic = deep = []
     for _ in range(sys.getrecursionlimit() * 5):
-        tree = [tree]
-    with pytest.raises(RecursionError):
-        pytrees.flatten(tree)
+        deep = [deep]
+    cyclic.append(cyclic)
+    before = levels()
+    for tree in (deep, cyclic):
+        with pytest.raises(BadArgument, match="nested too deeply, or contains itself"):
+            pytrees.flatten(tree)
+    assert levels() == before
+
+
+class Endless:
+    """A node that is its own child."""
+
+
+class Failing:
+    """A node whose flatten function raises."""
+
+
+pytrees.register_pytree_node(Endless, lambda x: ((x,), None), lambda _, children: children[0])
+pytrees.register_pytree_node(Failing, lambda x: 1 / 0, lambda _, children: children[0])
+
+
+@pytest.mark.parametrize(("tree", "error"), [([[[Failing()]]], ZeroDivisionError), (Endless(), RecursionError)])
+def test_a_failed_flatten_function_leaves_nothing_behind(tree, error):
+    before = levels()
+    for _ in range(50):
+        for flatten in (pytrees.flatten, pytrees.flatten_with_path, lambda x: hx.jit(lambda y: y)(x)):
+            with pytest.raises(error):
+                flatten(tree)
+        with pytest.raises(TreeMismatch):
+            pytrees.flatten_up_to(pytrees.structure([0, 0]), tree, "test")
+        assert pytrees.leaves([1, Pair(2, 3, "p")]) == [1, 2, 3]
+    assert levels() == before
 
 
 def test_a_node_is_assembled_of_a_registered_type():
