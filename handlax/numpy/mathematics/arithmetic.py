@@ -67,11 +67,11 @@ Array(0.5, dtype=float32, weak_type=True)
 true_divide = divide
 maximum = ufunc(
     binary("maximum", comparison.Max, "The larger of ``x[i]`` and ``y[i]``, NaN where one is. Source: NumPy."),
-    2, 1, reduce=reductions.max, associative=True, scatter="max",
+    2, 1, reduce=reductions.max, accumulate=reductions.cummax, scatter="max",
 )  # fmt: skip
 minimum = ufunc(
     binary("minimum", comparison.Min, "The smaller of ``x[i]`` and ``y[i]``, NaN where one is. Source: NumPy."),
-    2, 1, reduce=reductions.min, associative=True, scatter="min",
+    2, 1, reduce=reductions.min, accumulate=reductions.cummin, scatter="min",
 )  # fmt: skip
 floor_divide, remainder = eager_program(numpy_arithmetic.floor_divide), eager_program(numpy_arithmetic.remainder)
 divmod, mod = eager_program(numpy_arithmetic.divmod), remainder

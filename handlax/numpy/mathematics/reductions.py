@@ -288,6 +288,16 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     return _running("cumprod", cumulative.cumprod, a, axis, dtype, out)
 
 
+def cummax(a: Any, axis: int, dtype: Any = None) -> Array:
+    """``maximum.accumulate``: the largest element so far along an axis, NaN from the first NaN on."""
+    return cumulative.cummax(array_of(a) if dtype is None else convert(array_of(a), canonical(dtype)), axis)
+
+
+def cummin(a: Any, axis: int, dtype: Any = None) -> Array:
+    """``minimum.accumulate``: the smallest element so far along an axis, NaN from the first NaN on."""
+    return cumulative.cummin(array_of(a) if dtype is None else convert(array_of(a), canonical(dtype)), axis)
+
+
 def _cumulative(name: str, function: Any, unit: int, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
     """Cumulative sums or products of the array API standard: ``include_initial`` puts ``unit`` before them."""
     x = array_of(x)
