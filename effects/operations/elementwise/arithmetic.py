@@ -158,7 +158,7 @@ add: Function = surface(Add)
 sub: Function = surface(Sub)
 div: Function = surface(Div)
 rem: Function = surface(Rem)
-columns.provide_add(add)
+columns.TangentArithmetic.add = add
 
 
 @silent
