@@ -26,13 +26,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from pyrsistent import PMap, pmap
 
 from ..base import config
 from ..base.errors import BadStaticArgument, MissingRule, RegistrationError
+from ..base.frozen_values import Value
 from ..base.stack import perform
 from ..types.array_type import ArrayType
 from .cell_sources import shown, where_written
@@ -307,8 +307,7 @@ def componentwise(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) 
     return perform(op, *primals), tuple([None if dx is None else next(dys) for dx in tangents])
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LinearIn:
+class LinearIn(Value):
     """The jvp rule of an operation that is linear in the operands at ``positions`` taken together."""
 
     positions: tuple[int, ...]

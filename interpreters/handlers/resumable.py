@@ -61,7 +61,7 @@ def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, 
 
 
 class _HandledFunction(Record):
-    """The record of a function under ``ctl`` or ``final`` clauses."""
+    """The record of a function under ``ctl`` or ``final`` clauses, with advice for errors about its boxes."""
 
     __slots__ = ()
     advice = (
@@ -71,7 +71,7 @@ class _HandledFunction(Record):
 
 
 def _array_or_none(x: Any) -> Array | None:
-    """An argument as an array; None if it is none."""
+    """``x`` as an array; None if ``x`` is not convertible."""
     try:
         return as_array(x)
     except NotAnArray:
@@ -97,7 +97,7 @@ def _with_early_exit(
 
 
 def _abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
-    """Ends the program with the answer of a ``final`` clause."""
+    """End the program with the answer of a ``final`` clause."""
     state = run.merged_state()
     answer = clause.f(op, *operands) if state is NO_STATE else clause.f(state, op, *operands)
     leaves, tree = pytrees.flatten(answer)
@@ -106,7 +106,7 @@ def _abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...
 
 
 def _zero_results(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """Zeros as the results of an operation that aborts: what depends on them is never used."""
+    """Zeros for the results of an operation that ends the program, since nothing after it is used."""
     types = result_type(op, tuple([x.type for x in operands]))
     return op.from_results([zeros_like(t) for t in op.as_results(types)])
 
@@ -165,7 +165,7 @@ class _Frame:
         return self.then([env[n] for n in program.outs], state)
 
     def rest(self, i: int) -> Callable[[Sequence[Any], Any], Any]:
-        """The continuation of equation ``i``: a function of its results and the state."""
+        """The continuation of equation ``i``: a function from its results and the state to the answer."""
         first = _starts(self.program)[i]
         unused = [self]
 
@@ -209,7 +209,7 @@ class _Frame:
         return any(not kinds.isdisjoint(body.operations) for body in op.bodies)
 
     def resuming(self) -> list[str]:
-        """The names of the operations with a ``ctl`` clause."""
+        """The sorted names of the operations that have a ``ctl`` clause."""
         kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)]
         return sorted([kind.name for kind in kinds])
 

@@ -15,7 +15,7 @@ from ...effects.types.array_type import ArrayType
 
 @pytrees.register_static
 class NotNeeded(Value):
-    """In ``args_res``: an argument that the pullback does not read."""
+    """An entry of ``args_res``: an argument that the pullback does not read."""
 
 
 @pytrees.register_static
@@ -43,7 +43,7 @@ class SplitResiduals:
     def of(
         cls, in_tree: Any, residuals: Sequence[Any], origins: tuple[int | None, ...], saveable: Sequence[bool] | None
     ) -> SplitResiduals:
-        """Those of a pullback by its arguments; without the values of arguments that are not saveable."""
+        """The residuals of a pullback, by its arguments; ``NotSaveable()`` stands for those that may not be saved."""
         leaves: list[Any] = [NotNeeded()] * in_tree.num_leaves
         opaque = []
         for n, x in zip(origins, residuals):
@@ -82,18 +82,18 @@ def _leaves_as(in_tree: Any, arguments: Sequence[Any]) -> list[Any]:
         )
     leaves: list[Any] = []
     for i, (tree, argument) in enumerate(zip(trees, arguments)):
-        found, given = pytrees.flatten(argument, is_leaf=_is_mark)
+        parts, given = pytrees.flatten(argument, is_leaf=_is_mark)
         if given != tree and given != pytrees.structure(mirrored(tree, iter(range(tree.num_leaves)))):
             raise TreeMismatch(
                 f"vjp: args_res[{i}] must have the structure of the argument, {tree}, got {given}.",
                 hint="put back each argument that was taken out.",
             )
-        leaves += found
+        leaves += parts
     return leaves
 
 
 def _typed(in_tree: Any, number: int, t: ArrayType, leaf: Any) -> Any:
-    """A leaf that is put back for an argument of type ``t``; Python numbers are converted."""
+    """A leaf put back for an argument of type ``t``, as an array; Python numbers are converted to the type."""
     x = as_array(leaf)
     if x.type is t:
         return x
