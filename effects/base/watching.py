@@ -32,9 +32,9 @@ def finish_step(event: str, seconds: float, fun_name: str, message: str) -> None
 
 
 def no_tracing(new_val: bool = True) -> Any:
-    """Within it, it is an error, ``TracingRefused``, that ``jit`` or ``checkpoint`` has to trace a function.
+    """Within the block, a call of ``jit`` or ``checkpoint`` that has to trace its function raises ``TracingRefused``.
 
-    What they have traced before is called. Other transformations record functions as ever.
+    Functions that were traced before are called. Other transformations record functions as ever.
 
     >>> from handlax import jit
     >>> f = jit(lambda x: x + 1)
@@ -51,5 +51,5 @@ def log_compiles(new_val: bool = True) -> Any:
 
 
 def explain_cache_misses(new_val: bool = True) -> Any:
-    """Within it, each call that is compiled anew is a warning in the log ``handlax``, with what changed in the call."""
+    """Within the block, each call that is compiled anew is logged as a warning, with what changed in the call."""
     return configure(explain_cache_misses=new_val)

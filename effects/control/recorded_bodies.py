@@ -47,7 +47,7 @@ def perform_bodies(op: HigherOrder, *operands: Array) -> list[Array]:
 
 
 def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
-    """The program with its results converted to ``types``: theirs but for dtype, weakness and ``varying``."""
+    """The program with its results converted to ``types``, which differ at most in dtype, weakness and ``varying``."""
     if program.out_types == tuple(types):
         return program
 

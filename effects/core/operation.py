@@ -29,7 +29,6 @@ from .columns import COLUMNS, Rule
 _difflib = LazyModule("difflib")
 
 C = TypeVar("C")
-O = TypeVar("O", bound="Operation")
 K = TypeVar("K", bound=type)
 
 
@@ -235,7 +234,7 @@ def shared(kind: Callable[..., C], *fields: Any) -> C:
     return _SHARED.add((kind, fields), memoised(kind(*fields))) if op is None else op
 
 
-def memoised(op: O) -> O:
+def memoised(op: C) -> C:
     """``op`` itself, after giving it a new memo, for an operation that many equations will share."""
     _set_memo(op, Memo())
     return op

@@ -456,8 +456,8 @@ def bind(program: Program, args: Sequence[Array]) -> list[Any]:
 def perform_equations(program: Program, env: list[Any], first: int, last: int, number: int) -> int:
     """Perform the equations from ``first`` up to ``last`` under the handlers in force, each at its own source line.
 
-    ``env`` has the values that they read, as of ``bind``, and gets their results, which begin at ``number``. Gives the
-    number after these.
+    ``env``: the values by number, as ``bind`` gives them, to which the results are added, from ``number`` on. Returns
+    the number of the next result.
     """
     run = current()
     cell, outside = run.cell, run.cell.site

@@ -72,9 +72,9 @@ Source = Operand | KnownResult | Slot | Hoisted
 
 
 def sources_of(residuals: Sequence[int], inputs: int, outs: list[int]) -> tuple[Operand | KnownResult, ...]:
-    """The source of each residual, a variable of the known part that has so many inputs and the results ``outs``.
+    """The source of each residual, given as a variable of a known part with ``inputs`` inputs and the results ``outs``.
 
-    Those that are neither inputs nor results are appended to ``outs``.
+    Residuals that are neither inputs nor results are appended to ``outs``.
     """
     positions = {own: i for i, own in enumerate(outs)}
     for own in residuals:

@@ -65,9 +65,9 @@ def as_result(name: str, y: Any, expected: ArrayType, what: str = "the operation
 
 
 def as_type(y: Any, expected: ArrayType) -> Any:
-    """``y`` as an array of exactly this type; None if that changes its shape, its kind or, of an integer, its value.
+    """``y`` as an array of exactly this type; None if the shape, the kind, or the value of an integer would change.
 
-    Floats are rounded. A finite number that rounds to infinity is changed; an array of floats is rounded as ever.
+    Floats are rounded. None also for a finite Python number that would round to infinity, though not for an array.
     """
     if isinstance(y, Array) and y.type is expected:
         return y

@@ -26,10 +26,7 @@ from .open_log import OpenLog
 
 
 class _ResumedAnswer(Exception):
-    """Leaves a ``ctl`` clause at its first call of ``resume``, with the argument of that call."""
-
-    def __init__(self, answer: Any):
-        self.answer = answer
+    """Leaves a ``ctl`` clause at its first call of ``resume``; ``args`` has the argument of that call alone."""
 
 
 def typed(op: Any, *operands: Any) -> Any:
@@ -94,7 +91,7 @@ def _answer(run: Any, clause: Any, op: Operation, operands: tuple[Any, ...]) -> 
             try:
                 clause.f(_resume, *state, op, *operands)
             except _ResumedAnswer as resumed:
-                return resumed.answer
+                return resumed.args[0]
     raise CannotCross(
         f"{op.name}: the clause of {run.label} never resumes, so its answer has no type.",
         hint="write the type into the operation, in its field like.",

@@ -10,6 +10,7 @@ Algebraic Effects" (2017), for the kinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...effects.base.deep_calls import on_deep_stack
@@ -111,6 +112,7 @@ def _zero_results(op: Operation, operands: tuple[Any, ...]) -> Any:
     return op.from_results([zeros_like(t) for t in op.as_results(types)])
 
 
+@dataclass(slots=True, eq=False)
 class _Frame:
     """An activation of a program: its values so far, and the continuation ``then`` of its results and the state.
 
@@ -118,14 +120,11 @@ class _Frame:
     values differ from there on, goes on in a copy: one frame can be resumed many times.
     """
 
-    __slots__ = ("handler", "joins", "program", "env", "then")
-
-    def __init__(self, handler: Handler, joins: Joins, program: Program, env: list[Any], then: Callable[..., Any]):
-        self.handler = handler
-        self.joins = joins
-        self.program = program
-        self.env = env
-        self.then = then
+    handler: Handler
+    joins: Joins
+    program: Program
+    env: list[Any]
+    then: Callable[..., Any]
 
     def evaluate(self, at: int, state: Any) -> Any:
         """Evaluate from equation ``at`` to the end of the handled program; the answer."""
@@ -170,14 +169,12 @@ class _Frame:
         unused = [self]
 
         def resume(results: Sequence[Any], state: Any) -> Any:
-            frame = unused.pop() if unused else self.copied()
+            frame = unused.pop() if unused else replace(self, env=list(self.env))
             frame.env[first : first + len(results)] = results
             return on_deep_stack(frame.evaluate, i + 1, state)
 
         return resume
 
-    def copied(self) -> _Frame:
-        return _Frame(self.handler, self.joins, self.program, list(self.env), self.then)
 
     def call_clause(self, clause: ctl, i: int, op: Operation, xs: tuple[Any, ...], state: Any) -> Any:
         """The answer of a ``ctl`` clause, which is called with the continuation of equation ``i``."""

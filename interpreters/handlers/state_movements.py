@@ -235,10 +235,10 @@ def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Seque
 
 
 class AppendedState(StateFlow):
-    """A body starts with an open log; the entries it appends leave as results.
+    """The flow of a log: a body starts with an open log, and the entries that it appends leave as results.
 
-    Branches leave theirs by the same results, and the number of the branch tells afterwards whose they are: n branches
-    with an entry each have as many results as one has.
+    Branches share results for their entries, and the number of the branch that was executed tells whose they are: n
+    branches with one entry each need as many results as one branch.
     """
 
     def __init__(self, op: HigherOrder):

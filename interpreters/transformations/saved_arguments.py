@@ -23,7 +23,8 @@ class NotSaveable(Value):
     """In ``args_res``: an argument that the pullback reads, and that its caller puts there before the call."""
 
 
-def _is_mark(x: Any) -> bool:
+def _is_entry(x: Any) -> bool:
+    """Whether ``x`` stands in ``args_res`` for an argument leaf that is not needed or was not saved."""
     return isinstance(x, (NotNeeded, NotSaveable))
 
 
@@ -61,7 +62,7 @@ class SplitResiduals:
         """
         read = {n for n in self.origins if n is not None}
         leaves = _leaves_as(in_tree, self.arguments) if read else []
-        absent = sorted([n for n in read if _is_mark(leaves[n])])
+        absent = sorted([n for n in read if _is_entry(leaves[n])])
         if absent:
             raise BadArgument(
                 f"vjp: the pullback reads arguments that are not-saveable: {_argument_paths(in_tree, absent)}.",
@@ -82,7 +83,7 @@ def _leaves_as(in_tree: Any, arguments: Sequence[Any]) -> list[Any]:
         )
     leaves: list[Any] = []
     for i, (tree, argument) in enumerate(zip(trees, arguments)):
-        parts, given = pytrees.flatten(argument, is_leaf=_is_mark)
+        parts, given = pytrees.flatten(argument, is_leaf=_is_entry)
         if given != tree and given != pytrees.structure(mirrored(tree, iter(range(tree.num_leaves)))):
             raise TreeMismatch(
                 f"vjp: args_res[{i}] must have the structure of the argument, {tree}, got {given}.",

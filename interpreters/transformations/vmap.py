@@ -152,7 +152,7 @@ def _one_for_each(arguments: int, entries: int) -> TreeMismatch:
 
 
 def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, args: Any, kwargs: Any) -> Any:
-    """``vmap`` where containers, such as ragged arrays, are among the arguments, or specs of theirs among the axes."""
+    """``vmap`` of a call with containers, such as ragged arrays, among the arguments, or their specs among the axes."""
     in_axes, out_axes, axis_name, axis_size, *lanes = settings
     crossing = container_map.ContainerMap(container_map.new_lanes(_lanes(*lanes), axis_name, user_site(2)), axis_size)
     try:
