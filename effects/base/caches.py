@@ -86,11 +86,11 @@ class Cache(AnyCache):
 
         ``make`` may nest as deeply as a program does: it is called by ``on_deep_stack``.
         """
-        found = self.entries.get(key, _MISSING)  # an exception for a miss would take 0.5 us
-        if found is _MISSING:
+        value = self.entries.get(key, _MISSING)  # an exception for a miss would take 0.5 us
+        if value is _MISSING:
             return self.add(key, on_deep_stack(make))
         self.hits += 1
-        return found
+        return value
 
     def add(self, key: Hashable, value: Any) -> Any:
         """Store ``value`` under ``key``, unless another thread has stored one; return the value stored."""
@@ -107,7 +107,7 @@ class Cache(AnyCache):
 
 
 class _FunctionCache(AnyCache):
-    """The cache of a function decorated with ``functools.lru_cache``, whose look-up is in C."""
+    """The cache of a function decorated with ``functools.lru_cache``, which looks keys up in C."""
 
     def __init__(self, name: str, function: Any):
         super().__init__(name, function.cache_parameters()["maxsize"])
@@ -214,7 +214,7 @@ class Owners:
             self.forget_dead()
 
     def forget_dead(self) -> None:
-        """Drop the references to objects that were freed; another thread may add some meanwhile."""
+        """Drop the references to freed objects, while other threads may add references."""
         with self.lock:
             count = len(self.references)
             self.references[:count] = [reference for reference in self.references[:count] if reference() is not None]
@@ -236,11 +236,11 @@ class WeakCache(AttachedCache):
         self.watched: dict[int, tuple[weakref.ref[Any], Part]] = {}
 
     def part(self, owner: Any) -> Part:
-        """The dictionary of ``owner``."""
+        """The dictionary of entries of ``owner``."""
         number = id(owner)
-        found = self.watched.get(number)
-        if found is not None and found[0]() is owner:
-            return found[1]
+        entry = self.watched.get(number)
+        if entry is not None and entry[0]() is owner:
+            return entry[1]
         part = self.new_part()
         with contextlib.suppress(TypeError):
             self.watched[number] = weakref.ref(owner, lambda _: self.watched.pop(number, None)), part

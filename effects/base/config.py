@@ -133,7 +133,7 @@ def _record(values: tuple[Any, ...]) -> Configuration:
 
 @cached("marks of settings", 256)
 def _mark(compared: tuple[Any, ...]) -> object:
-    """An object that identifies these values in cache keys: equal values have the same, which is cheap to hash."""
+    """An object that identifies these values in cache keys: equal values have the same one, and it hashes fast."""
     return object()
 
 

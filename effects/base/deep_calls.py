@@ -53,7 +53,7 @@ def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
 
 
 class _Call:
-    """A call on another stack: ``running`` is locked until it has a result or an error."""
+    """A call on another thread's stack; ``running`` is locked until the call has a result or an error."""
 
     __slots__ = ("f", "result", "error", "running")
     result: Any

@@ -20,7 +20,7 @@ from .source_locations import Site, user_site
 
 
 def _where() -> str:
-    """The second line, for an error that is being created."""
+    """The second line of the message of an error that is being created: the user's line and the handlers in force."""
     handlers = " > ".join(run.label for run in stack.runs() if run.label)
     return f"at {Site(*user_site(3))}" + (f", under {handlers}" if handlers else "")
 
@@ -177,7 +177,7 @@ class MissingRule(HandlaxError, LookupError):
 
 
 class NotSparse(HandlaxError, NotImplementedError, ValueError):
-    """What would fill a sparse array, or has no meaning of one."""
+    """An operation that would make a sparse array dense, or has no meaning for a sparse array."""
 
 
 class UnhandledEffect(HandlaxError, LookupError, ValueError):
@@ -193,7 +193,7 @@ class CannotCross(HandlaxError, RuntimeError):
 
 
 class StateTypeError(HandlaxError, TypeError, ValueError):
-    """The state of a handler, or the carry of a loop, that changes its type or structure from one step to the next."""
+    """A state of a handler, or a carry of a loop, that changes its type or structure from one step to the next."""
 
 
 class NotDifferentiable(HandlaxError, TypeError):
@@ -220,7 +220,7 @@ class CompileError(HandlaxError, RuntimeError):
 
 
 class CallbackError(HandlaxError, RuntimeError):
-    """A callback that raised (its error is ``__cause__``) or returned other types than it declares."""
+    """A callback that raised, its error being ``__cause__``, or returned other types than declared."""
 
 
 class DeletedArray(HandlaxError, RuntimeError):

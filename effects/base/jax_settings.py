@@ -1,4 +1,4 @@
-"""JAX's settings: which mean the same here, and which have no meaning here."""
+"""JAX's settings: those that have the same meaning here, and those that have no meaning here."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def from_environment(name: str) -> tuple[str, str]:
 
 
 def truth(text: str) -> bool | str:
-    """The truth value that a text of the environment says; the text if it says none."""
+    """The bool that a text of the environment stands for; the text itself if it stands for none."""
     word = text.lower()
     return word in _YES or (word not in _NO and text)
 

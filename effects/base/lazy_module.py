@@ -44,13 +44,13 @@ def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     places = _seen_by_type_checkers(this)
 
     def __getattr__(name: str) -> Any:
-        """What the name stands for; kept from then on."""
+        """The object exported under ``name``; imported on first access and stored in the package."""
         place = places.get(name)
         if place is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=this)
-        found = late_module(f"{package}.{name}") if place == package else getattr(late_module(place), name)
-        setattr(this, name, found)
-        return found
+        value = late_module(f"{package}.{name}") if place == package else getattr(late_module(place), name)
+        setattr(this, name, value)
+        return value
 
     early = [name for name, value in vars(this).items() if name[0] != "_" and not isinstance(value, ModuleType)]
     return __getattr__, lambda: sorted({*vars(this), *places}), sorted({*early, *places})

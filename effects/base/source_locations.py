@@ -294,11 +294,11 @@ _CALLS = Cache("texts of calls", 16384)
 
 def _call_text(frame: Any) -> str:
     code, offset = frame.f_code, frame.f_lasti
-    found = _CALLS.entries.get((id(code), offset))
-    if found is None:
+    entry = _CALLS.entries.get((id(code), offset))
+    if entry is None:
         name = f"{code.co_qualname}: {line_text(code.co_filename, frame.f_lineno) or offset}"
-        found = _CALLS.add((id(code), offset), (code, name))
-    return str(found[1])
+        entry = _CALLS.add((id(code), offset), (code, name))
+    return str(entry[1])
 
 
 def line_text(file: str, line: int) -> str:

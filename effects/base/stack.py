@@ -108,7 +108,7 @@ class Run:
 
     @property
     def home(self) -> Run:
-        """The run that was installed for these lanes, of those that answer for them in bodies."""
+        """The run that the user installed, if this run only answers for its lanes inside bodies; else this run."""
         return self
 
     @property
@@ -138,7 +138,7 @@ class Run:
 
     @property
     def described(self) -> str:
-        """Its label, in messages about its boxes; of a part of another handler, that handler's."""
+        """The name of the run in messages about its boxes: its label, or that of the handler it is part of."""
         return self.label
 
     @property
@@ -175,7 +175,7 @@ def perform(op: Any, *operands: Any) -> Any:
 
 
 def push(run: Run) -> None:
-    """The stack is ``run``, until a block around it ends: for a run that has no block of its own."""
+    """Make ``run`` the stack until an enclosing block ends, for a run without a block of its own."""
     STACK.set(run)
 
 

@@ -105,7 +105,7 @@ def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _of_user(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without the entries of the package's frames."""
+    """A traceback without the entries for the package's frames."""
     kept: TracebackType | None = None
     for entry in reversed(list(_entries(traceback))):
         if not is_internal(entry.tb_frame.f_code.co_filename):
@@ -114,7 +114,7 @@ def _of_user(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _hide_frames(traceback: TracebackType | None) -> None:
-    """Mark the package's frames with the local variable by which IPython and pytest know what not to show."""
+    """Set in the package's frames the local variable that makes IPython and pytest hide a frame."""
     for entry in _entries(traceback):
         if is_internal(entry.tb_frame.f_code.co_filename):
             variables = entry.tb_frame.f_locals
@@ -125,7 +125,7 @@ def _hide_frames(traceback: TracebackType | None) -> None:
 
 
 def _attach(error: Exception, whole: TracebackType | None) -> None:
-    """Put an exception with the whole traceback between ``error`` and its cause."""
+    """Make an exception with the full traceback the cause of ``error``, before the cause that it has."""
     unfiltered = UnfilteredStackTrace(f"{type(error).__name__}, with the frames of handlax")
     unfiltered.__cause__, unfiltered.__context__ = error.__cause__, error.__context__
     unfiltered.__suppress_context__ = error.__suppress_context__

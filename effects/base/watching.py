@@ -1,4 +1,4 @@
-"""What is said of tracing and compiling, and the settings that ask for it."""
+"""Logs and events of tracing and compiling, and the settings that ask for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def logger() -> Any:
 
 
 def log_step(message: str, *arguments: Any) -> None:
-    """A line about tracing or compiling in the log ``handlax``: a warning under ``log_compiles``, else at DEBUG."""
+    """Log a line about tracing or compiling to ``handlax``: a warning under ``log_compiles``, else at DEBUG."""
     if current().log_compiles:
         logger().warning(message, *arguments)
     elif "logging" in sys.modules:  # otherwise nobody can read it
@@ -26,15 +26,15 @@ def log_step(message: str, *arguments: Any) -> None:
 
 
 def finish_step(event: str, seconds: float, fun_name: str, message: str) -> None:
-    """An event of tracing, lowering or compiling a function, for those who listen, and a line in the log."""
+    """Report that a function was traced, lowered or compiled: an event for listeners, and a line in the log."""
     record_event_duration_secs(event, seconds, fun_name=fun_name)
     log_step(message, fun_name, 1e3 * seconds)
 
 
 def no_tracing(new_val: bool = True) -> Any:
-    """Within it, it is an error, ``TracingRefused``, that ``jit`` or ``checkpoint`` has to trace a function.
+    """Within the block, a call of ``jit`` or ``checkpoint`` that has to trace its function raises ``TracingRefused``.
 
-    What they have traced before is called. Other transformations record functions as ever.
+    Functions that were traced before are called. Other transformations record functions as ever.
 
     >>> from handlax import jit
     >>> f = jit(lambda x: x + 1)
@@ -46,10 +46,10 @@ def no_tracing(new_val: bool = True) -> Any:
 
 
 def log_compiles(new_val: bool = True) -> Any:
-    """Within it, each trace and each compilation is a warning in the log ``handlax``; without it they are at DEBUG."""
+    """Within the block, each trace and each compilation is logged as a warning to ``handlax``, instead of at DEBUG."""
     return configure(log_compiles=new_val)
 
 
 def explain_cache_misses(new_val: bool = True) -> Any:
-    """Within it, each call that is compiled anew is a warning in the log ``handlax``, with what changed in the call."""
+    """Within the block, each call that is compiled anew is logged as a warning, with what changed in the call."""
     return configure(explain_cache_misses=new_val)

@@ -45,9 +45,9 @@ def wraps(fun: Callable[..., Any], *, attributes: bool = False) -> Callable[[Any
 
 
 def _text(fun: Any, attribute: str) -> str | None:
-    """An attribute of a callable, if it has it and it is a string."""
+    """An attribute of a callable if it is a string, else None."""
     try:
-        found = getattr(fun, attribute, None)
+        value = getattr(fun, attribute, None)
     except Exception:  # a property of the user's
         return None
-    return found if isinstance(found, str) else None
+    return value if isinstance(value, str) else None

@@ -61,7 +61,7 @@ def _(op: HigherOrder, *values: Any) -> Any:
 
 
 def stacked(slices: Sequence[Any], type: ArrayType) -> Any:
-    """The slices stacked along a new first axis; ``type`` is that of the result, also where there are none."""
+    """Slices stacked along a new axis 0; ``type`` is that of the result, also if there are no slices."""
     return np.stack(slices) if slices else zeros(type).value
 
 
@@ -84,13 +84,13 @@ def _(op: ShardMap, *values: Any) -> Any:
 
 
 def _over_axis(program: Program, axis: SizedAxis, inputs: Sequence[bool], outputs: Sequence[bool]) -> Program:
-    """``program`` over one more axis: inputs and results so marked have its lanes in a new first dimension."""
+    """``program`` mapped over one more axis: inputs and results so marked have its lanes along a new axis 0."""
     name, size = axis
-    batched, found = BodyTransforms.batch(program, [0 if yes else None for yes in inputs], size, name, True)
+    batched, dims = BodyTransforms.batch(program, [0 if yes else None for yes in inputs], size, name, True)
 
     def stacked_results(*xs: Any) -> list[Any]:
         ys = interpret(batched, xs)
-        return [axis_at(y, d, 0, size) if yes else y for y, d, yes in zip(ys, found, outputs)]
+        return [axis_at(y, d, 0, size) if yes else y for y, d, yes in zip(ys, dims, outputs)]
 
     return record_body(stacked_results, batched.in_types, program.name)
 

@@ -125,14 +125,14 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
 
 
 def execute_if(some: Any, fun: Callable[..., Any], otherwise: Callable[..., Any], share: tuple[int, ...]) -> Any:
-    """``cond`` of functions of which only ``fun`` does anything, in this ``share`` of executions (``Cond``)."""
+    """A ``cond`` between ``fun`` and ``otherwise``; ``share``: in how many of how many executions it calls ``fun``."""
     return _one_of("cond", convert(some, int32), (otherwise, fun), (), share)
 
 
 def _one_of(
     name: str, index: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any], share: Any = None
 ) -> Any:
-    """The result of branch ``index``; performs ``Cond``, or calls the branch where branches are Python's."""
+    """The results of branch ``index`` by ``Cond``; under ``disable_jit`` Python calls the branch."""
     leaves, structure = pytrees.flatten(tuple(operands))
     xs = [as_array(x) for x in leaves]
     if unrolls() and (number := concrete_or_none(int, index)) is not None:

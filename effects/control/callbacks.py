@@ -43,7 +43,7 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 
 
 class CallbackArguments(NamedTuple):
-    """How the arguments of a callback are rebuilt from its operands.
+    """The recipe to rebuild the arguments of a callback from its operands.
 
     ``tree``: the treedef of ``(args, kwargs)``; None: the operands are the arguments. ``fixed``: index and value of
     the leaves that are no arrays. ``keys``: index and dtype of the operands that are random keys.
@@ -76,7 +76,7 @@ def _array(value: Any, key: Any) -> ConcreteArray:
 
 
 class Callback(Operation):
-    """An operation that calls Python on the host."""
+    """An operation that calls a Python function on the host."""
 
     __slots__ = ()
     multiple_results: ClassVar[bool] = True
@@ -135,9 +135,9 @@ def _checked_array(op: Callback, y: Any, type: ArrayType) -> np.ndarray[Any, Any
     if isinstance(dtype, ExtendedDType):
         shape, dtype = (*shape, *dtype.shape), np.dtype(np.uint32)
     if data.shape != shape or not (data.dtype == dtype or np.can_cast(data.dtype, dtype, "same_kind")):
-        found = array_type(data.shape, data.dtype)
+        returned = array_type(data.shape, data.dtype)
         raise CallbackError(
-            f"{op.name}: {op.label} must return {type}, as declared, returned {found}.",
+            f"{op.name}: {op.label} must return {type}, as declared, returned {returned}.",
             hint="return numpy.asarray(y, dtype), or declare the type that it returns.",
         )
     return np.ascontiguousarray(data, dtype).reshape(shape)
@@ -185,7 +185,7 @@ class PureCallback(Callback):
 
 
 def lanes_first(x: Any, dim: int | None, size: int, method: str) -> Any:
-    """The operand of a batched callback, as ``vmap_method`` declares."""
+    """An operand of a batched callback with its lanes along axis 0, as ``vmap_method`` asks."""
     if dim is not None or method == "broadcast_all":
         return axis_at(x, dim, 0, size)
     if method == "legacy_vectorized":
@@ -194,7 +194,7 @@ def lanes_first(x: Any, dim: int | None, size: int, method: str) -> Any:
 
 
 def lane_body(op: Operation, dims: Sequence[int | None], xs: Sequence[Any], size: int) -> tuple[Program, Any, Any]:
-    """A body that performs the operation on one lane, its shared operands, and those with the lanes first."""
+    """A body that performs the operation on one lane, from shared operands and those with lanes along axis 0."""
     shared = [x for x, d in zip(xs, dims) if d is None]
     each = [axis_at(x, d, 0, size) for x, d in zip(xs, dims) if d is not None]
 

@@ -99,7 +99,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 
 def _check_captured(name: str, captured: tuple[Array, ...]) -> None:
-    """Raises EscapedBox: a traced value is used that is no argument."""
+    """Check that the decomposition captured no traced value. Raises: EscapedBox: it did."""
     for x in captured:
         if x.run is not None:
             raise EscapedBox(
@@ -110,12 +110,12 @@ def _check_captured(name: str, captured: tuple[Array, ...]) -> None:
 
 
 def _attributes(name: str, kwargs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Keyword arguments as attributes, in alphabetical order."""
+    """Keyword arguments as hashable pairs (name, attribute), in alphabetical order."""
     return tuple([(key, attribute(name, kwargs[key])) for key in sorted(kwargs) if kwargs[key] is not None])
 
 
 def attribute(name: str, value: Any) -> Any:
-    """The value as a field. Raises: BadArgument: it is no attribute."""
+    """``value`` as a field of the operation. Raises: BadArgument: StableHLO has no such attribute."""
     if isinstance(value, np.ndarray):
         return ArrayAttribute(value.dtype, value.shape, value.tobytes())
     if isinstance(value, (tuple, list)):

@@ -16,7 +16,7 @@ from .body_rules import evaluate_body
 
 
 class CustomRule(HigherOrder):
-    """The family of functions with a custom rule: where nothing asks for the rule, only the body is executed."""
+    """The family of calls of functions with a custom rule: unless a handler asks for the rule, the body is executed."""
 
     __slots__ = ()
     carry = 0

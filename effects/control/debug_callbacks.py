@@ -31,7 +31,7 @@ _LOGGER = logging.getLogger("handlax")
 
 
 def once_where_shared(op: Callback, dims: Sequence[int | None], *xs: Any) -> Any:
-    """What all lanes share is observed once, anything else once per lane."""
+    """The batch rule: values that all lanes share are observed once, all others once per lane."""
     return (perform(op, *xs), ()) if all([d is None for d in dims]) else None
 
 
@@ -69,7 +69,7 @@ class DebugPrint(Callback):
     label = property(lambda op: repr(op.format))
 
     def text(op, *values):
-        """The text for these operands."""
+        """The text that is printed for these operands."""
         args, kwargs = op.bound(values)
         return op.formatted(args, kwargs)
 
@@ -136,7 +136,7 @@ def _check_options(name: str, args: Any, options: dict[str, Any]) -> None:
 
 
 class _AnyValue:
-    """Stands for a value while a format is checked: every format specification and attribute applies to it."""
+    """A stand-in for a value while a format is checked: every format specification and attribute is accepted."""
 
     def __format__(self, spec: str) -> str:
         return ""

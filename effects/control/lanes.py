@@ -21,7 +21,7 @@ class Lanes(HigherOrder):
     carry = 0
 
     def in_order(op):
-        """The loop that executes the lanes in index order."""
+        """The loop that executes the lanes one after another in index order."""
         return LaneLoop(op.bodies, op.shared, 0, op.length, crossed=op.crossed)
 
 

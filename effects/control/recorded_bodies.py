@@ -47,7 +47,7 @@ def perform_bodies(op: HigherOrder, *operands: Array) -> list[Array]:
 
 
 def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
-    """The program with its results converted to ``types``: theirs but for dtype, weakness and ``varying``."""
+    """The program with its results converted to ``types``, which differ at most in dtype, weakness and ``varying``."""
     if program.out_types == tuple(types):
         return program
 
@@ -94,14 +94,14 @@ class Meeting(NamedTuple):
 @derived_once
 def meetings(program: Program) -> frozenset[Meeting]:
     """Where a program, or one of its sub-programs, exchanges values along axes that it does not bind."""
-    found: frozenset[Meeting] = frozenset()
+    met: frozenset[Meeting] = frozenset()
     for op in program.ops if program.effects else ():
         if op.named and op.meets:  # type: ignore[attr-defined]
-            found |= frozenset([Meeting(axis, op.meets_all) for axis in op.axes])  # type: ignore[attr-defined]
+            met |= frozenset([Meeting(axis, op.meets_all) for axis in op.axes])  # type: ignore[attr-defined]
         elif op.bodied and op.effects:
-            inner = found.union(*[meetings(body) for body in op.bodies])  # type: ignore[attr-defined]
-            found |= frozenset([meeting for meeting in inner if Axis(meeting.axis[0]) in op.effects])
-    return found
+            inner = met.union(*[meetings(body) for body in op.bodies])  # type: ignore[attr-defined]
+            met |= frozenset([meeting for meeting in inner if Axis(meeting.axis[0]) in op.effects])
+    return met
 
 
 def same_results(name: str, bodies: Sequence[RecordedBody]) -> list[Program]:

@@ -84,9 +84,9 @@ def need_device_effects(body: Program, where: str = "shard_map") -> None:
 
     Devices meet over axes, and each calls the host; anything else would be performed by all of them, in no order.
     """
-    found = [effect for effect in body.effects if not isinstance(effect, Axis) and not LOWER.has(type(effect))]
-    if found:
-        names = ", ".join(sorted({effect.name for effect in found}))
+    unhandled = [effect for effect in body.effects if not isinstance(effect, Axis) and not LOWER.has(type(effect))]
+    if unhandled:
+        names = ", ".join(sorted({effect.name for effect in unhandled}))
         raise CannotCross(
             f"{where}: every device would perform {names}, in no order.",
             hint=f"handle it inside: {where}(hx.handle(h)(f), ...).",

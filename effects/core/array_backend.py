@@ -1,4 +1,4 @@
-"""How concrete arrays reach a device: a protocol, which the lowering implements and the package installs on import."""
+"""``ArrayBackend``, what arrays ask of a device; the package installs the implementation of ``lowering`` on import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..types.array_type import ArrayType
 
 
 class ArrayBackend(Protocol):
-    """Buffers on devices: transfers from and to NumPy, readiness, placement, deletion."""
+    """Operations on device buffers: transfers from and to NumPy, readiness, placement, deletion."""
 
     def to_numpy(self, buffer: Any, type: ArrayType) -> np.ndarray[Any, Any]: ...
 

@@ -1,8 +1,7 @@
-"""The class of all arrays: their type, and for checkers of types also what other modules attach.
+"""``Array``, the base class of concrete arrays and boxes, with declarations of all methods for type checkers.
 
-Operators and methods that perform operations are attached by the modules that define those operations; the data of a
-concrete array are read by ``ConcreteArray``. Both are declared under ``TYPE_CHECKING``, and exist once when a program
-runs.
+The modules that define operations attach the operators and methods that perform them, and ``ConcreteArray`` has the
+methods that read data; both are declared here under ``TYPE_CHECKING``, so that a type checker sees them on ``Array``.
 """
 
 from __future__ import annotations
@@ -238,7 +237,7 @@ class Array(_Base):
 
 @runtime_checkable
 class HasDType(Protocol):
-    """What has a dtype."""
+    """An object with an attribute ``dtype``."""
 
     @property
     def dtype(self, /) -> np.dtype[Any]: ...
@@ -254,7 +253,7 @@ IndexLike: TypeAlias = ArrayLike | slice | EllipsisType | tuple[Any, ...] | None
 if TYPE_CHECKING:
 
     class Update(Protocol):
-        """A method of ``x.at[index]``."""
+        """The signature of ``x.at[index].set`` and of the other updates by values."""
 
         def __call__(
             self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,
@@ -262,7 +261,7 @@ if TYPE_CHECKING:
         ) -> Array: ...  # fmt: skip
 
     class Updates(Protocol):
-        """``x.at[index]``."""
+        """The methods of ``x.at[index]``."""
 
         set: Update
         add: Update
@@ -284,6 +283,6 @@ if TYPE_CHECKING:
         def power(self, values: ArrayLike, **options: Any) -> Array: ...
 
     class Updatable(Protocol):
-        """``x.at``."""
+        """The value ``x.at``, which is indexed by what is to be updated."""
 
         def __getitem__(self, index: IndexLike) -> Updates: ...

@@ -1,4 +1,4 @@
-"""Where the data of concrete arrays are: devices, sharding, and the part that each device holds."""
+"""``Shard`` and ``OnDevices``: the devices and sharding of a concrete array, and the part that each device holds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .array_backend import InstalledBackend
 
 
 class Shard(ImmutableObject):
-    """The part of an array that one device holds.
+    """The part of an array ``x`` that one device holds.
 
-    ``data == x[index]``, an array on the device alone; None where the device is another process's. ``replica_id``: how
-    many devices before it hold the same part.
+    ``data == x[index]``, an array on that device alone; None where another process has the device. ``replica_id``: how
+    many devices before this one, in the order of the sharding, hold the same part.
     """
 
     __slots__ = ("data", "device", "global_shape", "sharding")
@@ -25,8 +25,7 @@ class Shard(ImmutableObject):
     data: Any
 
     def __init__(self, device: Any, sharding: Sharding, global_shape: tuple[int, ...], data: Any = None):
-        for name, value in zip(self.__slots__, (data, device, global_shape, sharding)):
-            object.__setattr__(self, name, value)
+        self._fill(data=data, device=device, global_shape=global_shape, sharding=sharding)
 
     @property
     def index(self) -> tuple[slice, ...]:
@@ -34,17 +33,17 @@ class Shard(ImmutableObject):
 
     @property
     def replica_id(self) -> int:
-        places = self.sharding.tiles(len(self.global_shape)).of_device
+        tiles = self.sharding.tiles(len(self.global_shape)).of_device
         own = self.sharding._device_assignment.index(self.device)
-        return places[:own].count(places[own])
+        return tiles[:own].count(tiles[own])
 
     def __repr__(self) -> str:
-        place = f"device={self.device!r}, index={self.index}, replica_id={self.replica_id}"
-        return f"Shard({place}, data={self.data})"
+        where = f"device={self.device!r}, index={self.index}, replica_id={self.replica_id}"
+        return f"Shard({where}, data={self.data})"
 
 
 class OnDevices:
-    """What concrete arrays tell of where their data are."""
+    """The properties of a concrete array that say where its data are: devices, sharding, shards."""
 
     __slots__ = ()
     type: Any
@@ -57,7 +56,7 @@ class OnDevices:
 
     @property
     def committed(self) -> bool:
-        """Whether the array was put where it is by name, so that computations with it happen there."""
+        """Whether the user chose the array's devices, so that computations with the array are executed on them."""
         return InstalledBackend.backend.is_committed(self.buffer)
 
     _committed = committed
@@ -67,7 +66,7 @@ class OnDevices:
 
     @property
     def device(self) -> Any:
-        """The device; of an array over several its sharding."""
+        """The device that holds the array, or the sharding if several devices do."""
         sharding = self.sharding
         return next(iter(sharding.device_set)) if sharding.num_devices == 1 else sharding
 
@@ -86,7 +85,7 @@ class OnDevices:
 
     @property
     def global_shards(self) -> list[Shard]:
-        """The part of each device; the data of those of other processes are None."""
+        """One shard per device; ``data`` is None in the shards of other processes' devices."""
         sharding, shape = self.sharding, self.type.shape
         parts = iter(InstalledBackend.backend.parts(self))
         held = [(device, next(parts) if is_addressable(device) else None) for device in sharding._device_assignment]

@@ -141,7 +141,7 @@ class ConcreteArray(UnsealedArray, OnDevices, OwnCopy):
         return self._value is None and InstalledBackend.backend.is_deleted(self._buffer)
 
     def delete(self) -> None:
-        """Free the data now; a later use raises DeletedArray. What the package shares is left alone: ``share``."""
+        """Free the data now; a later use raises DeletedArray. Does nothing to an array that ``share`` was called on."""
         if not is_shared(self):
             InstalledBackend.backend.delete(self.buffer)
             _set_value(self, None)
@@ -250,7 +250,7 @@ def duplicate(x: Any) -> Any:
 
 
 def from_buffers(types: Iterable[ArrayType], buffers: Iterable[Any]) -> list[ConcreteArray]:
-    """``[concrete(t, None, b) for t, b in zip(types, buffers)]``, with the calls inlined."""
+    """``[concrete(t, None, b) for t, b in zip(types, buffers)]``, with the calls inlined for speed."""
     arrays: list[Any] = []
     unsealed, sealed = UnsealedArray, ConcreteArray
     for type, buffer in zip(types, buffers):
@@ -354,7 +354,7 @@ def no_rows_error(type: ArrayType) -> RankMismatch:
 
 
 def _is_read_only(x: np.ndarray[Any, Any]) -> bool:
-    """Whether ``x`` and all its bases are read-only, and NumPy owns the memory."""
+    """Whether nobody can write to the memory of ``x``: NumPy owns it, and ``x`` and all its bases are read-only."""
     base: Any = x
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
@@ -379,7 +379,10 @@ def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None) -> Concrete
 
 
 def without_subclass(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The data of a ``np.matrix``, ``np.memmap`` or another subclass, whose own arithmetic must not take effect."""
+    """The data of an ``np.matrix``, ``np.memmap`` or other subclass as a plain array, whose arithmetic is NumPy's.
+
+    Raises: BadArgument: the array is masked.
+    """
     if isinstance(x, np.ma.MaskedArray):
         raise BadArgument(
             "array: every element must have a value, got a masked array.",
@@ -389,7 +392,7 @@ def without_subclass(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def share(x: ConcreteArray) -> ConcreteArray:
-    """``x``, marked as an array that the package keeps and may return again: a number, a constant of a program.
+    """``x``, flagged as an array that the package keeps and may return again: a number, a constant of a program.
 
     From now on ``x.delete()`` does nothing, and a call to which ``x`` is donated gets a copy of its data.
     """
@@ -398,7 +401,7 @@ def share(x: ConcreteArray) -> ConcreteArray:
 
 
 def is_shared(x: Array) -> bool:
-    """Whether the package keeps this array: ``share``."""
+    """Whether ``share`` was called on this array: ``delete`` and donation leave its data alone."""
     return hasattr(x, "_shared")
 
 
@@ -422,13 +425,13 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     key = (kind, value, dtype, weak)
     if value == 0 and kind is not int:
         key = (kind, repr(value), dtype, weak)  # -0.0 == 0.0, and False == 0
-    found = _CONSTANTS.entries.get(key)
-    if found is None:
+    constant = _CONSTANTS.entries.get(key)
+    if constant is None:
         if dtype is None:
             dtype, weak = dtypes.scalar_type(value)
         data = number_data(value, dtype)
-        found = _CONSTANTS.add(key, share(concrete(array_type((), dtype, weak), data)))
-    return found
+        constant = _CONSTANTS.add(key, share(concrete(array_type((), dtype, weak), data)))
+    return constant
 
 
 _LISTS = "hx.numpy.array makes an array of nested lists."
@@ -470,7 +473,10 @@ def is_number(x: Any) -> bool:
 
 
 def as_arrays(*xs: Any) -> list[Array]:
-    """All as arrays; a number gets the dtype of the first array, the first strong one if any, that can represent it."""
+    """All operands as arrays; numbers take the dtype of the first strong array, else of the first weak one.
+
+    A number of a higher kind than that dtype, such as a float beside integers, keeps its own default dtype.
+    """
     operands = [x if isinstance(x, Array) or is_number(x) else as_array(x) for x in xs]
     like: ArrayType | None = None
     for x in operands:
@@ -541,7 +547,7 @@ def _short_repr(x: Any) -> str:
 
 
 def type_of(x: Any) -> ArrayType:
-    """``as_array(x).type``; numbers and NumPy arrays are not converted for it. Of a description of a type that type."""
+    """``as_array(x).type``, computed without a conversion; of an object whose ``type`` is an ArrayType, that type."""
     if isinstance(x, Array):
         return x.type
     if type(x) in PYTHON_NUMBERS:

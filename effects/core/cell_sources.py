@@ -1,4 +1,4 @@
-"""Where the cell of an operation is written: the line of the formula, not of a wrapper that was made around it."""
+"""The source line of an operation's rule in a column: that of the author's formula, not of a wrapper around it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 
 def where_written(cell: Any, kind: type[Any] | None = None, column: str = "") -> str:
-    """``file:line`` of a cell, and its name where that is no line of the block: a shared rule, a word of StableHLO.
+    """``file:line`` of a rule, followed by its name if it is a module-level function, a ufunc or a StableHLO word.
 
-    The line is that of the function which the author wrote. Of a word, a ufunc, or what a factory in another module
-    made, it is where the block of ``kind`` has the cell, or where ``@COLUMN.rule(kind)`` adds it.
+    A function that the author wrote has its own first line. A StableHLO word, a ufunc, or a function made by a factory
+    of another module has the line in the block of operation ``kind``, or that of the call ``@COLUMN.rule(kind)``.
     """
     if isinstance(cell, tuple):  # a term of the derivative for each operand
         return ", ".join(dict.fromkeys([where_written(term, kind, column) for term in cell if term is not None]))
@@ -29,12 +29,12 @@ def where_written(cell: Any, kind: type[Any] | None = None, column: str = "") ->
 
 
 def _made_elsewhere(formula: FunctionType, kind: type[Any]) -> bool:
-    """Whether a function was made by a factory that is no part of the module with the block."""
+    """Whether a factory in another module than that of operation ``kind`` made the function."""
     return formula.__qualname__.rpartition(".")[0].endswith("<locals>") and formula.__module__ != kind.__module__
 
 
 def shown(formula: Any) -> str:
-    """The name of a formula: a word of StableHLO as that dialect has it, a factory as its call."""
+    """The name of a rule: ``stablehlo.word``, ``module.function``, or ``factory(...)`` for a factory's result."""
     if isinstance(formula, str):
         return formula if "." in formula else f"stablehlo.{formula}"
     if isinstance(formula, partial):
@@ -47,7 +47,10 @@ def shown(formula: Any) -> str:
 
 
 def _line_in_block(kind: type[Any], column: str, registers: str | None) -> str | None:
-    """``file:line`` of the cell in the block of ``kind`` or of its family, or in a module that ``registers`` it."""
+    """``file:line`` of the rule in the block of operation ``kind`` or of its base classes, or in module ``registers``.
+
+    Without such a line it is that of the block; None where the source is not available.
+    """
     for base in kind.__mro__[:-1]:
         for block in _blocks(base):
             for line, name in _cells(block, sys.modules[base.__module__]):
@@ -60,7 +63,7 @@ def _line_in_block(kind: type[Any], column: str, registers: str | None) -> str |
 
 
 def _cells(block: ast.ClassDef | ast.Call, module: Any) -> Iterator[tuple[int, str]]:
-    """The lines of a block with the names that are defined there: statements of a class, arguments of a factory."""
+    """Pairs (line, name) of what a block defines: the functions and assignments of a class, or a call's arguments."""
     if isinstance(block, ast.Call):
         factory = getattr(module, ast.unparse(block.func), None)
         names = inspect.signature(factory).parameters if factory is not None else ()
@@ -75,7 +78,7 @@ def _cells(block: ast.ClassDef | ast.Call, module: Any) -> Iterator[tuple[int, s
 
 
 def _blocks(kind: type[Any]) -> Iterator[ast.ClassDef | ast.Call]:
-    """What defines an operation or a family in its module: ``class Name:``, or ``factory("name", ...)``."""
+    """The syntax nodes that define operation ``kind`` in its module: ``class Name:``, or ``factory("name", ...)``."""
     name = repr(getattr(kind, "name", None))
     for node in ast.walk(_tree(kind.__module__)):
         if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
@@ -85,7 +88,7 @@ def _blocks(kind: type[Any]) -> Iterator[ast.ClassDef | ast.Call]:
 
 
 def _tree(module: str | None) -> ast.Module:
-    """The syntax tree of a module; an empty one where its source is not to be had."""
+    """The syntax tree of a module; an empty tree where its source is not available."""
     try:
         return ast.parse(inspect.getsource(sys.modules[str(module)]))
     except (KeyError, OSError, TypeError):

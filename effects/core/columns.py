@@ -32,6 +32,7 @@ from pyrsistent import PMap, pmap
 
 from ..base import config
 from ..base.errors import BadStaticArgument, MissingRule, RegistrationError
+from ..base.frozen_values import Value
 from ..base.stack import perform
 from ..types.array_type import ArrayType
 from .cell_sources import shown, where_written
@@ -40,11 +41,11 @@ Rule = Callable[..., Any]
 
 
 class Column:
-    """One handler's meaning for all operations: an append-only registry, and tables that override it in a scope.
+    """The rules by which one handler answers operations: an append-only registry, overridden by the tables of a scope.
 
     ``adapt(op_class, cell)`` makes the rule that the handler calls from the cell as written. ``default`` is the rule of
-    operations without a cell; without a default they raise ``MissingRule``. ``load`` imports the modules with cells
-    that most programs need not, if there are any: see ``complete``.
+    operations without a cell; without a default they raise ``MissingRule``. ``load`` imports modules with further cells
+    that few programs need; ``complete`` calls it.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Column:
         return register
 
     def complete(self) -> Column:
-        """The column itself, with all cells that the package has for it. The handler calls it, and who asks by name."""
+        """The column itself, after importing the modules in which the package defines further cells of it."""
         load = self.load
         if load is not None:  # of threads that come at once each loads; modules are imported once
             load()
@@ -109,7 +110,7 @@ class Column:
         return pmap(self.cells).update(config.current().tables.get(self.name, pmap()))
 
     def find(self, kind: Any) -> Rule:
-        """The rule in force for operations of this class: that of the scope, of the block, or of ``op.runs``.
+        """The rule in force for operations of this class: that of ``hx.rules``, else of the block, else of ``op.runs``.
 
         Raises: MissingRule: there is none, and the column has no default.
         """
@@ -151,10 +152,10 @@ class Column:
 
 
 class FamilyColumn(Column):
-    """A column in which an operation without a cell has that of its nearest base class, of its family."""
+    """A column in which an operation without a cell of its own has the cell of its nearest base class."""
 
     def holder(self, kind: type[Any]) -> type[Any]:
-        """The class whose cell operations of this class have: the nearest one with a cell, or itself."""
+        """The nearest class in the method resolution order that has a cell; ``kind`` itself if none has."""
         return next((base for base in kind.__mro__ if Column.has(self, base)), kind)
 
     def find(self, kind: Any) -> Rule:
@@ -181,10 +182,10 @@ def _has_parameter(cell: Any, parameter: str) -> bool:
 
 
 def _adapt_transpose(op: type[Any], cell: Any) -> Callable[..., Any]:
-    """``rule(op, ct, operands, linear)``: the cotangents of all operands, None for those not marked ``linear``.
+    """``rule(op, ct, operands, linear)``: a cotangent for each operand i, None where not ``linear[i]``.
 
-    A cell with the parameter ``linear`` gives all of them, another one that of operand ``wrt``; a cell of one operand
-    may omit this parameter.
+    A cell with a parameter ``linear`` returns all cotangents; a cell with a parameter ``wrt`` returns that of operand
+    ``wrt``; a cell with neither, of an operation with one operand, returns that operand's.
     """
     if _has_parameter(cell, "linear"):
         return lambda op, ct, operands, linear: cell(op, ct, *operands, linear=linear)
@@ -198,7 +199,7 @@ def _adapt_transpose(op: type[Any], cell: Any) -> Callable[..., Any]:
 class ElementwiseLowering:
     """The rule of ``lower`` for a cell that is a string: the name of an elementwise operation of StableHLO or CHLO.
 
-    ``of_complex`` is the rule for complex operands, if they have another one.
+    ``of_complex``: the rule for complex operands where the named operation is for real ones alone, else None.
     """
 
     __slots__ = ("name", "is_stablehlo", "of_complex")
@@ -217,15 +218,12 @@ class ElementwiseLowering:
         return shown(self.name) + ", of complex numbers another formula" * (self.of_complex is not None)
 
 
-def _adapt_lower(op: type[Any], cell: Any) -> Callable[..., Any]:
-    return ElementwiseLowering(cell) if isinstance(cell, str) else cell
-
 
 EVALUATE = Column("evaluate", doc="NumPy's meaning; the specification of the operation")
 BATCH = Column("batch", doc="one more axis (vmap)")
 JVP = Column("jvp", doc="forward derivative")
 TRANSPOSE = Column("transpose", _adapt_transpose, doc="the adjoint of a linear operation")
-LOWER = Column("lower", _adapt_lower, doc="StableHLO")
+LOWER = Column("lower", lambda op, cell: ElementwiseLowering(cell) if isinstance(cell, str) else cell, doc="StableHLO")
 COLLECTIVE = Column("collective", doc="an operation that names an axis, at the handler that binds it")
 
 
@@ -240,7 +238,7 @@ def per_operand(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) ->
 
 
 def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) -> int:
-    """No operation: elements are moved, none is computed."""
+    """Zero floating-point operations: elements are moved, none is computed."""
     return 0
 
 
@@ -294,7 +292,7 @@ def multilinear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) ->
         if da is None:
             return y, perform(op, a, db)
         dy = perform(op, da, b)
-        return y, dy if db is None else _TangentArithmetic.add(dy, perform(op, a, db))
+        return y, dy if db is None else TangentArithmetic.add(dy, perform(op, a, db))
     dy = None
     for i, dx in enumerate(tangents):
         if dx is not None:
@@ -309,13 +307,10 @@ def componentwise(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) 
     return perform(op, *primals), tuple([None if dx is None else next(dys) for dx in tangents])
 
 
-class LinearIn:
-    """The rule of an operation that is linear in the tuple of the operands at these positions."""
+class LinearIn(Value):
+    """The jvp rule of an operation that is linear in the operands at ``positions`` taken together."""
 
-    __slots__ = ("positions",)
-
-    def __init__(self, positions: tuple[int, ...]):
-        self.positions = positions
+    positions: tuple[int, ...]
 
     def __call__(self, op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         y = perform(op, *primals)
@@ -332,7 +327,7 @@ class LinearIn:
 
 
 def linear_in(*positions: int) -> Callable[..., Any]:
-    """Linear in the tuple of the operands at these positions; the others are indices, masks and the like."""
+    """The jvp rule of an operation linear in these operands together; others, such as indices, have no tangent."""
     return LinearIn(positions)
 
 
@@ -347,8 +342,8 @@ def zero(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[
     return y, (None,) * len(y) if op.multiple_results else None
 
 
-class _TangentArithmetic:
-    """Addition and zeros of tangents, provided once by the modules that define these operations."""
+class TangentArithmetic:
+    """Addition and zeros of tangents, set on import by the modules that define these operations."""
 
     add: Callable[[Any, Any], Any]
     zeros: Callable[[Any], Any]
@@ -360,17 +355,9 @@ def add_tangents(a: Any, b: Any) -> Any:
         return b
     if b is None:
         return a
-    return _TangentArithmetic.add(a, b)
+    return TangentArithmetic.add(a, b)
 
 
 def zeros_like(x: Any) -> Any:
-    """Zeros of the type of ``x``: an array, or a type itself."""
-    return _TangentArithmetic.zeros(x if isinstance(x, ArrayType) else x.type)
-
-
-def provide_add(add: Callable[[Any, Any], Any]) -> None:
-    _TangentArithmetic.add = staticmethod(add)
-
-
-def provide_zeros(zeros: Callable[[ArrayType], Any]) -> None:
-    _TangentArithmetic.zeros = staticmethod(zeros)
+    """An array of zeros of the type of the array ``x``, or of the ArrayType ``x``."""
+    return TangentArithmetic.zeros(x if isinstance(x, ArrayType) else x.type)

@@ -1,6 +1,8 @@
 """The registry of containers: types that ``vmap`` maps by a spec of their own, as it maps arrays by an integer.
 
-    from_elt(cont, n, to_elt(cont, get_idx, x, spec), spec) == x    in each lane, where ``cont`` does so for the parts
+    from_elt(cont, n, to_elt(cont, get_idx, x, spec), spec) == x
+
+where ``to_elt`` gives a lane its element of the container and ``from_elt`` stacks the elements of all lanes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from .arrays import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContainerKind:
-    """The registry's entry for one container type: how it enters the lanes, and how one is made of their results."""
+    """The registration of one container type: its spec type, and the functions that unstack and stack containers."""
 
     data_type: type
     spec_type: type
@@ -35,7 +37,7 @@ class ContainerKind:
 
     @property
     def only_spec(self) -> str | None:
-        """The name of its spec, where there is but one."""
+        """The name of the only value of the spec type, or None where the type has several."""
         return getattr(self.spec_type, "only", None)
 
 
@@ -119,12 +121,12 @@ def unregister_vmappable(data_type: type) -> None:
 
 
 def _enter_keys() -> None:
-    """Let the registry be part of every cache key, as all settings are: a jitted function is traced for each anew."""
+    """Make the registry part of the settings in every cache key, so that jitted functions are traced again."""
     PROCESS.update(containers=frozenset(_KINDS.values()))
 
 
 def container_kind(x: Any) -> ContainerKind | None:
-    """The entry of a container; None: ``x`` is none."""
+    """The registration of the type of ``x``; None if ``x`` is no container."""
     return _KINDS.get(type(x))
 
 
@@ -146,20 +148,20 @@ def mapped_by(spec_type: type) -> tuple[ContainerKind, ...]:
 
 
 def is_spec(x: Any) -> bool:
-    """Whether ``x`` is the axis of a container, and of no array."""
+    """Whether ``x`` is of a type registered as spec of containers, other than int, by which arrays are mapped too."""
     return type(x) in _OF_SPEC and type(x) is not int
 
 
 def is_axis(x: Any) -> bool:
-    """Whether ``x`` stands for one axis in ``in_axes`` or ``out_axes``, though it may be a node of a pytree."""
+    """Whether ``x`` is a leaf of ``in_axes`` or ``out_axes``: None or a spec, even if it is a node of pytrees."""
     return x is None or is_spec(x)
 
 
 def numbers_of(axis_size: Any, kind: ContainerKind | None) -> Callable[[Any], Any] | None:
-    """What makes the numbers of the lanes of an axis of this size; None: they are 0, 1, 2, ....
+    """The registered ``make_iota`` for a mapped axis of this size; None: the lanes are numbered 0, 1, 2, ....
 
-    ``kind``: of the container that has the axis. None: an array has it, or the user gave its size, of a type that says
-    which kind it is, unless it is an int.
+    ``kind``: the registration of the mapped container; None for a mapped array or an ``axis_size=`` of the user's,
+    whose type then selects among all registered ``axis_size_type`` but int.
     """
     kinds = (kind,) if kind is not None else () if type(axis_size) is int else tuple(_KINDS.values())
     makers = [kind.make_iota for kind in kinds if kind.axis_size_type is type(axis_size)]
@@ -167,16 +169,16 @@ def numbers_of(axis_size: Any, kind: ContainerKind | None) -> Callable[[Any], An
 
 
 def names_of_containers(kinds: Sequence[ContainerKind]) -> str:
-    """Their types, in messages."""
+    """The names of the registered container types, joined by "or" for a message."""
     return " or ".join([kind.data_type.__name__ for kind in kinds])
 
 
 def need_no_container(where: str, tree: PyTreeDef, axes: Sequence[Any] | None = None) -> None:
-    """For a function that cuts arrays along an axis: the parts of a container's arrays are no containers.
+    """Check that a function that cuts arrays along an axis, named ``where``, is given no container to cut.
 
-    ``axes``: those of the leaves, None for one that is not cut; by default all are cut.
+    ``axes``: for each leaf the axis along which it is cut, None if it is not; by default all are cut.
 
-    Raises: BadArgument: a node of the tree is a container, and is cut.
+    Raises: BadArgument: a node of the tree is a container with a leaf that is cut.
     """
     node = tree.node_data()
     if node is None or not holds_container(tree):
@@ -198,13 +200,16 @@ def need_no_container(where: str, tree: PyTreeDef, axes: Sequence[Any] | None = 
 
 
 def specs_in(*axes: Any) -> list[Any]:
-    """The axes of containers that ``in_axes`` or ``out_axes`` name."""
+    """All specs of containers in these trees, each an ``in_axes`` or ``out_axes``."""
     trees = [axis for axis in axes if type(axis) is not int]  # nearly always there is none
     return [spec for tree in trees for spec in pytrees.leaves(tree, is_spec) if is_spec(spec)]
 
 
 def need_no_spec(where: str, *axes: Any) -> None:
-    """For a function whose axes are those of arrays alone. Raises: BadArgument: one is a container's."""
+    """Check the axes of a function, named ``where``, that maps arrays alone.
+
+    Raises: BadArgument: an axis is the spec of a container.
+    """
     for spec in specs_in(*axes):
         raise BadArgument(
             f"{where}: axes are those of arrays, and {spec!r} is one of {names_of_containers(mapped_by(type(spec)))}.",

@@ -1,8 +1,8 @@
 """JAX's settings as context managers: guards that refuse transfers and executions, and settings without meaning here.
 
-A transfer is *explicit* where ``device_put`` or ``device_get`` asks for it, and implicit where a call needs it: NumPy
-arrays and numbers as arguments of compiled functions, arrays on other devices than the one where a function is
-executed, and the data of a device that has its own memory, read as NumPy's. What NumPy computes on a CPU is none.
+A transfer is *explicit* if ``device_put`` or ``device_get`` asks for it, and implicit if a call needs it: NumPy arrays
+and numbers as arguments of compiled functions, arrays on other devices than those that execute the function, and
+reading an array of a device with its own memory as a NumPy array. Evaluation by NumPy on a CPU transfers nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ EXPLICIT: ContextVar[bool] = ContextVar("handlax_explicit_transfer", default=Fal
 
 
 def check_transfer(direction: str, what: str) -> None:
-    """Log or refuse a transfer, as the settings say. Raises: TransferRefused."""
+    """Log or refuse a transfer of ``what``, as the setting for ``direction`` ("host_to_device", ...) says.
+
+    Raises: TransferRefused: the setting disallows it.
+    """
     level = getattr(current(), f"transfer_guard_{direction}")
     if level == "allow":
         return
@@ -36,7 +39,7 @@ def check_transfer(direction: str, what: str) -> None:
 
 @contextmanager
 def explicit_transfers() -> Any:
-    """Within it, transfers are explicit."""
+    """Within the block, transfers count as explicit."""
     token = EXPLICIT.set(True)
     try:
         yield
@@ -45,12 +48,12 @@ def explicit_transfers() -> Any:
 
 
 def transfer_guard(new_val: str) -> AbstractContextManager[Any]:
-    """Within it, transfers between the host and devices, and among devices, are allowed, logged or refused.
+    """Within the block, transfers between the host and devices, and among devices, are allowed, logged or refused.
 
     Args:
-        new_val: "allow"; "log" or "disallow" what is implicit; "log_explicit" or "disallow_explicit" everything.
+        new_val: "allow"; "log" or "disallow" for implicit transfers; "log_explicit" or "disallow_explicit" for all.
 
-    Raises: ConfigurationError: it is none of these. ``TransferRefused``: a transfer within it.
+    Raises: ConfigurationError: another value. ``TransferRefused``: a refused transfer within the block.
 
     >>> from handlax import device_put, jit, numpy as hnp
     >>> f, x = jit(lambda x: x + 1), device_put(hnp.ones(2))
@@ -61,22 +64,22 @@ def transfer_guard(new_val: str) -> AbstractContextManager[Any]:
 
 
 def transfer_guard_host_to_device(new_val: str) -> AbstractContextManager[Any]:
-    """``transfer_guard`` of transfers from the host alone."""
+    """``transfer_guard`` for transfers from the host to a device alone."""
     return configure(transfer_guard_host_to_device=new_val)
 
 
 def transfer_guard_device_to_device(new_val: str) -> AbstractContextManager[Any]:
-    """``transfer_guard`` of transfers among devices alone."""
+    """``transfer_guard`` for transfers among devices alone."""
     return configure(transfer_guard_device_to_device=new_val)
 
 
 def transfer_guard_device_to_host(new_val: str) -> AbstractContextManager[Any]:
-    """``transfer_guard`` of transfers to the host alone. A CPU, whose memory is the host's, needs none."""
+    """``transfer_guard`` for transfers to the host alone; reading an array on a CPU is no transfer."""
     return configure(transfer_guard_device_to_host=new_val)
 
 
 def no_execution(new_val: bool = True) -> AbstractContextManager[Any]:
-    """Within it, it is an error, ``ExecutionRefused``, that an operation or a compiled function is executed.
+    """Within the block, executing an operation or a compiled function raises ``ExecutionRefused``.
 
     Functions may be traced, lowered and compiled.
 
@@ -91,19 +94,19 @@ def no_execution(new_val: bool = True) -> AbstractContextManager[Any]:
 
 
 def legacy_prng_key(new_val: str) -> AbstractContextManager[Any]:
-    """Set what becomes of keys given as words to functions of ``random``: "allow", "warn" or "error"."""
+    """Set what happens if a raw uint32 key is passed to a function of ``random``: "allow", "warn" or "error"."""
     return configure(legacy_prng_key=new_val)
 
 
 def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[Any]:
-    """Set whether ``random.PRNGKey`` gives a key as ``random.key`` does, instead of its words."""
+    """Set whether ``random.PRNGKey`` returns a typed key, as ``random.key`` does, instead of a raw uint32 key."""
     return configure(enable_custom_prng=bool(new_val))
 
 
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[Any]:
-    """Nothing: each element of random bits depends on its own index alone, which JAX has behind this setting.
+    """Has no effect: random bits always depend on the key and the element's index alone, as in JAX with this setting.
 
-    Raises: ConfigurationError: it is switched off.
+    Raises: ConfigurationError: ``new_val`` is false.
     """
     if not new_val:
         raise ConfigurationError("threefry_partitionable: it must be True: keys have no other bits, got False.")
@@ -111,14 +114,14 @@ def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[Any]:
 
 
 def _without_meaning(name: str, setting: str) -> Any:
-    """The context manager of a setting of JAX that has no meaning here."""
+    """A context manager that does nothing but log once that the setting of JAX has no meaning here."""
 
     def context(new_val: Any = None) -> AbstractContextManager[Any]:
         note_without_meaning(setting)
         return nullcontext()
 
     context.__name__ = context.__qualname__ = name
-    context.__doc__ = "Nothing: a setting of JAX that has no meaning here, which is said once."
+    context.__doc__ = "Has no effect: a setting of JAX without a meaning here; a message says so once."
     return context
 
 
@@ -133,7 +136,7 @@ remove_size_one_mesh_axis_from_type = _without_meaning(
 
 
 class UserContext(ImmutableObject):
-    """A value of your own in force in a scope; what is traced under one value is traced anew under another."""
+    """A user's value in force in a scope: functions traced under one value are traced again under another."""
 
     __slots__ = ("_default",)
     _guard = ("contexts", "with context(value): ...")
@@ -159,7 +162,7 @@ class UserContext(ImmutableObject):
 
 
 def make_user_context(default_value: Any = None) -> UserContext:
-    """A value of your own that functions may read while they are traced, and that is part of the key of their traces.
+    """A value of the user's that functions may read while they are traced, and that is part of their traces' keys.
 
     >>> from handlax import jit
     >>> scale = make_user_context(1.0)

@@ -1,4 +1,4 @@
-"""Named axes: which are bound, and the effect of an operation over one.
+"""Named axes: which of them are bound, and the effect of an operation over a named axis.
 
 An operation over a named axis adds ``Axis(name)`` to the effect row; the handler that binds the axis removes it.
 """
@@ -36,7 +36,7 @@ class Axis(NamedTuple):
 
 
 class Bound(Run):
-    """A run that binds named axes and answers nothing: for bodies that are recorded apart from the run that does."""
+    """A run that binds named axes and forwards all operations, for recording a body apart from the run of its vmap."""
 
     __slots__ = ()
 
@@ -46,8 +46,14 @@ class Bound(Run):
 
 
 def under(outer: Run, scope: Sequence[Binding]) -> Run:
-    """``outer``, with the axes of a scope bound; itself where there are none."""
+    """A run over ``outer`` that binds the axes of ``scope``; ``outer`` itself if there are none."""
     return Bound(outer, *scope) if scope else outer
+
+
+def _innermost() -> dict[Hashable, int]:
+    """The sizes of the bound axes by name, innermost first; of axes with equal names the innermost."""
+    axes = [*named_axes()]
+    return {**dict(axes), **dict(reversed(axes))}
 
 
 def named_axes() -> Iterator[SizedAxis]:
@@ -56,9 +62,9 @@ def named_axes() -> Iterator[SizedAxis]:
 
 
 def tracked(axes: Iterable[SizedAxis]) -> frozenset[SizedAxis]:
-    """Those of the axes of which types tell whether a value varies along them: axes of a mesh.
+    """Those of ``axes`` that are mesh axes, along which types say whether a value varies.
 
-    Of each name the innermost axis counts, as in ``bound_axes``.
+    Of bound axes with equal names the innermost counts, as in ``bound_axes``.
     """
     innermost: dict[Hashable, bool] = {}
     for binding in current().scope:
@@ -78,9 +84,7 @@ def bound_axes(where: str, names: Any) -> tuple[SizedAxis, ...]:
     Raises: UnboundAxis: nothing binds a name. BadArgument: a name stands twice.
     """
     names = axis_tuple(names)
-    sizes: dict[Hashable, int] = {}
-    for name, size in named_axes():
-        sizes.setdefault(name, size)
+    sizes = _innermost()
     for name in names:
         if name not in sizes:
             raise unbound_axis(where, name)
@@ -90,10 +94,8 @@ def bound_axes(where: str, names: Any) -> tuple[SizedAxis, ...]:
 
 
 def unbound_axis(where: str, name: Hashable) -> UnboundAxis:
-    """The error for an axis that nothing binds: with those in scope, and what would bind it."""
-    sizes: dict[Hashable, int] = {}
-    for known, size in named_axes():
-        sizes.setdefault(known, size)
+    """The error for an axis that nothing binds; lists the axes in scope, and says what would bind it."""
+    sizes = _innermost()
     listed = ", ".join([f"{known!r} of size {size}" for known, size in sizes.items()])
     if name in get_abstract_mesh().axis_names:
         hint = f"the mesh has it: shard_map with {name!r} among its axis_names binds it."

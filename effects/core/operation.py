@@ -29,7 +29,6 @@ from .columns import COLUMNS, Rule
 _difflib = LazyModule("difflib")
 
 C = TypeVar("C")
-O = TypeVar("O", bound="Operation")
 K = TypeVar("K", bound=type)
 
 
@@ -109,7 +108,7 @@ class Operation(ImmutableObject):
 
     @property
     def key(self) -> Any:
-        """The fields by type and bit pattern: equality and hash compare this. Computed once.
+        """The type and bit pattern of each field, by which operations compare and hash; computed once.
 
         Raises: BadStaticArgument: a field cannot be hashed.
         """
@@ -151,7 +150,7 @@ class Operation(ImmutableObject):
         return operands
 
     def as_results(self, y: Any) -> Any:
-        """A sequence of all results, or of their types, from what performing returns, which is bare if it is one."""
+        """The results of performing, or their types, as a sequence: ``(y,)`` unless there are ``multiple_results``."""
         return y if self.multiple_results else (y,)
 
     def from_results(self, results: Sequence[Any]) -> Any:
@@ -163,16 +162,16 @@ class Operation(ImmutableObject):
         return None
 
     def workload_size(self, *types: Any) -> float:
-        """The size that estimates of time are proportional to: by default the elements of the largest array.
+        """The size to which the estimated time is proportional: by default that of the largest operand or result.
 
-        Infinite: NumPy must not evaluate it.
+        An infinite size means that NumPy must not evaluate the operation.
         """
         return max([t.size for t in (*types, *self.as_results(result_type(self, types)))], default=0)
 
     def of_all_lanes(self, crossed: int) -> Any:
-        """An effect per lane as one over all lanes, along the first axis of each operand and result; None: it is none.
+        """The operation that performs this effect for all lanes at once, with lanes along axis 0; None if it has none.
 
-        ``crossed``: of the loops around it, those that the lanes are around.
+        ``crossed``: the number of enclosing loops that are inside the mapped function.
         """
         return None
 
@@ -203,7 +202,7 @@ _SHARED = Cache("shared operations")
 
 
 class Memo:
-    """The caches of one operation that many equations share, each written by one module.
+    """The caches of an operation that many equations share; one module writes each of them.
 
     result_types     types of the operands -> type of the result
     functions        type of the operand, or types of all -> executor, the function of concrete arrays
@@ -231,16 +230,12 @@ def shared(kind: Callable[..., C], *fields: Any) -> C:
 
     Fields are compared by ``==``, so that they must be canonical: 1, and neither 1.0 nor True.
     """
-    found = _SHARED.entries.get((kind, fields))
-    if found is None:
-        found = kind(*fields)
-        _set_memo(found, Memo())
-        found = _SHARED.add((kind, fields), found)
-    return found
+    op = _SHARED.entries.get((kind, fields))
+    return _SHARED.add((kind, fields), memoised(kind(*fields))) if op is None else op
 
 
-def memoised(op: O) -> O:
-    """``op`` itself, with a new memo: for an object that many equations will share."""
+def memoised(op: C) -> C:
+    """``op`` itself, after giving it a new memo, for an operation that many equations will share."""
     _set_memo(op, Memo())
     return op
 
@@ -309,7 +304,7 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
 
 
 def _inherited_tree(base: Any) -> Any:
-    """What an effect without a ``result_type`` of its own declares: as its base, an effect or a family, does."""
+    """The ``result_tree`` of an effect without a ``result_type`` of its own: what its base class declares."""
     declares = base.result_type not in (_leaf_types, Operation.result_type)
     return base.result_type if declares else base.result_tree
 
@@ -398,18 +393,17 @@ class _DataclassFields:
     def __get__(self, op: Any, kind: Any) -> dict[str, Any]:
         block: Any = type("Fields", (), {"__doc__": "fields", "__annotations__": self.annotations, **self.defaults})
         own = dataclasses.dataclass(init=False, repr=False, eq=False)(block).__dataclass_fields__
-        found = {**getattr(self.kind.__bases__[0], "__dataclass_fields__", {}), **own}
-        self.kind.__dataclass_fields__ = found
-        return found
+        self.kind.__dataclass_fields__ = {**getattr(self.kind.__bases__[0], "__dataclass_fields__", {}), **own}
+        return self.kind.__dataclass_fields__
 
 
 def _leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
-    """``result_type`` of an effect: the leaves of its ``result_tree``."""
+    """The ``result_type`` of every effect: the types at the leaves of its ``result_tree``."""
     return tuple([as_array_type(leaf) for leaf in pytrees.leaves(op.result_tree(*types))])
 
 
 def _in_array_types(result_type: Callable[..., Any]) -> Callable[..., Any]:
-    """The ``result_type`` of a block outside the package, which may also give ``ShapeDtypeStruct`` or arrays."""
+    """``result_type``, of a user's block, with its results converted to ArrayType, such as ``ShapeDtypeStruct``."""
 
     @wraps(result_type)
     def converted(op: Any, *types: Any) -> Any:
@@ -420,13 +414,13 @@ def _in_array_types(result_type: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
-    """``__init__`` of an operation whose block has a ``__post_init__``."""
+    """The ``__init__`` of operations of the package with a ``__post_init__``, which is called after it."""
     Operation.__init__(self, *args, **kwargs)
     self.__post_init__()
 
 
 def _init_outside(self: Any, *args: Any, **kwargs: Any) -> None:
-    """``__init__`` of an operation whose block is outside the package, where sizes are bound to lanes."""
+    """The ``__init__`` of users' operations: a length of the current lane in a field becomes its symbolic dimension."""
     Operation.__init__(self, *map(unbound, args), **{name: unbound(value) for name, value in kwargs.items()})
     if hasattr(self, "__post_init__"):
         self.__post_init__()
@@ -487,12 +481,12 @@ def is_pure(op: Operation) -> bool:
 
 
 def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
-    """``op.result_type(*types)``, varying as ``op.varies`` has it; cached where the operation has a memo."""
+    """``op.result_type(*types)``, varying along the mesh axes that ``op.varies`` says; cached on ``op.memo``."""
     memo = op.memo
     if memo is None:
         return op.result_type(*types) if op.bodied else _result_type(op, types)
-    found = memo.result_types.get(types)
-    return RESULT_TYPES.add(memo.result_types, types, _result_type(op, types)) if found is None else found
+    known = memo.result_types.get(types)
+    return RESULT_TYPES.add(memo.result_types, types, _result_type(op, types)) if known is None else known
 
 
 def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""Signatures that transformations keep: variables of types, and callables by what checkers of types know of them."""
+"""Type variables and callable types by which type checkers know the signatures of transformed functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Y = TypeVar("_Y", covariant=True)
 
 
 class FirstArgument(Protocol[_X, P, _Y]):
-    """A function whose first argument, an ``X``, is given by position: that by which a function is differentiated."""
+    """A function whose first argument is positional: the one with respect to which it is differentiated."""
 
     def __call__(self, x: _X, /, *args: P.args, **kwargs: P.kwargs) -> _Y: ...
 

@@ -1,4 +1,4 @@
-"""Values that vary along axes of a mesh, and values that are the same on each device: where one becomes the other."""
+"""Conversions between values that vary along axes of a mesh and values that are equal on all devices of the axes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .named_axes import SizedAxis
 
 
 class LaneOperations:
-    """Operations on the values of all lanes of axes, ``f(axes, x)``, set when the module of collectives is imported.
+    """The collectives ``f(axes, x)`` that convert values between varying and equal, or reduce them, over mesh axes.
 
-    No value varies along an axis before that.
+    The module of collectives sets them on import; no value varies along an axis before that.
     """
 
     copy: Callable[[tuple[SizedAxis, ...], Any], Any]
@@ -21,15 +21,15 @@ class LaneOperations:
 
 
 def vary(x: Any, varying: frozenset[SizedAxis]) -> Any:
-    """``x`` as a value that varies along these axes, beside those along which it does."""
+    """``x`` as a value that varies along these axes too, by a copy to all lanes of the axes it does not vary along."""
     missing = varying - x.type.varying
     return LaneOperations.copy(_ordered(missing), x) if missing else x
 
 
 def with_varying(x: Any, varying: frozenset[SizedAxis]) -> Any:
-    """The cotangent of a value that varies along these axes, from what one of its uses contributes.
+    """``x``, a cotangent contribution, as the cotangent of a value that varies along exactly the axes ``varying``.
 
-    A value that all lanes share gets the sum of the contributions of all lanes.
+    Along other axes, on whose lanes the value is equal, the contributions of all lanes are summed.
     """
     excess = x.type.varying - varying
     return vary(LaneOperations.sum(_ordered(excess), x) if excess else x, varying)

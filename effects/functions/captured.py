@@ -18,7 +18,7 @@ from ..types.array_type import ArrayType
 
 
 class BoxPlaceholder(Box):
-    """Stands for a captured box in a function that is stored: has the box's type, and does not keep its run alive."""
+    """A stand-in for a captured box in a stored function; it has the box's type and does not keep its run alive."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ def boxes_in(*values: Any) -> list[Box]:
 
 
 def _references(x: Any) -> list[Any]:
-    """The values that ``x`` refers to and in which boxes are looked for."""
+    """The objects to which ``x`` refers and in which ``boxes_in`` looks for boxes."""
     if jit_info(x) is not None:  # the function itself, without jit's attributes
         return [x.__wrapped__]
     if isinstance(x, types.FunctionType):

@@ -8,7 +8,7 @@ from ..base.errors import BadArgument
 
 
 def no_sharding(name: str, out_sharding: Any) -> None:
-    """Raises BadArgument for a sharding: types have none, and the compiler chooses that of a result."""
+    """Check that no sharding is given: types have none, and the compiler chooses that of a result."""
     if out_sharding is not None:
         raise BadArgument(
             f"{name}: the sharding of the result must be None, as the compiler chooses it, got {out_sharding!r}.",
@@ -16,7 +16,7 @@ def no_sharding(name: str, out_sharding: Any) -> None:
         )
 
 
-def must_be_empty(name: str, parameter: str, found: Any, hint: str) -> None:
-    """Raises BadArgument where a parameter that exists only for compatibility has a value."""
-    if found is not None and found != ():
-        raise BadArgument(f"{name}: {parameter} must be left out, got {found!r}.", hint=hint)
+def must_be_empty(name: str, parameter: str, given: Any, hint: str) -> None:
+    """Check that a parameter that exists only for compatibility is left out. Raises: BadArgument: it has a value."""
+    if given is not None and given != ():
+        raise BadArgument(f"{name}: {parameter} must be left out, got {given!r}.", hint=hint)

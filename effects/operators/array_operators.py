@@ -71,7 +71,7 @@ def _is_operand(x: Any) -> bool:
 
 
 def attach(name: str, method: Method) -> None:
-    """Set the method ``__name__`` of arrays."""
+    """Set ``method`` as the method ``__name__`` of arrays."""
     method.__name__ = f"__{name}__"
     method.__qualname__ = f"Array.__{name}__"
     setattr(Array, f"__{name}__", method)
@@ -84,12 +84,12 @@ def install(symbol: str, methods: tuple[Method, Method]) -> None:
 
 
 def _of_words(kind: type[Operation], fold: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of two arrays of keys that compares the words of each two and folds what it finds."""
+    """The comparison of two arrays of keys: ``kind`` compares their words, ``fold`` reduces the words of each key."""
 
     def compared(x: Any, y: Any) -> Any:
         words = [perform(RandomUnwrap(), keys) for keys in (x, y)]
-        found = perform(kind(), *broadcast_together("keys", words))
-        return fold(found, (found.ndim - 1,))
+        of_words = perform(kind(), *broadcast_together("keys", words))
+        return fold(of_words, (of_words.ndim - 1,))
 
     return compared
 

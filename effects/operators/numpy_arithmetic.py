@@ -152,7 +152,7 @@ def _any(x: Array) -> Any:
 
 
 def _bits(y: Any) -> int:
-    """The number of bits of the largest element, as an unsigned number."""
+    """The number of bits of the largest element, an unsigned integer."""
     return int(y.value.view(f"u{y.itemsize}").max()).bit_length() if y.size else 0
 
 

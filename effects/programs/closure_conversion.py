@@ -17,7 +17,7 @@ MAX_CONSTANT_BYTES = 1024
 
 
 class Closed(NamedTuple):
-    """A program whose constants are small arrays, and the values of its leading inputs."""
+    """A program whose constants are all small concrete arrays, and the values of its leading inputs."""
 
     program: Program
     captured: tuple[Array, ...]
@@ -25,7 +25,7 @@ class Closed(NamedTuple):
 
 @derived_once
 def close(program: Program) -> Closed:
-    """The closure conversion of one program."""
+    """The closure conversion of a program: boxes and large constants become its first inputs."""
     (closed,), captured = close_all((program,))
     return Closed(closed, captured)
 

@@ -85,7 +85,7 @@ def _in_order(
 
 
 def _texts(program: ProgramLike) -> Any:
-    """A function: index -> the text of that equation; -1 -> the text of the results."""
+    """The function from the index of an equation to its text; index -1 gives the text of the results."""
     printer = Printer(False)
     printer.count(program)
     operand, names = printer.names(program)
@@ -122,7 +122,7 @@ def _signature(old: ProgramLike, new: ProgramLike, same: Callable[[int, int], bo
 
 
 def _expressions(program: ProgramLike, table: dict[Hashable, int]) -> list[int]:
-    """A number for each equation; equal iff two equations compute the same expression of the inputs."""
+    """A number for each equation; equal numbers, of either program, mean the same expression of the inputs."""
     values: list[int] = [table.setdefault(("input", n, t), len(table)) for n, t in enumerate(program.in_types)]
     numbers = []
     for op, args, _, types in program.steps():
@@ -134,7 +134,7 @@ def _expressions(program: ProgramLike, table: dict[Hashable, int]) -> list[int]:
 
 
 def _match(old: ProgramLike, new: ProgramLike, table: dict[Hashable, int]) -> dict[int, int]:
-    """Index in ``old`` -> index in ``new`` of the matched equations; strictly increasing."""
+    """The matched equations as a strictly increasing map from index in ``old`` to index in ``new``."""
     expressions = _expressions(old, table), _expressions(new, table)
     matched: dict[int, int] = {}
     gaps: list[tuple[int, int, int, int]] = []

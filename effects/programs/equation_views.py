@@ -14,7 +14,7 @@ from .printer import constant_text, equation_text, letter
 
 
 class Variable(NamedTuple):
-    """An input of a program or a result of one of its equations: its number and type."""
+    """An input of a program or a result of one of its equations, as a number and a type."""
 
     number: int
     aval: ArrayType
@@ -31,7 +31,7 @@ class Variable(NamedTuple):
 
 
 class Literal(NamedTuple):
-    """A constant operand: its value and type."""
+    """A constant operand of an equation, as a value and a type."""
 
     val: Any
     aval: ArrayType

@@ -14,7 +14,7 @@ Steps = Iterator[tuple[Operation, tuple[int, ...], range, tuple[ArrayType, ...]]
 
 
 class Equations:
-    """Equations in order over numbered values: inputs first, then results; constants have negative numbers.
+    """Equations in order over numbered values: inputs come first, then results; constants have negative numbers.
 
     ``types[i]`` is the result type of equation ``i``: a tuple of types iff the operation has ``multiple_results``;
     ``steps`` gives a tuple in either case.

@@ -32,7 +32,7 @@ _COUNTS = {
 
 
 class OperandGroups(NamedTuple):
-    """Operands of a higher-order operation, or a sequence parallel to them, by group."""
+    """The operands of a higher-order operation, or a sequence parallel to the operands, divided into groups."""
 
     selects: list[Any]
     shared: list[Any]
@@ -91,7 +91,7 @@ class HigherOrder(Operation):
 
     @property
     def typical(self) -> tuple[Program, ...]:
-        """The bodies by which costs are counted: with typical sizes where those of their types are symbols."""
+        """The bodies from which costs are estimated: symbolic dimensions in types are replaced by typical sizes."""
         return self.bodies
 
     @property
@@ -133,15 +133,15 @@ class HigherOrder(Operation):
         return type.update(shape=(self.length, *type.shape)) if self.slices(type) else type
 
     def slices(self, type: ArrayType) -> bool:
-        """Whether ``each`` operands and ``out`` results are stacks of the bodies' values, where these have ``type``."""
+        """Whether an ``each`` operand or ``out`` result is a stack of values that have ``type`` inside the body."""
         return self.stacks
 
     def times(self, *types: ArrayType) -> int:
-        """How often the body is executed on operands of these types; 1 where that is not known."""
+        """The number of executions of the body on operands of these types; 1 if the types do not determine it."""
         return self.length if self.stacks else 1
 
     def with_bodies(self, bodies: Sequence[Program], **counts: Any) -> Any:
-        """The same operation over other bodies; ``counts`` are the fields that their signature changes."""
+        """The same operation over other bodies; ``counts``: new values of fields such as ``shared`` and ``carry``."""
         fields = {"bodies": tuple(bodies), **counts}
         return type(self)(*[fields[name] if name in fields else getattr(self, name) for name in self._names])
 
@@ -150,7 +150,7 @@ class HigherOrder(Operation):
         return self
 
     def reversed(self) -> Any:
-        """The operation with its iterations in the opposite order; itself where they have none."""
+        """The operation with its iterations in the opposite order; itself if iterations have no order."""
         ordered = self.runs == "loop" and "backwards" in self._names
         return self.with_bodies(self.bodies, backwards=not self.backwards) if ordered else self
 

@@ -1,4 +1,4 @@
-"""The tokens of a program's text."""
+"""The tokenizer of program texts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOKEN = re.compile(
 
 
 class Tokens:
-    """A tokenizer at one token: its ``kind``, its text ``token``, its span from ``start`` to ``end``."""
+    """A tokenizer at its current token: ``kind`` and text ``token``, which spans ``start`` to ``end`` of the text."""
 
     kind: str
     token: str
@@ -69,7 +69,7 @@ class Tokens:
             self.advance()
 
     def take(self, kind: str, expected: str) -> str:
-        """The text of the current token, which must be of this kind; moves on."""
+        """The text of the current token, then move on. Raises ParseError: the token is of another kind."""
         self.skip_lines()
         if self.kind != kind:
             self.fail(expected)
@@ -85,7 +85,7 @@ class Tokens:
         self.advance()
 
     def at(self, token: str) -> bool:
-        """Whether the current token is this punctuation; nothing is skipped."""
+        """Whether the current token is this punctuation; line ends are not skipped."""
         return self.token == token and self.kind == "punctuation"
 
     def accept(self, token: str) -> bool:

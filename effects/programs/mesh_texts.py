@@ -20,7 +20,7 @@ from .printer import WRITERS, Printer
 
 
 def _call(printer: Printer, name: str, *shown: str, **named: Any) -> str:
-    """``name(..., field=value)``, without the fields that are None."""
+    """The text ``name(..., field=value)`` of a call, without the fields that are None."""
     fields = [f"{field}={printer.value(value)}" for field, value in named.items() if value is not None]
     return f"{name}({', '.join([*shown, *fields])})"
 

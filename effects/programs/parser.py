@@ -207,7 +207,7 @@ class ProgramParser(Tokens):
         return self.fail("a value")
 
     def punctuated(self, token: str) -> Any:
-        """The value of a field that begins with punctuation: a tuple, set, label or ``...``."""
+        """The value of a field whose text begins with punctuation: a tuple, a set, a sub-program's label or ``...``."""
         if token == "?":
             self.advance()
             shown = self.string() if self.kind == "string" else "something"
@@ -235,7 +235,7 @@ class ProgramParser(Tokens):
         return kind
 
     def constructed(self, token: str, start: int) -> Any:
-        """A dtype, a number of one, ``f32(1.5)``, or a value written as a call: ``range(0, 3, 1)``."""
+        """A dtype, a NumPy number such as ``f32(1.5)``, or a value written as a call, such as ``range(0, 3, 1)``."""
         dtype = self.dtype_of(token)
         if dtype is not None:
             if not self.accept("("):
@@ -257,7 +257,7 @@ class ProgramParser(Tokens):
         return self.called(maker, f"arguments that {token} takes", start, *values, **named)
 
     def argument(self, values: list[Any], named: dict[str, Any]) -> None:
-        """The next argument of a call, put where it belongs: ``value``, ``name: size`` or ``field=value``."""
+        """Parse the next argument of a call, ``value``, ``name: size`` or ``field=value``, into its arguments."""
         self.skip_lines()
         if self.kind == "name" and self.text.startswith("=", self.end):
             named.update([self.field()])
@@ -294,7 +294,7 @@ class ProgramParser(Tokens):
 
 
 class BodyParser:
-    """Parses the lines of one program into its parts; ``numbers`` maps the names of values to their numbers."""
+    """Parses the lines of one program into its parts; ``numbers`` maps the name of each value to its number."""
 
     def __init__(self, reader: ProgramParser, parts: ProgramParts):
         self.reader = reader
@@ -411,7 +411,7 @@ class BodyParser:
         return reader.text.startswith(":", reader.end)
 
     def operand(self) -> int:
-        """The number of an operand."""
+        """The number of the value that is the next operand."""
         reader = self.reader
         if reader.kind == "name":
             number = self.numbers.get(reader.token)
@@ -426,7 +426,7 @@ class BodyParser:
         return self.literal()
 
     def constant(self) -> int:
-        """``@c0``: one of the constants passed with the text."""
+        """The number of the constant written ``@c0``, one of those passed along with the text."""
         reader = self.reader
         at, index = reader.start, int(reader.token[2:])
         if index >= len(reader.consts):
@@ -442,7 +442,7 @@ class BodyParser:
         return self.const_number(const)
 
     def literal(self) -> int:
-        """``[1.0, 2.0]:f32[2]``: a constant written out."""
+        """The number of a constant that is written out, such as ``[1.0, 2.0]:f32[2]``."""
         reader = self.reader
         at = reader.start
         items: list[str] = []

@@ -1,4 +1,4 @@
-"""The text of programs, from which they can be parsed.
+"""The text of programs, which ``parse_program`` reads back.
 
     parse_program(str(p), p.constants).unwrap() == p
 
@@ -40,7 +40,7 @@ PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(?:-[A-Za-z]\w*)*|<\w+>")
 
 
 class ProgramLike(Protocol):
-    """The part of ``Program``'s interface that printing and comparing need."""
+    """The attributes of ``Program`` that printing and comparing read, as a protocol."""
 
     in_types: tuple[ArrayType, ...]
     ops: tuple[Operation, ...]
@@ -149,7 +149,7 @@ class Printer:
         self.nested: list[str] = []  # the texts of programs within programs
 
     def count(self, program: ProgramLike) -> None:
-        """Count the occurrences of each sub-program and number all constants; must be called before ``program``."""
+        """Count the occurrences of each sub-program, and number all constants; must be called before ``program``."""
         self.base[program] = self.constants
         self.constants += len(program.consts)
         for op in {id(op): op for op in program.ops if op._names}.values():
@@ -230,7 +230,7 @@ class Printer:
         return " ".join([f"{results} = {text}" if results else text, *operands])
 
     def operation(self, op: Operation) -> str:
-        """Name and fields, without the fields that have their default."""
+        """The text of an operation: its name, and those fields that differ from their defaults."""
         text = self.operation_as(text_name(type(op)), op)
         if not any(True for _ in programs_in(op)):
             self.seen[id(op)] = text
@@ -256,7 +256,7 @@ class Printer:
 
 
 def shown_fields(op: Operation) -> Iterator[str]:
-    """The names of the fields whose value is not their default."""
+    """The names of an operation's fields whose value differs from the default."""
     fields = type(op).__dataclass_fields__ if op._names else {}  # type: ignore[attr-defined]
     for name in op._names:
         default = fields[name].default
@@ -304,7 +304,7 @@ def _tuple(printer: Printer, value: tuple[Any, ...]) -> str:
 
 
 def _record(printer: Printer, value: Any) -> str:
-    """A named tuple or dataclass, by its fields."""
+    """The text of a named tuple or dataclass, as a call with its fields."""
     path = path_of(type(value))
     if path is None:
         return _unreadable(printer, value)

@@ -108,7 +108,7 @@ class Program(Equations, OwnCopy, Sized):
 
     @property
     def operations(self) -> frozenset[type[Operation]]:
-        """The classes of its operations, those of sub-programs included."""
+        """The classes of all operations in the program, those of sub-programs included."""
         try:
             return self._operations
         except AttributeError:
@@ -122,7 +122,7 @@ class Program(Equations, OwnCopy, Sized):
 
     @property
     def count(self) -> int:
-        """The number of its values: inputs and results of equations, without constants."""
+        """The number of values, that is inputs and results of equations; constants are not counted."""
         return len(self._value_types()) - len(self.consts)
 
     @property
@@ -135,7 +135,7 @@ class Program(Equations, OwnCopy, Sized):
         return out_types
 
     def extents(self) -> frozenset[Extent]:
-        """Those that its operations name, which inputs of a ragged type alone do not."""
+        """The symbolic dimensions that operations of the program name, other than by inputs of a ragged type."""
         return _extents(self)
 
     def with_sizes(self, size: Callable[[Extent], int]) -> Program:
@@ -199,7 +199,7 @@ class Program(Equations, OwnCopy, Sized):
 
     @property
     def constants(self) -> tuple[Any, ...]:
-        """Its constants, then those of its sub-programs: the ones that its text names ``@c0``, ``@c1``, ... ."""
+        """The constants that the text names ``@c0``, ``@c1``, ...: the program's, then those of its sub-programs."""
         return constants_of(self)
 
     @property
@@ -209,7 +209,7 @@ class Program(Equations, OwnCopy, Sized):
 
     @property
     def key(self) -> Any:
-        """What ``==`` and ``hash`` compare."""
+        """The value that ``==`` and ``hash`` of programs compare."""
         key = self._key
         if key is None:
             key = (self.in_types, self.ops, self.types, *self._wiring())
@@ -217,7 +217,7 @@ class Program(Equations, OwnCopy, Sized):
         return key
 
     def _wiring(self) -> tuple[Any, ...]:
-        """Operands, results and the keys of the constants; these renumbered by first use, equal ones merged."""
+        """Operands, results and keys of constants, with constants renumbered by first use and equal ones merged."""
         if not self.consts:
             return self.args, self.outs, ()
         if len(self.consts) == 1:
@@ -310,7 +310,7 @@ class Program(Equations, OwnCopy, Sized):
         return differences.difference(self, other)
 
     def with_outs(self, outs: Sequence[int]) -> Program:
-        """The same equations with the values of these numbers as results."""
+        """The program of the same equations that returns the values with these numbers."""
         if tuple(outs) == self.outs:
             return self
         program = self._with(outs=tuple(outs))
@@ -368,7 +368,7 @@ set_out_types, _set_numbered = (setter(Program, name) for name in ("_out_types",
 
 
 def _forget_derived(program: Program) -> None:
-    """Set what is derived from a new program to not computed."""
+    """Set all derived values of a new program, such as its hash, to not computed."""
     _set_key(program, None)
     _set_hash(program, None)
     set_out_types(program, None)
@@ -456,8 +456,8 @@ def bind(program: Program, args: Sequence[Array]) -> list[Any]:
 def perform_equations(program: Program, env: list[Any], first: int, last: int, number: int) -> int:
     """Perform the equations from ``first`` up to ``last`` under the handlers in force, each at its own source line.
 
-    ``env`` has the values that they read, as of ``bind``, and gets their results, which begin at ``number``. Gives the
-    number after these.
+    ``env``: the values by number, as ``bind`` gives them, to which the results are added, from ``number`` on. Returns
+    the number of the next result.
     """
     run = current()
     cell, outside = run.cell, run.cell.site
@@ -527,7 +527,7 @@ class Builder(Equations):
 
 
 class ResidualBuilder(Builder):
-    """A builder whose constants are residuals, or come from a program: objects, whose data are not compared.
+    """A builder that merges constants by identity alone, since residuals and constants of a program need no comparison.
 
     Comparing them took 6 % of the trace of a loop's gradient, and 4 us of an eager ``vjp``.
     """

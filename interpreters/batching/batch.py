@@ -35,7 +35,7 @@ class BatchBox(SitedBox):
 
 
 def lane_box(run: Run, value: Any, dim: Any, type: ArrayType, site: Any) -> BatchBox:
-    """A box of ``run``. There is one for every result, so the slower ``__init__`` is avoided."""
+    """A box of ``run``, created past the slower ``__init__``, since there is one for every result."""
     new = BatchBox()
     new.type = type
     new.run = run
@@ -103,11 +103,11 @@ class Batch(BodyTransformer):
         return (value if mark is None or dim == mark else axis_at(value, dim, mark, self.size),)
 
     def linear_marks(self, op: Any) -> Sequence[int | None]:
-        """Where the backward rule of a map may name the axis, each lane has its own tangents and cotangents."""
+        """The mapped axis for every operand of a linear map whose backward rule may name the axis; else nothing."""
         return (0,) if self.axis_name is not None and op.forward is None else ()
 
     def tangent(self, x: Any, mark: int | None) -> Any:
-        """Of a value that all lanes share it is that of the first, if a linear map over the axis gave each its own."""
+        """The tangent of lane 0 for a value that all lanes share, if a linear map over the axis gave one per lane."""
         if mark is not None or x.run is not self:
             return x
         return index_in_dim(x.value, 0, x.dim, keepdims=False)
@@ -155,7 +155,7 @@ class Batch(BodyTransformer):
             return all_branches(op, operands) if op.runs == "one" else while_any(self, op, operands)
 
     def diverges(self, effect: Any) -> bool:
-        """Whether each lane may perform an effect by itself, some of them never."""
+        """Whether each lane performs the effect by itself, so that some lanes may never perform it."""
         return effect.vmap == "per_lane"
 
     def _diverges_at_collective(self, op: HigherOrder, effects: Sequence[Any]) -> CannotCross:
@@ -201,7 +201,7 @@ class Batch(BodyTransformer):
         return any(not isinstance(e, Axis) or e.name == self.axis_name for e in op.effects)
 
     def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:
-        """Answer an effect that has no batch rule as it declares: once for all lanes, once per lane, or refused."""
+        """Answer an effect without a batch rule as it declares: once for all lanes, once per lane, or an error."""
         if op.vmap == "once" and all(d is None for d in dims):
             y = self.outer.answer(op, values)
             return y, (None,) * len(y) if op.multiple_results else None
@@ -280,10 +280,10 @@ class Batch(BodyTransformer):
                 y, dim = self.collective(op, dims, values)
             else:
                 open = op.effectful or op.bodied
-                found = BATCH.find(type(op))(op, dims, *values) if not open or BATCH.has(type(op)) else None
-                if found is None and op.bodied:
+                answer = BATCH.find(type(op))(op, dims, *values) if not open or BATCH.has(type(op)) else None
+                if answer is None and op.bodied:
                     return self._bodies(op, operands, dims, values)
-                y, dim = self._effect(op, dims, *values) if found is None else found
+                y, dim = self._effect(op, dims, *values) if answer is None else answer
             if not op.multiple_results:
                 return self.box(dim, (y,))
             out_dims = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)
@@ -298,7 +298,7 @@ def may_perform(op: HigherOrder) -> bool:
 
 
 class InsideLoop(StateFlow):
-    """How batch enters the body of a loop or of lanes: it has crossed one more. That is part of its key."""
+    """The flow of batch into the body of a loop or of lanes: it counts, in its key, the loops that were crossed."""
 
     fixed = True
 
@@ -324,7 +324,7 @@ def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], S
 
 
 class JvpDirections(Batch):
-    """Batch over the directions of one derivative: effects without a mapped operand are forwarded, performed once."""
+    """Batch over the tangents of one derivative: effects without a mapped operand are performed once, outside."""
 
     __slots__ = ()
 
@@ -333,7 +333,7 @@ class JvpDirections(Batch):
 
 
 class DeviceLanes(Batch):
-    """Batch over lanes that are devices: each calls the host by itself, on what all of them share too."""
+    """Batch over lanes that are devices of a mesh: each device calls the host by itself, also on shared values."""
 
     __slots__ = ()
 
@@ -353,7 +353,7 @@ def batch_program(
     axis_name: Hashable | None = None,
     devices: bool = False,
 ) -> tuple[Program, tuple[int | None, ...]]:
-    """The program over all lanes, input ``i`` mapped along ``dims[i]``; and the mapped dimension of each result."""
+    """The program over all lanes, input ``i`` mapped along ``dims[i]``, and the mapped dimension of each result."""
     kind = DeviceLanes if devices else Batch
     batched = transform_body(kind(BASE, size, axis_name), program, dims)
     return batched.program, batched.marks

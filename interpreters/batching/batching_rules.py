@@ -1,4 +1,4 @@
-"""Batching rules as deferred rules, and the same under a handler."""
+"""Deferred batching rules of users' functions, and their transformation by another handler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BatchingRule(DeferredRule):
 
     @property
     def in_order(self) -> bool:
-        """Whether the rule calls the function with one lane after the other."""
+        """Whether the rule calls the function for one lane after another, in index order."""
         return bool(self.inner.in_order)  # type: ignore[attr-defined]
 
     def varies(self, mapped: Sequence[bool]) -> bool:
@@ -53,9 +53,9 @@ class TransformedLanesRule(BatchingRule):
         with Reinstallation(self.handler, current(), state) as handler:
             run = handler.run
             marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.handler.marks, lanes)]
-            ys, found = self.inner(size, lanes, handler.boxes(parts, marks))
+            ys, mapped = self.inner(size, lanes, handler.boxes(parts, marks))
         ends = handler.unchanged_state(self.shown)
-        marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.result_marks, found)]
+        marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.result_marks, mapped)]
         of_state = {id(x): yes for x, yes in zip(state, state_lanes)}
-        found = [*found, *[of_state.get(id(x), False) for x in ends]]
-        return [*[run.force(y, mark)[0] for y, mark in zip(ys, marks)], *ends], found
+        mapped = [*mapped, *[of_state.get(id(x), False) for x in ends]]
+        return [*[run.force(y, mark)[0] for y, mark in zip(ys, marks)], *ends], mapped

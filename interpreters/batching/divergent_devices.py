@@ -34,7 +34,7 @@ from .divergent_lanes import all_branches, guarded_step
 
 @operation
 class CoherentCond(Cond):
-    """A branch that all devices of a mesh choose alike."""
+    """A conditional of which all devices of a mesh execute the same branch."""
 
 
 @operation
@@ -128,7 +128,7 @@ def _performs(op: HigherOrder) -> bool:
 
 
 def _fail(op: HigherOrder, axes: tuple[SizedAxis, ...]) -> tuple[()]:
-    """Perform an error on the host, which has no results."""
+    """Perform an operation without results that raises an error on the host."""
     along = ", ".join([str(name) for name, _ in axes])
     names = ", ".join(sorted({effect.name for effect in op.effects if not isinstance(effect, Axis)}))
 

@@ -63,7 +63,7 @@ def while_any(run: Any, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def guarded_step(test: Program, body: Program, mapped: tuple[bool, ...]) -> Program:
-    """The body where the test holds, else the carry unchanged. ``mapped``: which shared operands are mapped."""
+    """A body that is applied if the test holds and else returns the carry; ``mapped``: the mapped shared operands."""
     recorder = Record(BASE, "")
     inputs = recorder.inputs(body.in_types)
     with inside(recorder):
@@ -101,7 +101,7 @@ def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ..
 
 
 def _guard(op: Any) -> Any:
-    """The loop with one more shared operand, the first: it iterates only while that is true."""
+    """The loop with a boolean as its first shared operand, iterating only while that operand is true."""
     test, body = op.bodies
     more = array_type((), bool_)
     with inside(BASE):

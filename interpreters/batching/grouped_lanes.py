@@ -71,7 +71,7 @@ class GroupedLanes(Batch):
         return (*super().key(), self.chunk)
 
     def of_lanes(self, size: int, outer: Run) -> GroupedLanes:
-        """The same handler over so many of the lanes."""
+        """The same handler over ``size`` lanes."""
         run = GroupedLanes(outer, size, self.axis_name, None, self.chunk)
         run.crossed = self.crossed
         return run
@@ -87,12 +87,12 @@ class GroupedLanes(Batch):
             return tuple([self.box(0, (y,)) for y in answer(op.bodies, branch, xs)])
 
     def _rows(self, x: Any) -> tuple[bool, Any]:
-        """Whether a value is mapped, and then with a row for each lane."""
+        """Whether a value is mapped, and the value with lanes along axis 0 if it is."""
         dim, (value,) = self.split(x)
         return dim is not None, value if dim is None else axis_at(value, dim, 0, self.size)
 
     def _once_each(self, bodies: Sequence[Program], branch: Any, xs: Sequence[tuple[bool, Any]]) -> list[Any]:
-        """The results where it is known who takes which branch: each is executed once, on exactly these lanes."""
+        """The results if the branch of each lane is concrete: each branch is executed once, on exactly its lanes."""
         ordered = np.argsort(branch.value, kind="stable").astype(np.int32)
         order, places = from_numpy(ordered), from_numpy(np.argsort(ordered).astype(np.int32))
         xs = [(mapped, relocate(x, order, places) if mapped else x) for mapped, x in xs]
@@ -108,7 +108,7 @@ class GroupedLanes(Batch):
         return [relocate(concatenate(list(ys), 0), places, order) for ys in zip(*parts)]
 
     def _in_chunks(self, bodies: Sequence[Program], branch: Any, xs: Sequence[tuple[bool, Any]]) -> list[Any]:
-        """The results where that is a value of the program: one branch after the other on each of the chunks."""
+        """The results if the branches are traced: a loop over chunks of lanes, each executing one branch."""
         size = min(self.chunk or MOST_LANES, -(-self.size // (1 if self.chunk else FEWEST_CHUNKS)))
         chunks = _divide(branch, len(bodies), size)
         mapped = [yes for yes, _ in xs]
@@ -143,7 +143,7 @@ def _chunk(programs: Sequence[Program], mapped: Sequence[bool], branch: ArrayTyp
 
 
 class _Chunks(NamedTuple):
-    """Lanes in chunks of ``size``.
+    """Lanes sorted by branch and cut into chunks of ``size``, each of one branch.
 
     ``branches``: of each chunk; of those left over, the number of branches. ``lanes``: at each place the lane, or
     ``~lane`` for a copy. ``places``: of each lane.
@@ -155,18 +155,18 @@ class _Chunks(NamedTuple):
     size: int
 
     def rows(self, x: Any) -> Any:
-        """The rows of lanes by chunk."""
+        """The rows of ``x``, one per lane, in the order of the chunks."""
         y = relocate(x, self.lanes, self.places, copies=True)
         return reshape(y, (y.type.shape[0] // self.size, self.size, *y.type.shape[1:]))
 
     def lanes_of(self, y: Any) -> Any:
-        """The rows of chunks by lane."""
+        """The rows of ``ys``, in the order of the chunks, back in the order of the lanes."""
         rows = reshape(y, (y.type.shape[0] * self.size, *y.type.shape[2:]))
         return relocate(rows, self.places, self.lanes)
 
 
 def _divide(branch: Any, count: int, size: int) -> _Chunks:
-    """Lanes that take these of ``count`` branches, in as many chunks as they need at most."""
+    """The chunks of lanes that take these of ``count`` branches; there are as many as are needed at most."""
     lanes = branch.type.shape[0]
     chunks = (lanes + count * (size - 1)) // size
     ordered, order = sort_key_val(branch, iota(int32, lanes))
@@ -185,7 +185,7 @@ def _divide(branch: Any, count: int, size: int) -> _Chunks:
 
 
 def _count(compare: Any, xs: Any, ys: Any) -> Any:
-    """For each ``y`` the number of ``x`` with ``compare(x, y)``."""
+    """For each ``y`` the number of ``x`` for which ``compare(x, y)`` is true."""
     shape = (*ys.type.shape, *xs.type.shape)
-    found = compare(broadcast_in_dim(xs, shape, (1,)), broadcast_in_dim(ys, shape, (0,)))
-    return reduce_sum(convert(found, int32), (1,))
+    precedes = compare(broadcast_in_dim(xs, shape, (1,)), broadcast_in_dim(ys, shape, (0,)))
+    return reduce_sum(convert(precedes, int32), (1,))

@@ -28,7 +28,7 @@ def flat_arguments(in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> tuple
 
 
 def _spec_of_keyword(x: Any, axes: Any) -> Any:
-    """The spec of a keyword argument: 0, of a container the one of its type that the axes name."""
+    """The spec of a keyword argument: axis 0, or for a container that of its type among ``in_axes``."""
     kind = container_kind(x)
     if kind is None or kind.spec_type is int:
         return 0
@@ -44,7 +44,7 @@ def _spec_of_keyword(x: Any, axes: Any) -> Any:
 
 
 def flat_out_axes(where: str, out_axes: Any, results: Any, count: int) -> list[int | None]:
-    """Where the mapped axis stands in each of ``count`` results, from a prefix of their tree."""
+    """The position of the mapped axis in each of ``count`` results, from a prefix of their tree."""
     if isinstance(out_axes, int) or is_axis(out_axes):
         return [out_axes] * count
     return pytrees.broadcast_prefix(out_axes, results, is_leaf=is_axis, what=f"{where} out_axes")

@@ -68,7 +68,7 @@ class PlacedLanes(Batch):
         return super().answer(op, operands)
 
     def divided(self, op: ShardMap, operands: tuple[Any, ...], over: tuple[SizedAxis, ...]) -> Any:
-        """A ``ShardMap`` over the axes of the lanes, around one over the others.
+        """A ``ShardMap`` over the mesh axes of the lanes, around one over the remaining axes.
 
         Raises: BadArgument: the body names an axis of the lanes. ShapeMismatch: they cannot be divided.
         """
@@ -106,12 +106,12 @@ class PlacedLanes(Batch):
         ])
 
     def _pieces(self, x: Any, count: int) -> Any:
-        """The lanes, which are rows, of each device."""
+        """The lanes, along axis 0, divided into one piece per device."""
         return reshape(x, (count, self.size // count, *x.type.shape[1:]))
 
 
 class LanesOfOneDevice(Batch):
-    """Batch over the lanes that one device has: a mapped value varies along ``over``, over which they are divided."""
+    """Batch over the lanes of one device; a mapped value varies along the mesh axes ``over`` that divide the lanes."""
 
     __slots__ = ("over",)
 
@@ -137,12 +137,15 @@ class LanesOfOneDevice(Batch):
 
 
 def _need_free(op: ShardMap, over: tuple[SizedAxis, ...]) -> None:
-    """Raises BadArgument: a ``ShardMap`` divides a value over one of these axes, or its body names it."""
+    """Check that a ``ShardMap`` leaves the mesh axes ``over`` to the lanes.
+
+    Raises: BadArgument: a value is divided over one of the axes, or the body names it.
+    """
     body = op.bodies[0]
     used = {axis for t in (*body.in_types, *body.out_types) for axis in t.varying}
-    found = [name for name, size in over if (name, size) in used or Axis(name) in body.effects]
-    if found:
+    taken = [name for name, size in over if (name, size) in used or Axis(name) in body.effects]
+    if taken:
         raise BadArgument(
-            f"vmap: a shard_map inside must leave the axes of spmd_axis_name alone, got one that uses {found[0]!r}.",
+            f"vmap: a shard_map inside must leave the axes of spmd_axis_name alone, got one that uses {taken[0]!r}.",
             hint="without spmd_axis_name every device has all lanes.",
         )

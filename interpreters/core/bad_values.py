@@ -13,11 +13,12 @@ from ...effects.base.source_locations import Site
 
 
 def bad_value(results: Iterable[Any], settings: Configuration) -> str | None:
-    """The first bad value in some arrays that the settings search for, "NaN in f32[2]", or None."""
+    """A text such as "NaN in f32[2]" for the first result with a value that the settings forbid; None without one."""
     return next((f"{kind} in {x.type}" for x in results if (kind := _bad(x, settings))), None)
 
 
 def _bad(x: Any, settings: Configuration) -> str | None:
+    """The kind of value in ``x`` that the settings forbid, NaN or infinity; None without one, and for boxes."""
     value = getattr(x, "value", None)
     if value is None or value.dtype.kind not in "fcV" or not value.size:
         return None
@@ -29,8 +30,11 @@ def _bad(x: Any, settings: Configuration) -> str | None:
         return None
 
 
-def bad_result(op: Any, operands: Sequence[Any], found: str, site: Site | None = None) -> FoundNaN:
-    """The error for an operation with a bad result; ``site``: its line, where that is not the one being executed."""
+def bad_result(op: Any, operands: Sequence[Any], bad: str, site: Site | None = None) -> FoundNaN:
+    """The error for an operation with the result ``bad``, text of ``bad_value``.
+
+    ``site``: the line of the operation, None if it is the one being executed.
+    """
     shown = "" if site is None else f" at {site}"
     given = ", ".join([str(x.type) for x in operands])
-    return FoundNaN(f"{op.name}: results must be numbers, got {found}{shown}.", hint=f"the operands: {given}.")
+    return FoundNaN(f"{op.name}: results must be numbers, got {bad}{shown}.", hint=f"the operands: {given}.")

@@ -50,8 +50,8 @@ INNER_BODIES = AttachedCache("bodies within a body", None)
 class TransformedBody(NamedTuple):
     """A body transformed by a handler.
 
-    ``program``: from the parts of the inputs to the parts of the results. ``marks``: of the results. ``state``: types
-    of the state's results; ``structure``: their structure.
+    ``program`` maps the parts of the inputs to the parts of the results. ``marks``: the marks of the results.
+    ``state``, ``structure``: types and structure of the handler's state at the end of the body.
     """
 
     program: Program
@@ -63,8 +63,9 @@ class TransformedBody(NamedTuple):
 class RequiredSignature(NamedTuple):
     """The results that a transformed body must have, so that all branches, or a loop's carry, agree.
 
-    ``marks``: of the results. ``state``: types of the state's results of all branches; ``positions``: where among them
-    those of this body stand, None for all in order; the others are zeros. ``number``: the last one is this number.
+    ``marks``: the marks of the results. ``state``: the types of the state's results of all branches. ``positions``:
+    where among the latter this body's own stand, zeros filling the rest; None: it has all of them, in order.
+    ``number``: the body's number, which is its last state result; None: there is no such result.
     """
 
     marks: Sequence[Mark]
@@ -74,10 +75,10 @@ class RequiredSignature(NamedTuple):
 
 
 class StateFlow:
-    """How a handler's state crosses one operation. This base class: nothing enters or leaves.
+    """How a handler's state crosses one higher-order operation; this base class is for handlers without a state.
 
-    ``operands`` are the state's values that enter the operation. Where ``in_carry``, they enter a loop as carries, and
-    the results of ``end`` leave as carries; else they enter as ``each`` and leave as ``out``.
+    ``operands``: the state's values that become operands of the operation. If ``in_carry``, these are carries of a
+    loop, and so are the values that ``end`` returns; else loops slice the operands and stack what ``end`` returns.
     """
 
     in_carry: bool = False
@@ -85,38 +86,38 @@ class StateFlow:
     operands: Sequence[Any] = ()
 
     def key(self) -> Hashable:
-        """The cache key of the state: all that a transformed body depends on beside types; None: do not cache."""
+        """The cache key of the state: all but types that a transformed body depends on; None: bodies are not cached."""
         return () if self.fixed else None
 
     def inner_types(self) -> list[ArrayType]:
-        """The types of the entering values inside a body."""
+        """The types that the state's values have inside a body."""
         return [x.type for x in self.operands]
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
-        """Set the run's state at the start of a body to the entering values."""
+        """Set the state of ``run`` to ``values``, the state's inputs of a body, before the body is interpreted."""
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
-        """The values of the run's state at the end of a body, and their structure."""
+        """The values of the state of ``run`` after a body was interpreted, and their structure."""
         return (), None
 
     def join(
         self, run: Any, op: HigherOrder, bodies: Sequence[TransformedBody], before: Sequence[ArrayType]
     ) -> StateLayout:
-        """The layout of the leaving state that serves all bodies: by default that of the first body.
+        """The common layout of the state's results of all bodies: by default that of the first body.
 
-        ``before`` are the types that entered.
+        ``before``: the types of the state's inputs.
         """
         return StateLayout(bodies[0].state, bodies[0].structure)
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
-        """Set the run's state after the operation, from the values that left it."""
+        """Set the state of ``run`` after the operation, whose state results are ``values``."""
 
 
 class StateLayout(NamedTuple):
-    """The state's results of an operation: their types, and their structure.
+    """The types and structure of the state's results of an operation.
 
-    ``positions``: where those of each body stand, None for all in order. Where ``numbered``, the last result is the
-    number of the body that was executed.
+    ``positions``: for each body the positions of its own results among these, None if each body has all in order. If
+    ``numbered``, the last result is the number of the body that was executed.
     """
 
     types: Sequence[ArrayType]
@@ -125,13 +126,13 @@ class StateLayout(NamedTuple):
     numbered: bool = False
 
     def required(self, marks: Sequence[Mark], body: int) -> RequiredSignature:
-        """The signature of a body with results of these marks."""
+        """The results that body number ``body`` must have in this layout, beside results with these marks."""
         positions = None if self.positions is None else self.positions[body]
         return RequiredSignature(marks, self.types, positions, body if self.numbered else None)
 
 
 class Stateless(StateFlow):
-    """The handler has no state."""
+    """The flow of a handler without a state, so that operations with transformed bodies can be cached."""
 
     fixed = True
 
@@ -143,7 +144,7 @@ class BodyTransformContext(NamedTuple):
     """How a handler transformed the body of an operation, so that the operation's deferred rules are transformed alike.
 
     The operands of the transformed operation are ``extra`` captured values, the parts of the original operands, and
-    the state. ``body`` is the original body; ``marks`` are those of its inputs, ``result_marks`` those of its results.
+    the state. ``body``: the original body; ``marks``, ``result_marks``: the marks of its inputs and of its results.
     """
 
     run: Any
@@ -171,7 +172,7 @@ class BodyTransformer(Run):
         return type(self)(outer, self.label)
 
     def restrict(self, rule: str, body: Program | None) -> None:
-        """Refuse what cannot leave the deferred rule ``rule``; ``body`` may perform the same, if it is not None."""
+        """Raise if the deferred rule named ``rule`` performed what cannot leave it, unless ``body`` performs it too."""
 
     def key(self) -> Hashable:
         """The cache key of the handler: all that a transformed body depends on beside the body and its marks.
@@ -201,15 +202,15 @@ class BodyTransformer(Run):
         return self.split(x)[1]
 
     def linear_marks(self, op: Any) -> Sequence[Mark]:
-        """Marks that the operands and results of a linear map with a deferred rule have beside their own."""
+        """Further marks to join with those of the operands and results of a linear map with a deferred rule."""
         return ()
 
     def mark_of_type(self, mark: Mark, type: ArrayType) -> Mark:
-        """The mark of a value of this type, where values of several types belong to the run as one of ``mark`` does."""
+        """``mark``, which belongs to a value of another type, as the mark of a value of this type."""
         return mark
 
     def tangent(self, x: Any, mark: Mark) -> Any:
-        """A tangent of a value with this mark, in a rule of the user's, as one that can be forced to it."""
+        """``x``, a tangent that a user's rule gave to a value with this mark, in a form that ``force`` accepts."""
         return x
 
     def join(self, marks: Sequence[Mark]) -> Mark:
@@ -221,7 +222,7 @@ class BodyTransformer(Run):
         return mark
 
     def slice(self, mark: Mark, parts: Sequence[Any]) -> tuple[Mark, Sequence[Any]]:
-        """For a stacked operand: the mark of its slices in the body, and its parts with the loop's axis first."""
+        """For an operand that a loop slices: the mark of its slices, and its parts with the loop's axis first."""
         return mark, parts
 
     def stack(self, mark: Mark) -> Mark:
@@ -229,10 +230,10 @@ class BodyTransformer(Run):
         return mark
 
     def settle(self, values: Sequence[Any]) -> None:
-        """Compute what a handler has put off of these values, which are to be split together."""
+        """Compute what the handler has deferred of these values, before ``split`` is called on each."""
 
     def choose(self, op: Any, operands: tuple[Any, ...]) -> Any:
-        """Answer an operation whose selecting operand, or whose test, is a value of this handler."""
+        """Answer a conditional or loop whose branch index or test is a value of this handler."""
         raise CannotCross(f"{op.name}: it chooses by a value of {self.label}, which only vmap can answer.")
 
 
@@ -246,14 +247,14 @@ def transform_body(
     at: tuple[int, int] | None = None,
     binds: Any = None,
 ) -> TransformedBody:
-    """The body under the handler of ``run``: from the parts of its inputs, with these marks, to those of its results.
+    """The body under the handler of ``run``: a program from the parts of inputs with these marks to parts of results.
 
     Results have the marks and state that are ``required``, by default those that the body computes. The state's inputs
     stand before input ``at[0]``, its results before result ``at[1]``; by default both stand last. ``binds``: the axes
     of a mesh that the operation binds in the body.
 
-    Cached unless the handler or its state has no key, or the body performs effects that an outer handler may answer:
-    then it is transformed once within the outermost body, where the outer handlers and what clauses read stay the same.
+    Cached unless the handler or its state has no key, or the body performs effects that an outer handler may answer.
+    In the latter case the body is cached while the outermost body is transformed, since outer handlers stay the same.
     """
     positions = at or (len(body.in_types), len(body.outs))
     key = run.key()
@@ -263,11 +264,12 @@ def transform_body(
     entry = (key, body, tuple(marks), signature, flow_key, tuple(state), positions, binds, scope, config.current())
     if key is None or flow_key is None or (body.effects and run.outer is not BASE):
         bodies = getattr(run, "bodies", None)
-        found = None if bodies is None or flow_key is None else bodies.get(entry)
-        if found is not None:
-            return found
-        made = _transform(run, body, marks, required, flow, state, positions, binds, run.outer)
-        return made if bodies is None or flow_key is None else INNER_BODIES.add(bodies, entry, made)
+        kept = None if flow_key is None else bodies
+        transformed = None if kept is None else kept.get(entry)
+        if transformed is not None:
+            return transformed
+        transformed = _transform(run, body, marks, required, flow, state, positions, binds, run.outer)
+        return transformed if kept is None else INNER_BODIES.add(kept, entry, transformed)
     outer = under(BASE, scope)
     return _BODIES.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, binds, outer))
 
@@ -318,7 +320,7 @@ def _typed(run: BodyTransformer, y: Any, mark: Mark, type: ArrayType) -> Sequenc
 
 
 def _padded(ends: Sequence[Any], required: RequiredSignature) -> list[Any]:
-    """The state's results of one body in the layout of all: its own values, and zeros for those of other branches."""
+    """The state's results of one body in the layout of all branches: its own values, and zeros for all others."""
     values = dict(enumerate(ends) if required.positions is None else zip(required.positions, ends))
     if required.number is not None:
         values[len(required.state) - 1] = as_array(required.number)
@@ -331,12 +333,11 @@ class TransformedOperation(NamedTuple):
     """An operation transformed for operands with certain marks, independent of the operands' values.
 
     ``op``: the operation over transformed bodies. ``captured``: values that the bodies captured, its first operands
-    after ``selects``. ``raised``: positions of the operands that must be forced to another mark, since their carry has
-    it after some iteration, and these marks. ``state``: types of the state's operands, which begin at operand
-    ``state_operand``, or stand last where that is None. ``results``: for each result its mark and its number of parts;
-    the results of the state, laid out as ``state_layout``, stand before part ``state_result``. ``forwarded``: parts of
-    results that are those of operands, which the bodies pass on: the numbers of both. Without those that a deferred
-    rule may give a derivative.
+    after ``selects``. ``raised``: pairs (operand, mark) of the carries that have another mark after some iteration, to
+    which the operand is forced. ``state``: types of the state's operands, which begin at operand ``state_operand``, or
+    stand last where that is None. ``results``: for each result its mark and its number of parts; the results of the
+    state, laid out as ``state_layout``, stand before part ``state_result``. ``forwarded``: pairs (result, operand) of
+    flat parts that the bodies pass on unchanged, except inexact ones under a deferred rule, which may differentiate.
     """
 
     op: HigherOrder
@@ -384,9 +385,9 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
 def _transformed_operation(
     run: BodyTransformer, op: HigherOrder, flow: StateFlow, marks: tuple[Mark, ...]
 ) -> TransformedOperation | None:
-    """The transformed operation for operands with these marks; None where a value of the handler chooses.
+    """The transformed operation for operands with these marks; None if the branch index or test is the handler's value.
 
-    Cached under the conditions of ``transform_body``; operations with deferred rules are not cached.
+    Cached if handler and state have a key, no outer handler may answer an effect, and no rule is deferred.
     """
     key = run.key()
     if key is None or not flow.fixed or op.deferred or (op.effects and run.outer is not BASE):
@@ -396,22 +397,22 @@ def _transformed_operation(
 
 
 def _memoised(crossed: TransformedOperation | None) -> TransformedOperation | None:
-    """The same, its operation with a memo: one object for all equations, on which later transformations are cached."""
+    """``crossed`` itself, after giving its operation a memo, on which later transformations are cached."""
     if crossed is not None:
         memoised(crossed.op)
     return crossed
 
 
 class _FixedPoint(NamedTuple):
-    """Main bodies transformed under marks that their own results confirm.
+    """Main bodies transformed under marks of their carries that an iteration does not change.
 
-    ``carry``, ``found``: marks of the carries, and of the results of the bodies. ``state``: types of the entering
-    state; ``at``: where it enters and leaves the bodies (``transform_body``).
+    ``carry``, ``results``: marks of the carries and of the results. ``state``: types of the state's inputs; ``at``:
+    their position among the inputs, and that of the state's results, as in ``transform_body``.
     """
 
     bodies: list[TransformedBody]
     carry: list[Mark]
-    found: list[Mark]
+    results: list[Mark]
     state: list[ArrayType]
     state_layout: StateLayout
     at: tuple[int, int] | None
@@ -427,11 +428,11 @@ def _fixed_point(run: BodyTransformer, op: HigherOrder, flow: StateFlow, groups:
     while True:
         marks = [*shared, *moving, *each]
         bodies = [transform_body(run, body, marks, None, flow, state, at, op.binds) for body in op.main]
-        found = [run.join(column) for column in zip(*[body.marks for body in bodies])]
+        results = [run.join(column) for column in zip(*[body.marks for body in bodies])]
         layout = flow.join(run, op, bodies, state)
-        grown = [run.carried(run.join(pair)) for pair in zip(moving, found)]
+        grown = [run.carried(run.join(pair)) for pair in zip(moving, results)]
         if not op.loops or (grown == moving and (not in_carry or list(layout.types) == state)):
-            return _FixedPoint(bodies, moving, found, state, layout, at)
+            return _FixedPoint(bodies, moving, results, state, layout, at)
         moving, state = grown, list(layout.types) if in_carry else state
 
 
@@ -440,13 +441,13 @@ def _transform_operation(
 ) -> TransformedOperation | None:
     """``_transformed_operation``, uncached.
 
-    First the fixed point over the main bodies, then the tests under its marks, then the main bodies once more where
-    their results differ from the marks and the state that all of them must agree on.
+    First the fixed point over the main bodies, then the tests under the marks of the fixed point, then those main
+    bodies again whose results differ from the marks and the state that all of them must agree on.
     """
     selects, shared, _, each = groups = op.groups(operand_marks)
     if any([mark is not None for mark in selects]):
         return None
-    bodies, moving, found, state, layout, at = _fixed_point(run, op, flow, groups)
+    bodies, moving, joined, state, layout, at = _fixed_point(run, op, flow, groups)
     in_carry = at is not None
     tests = [transform_body(run, test, [*shared, *moving], None, flow, state, None, op.binds) for test in op.tests]
     if any([test.marks[0] is not None for test in tests]):
@@ -455,9 +456,9 @@ def _transform_operation(
     rule = op.rule if op.deferred else None  # None also where the program is compiled: nothing asks for rules then
     if rule is not None:  # a deferred rule may return a value of the handler where the body returns none
         given = run.carried(run.join(marks))
-        pairs = zip(found, op.main[0].out_types)
-        found = [run.mark_of_type(given, t) if mark is None else mark for mark, t in pairs]
-    result_marks = [*moving, *found[op.carry :]] if op.loops else found
+        pairs = zip(joined, op.main[0].out_types)
+        joined = [run.mark_of_type(given, t) if mark is None else mark for mark, t in pairs]
+    result_marks = [*moving, *joined[op.carry :]] if op.loops else joined
     programs = [
         new.program
         if list(new.marks) == result_marks and new.state == tuple(layout.types)
@@ -490,16 +491,16 @@ def _transform_operation(
 
 
 def perform_transformed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
-    """Perform a transformed operation under ``outer``; its flat results.
+    """The flat results of a transformed operation performed under ``outer``.
 
-    ``lanes`` whose bodies perform no effect any more are independent: they are performed as one batched body.
+    A map over lanes whose body performs no effect but axes has independent lanes: its body is batched and inlined.
     """
     if op.runs != "lanes" or any([not isinstance(effect, Axis) for effect in op.effects]):
         return outer.answer(op, operands)
     dims = [None] * op.shared + [0] * (len(operands) - op.shared)
-    program, found = BodyTransforms.batch(op.bodies[0], dims, op.length)
+    program, result_dims = BodyTransforms.batch(op.bodies[0], dims, op.length)
     with inside(outer):
-        return [axis_at(y, d, 0, op.length) for y, d in zip(interpret(program, operands), found)]
+        return [axis_at(y, d, 0, op.length) for y, d in zip(interpret(program, operands), result_dims)]
 
 
 def _boxed(

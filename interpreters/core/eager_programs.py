@@ -38,7 +38,7 @@ from .record import Record, record_apart
 
 
 class EagerRecord(Record):
-    """A record of operations that are to be evaluated. Those on no input are evaluated now, unless they are large."""
+    """A record for eager evaluation: pure operations on no input, with small results, are evaluated at once."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class EagerRecord(Record):
 
 
 def evaluated_at_once() -> bool:
-    """Whether the operations that are performed are evaluated as they are, so that one may do the work of several."""
+    """Whether no handler but an eager record sees operations, so that one operation may do the work of several."""
     run = current()
     return run is BASE or run.__class__ is EagerRecord
 
@@ -63,7 +63,7 @@ _NUMPY_NUMBERS = frozenset([np.dtype(code).type for code in "?bhilqBHILQefd"])
 
 
 class _Named:
-    """Stands in keys between the arguments by position and those by name."""
+    """A separator in cache keys, between positional arguments and keyword arguments."""
 
 
 _PROGRAMS = Cache("programs of eager functions", 16384)
@@ -75,7 +75,7 @@ _MOST = 8  # programs of a function that differ in numbers alone
 
 
 def programs(namespace: dict[str, Any], direct: Collection[str] = ()) -> None:
-    """Make eager programs of the functions that a module defines and exports, without those that are called as written.
+    """Apply ``eager_program`` to all functions that a module defines and exports, except those named in ``direct``.
 
     Two names of one function remain two names of one function.
     """
@@ -87,7 +87,7 @@ def programs(namespace: dict[str, Any], direct: Collection[str] = ()) -> None:
 
 
 def eager_program(function: F) -> F:
-    """Decorator for a pure function of arrays, lists of arrays and static arguments: eagerly, its cached program."""
+    """Decorator of a pure function of arrays, lists of them and static arguments: eager calls use a cached program."""
     known = _PROGRAMS.entries
 
     @wraps(function)
@@ -109,12 +109,12 @@ def eager_program(function: F) -> F:
             elif not _read(x, kind, arrays):
                 return function(*args, **kwargs)
         key = tuple(kind)
-        found = known.get(key, _MISSING)
-        if found is None:
+        entry = known.get(key, _MISSING)
+        if entry is None:
             return function(*args, **kwargs)
-        if found is _MISSING or found is _ONCE:
-            return _called(key, found is _ONCE, function, args, kwargs, arrays)
-        program, rebuild = found
+        if entry is _MISSING or entry is _ONCE:
+            return _called(key, entry is _ONCE, function, args, kwargs, arrays)
+        program, rebuild = entry
         results = (program.facts.get(evaluate.EPOCH) or evaluate.function_of(program))(*arrays)
         return results[0] if rebuild is None else rebuild(results)
 
@@ -122,7 +122,7 @@ def eager_program(function: F) -> F:
 
 
 def _read(x: Any, kind: list[Any], arrays: list[Any]) -> bool:
-    """Whether ``x`` is an array, static or a sequence of these, which are added to ``arrays`` and ``kind``."""
+    """Whether ``x`` is an array, static, or a sequence of such; adds its arrays to ``arrays``, its key to ``kind``."""
     cls = x.__class__
     if cls is ConcreteArray:
         kind.append(x.type)
@@ -145,7 +145,7 @@ def _read(x: Any, kind: list[Any], arrays: list[Any]) -> bool:
 
 
 def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any, arrays: list[Any]) -> Any:
-    """The result of a call without a program; the second one finds it, or that there is none."""
+    """The result of a call whose key has no program; records one on the second call, ``again``, for the later ones."""
     result = function(*args, **kwargs)
     alike = tuple([x.__class__ if x.__class__ in (int, float) else x for x in key])
     count = _COUNTS.entries.get(alike, 0)
@@ -159,10 +159,10 @@ def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any, arrays
 
 
 def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: Any) -> tuple[Program, Any] | None:
-    """The program, and what makes the function's result of its results; None: the result, if it is one array.
+    """The program of a call, with a function from the program's results to the call's; None for a bare array.
 
-    None in place of both: the function reads values, raises, warns, performs what cannot be inlined, would keep large
-    arrays in its program, or makes by no operation what it returned in ``made``, a copy or an array that it keeps.
+    None in place of the pair, if the call cannot be replaced by its program: it reads values, raises, warns, has
+    effects, keeps large constants, or ``made``, its result, holds an array made by no operation, such as a copy.
     A function of static arguments alone returns copies of constants.
     """
 

@@ -1,7 +1,7 @@
 """Evaluate: the base interpretation, of operations on concrete arrays. NumPy is their specification.
 
-An eager call is a program, of one operation or of many, found by its kind. One function decides from its estimated
-work whether NumPy executes it operation by operation, or XLA as a whole.
+An eager call is a program of one operation or several. ``executor`` decides from the estimated work of the program
+whether NumPy executes it operation by operation, or XLA as a whole.
 
     answer(op, operands)         == executor of the program of ``op`` alone
     inline(program, operands)    == executor(program)(*operands)
@@ -40,7 +40,7 @@ Executor = Callable[..., Any]
 
 
 class Plan(NamedTuple):
-    """How to compile a program: nanoseconds that a call then saves, those that compiling takes, and what does it."""
+    """How to compile a program: the nanoseconds saved by each call, those that compiling takes, and the compiler."""
 
     saved: float
     price: float
@@ -63,7 +63,7 @@ def forget_executors() -> None:
 
 
 def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """The base run's answer to ``op``."""
+    """The results of ``op`` on concrete operands: a fast path for memoised executors, else ``_answer``."""
     memo = op.memo
     if memo is None or not CONFIG.get().settings.memoises:
         return _answer(op, operands)
@@ -82,7 +82,10 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
 
 
 def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """The base run's answer to any operation under any configuration. Raises: FoundNaN: the settings search for it."""
+    """The results of any operation under any configuration.
+
+    Raises: FoundNaN: a result has a NaN or infinity, and the settings ``debug_nans`` or ``debug_infs`` forbid it.
+    """
     y = _evaluate(op, operands)
     settings = config.current()
     if settings.debug_nans or settings.debug_infs:
@@ -91,18 +94,23 @@ def _answer(op: Operation, operands: tuple[Any, ...]) -> Any:
 
 
 def _check(op: Operation, operands: Sequence[Any], y: Any, settings: Any, site: Site | None = None) -> None:
-    """Raises: FoundNaN: a result is bad; names the operation in a body of ``op`` where it has some."""
-    found = bad_value(op.as_results(y), settings)
-    if found is not None:
+    """Check the result of ``op`` for values that the settings forbid; if ``op`` has bodies, also inside of these.
+
+    Raises: FoundNaN: there is one; names the innermost operation with such a result.
+    """
+    bad = bad_value(op.as_results(y), settings)
+    if bad is not None:
         if op.bodied:
             find(op)(op, *[x.value for x in operands])
-        raise bad_result(op, operands, found, site)
+        raise bad_result(op, operands, bad, site)
 
 
 def search(program: Program, operands: Sequence[Any], sites: Any) -> tuple[Any, ...]:
-    """The results of a program; ``sites`` are the lines of its equations, None: all have that being executed.
+    """The results of a program, each equation checked for NaN and infinity as the settings say.
 
-    Raises: FoundNaN: the results of an equation are bad.
+    ``sites``: the source lines of the equations, None if all have the line being executed.
+
+    Raises: FoundNaN: a result of an equation has a NaN or infinity that the settings forbid.
     """
     settings = config.current()
     values = bind(program, operands)
@@ -172,16 +180,16 @@ def program_of(op: Operation, types: tuple[Any, ...]) -> Program:
 
 
 def executor(program: Program, bare: bool = False) -> Executor:
-    """The function from concrete arrays to a program's results, to its only result if ``bare``.
+    """The function from concrete arrays to a program's results, or to its only result if ``bare``.
 
-    What a scope gives an evaluate rule of its own is evaluated by it, however much work it is.
+    A program with an operation whose evaluate rule ``hx.rules`` overrides is never compiled, however much work it is.
     """
     in_scope = any([EVALUATE.in_scope(type(op)) for op in program.ops])
     return chosen(program, None if in_scope else PLAN(program), bare)
 
 
 def chosen(program: Program, plan: Plan | None, bare: bool = False) -> Executor:
-    """``executor`` by a plan: NumPy's function, the compiled one, or a counting one that the latter replaces."""
+    """The executor by a plan: NumPy's without a plan, else the compiled one, at once or after enough calls."""
     if plan is None:
         return _separately(program, bare)
     if plan.saved * PATIENCE >= plan.price:
@@ -192,7 +200,7 @@ def chosen(program: Program, plan: Plan | None, bare: bool = False) -> Executor:
 
 
 def _compiled_in_time(separate: Executor, plan: Plan) -> Executor:
-    """``separate``, until its calls would have paid for compiling it."""
+    """An executor that calls ``separate`` until compiling would have paid off, then the compiled function."""
     calls, function = 0, None
 
     def evaluated(*operands: Any) -> Any:
@@ -208,7 +216,7 @@ def _compiled_in_time(separate: Executor, plan: Plan) -> Executor:
 
 
 def _separately(program: Program, bare: bool = False) -> Executor:
-    """The function that evaluates a program operation by operation: generated, where NumPy executes all of them."""
+    """The executor that evaluates a program operation by operation: a generated function if NumPy executes all."""
     ops, types = program.ops, [tuple(map(program.type_of, args)) for args in program.args]
     if len(ops) > 1 and any([type(op) not in _RULES or PLAN(program_of(op, ts)) for op, ts in zip(ops, types)]):
         return lambda *operands: Run.inline(BASE, program, operands)
@@ -220,9 +228,10 @@ def _separately(program: Program, bare: bool = False) -> Executor:
 
 
 def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., Any]:
-    """The function from NumPy arrays of these types to the result: NumPy's own where the operation names it.
+    """The function by which ``rule`` evaluates ``op`` on NumPy arrays of these types.
 
-    The rule of a scope is called itself: ``numpy_function`` is short for the rule of the operation's block.
+    NumPy's own function where the operation names one as equal to the rule of its block; a rule from ``hx.rules`` is
+    always called itself.
     """
     function = op.numpy_function(types) if rule is _RULES.get(type(op)) else None
     return functools.partial(rule, op) if function is None else function
@@ -262,7 +271,10 @@ def find(op: Operation) -> Callable[..., Any]:
 
 
 def _no_boxes(operands: Sequence[Any]) -> None:
-    """Raises: EscapedBox: an operand is a box, whose run is not among the handlers in force."""
+    """Check the operands of an operation that reached the base run.
+
+    Raises: EscapedBox: an operand is a box, so that its run is not among the handlers in force.
+    """
     for x in operands:
         if x.run is not None:
             raise escaped_box_error(x)

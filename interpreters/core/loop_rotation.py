@@ -1,5 +1,6 @@
-"""Rotation of a loop whose test performs: the test is evaluated before the loop and at the end of the body, and its
-result is carried.
+"""Rotation of a while loop whose test performs effects: the loop carries the result of the test.
+
+The test is evaluated before the loop and at the end of the body, so that the test of the rotated loop is pure.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from .record import Record, record
 
 
 def rotate(run: Run, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Answer a ``while`` by ``run``, as ``more = test(c); while more: c = body(c); more = test(c)``.
+    """Answer a while loop by ``run`` as ``more = test(c); while more: c = body(c); more = test(c)``.
 
-    The test of the rotated loop reads ``more`` alone, so it performs nothing.
+    The test of the rotated loop reads ``more`` alone, so that it performs no effect.
     """
     with inside(run):
         (more,) = interpret(op.bodies[0], operands)
@@ -27,10 +28,10 @@ def rotate(run: Run, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def rotate_within(run: Run, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``rotate`` with the first test in the loop as well, whose first iteration only tests.
+    """``rotate`` with the first test inside the loop too: the first iteration evaluates the test alone.
 
-    So lanes in which the loop ends at different times execute all of it alone, as they would without the handler: what
-    the test leaves to handlers further out is performed lane by lane.
+    Then all effects of the test are performed inside the loop, as in the original one, which matters under ``vmap``:
+    lanes that leave the loop at different times perform them lane by lane.
     """
     body = op.bodies[1]
     keep = record(lambda *xs: xs[op.shared :], body.in_types, body.name, "")
@@ -44,7 +45,7 @@ def rotate_within(run: Run, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ..
 
 
 def _loop(run: Run, op: Any, body: Program, operands: tuple[Any, ...], more: tuple[Any]) -> tuple[Any, ...]:
-    """The results of the loop that carries, and reads, ``more``: ``body`` may carry more than the test takes."""
+    """The results of the loop ``while more: c = body(c); more = test(c)``; ``body`` may have carries the test lacks."""
     test = op.bodies[0]
     recorders = [Record(BASE, ""), Record(BASE, "")]
     inputs = [[recorder.input(t) for t in (*body.in_types, more[0].type)] for recorder in recorders]

@@ -3,11 +3,12 @@
     IN_OWN_CONTEXT.run(f, *xs) == IN_CALLERS_CONTEXT.run(f, *xs) == f(*xs), without a warning for 1 / 0
     IN_ANY_CONTEXT.run(f, *xs) == f(*xs)
 
-NumPy keeps this setting in a context variable. To enter a context in which it was set once takes a fifth of the time of
-setting it anew, but other variables have their defaults there, and it cannot be entered again inside. So the first is
-for functions that NumPy implements in C, during which Python executes nothing, the second for all others: during these,
-signal handlers and finalizers may perform operations, and have to see the settings in force. Functions that are
-declared ``silent`` never warn about NumPy's own dtypes, and need neither for these.
+NumPy keeps this setting in a context variable. Entering a context in which the variable is set takes a fifth of the
+time of setting it anew, but all other context variables have their defaults there, and the context cannot be entered
+twice. So ``IN_OWN_CONTEXT`` is for functions that NumPy implements in C, during which Python executes nothing, and
+``IN_CALLERS_CONTEXT`` for all others: during these, signal handlers and finalizers may perform operations, which have
+to see the settings in force. ``IN_ANY_CONTEXT`` changes nothing: it is for functions declared ``silent``, which never
+warn about NumPy's own dtypes.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from __future__ import annotations
 import operator
 import sys
 import threading
-import types
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from functools import partial
-from typing import Any
+from types import BuiltinFunctionType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from ...effects.core.operation import Operation
 
 
 def _error_setting() -> Any:
-    """NumPy's variable, and its value that ignores all errors: what a context holds in which nothing else was set."""
+    """NumPy's context variable for floating-point errors, and its value that ignores all of them."""
     context = Context()
     context.run(np.seterr, all="ignore")
     (setting,) = context.items()
@@ -38,6 +39,7 @@ ERRORS, SILENT = _error_setting()
 
 
 def _in_callers_context(f: Callable[..., Any], *xs: Any) -> Any:
+    """``f(*xs)`` in the context in force, with floating-point errors ignored during the call."""
     token = ERRORS.set(SILENT)
     try:
         return f(*xs)
@@ -45,20 +47,14 @@ def _in_callers_context(f: Callable[..., Any], *xs: Any) -> Any:
         ERRORS.reset(token)
 
 
-class CallersContext:
-    """The context in force, with the setting made for the extent of the call."""
+class ErrorContext(NamedTuple):
+    """How to call a function with respect to NumPy's floating-point errors: ``run(f, *xs)`` is ``f(*xs)``."""
 
-    run: Callable[..., Any] = staticmethod(_in_callers_context)
-
-
-class AnyContext:
-    """The context in force, as it is."""
-
-    run: Callable[..., Any] = staticmethod(operator.call)  # type: ignore[arg-type]
+    run: Callable[..., Any]
 
 
 class OwnContext(threading.local):
-    """A context of each thread, since two cannot be in one at the same time."""
+    """A context that ignores floating-point errors, one per thread, since two threads cannot be in one together."""
 
     run: Callable[..., Any] = staticmethod(_in_callers_context)  # until the thread has its own
 
@@ -68,12 +64,13 @@ class OwnContext(threading.local):
         self.run = context.run
 
 
-IN_OWN_CONTEXT, IN_CALLERS_CONTEXT, IN_ANY_CONTEXT = OwnContext(), CallersContext(), AnyContext()
+IN_OWN_CONTEXT = OwnContext()
+IN_CALLERS_CONTEXT, IN_ANY_CONTEXT = ErrorContext(_in_callers_context), ErrorContext(operator.call)
 _FINALIZES_IN_C = sys.version_info < (3, 12)  # garbage is collected in the midst of functions implemented in C
 
 
 def context_for(kind: type[Operation], function: Callable[..., Any], types: Sequence[Any]) -> Any:
-    """The one of the three for this function, which evaluates operations of this class on operands of these types."""
+    """The one of these three contexts for a function that evaluates ``kind`` on operands of ``types``."""
     while isinstance(function, partial):
         function = function.func
     if getattr(function, "silent", False) and _NUMPYS.issuperset([t.dtype for t in types]):
@@ -85,4 +82,4 @@ def context_for(kind: type[Operation], function: Callable[..., Any], types: Sequ
 _NUMPYS = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
 
 # during which no Python function is called: ufuncs, their reductions, views of arrays
-_NATIVE = (np.ufunc, types.BuiltinFunctionType, operator.methodcaller)
+_NATIVE = (np.ufunc, BuiltinFunctionType, operator.methodcaller)

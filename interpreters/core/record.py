@@ -144,8 +144,8 @@ class Record(Run):
         return self.builder.const(x)
 
     def made_at(self, number: int) -> Site:
-        found = self.builder.definition(number)
-        return self.installed_at if found is None else Site(*self.builder.sites[found[0]])
+        definition = self.builder.definition(number)
+        return self.installed_at if definition is None else Site(*self.builder.sites[definition[0]])
 
     def freeze(self, outs: Sequence[Any], name: str = "program") -> Program:
         """The recorded program with these results."""
@@ -179,9 +179,9 @@ def record_apart(
     f: Callable[..., tuple[Sequence[Any], Any]], in_types: Sequence[ArrayType], name: str = "program",
     kind: type[Record] = Record,
 ) -> tuple[Program, Any]:  # fmt: skip
-    """The program of ``f`` from values of these types to its first results, and the second: recorded over no handlers.
+    """The program of ``results`` for ``results, rest = f(*values of in_types)``, and ``rest``.
 
-    Whatever is in force, the program is the same: one that may be cached.
+    Recorded under no other handler, so that the program does not depend on the handlers in force and may be cached.
     """
     run = kind(BASE, "")
     with inside(run):

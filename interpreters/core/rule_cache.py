@@ -31,24 +31,24 @@ RULE_PROGRAMS = AttachedCache("rule_programs", "rule_programs", 8192, MEMOS)
 
 
 class RuleProgram(NamedTuple):
-    """A cached rule program: from operands to the results of a rule, and the static marks of these results."""
+    """A cached rule program, from the operands to the results of a rule, and the static marks of these results."""
 
     program: Program
     marks: Any
 
 
 def cached_rule_program(op: Operation, key: RuleKey, describe: Describe) -> RuleProgram | None:
-    """The rule program of an operation that has a memo; None or False: not cacheable, call the rule.
+    """The rule program of an operation that has a memo; None or False where the rule has to be called instead.
 
-    ``describe(op, key)`` gives the rule as a function from values to results and marks, and the types of these values.
+    ``describe(op, key)`` gives the rule as a function from values to results and marks, and the types of the values.
     """
     mark = config.CONFIG.get().settings.mark
     if mark is None:
         return None
     programs = op.memo.rule_programs  # type: ignore[union-attr]
-    found = programs.get((mark, key))
-    if found is not None:
-        return found
+    cached = programs.get((mark, key))
+    if cached is not None:
+        return cached
     ours = type(op).__module__.startswith("handlax.")
     if not ours or op.multiple_results or op.bodied or op.effectful or op.named or op.deferred:
         return None
@@ -56,7 +56,7 @@ def cached_rule_program(op: Operation, key: RuleKey, describe: Describe) -> Rule
 
 
 def _recorded(rule: RuleFunction, types: Sequence[ArrayType]) -> RuleProgram | None:
-    """The program of a rule for operands of these types; None: not cacheable."""
+    """The program of a rule for operands of these types; None if the rule reads values, raises or has effects."""
     try:
         program, marks = record_apart(rule, types)
     except Exception:  # a rule that reads values or raises is not cached: uncached, the error names the user's line
@@ -65,17 +65,17 @@ def _recorded(rule: RuleFunction, types: Sequence[ArrayType]) -> RuleProgram | N
 
 
 def is_inlinable(program: Program) -> bool:
-    """Whether every equation has one result, and no body, effect or axis."""
+    """Whether every equation has one result, no body, no effect and no named axis."""
     return not any([op.multiple_results or op.bodied or op.effectful or op.named for op in program.ops])
 
 
 class InlinedBlock:
     """Consecutive equations of a tape that were inlined from one cached rule program, which is transposed as a unit.
 
-    ``program``: the rule program, whose inputs are residuals, then linear operands; ``linear`` marks the latter.
-    ``positions``: for each input, where the tape has it: equation and operand of its first use. ``results``: the
-    equations that compute the program's results. ``adjoints``: the transposed programs, by settings and types of the
-    cotangents; False where there is none.
+    ``program``: the rule program, whose inputs are residuals, then linear operands; ``linear``: for each input whether
+    it is one of the latter. ``positions``: for each input its first use in the block, (equation, operand). ``results``:
+    the equations that compute the program's results. ``adjoints``: the transposed programs, by settings and types of
+    the cotangents; False where there is none.
     """
 
     __slots__ = ("program", "linear", "positions", "results", "adjoints", "__weakref__")
@@ -95,10 +95,10 @@ ADJOINTS = AttachedCache("adjoints of rule programs", "adjoints", 8192, _BLOCKS)
 
 
 def inlined_block(program: Program, residuals: int) -> InlinedBlock | None:
-    """The block of a rule program whose first ``residuals`` inputs are residuals.
+    """The block of a rule program whose first ``residuals`` inputs are residuals, and all others linear.
 
-    None where it cannot be transposed as a unit: a result is an input, a constant or given twice, or a residual is not
-    used.
+    None if the program cannot be transposed as a unit: it has no result, a result is an input, a constant or given
+    twice, or a residual is not used.
     """
     count = len(program.in_types)
     first_uses: dict[int, tuple[int, int]] = {}

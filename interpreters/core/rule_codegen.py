@@ -36,10 +36,10 @@ _SCOPE = {
 
 
 class Wiring:
-    """The wiring of a program, without its operations and types.
+    """The wiring of a program: which variables its equations take and return, without operations and types.
 
-    ``inputs``: their number; ``args``: the variables that each equation takes; ``outs``: those of the results.
-    ``tuples``: the numbers of results of the equations that have a tuple of them, by equation; the others have one.
+    ``inputs``: the number of inputs. ``args``: the variables that each equation takes; ``outs``: those of the results.
+    ``tuples``: equation -> number of results, for the equations with a tuple of results; the others have one result.
     ``consts`` and ``count`` are ranges over constants and equations.
     """
 
@@ -109,10 +109,10 @@ def numpy_function(
     program: Program, functions: Sequence[PythonFunction], fit: Callable[[Any, Any], Any], context: Any,
     bare: bool = False,
 ) -> PythonFunction:  # fmt: skip
-    """The function from arrays to arrays that evaluates a program; ``bare``: it returns its only result, no tuple.
+    """The function from arrays to arrays that evaluates a program; if ``bare`` it returns its only result, no tuple.
 
-    ``functions[i]`` evaluates equation ``i`` on NumPy arrays: called by ``context.run``, or, where there is none, while
-    NumPy's errors are set aside in the caller's context. ``fit(y, type)`` converts its result to the stated type.
+    ``functions[i]`` evaluates equation ``i`` on NumPy arrays. ``context.run`` calls these functions; if ``context`` is
+    None they are called in the caller's context, floating-point errors ignored. ``fit(y, type)`` converts each result.
     """
     tuples = tuple([(i, len(program.types[i])) for i, op in enumerate(program.ops) if op.multiple_results])
     types = program.numbered_types()[len(program.in_types):] if tuples else program.types
@@ -122,6 +122,7 @@ def numpy_function(
 
 
 def _numpy_lines(w: Wiring, native: bool, bare: bool) -> list[str]:
+    """The source of ``numpy_function``; ``native``: a context is given, whose ``run`` calls the functions."""
     results = w.numbered()
     lines = ["def make(functions, types, dtypes, consts, fit, context):"]
     lines += [f" {row([f'f{i}' for i in w.count])} = functions"]
@@ -149,14 +150,15 @@ def _numpy_lines(w: Wiring, native: bool, bare: bool) -> list[str]:
 
 
 def recording_function(program: Program, box: type, user_site: Callable[[int], Any]) -> PythonFunction:
-    """The function ``(record, *values) -> results`` that appends a program's equations; ``box``: class of the results.
+    """The function ``(record, *values) -> results`` that appends a program's equations to a record.
 
-    The equations have the site that the record's cell holds, or else that of the user's line.
+    ``box``: the class of the results. All equations have the site of the operation being performed.
     """
     return _maker("recording", program, _recording_lines)(program.ops, program.types, program.consts, box, user_site)
 
 
 def _recording_lines(w: Wiring) -> list[str]:
+    """The source of ``recording_function``."""
     n = len(w.args)
     lines = [
         "def make(ops, types, consts, Box, user_site):",
@@ -193,11 +195,11 @@ def partitioned_function(
     known: Program, rest: PythonFunction, block: Any,
     unknown: Sequence[bool], residuals: Sequence[tuple[bool, int]], in_rest: Sequence[bool],
 ) -> PythonFunction:  # fmt: skip
-    """The function ``(tape, *values) -> results`` that inlines a program; operands marked ``unknown`` are the tape's.
+    """The function ``(tape, *values) -> results`` of a partitioned program; operand i is the tape's if ``unknown[i]``.
 
     It inlines ``known`` outside the tape, then records ``rest`` on residuals and unknown values. ``residuals[i]`` is
     ``(True, n)`` for known operand ``n``, ``(False, n)`` for result ``n`` of ``known``. Result ``j`` of the program is
-    one of ``rest`` where ``in_rest[j]``, else one of ``known``. ``block``, if not None, is noted on the tape.
+    the next one of ``rest`` if ``in_rest[j]``, else of ``known``. ``block``, if not None, is noted on the tape.
     """
     key = ("partitioned", len(known.outs), tuple(unknown), tuple(residuals), tuple(in_rest))
     return _MAKERS.get(key, lambda: compiled(_partitioned_lines(*key[1:])))(known, rest, block)
@@ -206,6 +208,7 @@ def partitioned_function(
 def _partitioned_lines(
     count: int, unknown: Sequence[bool], residuals: Sequence[tuple[bool, int]], in_rest: Sequence[bool]
 ) -> list[str]:
+    """The source of ``partitioned_function``; ``count``: the number of results of ``known``."""
     operands = [f"x{i}" for i in range(len(unknown))]
     known_operands = [x for x, yes in zip(operands, unknown) if not yes]
     residual_names = [known_operands[n] if yes else f"g{n}" for yes, n in residuals]

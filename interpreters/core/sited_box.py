@@ -1,4 +1,4 @@
-"""Boxes that say where they were created, for runs that make one for every result."""
+"""``SitedBox``: a box with the source line at which it was created, for messages about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...effects.core.arrays import Box
 
 
 class SitedBox(Box):
-    """A box that keeps the line at which it was created; None: that at which its run was installed."""
+    """A box with the source line at which it was created; ``site`` None stands for the line that installed its run."""
 
     __slots__ = ("site",)
     site: Any

@@ -1,9 +1,10 @@
-"""A handler with a state around a linear solve whose bodies perform: the state is a value that the bodies read.
+"""How a handler with a state crosses a linear solve whose bodies perform effects: the state becomes an operand.
 
     x = solve(s, b)   becomes   x, end = solve(s, start, b)   with   matvec(s, start, x) = b
 
-The equation determines the solution, whatever the solver performs: its derivative solves it again from the same start,
-and drops the end. The end is the solver's alone; its derivative is that of the solver's operations.
+``start`` is the state before the solve, ``end`` the state that the solver leaves. The linear equation alone determines
+x, so that x is differentiated by another solve from the same ``start``, whose end state is dropped; ``end`` is
+differentiated through the operations of the solver.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .body_transform import BodyTransformer, RequiredSignature, transform_body
 
 
 def cross_solver(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Answer a linear solve under a handler with a state whose values are those of the enclosing run."""
+    """Answer the linear solve ``op`` under a handler with a state, none of whose operands is a box of the handler."""
     flow = run.flow(op)
     start = flow.inner_types()
     inputs, results = [None] * len(operands), [None] * len(op.bodies[0].outs)

@@ -40,7 +40,7 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def choose(fun: Callable[..., Any], what: str, positions: Positions, names: ArgumentNames) -> ArgumentChoice:
-    """The arguments chosen by position, by name, or both; those chosen by one alone get the other from the signature.
+    """The arguments chosen by position, by name or both; if by one alone, the signature gives the other.
 
     Raises: BadArgument: a position or name that the function does not have.
     """
@@ -74,8 +74,8 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
                 f"{', '.join(map(str, signature.parameters)) or 'none'}."
             )
     if names is None:
-        found = [ordered[n] for n in chosen if -len(ordered) <= n < len(ordered)]
-        return ArgumentChoice(chosen, tuple([name for name in found if name not in positional_only]))
+        chosen_names = tuple([ordered[n] for n in chosen if -len(ordered) <= n < len(ordered)])
+        return ArgumentChoice(chosen, tuple([name for name in chosen_names if name not in positional_only]))
     if positions is None:
         return ArgumentChoice(tuple([i for i, name in enumerate(ordered) if name in chosen_names]), chosen_names)
     return ArgumentChoice(chosen, chosen_names)
@@ -103,7 +103,7 @@ def check_disjoint(fun: Callable[..., Any], static: ArgumentChoice, donated: Arg
 
 
 class PartitionedCall(NamedTuple):
-    """A call partitioned into static arguments, with their key, and dynamic ones."""
+    """The arguments of a call, partitioned into static and dynamic ones; ``key`` identifies the static values."""
 
     key: Any
     static_args: tuple[tuple[int, Any], ...]
@@ -158,9 +158,9 @@ def _unhashable(
             hash(bits(value))
         except TypeError as error:
             called = position if isinstance(position, str) else names(position)
-            found = f"{type(value).__name__} ({error})"
             return BadStaticArgument(
-                f"jit: static argument {called!r} of {name_of(fun)} must be hashable, got {found}.",
+                f"jit: static argument {called!r} of {name_of(fun)} must be hashable, got {type(value).__name__} "
+                f"({error}).",
                 hint="pass a tuple or a frozen value, or leave it dynamic.",
             )
     return BadStaticArgument(f"jit: static arguments of {name_of(fun)} must be hashable.")
@@ -176,6 +176,6 @@ def argument_names(fun: Callable[..., Any]) -> Callable[[int], str]:
 
 
 def dynamic_positions(partition: PartitionedCall | None, count: int) -> list[int]:
-    """The positions, in the call, of its ``count`` dynamic positional arguments."""
+    """The positions of a call's ``count`` dynamic positional arguments among all its positional arguments."""
     fixed = set() if partition is None else {i for i, _ in partition.static_args}
     return [i for i in range(count + len(fixed)) if i not in fixed]

@@ -1,9 +1,9 @@
 """Traces: functions recorded on arguments of given types, once for all levels of nesting.
 
-The traces of a function are found by the tree and types of the arguments, the configuration, and the enclosing named
-axes, and are dropped with the function. One that is made again is traced again; it is not compiled again, since equal
-programs share an executable. A trace that captured a box of an enclosing trace is not cached. A trace with effects
-whose types were determined by enclosing handlers (``AnswerTyped``) is cached on the installation of the innermost
+The traces of a function are cached by the tree and types of the arguments, the configuration, and the enclosing named
+axes, and are dropped with the function. An equal function defined again is traced again, but not compiled again, since
+equal programs share an executable. A trace that captured a box of an enclosing trace is not cached. A trace with
+effects whose types were determined by enclosing handlers (``AnswerTyped``) is cached on the run of the innermost
 handler alone.
 """
 
@@ -45,10 +45,11 @@ _CONCRETE = frozenset((ConcreteArray,)).issuperset
 
 
 class Trace(NamedTuple):
-    """A recorded function.
+    """A function as ``jit`` recorded it for arguments of some types.
 
     ``program`` is closed: it takes the ``captured`` values, then the leaves of the arguments. ``recorded`` is the
-    program before closure conversion. ``is_leaf``: the result is a single array.
+    program before closure conversion. ``unflatten`` rebuilds the result from its leaves. ``is_leaf``: the result is a
+    single array.
     """
 
     recorded: Program
@@ -60,7 +61,7 @@ class Trace(NamedTuple):
 
 
 def _unflattening(structure: PyTreeDef, types: Sequence[ArrayType]) -> Callable[[Sequence[Any]], Any]:
-    """The function that rebuilds results of this structure from their leaves, of which ``float0`` are NumPy's."""
+    """The function that rebuilds results of this structure from their leaves; ``float0`` leaves are NumPy zeros."""
     rebuild = _fastest(structure)
     empty = {i: np.zeros(t.shape, float0) for i, t in enumerate(types) if t.dtype == float0}
     return (lambda leaves: rebuild([empty.get(i, x) for i, x in enumerate(leaves)])) if empty else rebuild
@@ -79,7 +80,7 @@ def _fastest(structure: PyTreeDef) -> Callable[[Sequence[Any]], Any]:
 
 
 class TraceRequest(NamedTuple):
-    """A function to trace, with the structure and types of its dynamic arguments; ``merge`` adds the static ones."""
+    """A function to trace, with the structure and types of its dynamic arguments; ``merge`` adds the static values."""
 
     fun: Callable[..., Any]
     name: str
@@ -97,20 +98,20 @@ _ON_INSTALLATIONS = AttachedCache("traces under one run", "traces")
 
 
 def traces_of(fun: Callable[..., Any]) -> dict[Any, Trace]:
-    """The traces of a function, the argument of ``trace``: one dictionary, however often the function is jitted."""
+    """The traces of a function, for ``trace``: one dictionary, however often the function is jitted."""
     return _TRACES.part(fun)
 
 
 def trace(request: TraceRequest, traces: dict[Any, Trace]) -> Trace:
-    """The trace of a request, from the ``traces`` of its function or recorded."""
+    """The trace of a request: the cached one of ``traces`` or of the innermost run, else recorded now."""
     key = (request.key, tuple(named_axes()))
-    found = traces.get(key)
+    cached = traces.get(key)
     under_run = current().traces
-    if found is None and under_run is not None:
-        found = under_run.get((request.fun, key))
-    if found is not None:
+    if cached is None and under_run is not None:
+        cached = under_run.get((request.fun, key))
+    if cached is not None:
         _TRACES.hits += 1
-        return found
+        return cached
     made = record(request)
     if any(x.run is not None for x in made.captured):
         return made
@@ -122,7 +123,7 @@ def trace(request: TraceRequest, traces: dict[Any, Trace]) -> Trace:
 
 
 def _on_installation(run: Run) -> dict[Any, Trace]:
-    """The cache on the installation of a handler."""
+    """The traces that are valid under ``run`` alone, by function and key."""
     if run.traces is None:
         run.traces = {}
         _ON_INSTALLATIONS.owners.add(run)
@@ -208,7 +209,7 @@ def trace_request(
 def leaf_name(
     fun: Callable[..., Any], i: int, partition: PartitionedCall | None, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> str:
-    """The name of leaf ``i`` of the dynamic arguments."""
+    """The name, in messages, of leaf ``i`` of a call's dynamic arguments: ``x`` or ``params['w'][0]``."""
     argument, positions = argument_names(fun), dynamic_positions(partition, len(args))
     return leaf_names(lambda n: argument(positions[n]), args, kwargs)(i)
 

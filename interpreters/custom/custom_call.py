@@ -50,7 +50,7 @@ class BoundArguments:
         self.static = tuple(sorted({*numbers, *[positions.index(name) for name in names]}))
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, defaults included."""
+        """All arguments of a call by position, with defaults filled in."""
         if not kwargs and (len(args) == self.plain or self.signature is None):
             return args
         if self.signature is None:
@@ -70,7 +70,7 @@ class BoundArguments:
         return bound.args
 
     def split(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Array], Any]:
-        """The static arguments, the leaves of the others, and the treedef of the others."""
+        """The static arguments of a call, the leaves of the others, and the treedef of the others."""
         if self.static and self.static[-1] >= len(args):
             raise BadArgument(
                 f"{self.where}: nondiff_argnums must name arguments, got {self.static} for {len(args)} of them."
@@ -98,7 +98,7 @@ def with_placeholders(value: Any, placeholder_of: Mapping[int, Any]) -> UserFunc
 
 
 def substitution(boxes: Sequence[KeyedValue], values: Sequence[Any]) -> dict[int, Any]:
-    """The argument of ``replaced`` that puts these values in place of the placeholders ``boxes``."""
+    """The map for ``replaced`` from the placeholders ``boxes`` to these values."""
     return {id(box.value): value for box, value in zip(boxes, values)}
 
 
@@ -168,7 +168,7 @@ class CustomFunction(Generic[P, R]):
 
 
 def merge_arguments(positions: Sequence[int], statics: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """The values with the static arguments inserted at their positions, which increase."""
+    """``values`` with each static argument inserted at its position; positions increase."""
     arguments = list(values)
     for position, value in zip(positions, statics):
         arguments.insert(position, value)

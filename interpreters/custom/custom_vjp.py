@@ -147,7 +147,7 @@ def custom_gradient(fun: Callable[..., Any] | None = None, *, with_logs: bool = 
 
 
 def _cotangent_like(y: Any) -> Any:
-    """A value of the type that cotangents of ``y`` have."""
+    """A value of the type of the cotangents of ``y``."""
     t = type_of(y)
     return y if tangent_type(t) is not None else zero_tangent(t)
 

@@ -97,7 +97,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
 
 
 def _lane_by_lane(f: Callable[..., Any], size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> Any:
-    """The results of ``f`` on each lane, stacked: a loop over the mapped operands, which have the lanes as rows."""
+    """The results of ``f`` on each lane, stacked: a loop over the mapped operands, whose axis 0 indexes the lanes."""
 
     def step(_: Any, rows: Any) -> Any:
         row = iter(rows)
@@ -150,7 +150,7 @@ class UserLanes(BatchingRule):
 
 
 class LanesInOrder(UserLanes):
-    """The rule of a ``sequential_vmap``."""
+    """The batching rule of a ``sequential_vmap``: a loop over the lanes."""
 
     in_order = True
 
@@ -188,7 +188,7 @@ class JvpLanesRule(BatchingRule):
 
 
 class PartLanesRule(BatchingRule):
-    """The batching rule of a part of a derivative whose effects have results: ``body``, lane after lane.
+    """The batching rule of a part of a derivative whose effects have results: ``body`` on one lane after another.
 
     The first ``count`` operands are no tangents. Raises: CannotCross: the user's rule takes all lanes at once.
     """
@@ -244,7 +244,7 @@ class TransposeLanesRule(BatchingRule):
 
 
 def _with_lanes(x: Any, mapped: bool, required: bool, size: int) -> Any:
-    """A value, broadcast over the lanes in dimension 0 where that is required and it is not mapped already."""
+    """A value with lanes along axis 0 if ``required``: broadcast over the lanes unless it is mapped already."""
     return x if mapped or not required else axis_at(x, None, 0, size)
 
 
@@ -287,7 +287,7 @@ def _has_results(program: Program) -> bool:
 
 
 def _in_parts(op: Any, primals: Any, tangents: Any, nonzero: tuple[bool, ...]) -> tuple[Any, list[Any]]:
-    """Results and tangents: the first part performs the effects and gives residuals, the second gives the tangents."""
+    """Results and tangents by two operations: one performs the effects and gives residuals, one gives the tangents."""
     key = ("parts", op, nonzero, config.current())
     first, rest, half, marks = _DERIVED.get(key, lambda: _parts(op, nonzero))
     values = perform(first, *primals)
@@ -298,7 +298,7 @@ def _in_parts(op: Any, primals: Any, tangents: Any, nonzero: tuple[bool, ...]) -
 
 
 def _parts(op: Any, nonzero: tuple[bool, ...]) -> tuple[Any, ...]:
-    """The derivative of the body in two operations, by what depends on tangents; its halves, and nonzero tangents."""
+    """The two operations of a body's derivative, those of values and of tangents, the halves, and nonzero tangents."""
     derived, marks = jvp_program(op.bodies[0], nonzero)
     half = partial_eval_program(derived, [False] * len(nonzero) + [True] * sum(nonzero))
 

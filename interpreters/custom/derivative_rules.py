@@ -48,7 +48,7 @@ class SymbolicZero(OfArrayType):
         self.aval = aval
 
     def instantiate(self) -> Any:
-        """The zeros as an array."""
+        """An array of zeros of the type ``aval``."""
         return zero_tangent(self.aval)
 
     def __eq__(self, other: object) -> bool:
@@ -75,7 +75,7 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """The values in place of the ``CustomVJPPrimal`` of a tree."""
+    """The tree with each ``CustomVJPPrimal`` replaced by its value."""
     is_primal = lambda x: isinstance(x, CustomVJPPrimal)
     return pytrees.tree_map(lambda x: x.value if is_primal(x) else x, tree, is_leaf=is_primal)
 
@@ -91,13 +91,13 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def in_format(ct: Any, t: ArrayType) -> Any:
-    """A cotangent of another floating-point format, as mixed precision gives it, in that of ``t``."""
+    """The cotangent ``ct`` in the floating-point dtype of ``t``, if it has another one, as in mixed precision."""
     dtype = getattr(ct, "dtype", t.dtype)
     return convert(ct, t.dtype) if dtype != t.dtype and is_floating(dtype) and is_floating(t.dtype) else ct
 
 
 class UserRule(DerivativeRule):
-    """The rule of a ``custom_jvp`` or ``custom_vjp`` for forward mode.
+    """The forward-mode rule of a ``custom_jvp`` or ``custom_vjp``.
 
     Operands: ``first`` values that the body alone captured, those that the rule captured, the leaves of the arguments.
     """
@@ -232,7 +232,7 @@ class UserVjp(UserRule):
 
 
 def residual(shown: str, x: Any) -> Any:
-    """A leaf of the residuals as an array. Raises: TreeMismatch: it is none."""
+    """A leaf of the residuals as an array. Raises: TreeMismatch: the leaf is no array or number."""
     try:
         return as_array(x)
     except TypeError as error:

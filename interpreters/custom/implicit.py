@@ -48,7 +48,7 @@ def _check_result(
 def _function_of(
     where: str, what: str, f: Callable[..., Any], unknowns: Any
 ) -> tuple[Sequence[Any], Any, Sequence[ArrayType], RecordedBody]:
-    """The unknowns as arrays, their structure and types, and the record of a function that gives what it takes."""
+    """The unknowns as arrays, their structure and types, and the body of ``f``, a function on unknowns."""
     leaves, tree = pytrees.flatten(unknowns)
     xs = [as_array(x) for x in leaves]
     types = [x.type for x in xs]
@@ -105,7 +105,7 @@ def custom_linear_solve(
 
 
 def _vecmat(product: Program, types: Sequence[ArrayType]) -> Program:
-    """The transpose of a recorded product, over the same captured values."""
+    """The program of the transposed matrix-vector product, over the captured values of the recorded ``matvec``."""
     closed, captured = close(product)
     linear = [False] * len(captured) + [True] * len(types)
     return record_body(lambda *cts: full(pull_back(closed, linear, captured, cts), types), types, "vecmat")
@@ -151,7 +151,7 @@ def _unknown(shown: str, y: Any, t: ArrayType, strong: bool) -> Any:
 
 
 def _padded(system: Program, extra: Sequence[ArrayType]) -> Program:
-    """A recorded product with the results of its solver: zeros in place of aux, whose types are ``extra``."""
+    """A recorded product with results of aux's types ``extra``, all zeros, so that it has as many as its solver."""
     if not extra:
         return record_body(lambda *xs: list(interpret(system, xs)), system.in_types, system.name)
     return record_body(

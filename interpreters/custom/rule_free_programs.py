@@ -1,4 +1,4 @@
-"""Programs without the users' rules of derivatives and lanes, which no evaluation needs."""
+"""Programs without users' derivative and batching rules, which evaluation does not need."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def describe_function(f: Any) -> str:
 
 
 class DeferredRule(Value):
-    """A deferred rule. ``shown`` names the user's function, in messages and in the text of programs."""
+    """A user's rule that is recorded on demand; ``shown`` names the user's function in messages and program texts."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -50,7 +50,7 @@ class DeferredRule(Value):
 
     @property
     def by_user(self) -> Any:
-        """The rule itself; of a transformed rule, the user's."""
+        """The user's rule: the rule itself, or the rule that a handler transformed into this one."""
         return self if (inner := getattr(self, "inner", None)) is None else inner.by_user
 
     def __repr__(self) -> str:
@@ -83,5 +83,5 @@ def pair_of(shown: str, what: str, returned: Any) -> Sequence[Any]:
 
 
 def full(values: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
-    """The values, with zeros of these types for None."""
+    """``values`` with each None replaced by zeros of the corresponding type."""
     return [zeros_like(t) if x is None else x for x, t in zip(values, types)]

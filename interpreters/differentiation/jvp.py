@@ -33,7 +33,7 @@ _PROGRAMS = Cache("jvp_program")
 
 
 class JvpBox(SitedBox):
-    """A primal and its tangent, which is not None."""
+    """A primal and its tangent, which is never None: a value with tangent zero is no box."""
 
     __slots__ = ("primal", "tangent")
     primal: Any
@@ -141,12 +141,12 @@ class Jvp(BodyTransformer):
         return new
 
     def parts(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The primals and the tangents, None for zero, of operands."""
+        """The primals of operands, and their tangents, None for zero."""
         primals = tuple([x.primal if x.run is self else x for x in operands])
         return primals, tuple([x.tangent if x.run is self else None for x in operands])
 
     def by_rule(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        """The answer without the rule cache: by calling the rule, or by crossing the operation."""
+        """The results of an operation without the rule cache, by calling its jvp rule or crossing its bodies."""
         token = STACK.set(self.outer)
         try:
             if op.bodied and not JVP.has(type(op)):
@@ -159,7 +159,7 @@ class Jvp(BodyTransformer):
 
 
 def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
-    """The jvp rule as the rule cache records it: a function of primals and nonzero tangents, and the types of these.
+    """The jvp rule as a function of primals and nonzero tangents, and the types of these, for the rule cache.
 
     ``types``: of the operands, then of their tangents, None for zero. The mark: whether the result has a tangent.
     """
@@ -176,7 +176,7 @@ def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], S
 
 
 def effect_rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """The rule of effects without a jvp rule: zero tangents for ``diff="stop"``, else an error."""
+    """The jvp rule of effects without one of their own: zero tangents if ``diff="stop"``, else an error."""
     if op.diff == "stop":
         y = STACK.get().answer(op, primals)
         return y, (None,) * len(y) if op.multiple_results else None
@@ -188,7 +188,7 @@ def effect_rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ..
 
 
 def jvp_program(program: Program, nonzero: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
-    """The derivative of a program, where the inputs marked ``nonzero`` have tangents.
+    """The derivative of a program whose inputs ``nonzero[i]`` have tangents.
 
     Returns the derivative program, from primals, then nonzero tangents, to results, then their tangents; and for each
     result whether it has a tangent: if not, it is zero.

@@ -1,4 +1,4 @@
-"""Derivatives as deferred rules: their derivatives by states and captured values, and the same under a handler."""
+"""Deferred derivative rules: how a user's jvp rule is differentiated itself, and how it is transformed by a handler."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class DerivativeRule(DeferredRule):
 
     @abstractmethod
     def within(self, operands: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Results, and their tangents by the arguments: ``PERFORMED`` for those that the rule does not give."""
+        """The results and their tangents by the arguments; ``PERFORMED`` for tangents that the rule does not give."""
 
     def states(self, count: int) -> list[int]:
-        """Which of ``count`` operands are states of handlers or captured values."""
+        """For each of ``count`` operands whether it is a state of a handler or a value that the rule captured."""
         return []
 
     def differentiable(self) -> bool:
@@ -98,7 +98,7 @@ class JvpOfRule(Jvp):
         return ("jvp of rule", self.rule)
 
     def concerns(self, rule: DerivativeRule) -> bool:
-        """Whether it is the rule; one that captured boxes is another value in each call, so it is known by its name."""
+        """Whether ``rule`` is this rule; rules that captured boxes are made anew in each call, and compared by name."""
         this, other = self.rule, rule.by_user
         return other.shown == this.shown and bool(other.defined_by is this.defined_by or this.boxes or other.boxes)
 
@@ -128,7 +128,10 @@ def with_rule(op: Any, operands: tuple[Any, ...], values: Sequence[Any]) -> Sequ
 
 
 class PerformedRule(DerivativeRule):
-    """The rule of a function whose effects have been performed. Operands: its ``count`` results, then its operands."""
+    """The derivative rule of a function whose effects have been performed.
+
+    Operands: the function's ``count`` results, then its operands.
+    """
 
     inner: Any
     count: int
@@ -171,7 +174,7 @@ class EffectsPerformed(BodyTransformer):
 
 
 class _Performed:
-    """The type of ``PERFORMED``, the tangent of a result that the rule's operations compute, such as a state."""
+    """The type of ``PERFORMED``, which stands for the tangent of a result that only the rule's operations determine."""
 
     def __repr__(self) -> str:
         return "performed"
@@ -199,7 +202,7 @@ def _results(ys: Any, dys: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any]
 
 
 class TransformedJvpRule(DerivativeRule):
-    """A jvp rule under a handler. A tangent is partitioned as its primal.
+    """A user's jvp rule under a handler; the tangent of a value has parts as the value has.
 
     ``extra``: number of captured values; ``out_types``, ``result_marks``: types and marks of the results; ``ends``:
     types of the final state.

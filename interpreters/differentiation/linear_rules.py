@@ -1,4 +1,4 @@
-"""Linear maps with deferred rules under a handler."""
+"""How a handler crosses linear maps whose rules are deferred functions of the user's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .reinstallation import HandlerTemplate, Reinstallation
 
 
 class TransformedLinearRule(DeferredRule):
-    """A linear map under a handler. It may read the handler's state, but not change it.
+    """A user's linear map under a handler, whose state it may read but not change.
 
     ``marks``: of its operands; ``counts``: the number of parts of each; ``result_marks``, ``result_counts``: likewise.
     """
@@ -58,7 +58,7 @@ def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> An
 
 
 def _side(run: BodyTransformer, mark: Mark, types: Sequence[Any]) -> tuple[tuple[Mark, ...], tuple[int, ...]]:
-    """The marks of the operands, or results, of a linear map, and how many parts each has."""
+    """For the operands, or the results, of a linear map: their marks, and the number of parts of each."""
     marks = tuple([run.mark_of_type(mark, t) for t in types])
     return marks, tuple([len(run.part_types(m, t)) for m, t in zip(marks, types)])
 
@@ -68,7 +68,7 @@ def _under(rule: Any, template: HandlerTemplate, inputs: Any, results: Any) -> A
 
 
 def _grouped(parts: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
-    """Parts divided into groups of these sizes."""
+    """``parts`` divided into consecutive groups of these sizes."""
     groups = []
     start = 0
     for count in counts:

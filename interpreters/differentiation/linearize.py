@@ -27,7 +27,7 @@ from .transpose import backward
 
 
 class Linearized(NamedTuple):
-    """A linear map: the tape from input tangents to output tangents, or its program, which takes ``residuals`` first.
+    """A linear map as a tape from input tangents to output tangents, or as a program that takes ``residuals`` first.
 
     ``tangents``: for each output the tape's variable of its tangent, None where it is zero.
     """
@@ -37,7 +37,7 @@ class Linearized(NamedTuple):
     residuals: tuple[Any, ...] = ()
 
     def pushforward(self, dxs: Sequence[Any]) -> list[Any]:
-        """The tangents of the outputs, None for zero, from those of the inputs."""
+        """The tangents of the outputs from those of the inputs; None is zero."""
         results = iter(interpret(self.program(), [*map(as_array, self.residuals), *dxs]))
         return [None if n is None else next(results) for n in self.tangents]
 
@@ -49,12 +49,12 @@ class Linearized(NamedTuple):
         return backward(self.tape, known, [n for n, _ in pairs], [ct for _, ct in pairs], self.tape.consts)[count:]
 
     def program(self) -> Program:
-        """The program of the map, to the tangents that are not zero."""
+        """The program of the linear map, whose results are the tangents that are not zero."""
         tape = self.tape
         return tape if isinstance(tape, Program) else tape.freeze([n for n in self.tangents if n is not None], "linear")
 
     def closed(self) -> Linearized:
-        """The same map with its residuals apart: of the constants of its program none are left but numbers of ``f``."""
+        """The same map with residuals as operands; only constants that are numbers stay in the program."""
         program = self.program()
         values = {id(x): x for x in program.consts if x.run is not None or x.type.shape or not is_shared(x)}
         residuals = tuple(values.values())
@@ -67,7 +67,7 @@ class Linearized(NamedTuple):
 
 
 class LinearizedCall(NamedTuple):
-    """The results of a function, its derivative there, and the run of jvp that gave both."""
+    """The results of a linearized call, its derivative at the arguments, and the run of jvp that computed both."""
 
     outs: list[Any]
     derivative: Linearized

@@ -62,7 +62,7 @@ class LinearizingJvp(Jvp):
         return tuple([self.pair(next(results), next(results) if mark else None) for mark in linearized.results])
 
     def in_one_pass(self, op: HigherOrder, operands: Sequence[Any]) -> bool:
-        """Whether tangents are what is unknown of the operation, and no policy, effect or rule decides otherwise."""
+        """Whether exactly the tangents of an operation are unknown, and no policy, effect or rule forbids one pass."""
         if op.runs not in ("once", "one", "loop") or not op.prunes or op.deferred or op.saves is not None:
             return False
         if op.effects or op.binds is not None or JVP.has(type(op)):
@@ -86,24 +86,24 @@ class LinearizedOperation(NamedTuple):
 
 
 class LinearizedBody(NamedTuple):
-    """A body in two parts, primals and tangents, and which of its results have a tangent."""
+    """A body partitioned into primals and tangents; ``marks`` says which of its results have a tangent."""
 
     half: SplitProgram
     marks: Marks
 
 
 def _linearize_operation(run: Jvp, op: HigherOrder, operand_marks: Marks) -> LinearizedOperation:
-    """The linearization of an operation whose operands so marked have a tangent."""
+    """The linearization of an operation whose operands have a tangent where ``operand_marks``."""
     _, shared, moving, each = op.groups(operand_marks)
     while True:
         marks = (*shared, *moving, *each)
         bodies = [_linearize_body(run, body, marks) for body in op.bodies]
-        found = [any(column) for column in zip(*[body.marks for body in bodies])]
-        grown = [a or b for a, b in zip(moving, found)]
+        reached = [any(column) for column in zip(*[body.marks for body in bodies])]
+        grown = [a or b for a, b in zip(moving, reached)]
         if not op.loops or grown == moving:
             break
         moving = grown
-    results = (*moving, *found[op.carry :]) if op.loops else tuple(found)
+    results = (*moving, *reached[op.carry :]) if op.loops else tuple(reached)
     halves = [
         new.half if new.marks == results else _linearize_body(run, body, marks, results).half
         for body, new in zip(op.bodies, bodies)
@@ -123,7 +123,7 @@ def _with_tangents(primals: Sequence[Any], tangents: Sequence[Any], marks: Seque
 
 
 def _linearize_body(run: Jvp, body: Program, marks: Marks, wanted: Marks | None = None) -> LinearizedBody:
-    """The linearization of a body whose inputs so marked have a tangent; ``wanted``: the results that must have one."""
+    """The linearization of a body whose inputs have a tangent where ``marks``, and its results where ``wanted``."""
     recorder = Record(under(BASE, run.scope), "", run.site, run)
     tape = Tape(recorder, "", run.site, run)
     inner = LinearizingJvp(tape, run.label, run.site)
@@ -132,17 +132,17 @@ def _linearize_body(run: Jvp, body: Program, marks: Marks, wanted: Marks | None 
     try:
         with inside(inner):
             results = interpret(body, [inner.pair(x, next(tangents)) if yes else x for yes, x in zip(marks, primals)])
-        found = tuple([y.run is inner for y in results]) if wanted is None else wanted
+        nonzero = tuple([y.run is inner for y in results]) if wanted is None else wanted
         with inside(tape):
             pairs = [*map(inner.unbox, results)]
             outs = [y if y.type is t else as_type(y, t) for (y, _), t in zip(pairs, body.out_types)]
-            given = [(dy, t) for (_, dy), t, yes in zip(pairs, body.out_types, found) if yes]
+            given = [(dy, t) for (_, dy), t, yes in zip(pairs, body.out_types, nonzero) if yes]
             dys = [tape.number(zeros_like(t) if dy is None else as_type(dy, t)) for dy, t in given]
         captured = [x for x in tape.builder.consts if x.run is recorder]
         known, numbers = _without_duplicates(recorder.builder, [recorder.number(x) for x in (*outs, *captured)])
-        unknown = tuple(_with_tangents([False] * len(found), [True] * len(found), found))
+        unknown = tuple(_with_tangents([False] * len(nonzero), [True] * len(nonzero), nonzero))
         rest = _TapedRest(known, tape.builder, recorder, numbers[len(outs) :])
-        return LinearizedBody(rest.split(numbers[: len(outs)], dys, unknown, body.name), found)
+        return LinearizedBody(rest.split(numbers[: len(outs)], dys, unknown, body.name), nonzero)
     finally:
         inner.ended = tape.ended = recorder.ended = True
 

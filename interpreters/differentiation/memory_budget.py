@@ -44,7 +44,7 @@ _STEPS = 8  # prices between one power of two and the next
 
 @dataclasses.dataclass(frozen=True)
 class KeptResults(WholeBodyPolicy):
-    """A plan that saves the results of exactly these equations."""
+    """A checkpoint policy that saves the results of exactly these equations."""
 
     saved: frozenset[int]
 
@@ -82,7 +82,7 @@ class MemoryBudget(WholeBodyPolicy):
     bytes: int
 
     def plan(self, program: Program, unknown: tuple[bool, ...]) -> BudgetPlan:
-        """The plan for a program where these inputs are unknown; that of the fewest bytes where none fits. Cached."""
+        """The cached plan for a program with these unknown inputs; the smallest plan if none fits the budget."""
         key = (program, unknown, self.bytes, len(FLOPS.registry), config.current())
         return _PLANS.get(key, lambda: _plan(program, unknown, self.bytes))
 
@@ -158,13 +158,13 @@ class SavingChoices:
         self.targets = [variables[own] for own in splitter.residual_numbers if own in variables]
 
     def split(self, saved: frozenset[int]) -> Splitter:
-        """The program, split with the results of these equations saved."""
+        """The program partitioned with the results of these equations saved."""
         splitter = Splitter(self.program, self.unknown, KeptResults(saved))
         splitter.split((False,) * len(self.program.outs), False)
         return splitter
 
     def bytes(self, saved: frozenset[int]) -> int:
-        """The exact bytes of the residuals, by splitting the program."""
+        """The exact number of bytes of the residuals, found by partitioning the program."""
         splitter = self.split(saved)
         types = splitter.known.numbered_types()
         return sum([types[own].nbytes for own in splitter.residual_numbers])
@@ -179,7 +179,7 @@ class SavingChoices:
         return None if index is None or is_root(self.program.ops[index]) else index
 
     def needed(self, saved: frozenset[int]) -> tuple[set[int], set[int]]:
-        """The variables that the rest takes, and the equations that it repeats."""
+        """The variables that the rest takes, and the equations that the rest repeats, if ``saved`` are saved."""
         residuals: set[int] = set()
         repeated: set[int] = set()
         waiting = list(self.targets)
@@ -221,7 +221,7 @@ class SavingChoices:
         return frozenset([i for i in repeated if not source[nodes["op", i]]])
 
     def within(self, budget: int, least: frozenset[int]) -> frozenset[int]:
-        """The choice at the lowest price of a byte at which it fits, by bisection; ``least`` if none does."""
+        """The choice at the lowest price of a byte at which the residuals fit, by bisection; ``least`` if none fits."""
         low, high = _LEAST * _STEPS, _GREATEST * _STEPS
         best = least
         while low < high:

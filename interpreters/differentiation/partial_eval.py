@@ -79,7 +79,7 @@ class Tape(Record):
         return function(self, *operands)
 
     def _split(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Answer an operation with bodies."""
+        """Answer an operation with bodies by partitioning it into a known part and a rest."""
         parts = split_operation(op, [x.run is self for x in operands])
         if parts.rest is not None and (refused := exceeded_budget(parts.rest)) is not None:
             raise refused.error()
@@ -160,7 +160,7 @@ def split_operation(op: Any, unknown: Sequence[bool], policy: Policy | None = No
 
 
 class ResidualConstant:
-    """A placeholder constant of the rest for variable ``number`` of the known part; it becomes an input at the end."""
+    """A placeholder for known variable ``number`` among the constants of the rest, replaced by an input at the end."""
 
     __slots__ = ("number",)
 
@@ -193,7 +193,7 @@ class Splitter:
         self.residual_numbers: list[int] = []  # variables of the known part that the rest takes; set by ``freeze``
 
     def split(self, forced: Sequence[bool], all_results: bool) -> SplitProgram:
-        """The two parts. ``forced``, ``all_results``: which known results the rest has too."""
+        """The known part and the rest; ``forced`` and ``all_results`` say which known results the rest returns too."""
         program = self.program
         for yes, t in zip(self.unknown, program.in_types):
             self.in_known.append(None if yes else self.known.input(t))
@@ -237,7 +237,7 @@ class Splitter:
         self.in_rest += range(first, first + count)
 
     def known_equation(self, index: int, op: Operation, args: tuple[int, ...], types: Any, site: Any) -> None:
-        """Append an equation to the known part, unless an equal one is there; to the rest too where not to be saved."""
+        """Append an equation to the known part unless an equal one is there; to the rest too if it may not be saved."""
         at = len(self.in_known)
         count = len(types) if op.multiple_results else 1
         operands = self.known_numbers(args)

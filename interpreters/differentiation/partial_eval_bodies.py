@@ -41,28 +41,28 @@ COUNTER = array_type((), int32)
 
 
 class Operand(NamedTuple):
-    """Input ``number``: of the known part of a program, or of the bodies of an operation."""
+    """A residual that is an input, number ``number`` of the known part or operation, so that nothing need be stored."""
 
     number: int
     kind: str = "operand"
 
 
 class KnownResult(NamedTuple):
-    """Result ``number`` of the known part."""
+    """A residual that is result ``number`` of the known part."""
 
     number: int
     kind: str = "known"
 
 
 class Slot(NamedTuple):
-    """Result ``number`` of the known part of a body after its known results: an ``out`` that holds a residual."""
+    """A residual that leaves the known bodies as a result of its own, number ``number`` after the known results."""
 
     number: int
     kind: str = "slot"
 
 
 class Hoisted(NamedTuple):
-    """Result ``number`` of the operation that is performed once, before the loop."""
+    """A residual computed once before the loop: result ``number`` of the operation that is performed there."""
 
     number: int
     kind: str = "hoisted"
@@ -72,9 +72,9 @@ Source = Operand | KnownResult | Slot | Hoisted
 
 
 def sources_of(residuals: Sequence[int], inputs: int, outs: list[int]) -> tuple[Operand | KnownResult, ...]:
-    """The source of each residual, a variable of the known part that has so many inputs and the results ``outs``.
+    """The source of each residual, given as a variable of a known part with ``inputs`` inputs and the results ``outs``.
 
-    Those that are neither inputs nor results are appended to ``outs``.
+    Residuals that are neither inputs nor results are appended to ``outs``.
     """
     positions = {own: i for i, own in enumerate(outs)}
     for own in residuals:
@@ -149,7 +149,7 @@ def split_bodies(
 
 
 def _all_unknown(op: HigherOrder, count: int) -> SplitOperation:
-    """The operation itself is the rest; nothing is known. ``count``: of the operands."""
+    """The partition in which nothing is known, the rest is the operation itself; ``count``: the number of operands."""
     results = len(op.main[0].outs)
     return SplitOperation((), op, tuple(range(count)), tuple([(None, i) for i in range(results)]))
 
@@ -191,7 +191,7 @@ def _split_while(
 
 
 def _without_void_effects(program: Program) -> Program:
-    """The program without effects that have no results, in its sub-programs too."""
+    """The program, and its sub-programs, without the effects that have no results."""
     return _drop_void_effects(program) if program.effects else program
 
 
@@ -212,7 +212,7 @@ def _drop_void_effects(program: Program) -> Program:
 
 
 def _counted(op: Any) -> Call:
-    """The loop with one more result, the number of its iterations."""
+    """The loop with one more result: the number of its iterations."""
     test, body = op.bodies
     tested = record(lambda *xs: interpret(test, xs[:-1]), [*test.in_types, COUNTER], test.name)
     step = record(lambda *xs: [*interpret(body, xs[:-1]), xs[-1] + 1], [*body.in_types, COUNTER], body.name)
@@ -221,7 +221,7 @@ def _counted(op: Any) -> Call:
 
 
 def _countdown(op: Any) -> Any:
-    """The same loop for a known number of iterations, its last operand."""
+    """The loop with the number of iterations as its last operand instead of a test."""
     body = op.bodies[1]
     types = [*body.in_types, COUNTER]
     test = record(lambda *xs: [gt(xs[-1], 0)], types, "countdown")
@@ -299,7 +299,7 @@ class Assembly:
         return SplitOperation(tuple(operations), rest, numbers, tuple(results))
 
     def counts(self, inputs: Sequence[int]) -> dict[str, int]:
-        """The fields ``shared`` and ``carry`` of an operation whose bodies take these inputs only."""
+        """The fields ``shared`` and ``carry`` of an operation whose bodies take exactly these inputs."""
         groups = [self.group[k] for k in inputs]
         return {"shared": groups.count(SHARED), "carry": groups.count(CARRY)}
 
@@ -329,11 +329,11 @@ class Assembly:
         return leaving, sources
 
     def is_result(self, n: int) -> bool:
-        """Whether result ``n`` of the only known body is an ``out`` of the operation: it needs no slot."""
+        """Whether result ``n`` of the only known body is an ``out`` of the operation, so that it needs no slot."""
         return len(self.halves) == 1 and n in self.results
 
     def slot(self, type: ArrayType, k: int) -> Slot:
-        """Slot ``k`` of this type: branches share slots, since one of them is executed."""
+        """The result ``k`` that holds a residual of this type; branches share slots, since one branch is executed."""
         slots = self.slots_of.setdefault(type, [])
         if k == len(slots):
             slots.append(Slot(len(self.slots)))
@@ -341,7 +341,7 @@ class Assembly:
         return slots[k]
 
     def known_body(self, program: Program, leaving: dict[Slot, int]) -> Program:
-        """The known half with its known results, then the slots; zeros in slots of other branches."""
+        """The known half of a body with its known results, then the slots: zeros in those of other branches."""
         outs = program.outs[: self.outs]
         if len(leaving) == len(self.slots):
             return program.with_outs([*outs, *[leaving[slot] for slot in sorted(leaving)]])

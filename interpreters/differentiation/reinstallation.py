@@ -1,4 +1,4 @@
-"""A handler that is installed again: over another stack, on values whose parts are known."""
+"""A handler installed again over another stack, on values that are given by their parts."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ class Reinstallation(installed):
                 self.end = self.template.flow.end(self.run)
 
     def boxes(self, groups: Sequence[Sequence[Any]], marks: Sequence[Mark] | None = None) -> list[Any]:
-        """The values with these parts and marks, by default the template's; None where the parts are None."""
+        """The boxes with these parts and marks, by default those of the template; None where the parts are None."""
         pairs = zip(self.template.marks if marks is None else marks, groups)
         return [None if group[0] is None else self.run.box(mark, group) for mark, group in pairs]
 
     def tangents(self, groups: Sequence[Sequence[Any]], dgroups: Sequence[Sequence[Any]]) -> list[Any]:
-        """The tangents of the values with these parts, whose tangents are those; None where that of the first is.
+        """The tangents, given by their parts, as boxes of the handler; None where the first part is None.
 
-        Parts that have none, such as indices, are those of the values.
+        A part without a derivative, such as an index, is that of the value itself.
         """
         kept = lambda x, dx: dx if is_inexact(x.type.dtype) else x
         return self.boxes([dx if dx[0] is None else [*map(kept, x, dx)] for x, dx in zip(groups, dgroups)])

@@ -25,7 +25,7 @@ def delayed(program: Program, residuals: int) -> Program:
 
 
 class _Delay:
-    """Rewrites a program: equations on cotangents in order, each after the recomputation that it first needs."""
+    """Rewrites an adjoint: each recomputation is placed before the first equation on cotangents that needs it."""
 
     def __init__(self, program: Program, residuals: int):
         self.old = program
@@ -40,7 +40,7 @@ class _Delay:
         self.waiting = set(range(residuals))  # residuals that have passed no barrier
 
     def program(self) -> Program:
-        """The new program."""
+        """The rewritten adjoint program."""
         old, new = self.old, self.new
         for i, t in enumerate(old.in_types):
             self.numbers[i] = new.input(t)
@@ -95,12 +95,12 @@ class _Delay:
         self.numbers.update({n: first + k for k, n in enumerate(numbers)})
 
     def write(self, i: int) -> None:
-        """Append equation ``i``."""
+        """Append equation ``i`` to the new program."""
         old = self.old
         operands = tuple([self.number(n) for n in old.args[i]])
         first = self.new.append(old.ops[i], operands, old.types[i], old.sites[i])
         self.numbers.update(zip(self.results[i], range(first, self.new.count)))
 
     def number(self, n: int) -> Any:
-        """Variable ``n`` in the new program."""
+        """The number in the new program of variable ``n`` of the old one."""
         return self.new.const(self.old.consts[-1 - n]) if n < 0 else self.numbers[n]

@@ -72,7 +72,7 @@ class Jet(BodyTransformer):
         return parts[0] if mark is None else self.series(tuple(parts))
 
     def series(self, terms: Series) -> JetBox:
-        """The box of these terms."""
+        """The box of a power series with these terms."""
         new = JetBox()
         new.type, new.run, new.terms, new.site = terms[0].type, self, terms, self.cell.site
         new.lower = new.rate = None
@@ -87,7 +87,7 @@ class Jet(BodyTransformer):
         return x.lower
 
     def rate(self, x: Any) -> Any:
-        """The derivative of the series, of one order less; None for values that are none."""
+        """The derivative of the series with respect to t, of one order less; None for values that are no series."""
         if x.run is not self:
             return None
         if x.rate is None:
@@ -107,10 +107,10 @@ class Jet(BodyTransformer):
         try:
             entry = (op, tuple([id(x) for x in operands]))
             if entry not in known:  # with the operands, so that their identities stay theirs
-                found = self.by_rule(op, operands)
+                results = self.by_rule(op, operands)
                 if op.effectful:
-                    return found
-                known[entry] = found, operands
+                    return results
+                known[entry] = results, operands
             return known[entry][0]
         finally:
             cell.site = site
@@ -136,17 +136,17 @@ class Jet(BodyTransformer):
                 rule = _term_by_term
             else:
                 return self.by_derivative(op, operands, count)
-            found = rule(op, [x.terms[:count] if x.run is self else (x,) for x in operands], count)
-            return tuple([self.boxed(y) for y in found]) if op.multiple_results else self.boxed(found)
+            series = rule(op, [x.terms[:count] if x.run is self else (x,) for x in operands], count)
+            return tuple([self.boxed(y) for y in series]) if op.multiple_results else self.boxed(series)
         finally:
             STACK.reset(token)
 
     def boxed(self, terms: Series) -> Any:
-        """The box of a result; integers and the like have a value alone."""
+        """The result as a box; the value alone if it is an integer or another value without derivative."""
         return self.series(terms) if is_inexact(terms[0].type.dtype) else terms[0]
 
     def by_derivative(self, op: Operation, operands: tuple[Any, ...], count: int) -> Any:
-        """The series whose derivative is the jvp rule's, of the series of the operands and of their derivatives."""
+        """The series of the results by the jvp rule, applied to the series of the operands and of their derivatives."""
         cut = tuple([self.series(x.terms[:count]) if x.run is self and len(x.terms) > count else x for x in operands])
         token = STACK.set(self)
         try:
@@ -159,7 +159,7 @@ class Jet(BodyTransformer):
         return tuple([self.integral(a, da, count) for a, da in zip(y, dy)])
 
     def integral(self, y: Any, dy: Any, count: int) -> Any:
-        """The series with the value of ``y`` and the derivative ``dy``; None is 0."""
+        """The series with constant term ``y`` and derivative ``dy``; None stands for derivative zero."""
         value = self.split(y)[1][0]
         if dy is None:
             return self.boxed((value, *[zeros_like(value)] * (count - 1)))
@@ -180,14 +180,14 @@ def _perform(op: Operation, operands: Sequence[Any]) -> Any:
 
 
 def _value(op: Operation, series: Sequence[Series], count: int) -> Any:
-    """An operation without a derivative: its value."""
+    """The series rule of operations whose derivative is zero: the value alone."""
     y = _perform(op, [x[0] for x in series])
     rest = lambda y: [zeros_like(y)] * (count - 1) if is_inexact(y.type.dtype) else []
     return tuple([(a, *rest(a)) for a in y]) if op.multiple_results else (y, *rest(y))
 
 
 def _term_by_term(op: Operation, series: Sequence[Series], count: int) -> Any:
-    """A linear operation, of each term; the operands that it is not linear in are values."""
+    """The series rule of linear operations: applied to each term; other operands have their values alone."""
     primals = tuple([x[0] for x in series])
     rule = JVP.find(type(op))
     pairs = [rule(op, primals, tuple([x[k] if len(x) > 1 else None for x in series])) for k in range(1, count)]
@@ -202,7 +202,7 @@ def _filled(y: Any, terms: Sequence[Any]) -> Series:
 
 
 def _products(op: Operation, series: Sequence[Series], count: int) -> Series:
-    """Cauchy's product: the term of order k is the sum over the terms of the operands whose orders sum to k."""
+    """The series rule of multilinear operations, Cauchy's product: sum the products of terms whose orders sum to k."""
     totals: list[Any] = [None] * count
     for orders in itertools.product(*[range(len(x)) for x in series]):
         k = sum(orders)

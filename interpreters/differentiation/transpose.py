@@ -80,13 +80,13 @@ class _Backward:
         self.cell = self.run.cell or SiteCell()
 
     def seed(self, outs: Sequence[int], cts: Sequence[Any]) -> None:
-        """Add the cotangents of the outputs."""
+        """Add the cotangents of the outputs to ``grads``."""
         for n, ct in zip(outs, cts):
             if ct is not None and self.values[n] is None:
                 self.add(n, ct)
 
     def add(self, n: int, part: Any) -> None:
-        """Add to the cotangent of variable ``n``."""
+        """Add ``ct`` to the cotangent of variable ``n``."""
         grads, varying = self.grads, self.types[n].varying
         if part.type.varying is not varying:
             part = with_varying(part, varying)
@@ -161,7 +161,7 @@ def _adjoint(block: InlinedBlock, types: Sequence[ArrayType | None]) -> Any:
 def _residuals(
     tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]
 ) -> tuple[list[Any], list[Any], list[int]]:
-    """Values, types and starts of ``_Backward``. Equations on known operands are performed here.
+    """The fields ``values``, types and ``starts`` of ``_Backward``; performs the equations on known operands.
 
     The values of the constants stand last, so that their negative numbers index them.
     """
@@ -211,7 +211,7 @@ def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> li
 
 
 def _is_of_a_value(error: AttributeError) -> bool:
-    """Whether what a type lacks is an attribute of arrays."""
+    """Whether the missing attribute named by an AttributeError is one that arrays have and types do not."""
     return isinstance(error.obj, ArrayType) and hasattr(ConcreteArray, error.name or "")
 
 
@@ -236,7 +236,7 @@ def pull_back(program: Program, linear: Sequence[bool], known: Sequence[Any], ct
 def _transpose_program(
     program: Program, linear: Sequence[bool], nonzero: Sequence[bool]
 ) -> tuple[Program, tuple[bool, ...]]:
-    """``transpose_program``, uncached."""
+    """``transpose_program`` without its cache."""
     run = Record(under(BASE, current().scope), "")
     known = [None if yes else run.input(t) for yes, t in zip(linear, program.in_types)]
     cts = [run.input(t) if yes else None for yes, t in zip(nonzero, program.out_types)]
@@ -250,20 +250,20 @@ def _transpose_program(
 
 
 def _uses_known_results_of_bodies(program: Program, linear: Sequence[bool]) -> bool:
-    """Whether an operation with bodies and linear operands has a result that is known, and that is used."""
+    """Whether an operation with bodies and linear operands has a known result that another equation uses."""
     if not any([op.bodied for op in program.ops]):
         return False
     is_linear = list(linear)
     for op, args, results, _ in program.steps():
         marks = [n >= 0 and is_linear[n] for n in args]
-        found: Sequence[bool] = (True in marks,) * len(results)
-        if op.bodied and found and found[0]:
-            found = body_dependence(op).reached(marks).results
-            if not all(found) and not TRANSPOSE.has(type(op)):
-                known = {n for n, yes in zip(results, found) if not yes}
+        marked: Sequence[bool] = (True in marks,) * len(results)
+        if op.bodied and marked and marked[0]:
+            marked = body_dependence(op).reached(marks).results
+            if not all(marked) and not TRANSPOSE.has(type(op)):
+                known = {n for n, yes in zip(results, marked) if not yes}
                 if any([not known.isdisjoint(operands) for operands in program.args]):
                     return True
-        is_linear += found
+        is_linear += marked
     return False
 
 

@@ -99,7 +99,7 @@ class _BodyAdjoint(NamedTuple):
 
 
 class _LiveCotangents(NamedTuple):
-    """Which carries, which linear shared inputs, and which linear ``each`` inputs have a cotangent."""
+    """Which linear carries, shared inputs and ``each`` inputs of an operation with bodies have a cotangent."""
 
     carried: Marks
     summed: Marks
@@ -156,13 +156,13 @@ def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTran
 
 
 def _recomputes(body: Program, linear: Marks) -> bool:
-    """Whether an equation of a body depends on no linear input, so that the adjoint computes it again."""
+    """Whether the adjoint of a body computes an equation again, because the equation depends on no linear input."""
     marked = as_set(linear)
     return any([not numbers & marked for numbers in dependence(body).values[len(linear) :]])
 
 
 def _only(numbers: Sequence[int], linear: Sequence[bool], live: Marks) -> list[int]:
-    """Of these operands the linear ones whose cotangent is ``live``."""
+    """Those operands that are linear and whose cotangent is ``live``."""
     return [i for i, yes in zip([i for i, yes in zip(numbers, linear) if yes], live) if yes]
 
 

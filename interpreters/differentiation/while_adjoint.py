@@ -91,18 +91,18 @@ class _SavedCarries(NamedTuple):
     rows: list[Any]
 
     def last(self) -> tuple[Any, list[Any]]:
-        """The iteration and the carry on top."""
+        """The iteration and the carry of the top entry."""
         at = self.top - 1
         return _row(self.indices, at), [_row(x, at) for x in self.rows]
 
     def push(self, index: Any, carry: Sequence[Any]) -> _SavedCarries:
-        """The stack with the carry of iteration ``index`` on top, unless it is there already."""
+        """The stack with the carry of iteration ``index`` on top; unchanged if the top entry is that carry."""
         top = self.top + convert(comparison.ne(_row(self.indices, self.top - 1), index), int32)
         rows = [_with_row(x, y, top - 1) for x, y in zip(self.rows, carry)]
         return _SavedCarries(top, _with_row(self.indices, index, top - 1), rows)
 
     def pop(self, index: Any) -> _SavedCarries:
-        """The stack without the carry of iteration ``index`` if that is on top."""
+        """The stack without its top entry, if that is the carry of iteration ``index``."""
         top = self.top - convert(comparison.eq(_row(self.indices, self.top - 1), index), int32)
         return self._replace(top=top)
 
@@ -252,7 +252,7 @@ def stride(length: Any, slots: Any) -> Any:
 
 
 def typed_cotangent(ct: Any, type: ArrayType) -> Any:
-    """The cotangent converted to exactly this type; zeros for None."""
+    """The cotangent ``ct`` converted to exactly this type; zeros if it is None."""
     return zeros_like(type) if ct is None else as_type(ct, type)
 
 

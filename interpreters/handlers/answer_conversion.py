@@ -65,9 +65,9 @@ def as_result(name: str, y: Any, expected: ArrayType, what: str = "the operation
 
 
 def as_type(y: Any, expected: ArrayType) -> Any:
-    """``y`` as an array of exactly this type; None if that changes its shape, its kind or, of an integer, its value.
+    """``y`` as an array of exactly this type; None if the shape, the kind, or the value of an integer would change.
 
-    Floats are rounded. A finite number that rounds to infinity is changed; an array of floats is rounded as ever.
+    Floats are rounded. None also for a finite Python number that would round to infinity, though not for an array.
     """
     if isinstance(y, Array) and y.type is expected:
         return y
@@ -101,7 +101,7 @@ def as_wide_array(name: str, x: Any) -> Array:
 
 
 def _checked(name: str, y: Any) -> Any:
-    """The answer ``y``, a number as it is, else as an array. Raises: NotAnArray: it is neither."""
+    """The answer ``y`` as an array; Python numbers are returned unchanged."""
     if isinstance(y, Array) or _number(y) is not None:
         return y
     try:
@@ -114,7 +114,7 @@ def _checked(name: str, y: Any) -> Any:
 
 
 def _number(y: Any) -> Any:
-    """The Python number that a weakly typed scalar is, if its value is known; else None."""
+    """The Python number that ``y`` is, or that a weakly typed scalar of known value holds; else None."""
     if type(y) in PYTHON_NUMBERS:
         return y
     if isinstance(y, ConcreteArray):
@@ -123,7 +123,7 @@ def _number(y: Any) -> Any:
 
 
 def _holds(dtype: Any, number: Any) -> bool:
-    """Whether a dtype promotes with the class of a Python number to itself, and has this one in its range."""
+    """Whether promotion of ``dtype`` with the number's class gives ``dtype``, and its range has the number."""
     if type(number) is bool or dtype == dtypes.bool_:
         return type(number) is bool and dtype == dtypes.bool_
     if promote(dtype, False, _WIDEST[type(number)], True)[0] != dtype:

@@ -26,10 +26,7 @@ from .open_log import OpenLog
 
 
 class _ResumedAnswer(Exception):
-    """Leaves a ``ctl`` clause at its first call of ``resume``, with the argument of that call."""
-
-    def __init__(self, answer: Any):
-        self.answer = answer
+    """Leaves a ``ctl`` clause at its first call of ``resume``; ``args`` has the argument of that call alone."""
 
 
 def typed(op: Any, *operands: Any) -> Any:
@@ -74,14 +71,14 @@ def _clause(run: Run, op: Operation) -> Any:
 
 
 def _like(op: Any, answer: Any) -> Any:
-    """The effect with the types of an answer in its field ``like``."""
+    """The effect with its field ``like`` set to the types of an answer."""
     types = pytrees.map(lambda x: as_array(x).type, answer)
     like = types if isinstance(types, ArrayType) else pytrees.freeze(types)
     return type(op)(*[like if name == "like" else getattr(op, name) for name in op._names])
 
 
 def _answer(run: Any, clause: Any, op: Operation, operands: tuple[Any, ...]) -> Any:
-    """The answer of a clause on the current state, recorded and discarded: only its types are used."""
+    """The types of a clause's answer on the current state, by recording the clause and discarding what it performed."""
     current_state = run.merged_state()
     if type(current_state) is OpenLog:
         current_state = OpenLog(current_state.label, current_state.entries, current_state.axes)
@@ -94,7 +91,7 @@ def _answer(run: Any, clause: Any, op: Operation, operands: tuple[Any, ...]) -> 
             try:
                 clause.f(_resume, *state, op, *operands)
             except _ResumedAnswer as resumed:
-                return resumed.answer
+                return resumed.args[0]
     raise CannotCross(
         f"{op.name}: the clause of {run.label} never resumes, so its answer has no type.",
         hint="write the type into the operation, in its field like.",
@@ -106,6 +103,6 @@ def _resume(*args: Any) -> Any:
 
 
 def user_line() -> str:
-    """The user's line of the operation being performed, ``model.py:17``; inside a clause, of the one it answers."""
+    """The user's line of the operation being performed, ``model.py:17``; in a clause, of the one it answers."""
     cell = current().cell
     return str(Site(*(cell.site if cell is not None and cell.site is not None else user_site(2))))

@@ -47,7 +47,7 @@ class Abort:
 
 
 class Payload(NamedTuple):
-    """What an abort must give: the types and the structure of the program's results."""
+    """The types and the structure of the value that every abort of a program must give: those of its results."""
 
     types: tuple[ArrayType, ...]
     tree: Any
@@ -140,7 +140,7 @@ def _perform(program: Program, env: list[Any], segment: _Segment, payload: Paylo
 def _perform_guarded(
     program: Program, env: list[Any], segment: _Segment, payload: Payload, status: list[Any]
 ) -> list[Any]:
-    """The same in a branch that is executed if the flag is False; else its results are zeros."""
+    """Perform a segment in a branch that is executed if the flag is False; otherwise its results are zeros."""
     types = [program.type_of(n) for n in segment.live]
 
     def rest() -> list[Any]:
@@ -245,7 +245,7 @@ def _loop_functions(op: Any, payload: Payload) -> tuple[list[ArrayType], list[Ca
 
 
 def _split_at(items: Sequence[Any], *indices: int) -> list[list[Any]]:
-    """The items before the first index, between each two, and from the last on."""
+    """``items`` cut at these indices: before the first, between consecutive ones, and from the last on."""
     bounds = [0, *indices, len(items)]
     return [list(items[a:b]) for a, b in itertools.pairwise(bounds)]
 
@@ -282,15 +282,15 @@ class ExitingDerivative(DerivativeRule):
 
         def flat(*xs: Any) -> list[Any]:
             dxs = iter(xs[len(values) :])
-            ys, found = self.inner.within(xs[: len(values)], [None if dx is None else next(dxs) for dx in dvalues])
-            dys[:] = found
-            return [*ys, *[dy for dy in found if dy is not None and dy is not PERFORMED]]
+            ys, returned = self.inner.within(xs[: len(values)], [None if dx is None else next(dxs) for dx in dvalues])
+            dys[:] = returned
+            return [*ys, *[dy for dy in returned if dy is not None and dy is not PERFORMED]]
 
         program = record(flat, [x.type for x in (*values, *given)], "rule", "")
         outs = interpret(_with_exit_flag(program, self.payload), [*values, *given])
         ys, nonzero, status = _split_at(outs, len(dys), len(program.outs))
-        found = iter(nonzero)
-        tangents = [dy if dy is None or dy is PERFORMED else next(found) for dy in dys]
+        nonzero_tangents = iter(nonzero)
+        tangents = [dy if dy is None or dy is PERFORMED else next(nonzero_tangents) for dy in dys]
         return [*ys, *status], [*tangents, *[PERFORMED] * len(status)]
 
 

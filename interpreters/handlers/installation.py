@@ -38,7 +38,7 @@ NO_STATE = _NoState()
 
 
 class Refusal(Value):
-    """Refuses a ``ctl`` or ``final`` clause in a derivative's or batching rule, which ``rule`` names."""
+    """Raises CannotCross for a ``ctl`` or ``final`` clause inside the derivative or batching rule named ``rule``."""
 
     rule: str
 
@@ -73,7 +73,7 @@ class HandlerRun(BodyTransformer):
         self.plain = not (handler.tallies or handler.resumes or handler.aborts)  # each clause answers once
 
     def merged_state(self) -> Any:
-        """The current state, after lanes that are not merged into it yet are merged, by a loop."""
+        """The current state, after the states of lanes that are not merged yet are merged by a loop."""
         if type(self.current) is UnmergedLanes:
             with inside(self.outer):
                 self.current = self.current.merged()
@@ -116,7 +116,7 @@ class HandlerRun(BodyTransformer):
             cell.site = site
 
     def explain(self, op: Operation, clause: Any, operands: tuple[Any, ...]) -> None:
-        """After a TypeError in a clause: raise BadCall if it has another signature, StateTypeError if its state has."""
+        """Raise a better error for a TypeError in a clause: BadCall for its signature, StateTypeError for its state."""
         stateful = self.current is not NO_STATE and not self.handler.tallies
         check_arity(op, clause, [x.type for x in operands], stateful)
         if stateful and type(self.handler.moves) in (CarryMovement, MergeMovement):
@@ -154,7 +154,7 @@ class HandlerRun(BodyTransformer):
         return any([op.bodied or handler.over(op) for op in test.ops])
 
     def leaves_in(self, op: HigherOrder) -> bool:
-        """Whether the test of a loop, under this handler, leaves effects to handlers further out."""
+        """Whether the test of a loop performs effects that this handler forwards."""
         (test,), flow = op.tests, self.flow(op)
         left = transform_body(self, test, [None] * len(test.in_types), None, flow, flow.inner_types()).program.effects
         return any([not isinstance(effect, (Axis, Abort)) for effect in left])
@@ -163,7 +163,7 @@ class HandlerRun(BodyTransformer):
         return HandlerRun(outer, self.handler, self.current, None, self.reified)
 
     def restrict(self, rule: str, body: Program | None) -> None:
-        """Refuse clauses that resume, and those that end the program but where ``body`` performs such an operation."""
+        """Refuse in a deferred rule clauses that resume, and those that end the program unless ``body`` may."""
         kinds = set() if body is None else body.operations
         may_end = any([isinstance(self.clauses.get(kind), final) for kind in kinds])
         if (self.handler.resumes or self.handler.aborts) and not may_end:
@@ -184,9 +184,9 @@ def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
     """The result of a clause of a handler with state, ``(state, answer)``. Raises: BadArgument: it is no pair."""
     if isinstance(answer, tuple) and len(answer) == 2:
         return answer
-    found = f"a tuple of {len(answer)}" if isinstance(answer, tuple) else type(answer).__name__
+    returned = f"a tuple of {len(answer)}" if isinstance(answer, tuple) else type(answer).__name__
     raise BadArgument(
-        f"{op.name}: the clause of a handler with a state must return (state, answer), got {found}.",
+        f"{op.name}: the clause of a handler with a state must return (state, answer), got {returned}.",
         hint="a handler without state is installed by hx.handle(h), without a second argument.",
     )
 

@@ -18,7 +18,7 @@ from ...effects.types.array_type import ArrayType
 
 
 class LogAxis(NamedTuple):
-    """A leading axis of an entry: of lanes or of a loop; ``crossed``: the loops still around that it stands before."""
+    """A leading axis of a log entry, of lanes or a loop; ``crossed``: the enclosing loops whose axes follow it."""
 
     size: int
     of_lanes: bool
@@ -30,12 +30,12 @@ LogAxes = tuple[LogAxis, ...]
 
 
 def place(axes: Sequence[LogAxis], op: HigherOrder) -> int:
-    """Where the axis of a loop or of lanes stands among those of an entry from its body."""
+    """The position of the axis of a loop or of lanes among the axes of an entry from its body."""
     return sum([axis.crossed > op.crossed for axis in axes])
 
 
 def outside(axes: Sequence[LogAxis], op: HigherOrder) -> LogAxes:
-    """The axes, outside of an operation, of an entry from its body."""
+    """The axes, outside an operation, of a log entry that was appended in the operation's body."""
     if not op.stacks:
         return tuple(axes)
     at = place(axes, op)
@@ -54,7 +54,7 @@ def no_axes(op: Any, *types: ArrayType) -> LogAxes:
 
 
 class LoggedAt(NamedTuple):
-    """Where an operation is performed in a program: the types of its operands, the axes that an entry of it has."""
+    """An operation inside a program, by the types of its operands and the axes that an entry logged for it gets."""
 
     op: Any
     types: tuple[ArrayType, ...]
@@ -64,7 +64,7 @@ class LoggedAt(NamedTuple):
 def performed_inside(
     op: HigherOrder, mine: Callable[[Any], bool], own: Callable[..., LogAxes] = no_axes
 ) -> Iterator[LoggedAt]:
-    """The operations in the bodies of ``op`` for which ``mine`` holds, with their axes there, inside of ``op``.
+    """The operations in the bodies of ``op`` for which ``mine`` holds, with the axes that ``op`` gives their entries.
 
     ``own(inner, type)``: the axes in front that an operation's first operand, of this type, has already.
     """

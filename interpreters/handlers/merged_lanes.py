@@ -1,4 +1,4 @@
-"""States of lanes that are still to be merged into the state of a handler with ``moves=merge``."""
+"""Lazy merging for handlers with ``moves=merge``: the states of lanes, until a reader needs the merged state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..transformations.vmap import vmap_leaves
 
 
 class UnmergedLanes(NamedTuple):
-    """A state that is to be merged, by ``op``, with those of ``size`` lanes, which are stacked.
+    """A state with the stacked states of ``size`` lanes that ``op`` is still to merge into it.
 
     Later operations over as many lanes merge lane by lane, all lanes at once; only the next reader of the state merges
     across the lanes, which takes a loop.
@@ -23,11 +23,11 @@ class UnmergedLanes(NamedTuple):
     size: int
 
     def with_lanes(self, lanes: Any) -> UnmergedLanes:
-        """The same, with the states of the same lanes after a later operation."""
+        """The state after a later operation over the same lanes, whose states are merged lane by lane."""
         return self._replace(lanes=vmap_leaves(self.op)(self.lanes, lanes))
 
     def merged(self) -> Any:
-        """The state, merged with the lanes in index order."""
+        """The merged state: ``op`` applied to the states of the lanes in index order."""
         leaves, tree = pytrees.flatten(self.lanes)  # a container among them is no more than a pytree
         step = lambda state, other: (self.op(state, pytrees.unflatten(tree, other)), None)
         return scan(step, self.state, leaves)[0]

@@ -10,11 +10,11 @@ from .log_axes import LogAxes
 
 
 class UnknownLog(CannotCross, TypeError):
-    """A clause read, or dropped, entries of a log of which only a part is known."""
+    """The error of a clause that reads or drops entries of a log of which only those of the current body are known."""
 
 
 class _Earlier:
-    """The entries before the body: the first item of an open log that is unpacked."""
+    """The unknown entries before a body: the item that stands for them when an open log is unpacked."""
 
     __slots__ = ("label",)
 
@@ -57,7 +57,7 @@ class OpenLog:
         return OpenLog(self.label, (*self.entries, *entries), self.axes)
 
     def extended(self, log: Any) -> OpenLog:
-        """The log that a clause made of this one. Raises: CannotCross: it is no extension."""
+        """The open log after a clause returned ``log``, which must extend this one."""
         if isinstance(log, OpenLog):
             known = None if log.unpacked else log.entries
         else:
@@ -88,7 +88,7 @@ def known_entries(log: Any) -> tuple[Any, ...]:
 
 
 def with_entries(log: Any, entries: Sequence[Any], axes: Sequence[LogAxes] = ()) -> Any:
-    """A log with more entries, which have these axes."""
+    """The log extended by ``entries``, whose leading axes are ``axes``."""
     if type(log) is not OpenLog:
         return (*log, *entries)
     return OpenLog(log.label, (*log.entries, *entries), (*log.axes, *axes))

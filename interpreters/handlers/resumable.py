@@ -10,6 +10,7 @@ Algebraic Effects" (2017), for the kinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...effects.base.deep_calls import on_deep_stack
@@ -61,7 +62,7 @@ def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, 
 
 
 class _HandledFunction(Record):
-    """The record of a function under ``ctl`` or ``final`` clauses."""
+    """The record of a function under ``ctl`` or ``final`` clauses, with advice for errors about its boxes."""
 
     __slots__ = ()
     advice = (
@@ -71,7 +72,7 @@ class _HandledFunction(Record):
 
 
 def _array_or_none(x: Any) -> Array | None:
-    """An argument as an array; None if it is none."""
+    """``x`` as an array; None if ``x`` is not convertible."""
     try:
         return as_array(x)
     except NotAnArray:
@@ -97,7 +98,7 @@ def _with_early_exit(
 
 
 def _abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
-    """Ends the program with the answer of a ``final`` clause."""
+    """End the program with the answer of a ``final`` clause."""
     state = run.merged_state()
     answer = clause.f(op, *operands) if state is NO_STATE else clause.f(state, op, *operands)
     leaves, tree = pytrees.flatten(answer)
@@ -106,11 +107,12 @@ def _abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...
 
 
 def _zero_results(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """Zeros as the results of an operation that aborts: what depends on them is never used."""
+    """Zeros for the results of an operation that ends the program, since nothing after it is used."""
     types = result_type(op, tuple([x.type for x in operands]))
     return op.from_results([zeros_like(t) for t in op.as_results(types)])
 
 
+@dataclass(slots=True, eq=False)
 class _Frame:
     """An activation of a program: its values so far, and the continuation ``then`` of its results and the state.
 
@@ -118,14 +120,11 @@ class _Frame:
     values differ from there on, goes on in a copy: one frame can be resumed many times.
     """
 
-    __slots__ = ("handler", "joins", "program", "env", "then")
-
-    def __init__(self, handler: Handler, joins: Joins, program: Program, env: list[Any], then: Callable[..., Any]):
-        self.handler = handler
-        self.joins = joins
-        self.program = program
-        self.env = env
-        self.then = then
+    handler: Handler
+    joins: Joins
+    program: Program
+    env: list[Any]
+    then: Callable[..., Any]
 
     def evaluate(self, at: int, state: Any) -> Any:
         """Evaluate from equation ``at`` to the end of the handled program; the answer."""
@@ -165,19 +164,17 @@ class _Frame:
         return self.then([env[n] for n in program.outs], state)
 
     def rest(self, i: int) -> Callable[[Sequence[Any], Any], Any]:
-        """The continuation of equation ``i``: a function of its results and the state."""
+        """The continuation of equation ``i``: a function from its results and the state to the answer."""
         first = _starts(self.program)[i]
         unused = [self]
 
         def resume(results: Sequence[Any], state: Any) -> Any:
-            frame = unused.pop() if unused else self.copied()
+            frame = unused.pop() if unused else replace(self, env=list(self.env))
             frame.env[first : first + len(results)] = results
             return on_deep_stack(frame.evaluate, i + 1, state)
 
         return resume
 
-    def copied(self) -> _Frame:
-        return _Frame(self.handler, self.joins, self.program, list(self.env), self.then)
 
     def call_clause(self, clause: ctl, i: int, op: Operation, xs: tuple[Any, ...], state: Any) -> Any:
         """The answer of a ``ctl`` clause, which is called with the continuation of equation ``i``."""
@@ -209,7 +206,7 @@ class _Frame:
         return any(not kinds.isdisjoint(body.operations) for body in op.bodies)
 
     def resuming(self) -> list[str]:
-        """The names of the operations with a ``ctl`` clause."""
+        """The sorted names of the operations that have a ``ctl`` clause."""
         kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)]
         return sorted([kind.name for kind in kinds])
 

@@ -36,7 +36,7 @@ Resume = Callable[[Sequence[Any], Any], Any]
 
 
 def _leaves_of(state: Any) -> tuple[list[Any], Any]:
-    """The leaves of a state and its structure, which is None where there is no state."""
+    """The leaves of a state and its structure; no leaves and None for a handler without a state."""
     return ([], None) if state is NO_STATE else leaves_of(state)
 
 
@@ -218,7 +218,7 @@ class _Halves:
         self.kept_types = [program.type_of(n) for n in self.kept]
 
     def before(self, inputs: Sequence[Any], types: Sequence[Any], positions: Sequence[int]) -> list[Any]:
-        """The values that all branches keep, zeros for those of others, and the operands of the rest."""
+        """The values of the first half that any branch keeps, zeros in other branches, and the operands of the rest."""
         env = bind(self.program, inputs)
         perform_equations(self.program, env, 0, self.call, self.starts[0])
         own = {at: env[n] for n, at in zip(self.kept, positions)}
@@ -278,6 +278,6 @@ def _recorded(op: Any, operands: Sequence[Any], f: Callable[[Program, Sequence[A
 
 
 def _perform(programs: Sequence[Program], index: Any, operands: Sequence[Any]) -> Any:
-    """The results of a ``Cond`` between these programs."""
+    """The results of a ``Cond`` whose branches are these programs."""
     bodies, captured = close_all(programs)
     return current().answer(Cond(bodies, len(captured)), (index, *captured, *map(as_array, operands)))

@@ -145,19 +145,19 @@ append = AppendMovement()
 
 
 def merge(op: Callable[[Any, Any], Any], unit: Any) -> Movement:
-    """A commutative state. See ``MergeMovement``."""
+    """A movement for commutative states: each lane starts at ``unit``, ``op`` merges two states (``MergeMovement``)."""
     return MergeMovement(op, unit)
 
 
 def split(f: Callable[[Any, int], Any]) -> Movement:
-    """A key. See ``SplitMovement``."""
+    """A movement for keys: ``f(key, n + 1)`` has a key for each of n lanes and the next state (``SplitMovement``)."""
     return SplitMovement(f)
 
 
 def tally(
     empty: Any, then: Callable[[Any, Any], Any], choose: Callable[[Any, Any], Any], repeat: Callable[[Any, Any], Any]
 ) -> Movement:
-    """A static value. See ``TallyMovement``."""
+    """A movement for static values, such as counts, computed from bodies without executing them (``TallyMovement``)."""
     return TallyMovement(empty, then, choose, repeat)
 
 
@@ -174,7 +174,7 @@ def leaves_of(state: Any) -> tuple[list[Any], Any]:
 
 
 class CarriedState(StateFlow):
-    """The state enters each body as operands and leaves as results; in a loop it is part of the carry."""
+    """The flow of a state that enters each body as operands and leaves as results; loops carry it."""
 
     in_carry = True
 
@@ -235,10 +235,10 @@ def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Seque
 
 
 class AppendedState(StateFlow):
-    """A body starts with an open log; the entries it appends leave as results.
+    """The flow of a log: a body starts with an open log, and the entries that it appends leave as results.
 
-    Branches leave theirs by the same results, and the number of the branch tells afterwards whose they are: n branches
-    with an entry each have as many results as one has.
+    Branches share results for their entries, and the number of the branch that was executed tells whose they are: n
+    branches with one entry each need as many results as one branch.
     """
 
     def __init__(self, op: HigherOrder):
@@ -249,7 +249,7 @@ class AppendedState(StateFlow):
         return (type(self), self.branches)
 
     def axes(self, run: Any) -> Sequence[LogAxes]:
-        """The axes of each entry that was appended in the body."""
+        """The leading axes of each entry that was appended in the body."""
         return run.current.axes
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
@@ -289,7 +289,7 @@ class AppendedState(StateFlow):
         self.extend(run, bodies, axes)
 
     def placed(self, entry: Any, axes: LogAxes) -> Any:
-        """An entry that left the operation, with these axes inside: the new axis, the first, where it belongs."""
+        """An entry that left a loop or lanes, its new first axis moved to that axis's position."""
         at = place(axes, self.op) if self.op.stacks else 0
         return pytrees.map(lambda x: move_axis(x, 0, at), entry) if at else entry
 
@@ -324,7 +324,7 @@ def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayTyp
 
 
 class UnstackableLog(StateFlow):
-    """A log and a loop of unknown length, in which nothing may be appended."""
+    """The flow of a log through a loop of unknown length, in which nothing may be appended."""
 
     def __init__(self, op: HigherOrder):
         self.name = op.name
@@ -346,7 +346,7 @@ class UnstackableLog(StateFlow):
 
 
 class MergedState(StateFlow):
-    """Each lane starts at the unit; their final states are left unmerged, see ``UnmergedLanes``."""
+    """The flow of a commutative state: each lane starts at the unit; ``UnmergedLanes`` keeps the final states."""
 
     def __init__(self, movement: MergeMovement, size: int):
         self.movement = movement
@@ -371,7 +371,7 @@ class MergedState(StateFlow):
 
 
 class SplitState(StateFlow):
-    """Each lane gets one of the split keys; the last key is the state afterwards."""
+    """The flow of a key: each lane gets one of the split keys, and the last one is the state afterwards."""
 
     def __init__(self, movement: SplitMovement, run: Any, length: int):
         keys: Any = as_array(movement.f(run.current, length + 1))

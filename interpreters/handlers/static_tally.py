@@ -32,25 +32,25 @@ def tally_program(handler: Handler, program: Program) -> Any:
 
 def _tally_bodies(handler: Handler, op: Any, operands: Sequence[Any], known: Known) -> Shares:
     moves: Any = handler.moves
-    found, *others = [_tally_program(handler, body, known) for body in op.typical[len(op.tests) :]]
+    shares, *others = [_tally_program(handler, body, known) for body in op.typical[len(op.tests) :]]
     for other in others:
-        found = {WHOLE: moves.choose(_whole(moves, found), _whole(moves, other))}
+        shares = {WHOLE: moves.choose(_whole(moves, shares), _whole(moves, other))}
     if op.runs == "until":
         test = _whole(moves, _tally_program(handler, op.bodies[0], known))
-        return {WHOLE: moves.repeat(moves.then(test, _whole(moves, found)), None)}
+        return {WHOLE: moves.repeat(moves.then(test, _whole(moves, shares)), None)}
     share = getattr(op, "share", None)
     if op.typical is not op.bodies or share == ():
-        found = {WHOLE: moves.repeat(_whole(moves, found), None)}
+        shares = {WHOLE: moves.repeat(_whole(moves, shares), None)}
     if share:
-        return _repeated(moves, found, *share)
+        return _repeated(moves, shares, *share)
     times = op.times(*[getattr(x, "type", x) for x in operands])
-    return found if times == 1 else _repeated(moves, found, times)
+    return shares if times == 1 else _repeated(moves, shares, times)
 
 
-def _repeated(moves: Any, found: Shares, times: int, of: int = 1) -> Shares:
-    """The tallies of so many executions; or of as many of ``of`` ones."""
+def _repeated(moves: Any, shares: Shares, times: int, of: int = 1) -> Shares:
+    """The tallies of ``times`` executions of a program, or of ``times`` among ``of`` executions."""
     total: Shares = {}
-    for (number, among), value in found.items():
+    for (number, among), value in shares.items():
         factor = gcd(number * times, among * of)
         share = number * times // factor, among * of // factor
         if share[1] == 1:
@@ -59,10 +59,10 @@ def _repeated(moves: Any, found: Shares, times: int, of: int = 1) -> Shares:
     return total
 
 
-def _whole(moves: Any, found: Shares) -> Any:
-    """The tally of all shares, of which it is not known how often they are executed."""
-    total = found.get(WHOLE, moves.empty)
-    for share, value in found.items():
+def _whole(moves: Any, shares: Shares) -> Any:
+    """The tally of all shares together, each repeated an unknown number of times unless it is the whole."""
+    total = shares.get(WHOLE, moves.empty)
+    for share, value in shares.items():
         total = total if share == WHOLE else moves.then(total, moves.repeat(value, None))
     return total
 

@@ -21,7 +21,7 @@ from ..differentiation.jvp_rules import DerivativeRule
 
 
 class RefusedDerivative(DerivativeRule):
-    """The derivative rule of a value that is known without its rule ``rule``. ``clause`` says what was done to it."""
+    """The derivative rule that raises, for a value whose own rule ``rule`` was lost to a ``clause``."""
 
     rule: Any
     clause: str
@@ -39,7 +39,7 @@ class RefusedDerivative(DerivativeRule):
 
 
 class RefusedLanes(BatchingRule):
-    """The batching rule of a value that is known without its rule ``rule``. ``clause`` says what was done to it."""
+    """The batching rule that raises, for a value whose own rule ``rule`` was lost to a ``clause``."""
 
     rule: Any
     clause: str

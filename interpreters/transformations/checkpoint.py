@@ -77,7 +77,7 @@ def checkpoint(
 
 
 def _any(name: str, tree: Any) -> bool:
-    """Whether one of the bools of a tree is True. Raises: BadArgument: a leaf is no bool."""
+    """Whether a bool of the tree ``static`` is True. Raises: BadArgument: a leaf is no bool."""
     leaves = pytrees.leaves(tree)
     if not all(isinstance(leaf, bool) for leaf in leaves):
         raise BadArgument(f"checkpoint: {name} must be a bool, or a tree of them, got {tree!r}.")

@@ -161,7 +161,7 @@ class _LinearizedCall:
         self.outs = self.linear.outs
 
     def signature(self) -> LinearSignature:
-        """The structures and types of arguments and result."""
+        """The structures and types of the arguments and of the result."""
         types = tuple([x.type for x in self.xs]), tuple([y.type for y in self.outs])
         return LinearSignature(self.tree, types[0], self.out_tree, types[1], tuple(self.types))
 
@@ -570,7 +570,7 @@ def hessian(
 def _of_argnums(
     where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], holomorphic: bool, allow_int: bool
 ) -> tuple[tuple[Any, ...], F]:
-    """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these alone."""
+    """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these arguments alone."""
     chosen, of_chosen = argnums_partial(where, fun, argnums, args, kwargs)
     for leaf in pytrees.leaves(chosen):
         _check_input(leaf, holomorphic, allow_int)
@@ -580,7 +580,7 @@ def _of_argnums(
 def argnums_partial(
     where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], F]:
-    """The arguments that ``argnums`` selects, and ``fun`` as a function of these alone."""
+    """The arguments that ``argnums`` selects, and ``fun`` as a function of these arguments alone."""
     which = _argnums(where, argnums, len(args))
     chosen = tuple([args[n] for n in which])
 

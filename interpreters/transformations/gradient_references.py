@@ -24,21 +24,21 @@ from ..references.reference import Ref, addupdate, get, set
 
 
 class GradValue(Value):
-    """In ``with_refs``: the gradient of this argument is returned."""
+    """An entry of ``with_refs``: the gradient of this argument leaf is returned."""
 
 
 class DontWant(Value):
-    """In ``with_refs``: the gradient of this argument is not wanted."""
+    """An entry of ``with_refs``: the gradient of this argument leaf is dropped."""
 
 
 @pytrees.register_static
 class GradRef(Value):
-    """In the place of a gradient that was added to a reference."""
+    """The result in place of a gradient that was added to a reference."""
 
 
 @pytrees.register_static
 class DidntWant(Value):
-    """In the place of a gradient that was not wanted."""
+    """The result in place of a gradient that was dropped."""
 
 
 def bound(pull: Callable[[Any], Any], entries: Sequence[Any], in_tree: Any, types: Sequence[ArrayType]) -> Any:
@@ -82,7 +82,7 @@ def _leaves(tree: Any, in_tree: Any) -> list[Any]:
 
 
 def _place(entry: Any, gradient: Any) -> Any:
-    """Put a gradient where its entry says, and give what stands for it in the result."""
+    """Add, return or drop a gradient as its entry says; gives the value that takes its place in the result."""
     if isinstance(entry, Ref):
         addupdate(entry, None, gradient)
         return GradRef()

@@ -73,7 +73,7 @@ def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> An
 
 
 def materialised(tangents: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
-    """Tangents of values of these types, with arrays of zeros for the symbolic ones."""
+    """The tangents of values of these types, symbolic zeros replaced by arrays of zeros."""
     return [zero_tangent(t) if dx is None else dx for dx, t in zip(tangents, types)]
 
 
@@ -124,7 +124,7 @@ class LinearFunction(ImmutableObject):
         return self.program
 
     def _closed(self) -> Linearized:
-        """The derivative with its program and residuals apart; from then on it is stored so."""
+        """The derivative with its residuals as operands of its program; this form replaces the former one."""
         if not isinstance(self.linear.tape, Program):
             _set_linear(self, self.linear.closed())
         return self.linear
@@ -175,7 +175,7 @@ class Pullback(LinearFunction):
             self._separate(saveable)
 
     def _separate(self, saveable: Sequence[bool] | None = None) -> SplitResiduals:
-        """The residuals as arguments and the rest; from now on they are stored so."""
+        """The residuals, those that are arguments apart from the rest; this form replaces the former one."""
         if self._split is None:
             linear = super()._closed()
             leaves = {number: i for i, number in enumerate(self._argument_ids)}
@@ -224,8 +224,8 @@ class Pullback(LinearFunction):
         if tree != of.out_tree:
             raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {of.out_tree}, got {tree}.")
         checked = [tangent_of("vjp", t, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
-        found = iter((self.linear if self._split is None else self._closed()).pullback(checked))
-        grads = [None if t is None else next(found) for t in of.tangent_types]
+        cotangents = iter((self.linear if self._split is None else self._closed()).pullback(checked))
+        grads = [None if t is None else next(cotangents) for t in of.tangent_types]
         return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))
 
     def with_refs(self, *entries: Any) -> Any:

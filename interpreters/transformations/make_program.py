@@ -48,13 +48,13 @@ class ShapeDtypeStruct(ImmutableObject):
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """Shape, dtype and weakness of an array, a number, or anything with ``shape`` and ``dtype``."""
+        """The shape, dtype and weakness of an array, a number, or anything with ``shape`` and ``dtype``."""
         t = x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)
         sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
         return cls(t.shape, t.dtype, weak_type=bool(getattr(t, "weak_type", False)), sharding=sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same with other ``shape``, ``dtype``, ``weak_type`` or ``sharding``."""
+        """A struct with another ``shape``, ``dtype``, ``weak_type`` or ``sharding``."""
         return type(self)(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
 
     shape: tuple[int, ...]
@@ -93,7 +93,7 @@ class ShapeDtypeStruct(ImmutableObject):
 
 
 def _any_dtype(dtype: Any) -> Any:
-    """A dtype in its one form; one that arrays cannot have as NumPy has it."""
+    """A dtype in its canonical form, or as NumPy has it if no array can have it."""
     try:
         return dtypes.named(dtype)
     except DTypeMismatch:
@@ -206,6 +206,6 @@ def named_call(fun: F, *, name: str | None = None) -> F:
 
 @contextmanager
 def named_scope(name: str) -> Iterator[str]:
-    """A name for the operations performed in the block: error messages list it among the handlers in force."""
+    """Within the block, operations are performed under ``name``, which errors list among the handlers in force."""
     with installed(Run(STACK.get(), name, user_site(3))):
         yield name

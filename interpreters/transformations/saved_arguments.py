@@ -15,7 +15,7 @@ from ...effects.types.array_type import ArrayType
 
 @pytrees.register_static
 class NotNeeded(Value):
-    """In ``args_res``: an argument that the pullback does not read."""
+    """An entry of ``args_res``: an argument that the pullback does not read."""
 
 
 @pytrees.register_static
@@ -23,7 +23,8 @@ class NotSaveable(Value):
     """In ``args_res``: an argument that the pullback reads, and that its caller puts there before the call."""
 
 
-def _is_mark(x: Any) -> bool:
+def _is_entry(x: Any) -> bool:
+    """Whether ``x`` stands in ``args_res`` for an argument leaf that is not needed or was not saved."""
     return isinstance(x, (NotNeeded, NotSaveable))
 
 
@@ -43,7 +44,7 @@ class SplitResiduals:
     def of(
         cls, in_tree: Any, residuals: Sequence[Any], origins: tuple[int | None, ...], saveable: Sequence[bool] | None
     ) -> SplitResiduals:
-        """Those of a pullback by its arguments; without the values of arguments that are not saveable."""
+        """The residuals of a pullback, by its arguments; ``NotSaveable()`` stands for those that may not be saved."""
         leaves: list[Any] = [NotNeeded()] * in_tree.num_leaves
         opaque = []
         for n, x in zip(origins, residuals):
@@ -61,7 +62,7 @@ class SplitResiduals:
         """
         read = {n for n in self.origins if n is not None}
         leaves = _leaves_as(in_tree, self.arguments) if read else []
-        absent = sorted([n for n in read if _is_mark(leaves[n])])
+        absent = sorted([n for n in read if _is_entry(leaves[n])])
         if absent:
             raise BadArgument(
                 f"vjp: the pullback reads arguments that are not-saveable: {_argument_paths(in_tree, absent)}.",
@@ -82,18 +83,18 @@ def _leaves_as(in_tree: Any, arguments: Sequence[Any]) -> list[Any]:
         )
     leaves: list[Any] = []
     for i, (tree, argument) in enumerate(zip(trees, arguments)):
-        found, given = pytrees.flatten(argument, is_leaf=_is_mark)
+        parts, given = pytrees.flatten(argument, is_leaf=_is_entry)
         if given != tree and given != pytrees.structure(mirrored(tree, iter(range(tree.num_leaves)))):
             raise TreeMismatch(
                 f"vjp: args_res[{i}] must have the structure of the argument, {tree}, got {given}.",
                 hint="put back each argument that was taken out.",
             )
-        leaves += found
+        leaves += parts
     return leaves
 
 
 def _typed(in_tree: Any, number: int, t: ArrayType, leaf: Any) -> Any:
-    """A leaf that is put back for an argument of type ``t``; Python numbers are converted."""
+    """A leaf put back for an argument of type ``t``, as an array; Python numbers are converted to the type."""
     x = as_array(leaf)
     if x.type is t:
         return x

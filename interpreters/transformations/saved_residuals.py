@@ -72,7 +72,7 @@ class Residual:
 
     @property
     def where(self) -> str:
-        """Where it comes from, in words."""
+        """The origin of the residual, in words."""
         if self.source == "operation":
             what = f"named {self.label!r}" if self.label is not None else f"output of {self.name}"
             return f"{what} at {self.site} ({self.site.function})"
@@ -172,7 +172,7 @@ def _residual(forward: Program, linear: Program, index: int, names: Sequence[str
 
 
 def _verdict(policy: Policy, op: Operation, types: Sequence[ArrayType]) -> Saveable | Offloadable | None:
-    """The policy's answer for a saved value; None where it answers recompute: the value is saved for another reason."""
+    """The verdict of the policy on a saved value; None if that is to recompute, so that another reason saved it."""
     if isinstance(policy, WholeBodyPolicy):
         return Saveable()
     answer = verdict_of(policy, op, types)

@@ -100,7 +100,7 @@ def over_devices(
     where: str, f: Callable[..., Any], in_specs: Any, out_specs: Any, mesh: Any, axis_names: Collection[Hashable],
     check_vma: bool,
 ) -> Callable[..., Any]:  # fmt: skip
-    """``shard_map`` for the function ``where``, which errors name."""
+    """``shard_map`` under the name ``where`` in errors."""
     need_function(where, f)
 
     @wraps(f)
@@ -119,8 +119,8 @@ def over_devices(
             given = dict(zip(places, values))
             y = f(*pytrees.unflatten(tree, [given.get(i, leaf) for i, leaf in enumerate(leaves)]))
             ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
-            found = _flat_specs(f"{where} out_specs", out_specs, y)
-            out[:] = [_division(where, "out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(found, ys)]
+            kinds = _flat_specs(f"{where} out_specs", out_specs, y)
+            out[:] = [_division(where, "out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(kinds, ys)]
             checked = [_checked(where, leaf, d, axes) for leaf, d in zip(ys, out)] if check_vma else ys
             return pytrees.structure(y), checked
 
@@ -138,7 +138,7 @@ def _tracked(
     where: str, body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division],
     name: str,
 ) -> tuple[Any, Sequence[Any]]:
-    """The structure and rows of the results of a body whose types tell along which axes a value varies."""
+    """The structure and stacked results of a body, if types say along which mesh axes a value varies."""
     named = [_named(division) for division in into]
     types = [_piece(x.type, over).along(x.type.varying | over) for x, over in zip(rows, named)]
     structure, program, captured = _recorded(where, body, types, Binding(axes, True, mesh), name)
@@ -149,7 +149,7 @@ def _untracked(
     where: str, body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division],
     out: Sequence[Division], name: str,
 ) -> tuple[Any, Sequence[Any]]:  # fmt: skip
-    """The same where every value is one of each device: those that come in, and those that leave, are made so."""
+    """The structure and stacked results of a body in which every value counts as one per device."""
     everywhere = frozenset(axes)
     shared = [i for i, division in enumerate(into) if not _named(division)]
     order = [*shared, *[i for i in range(len(into)) if i not in shared]]
@@ -187,7 +187,7 @@ def _recorded(
 
 
 def _relabelled(x: Any, before: frozenset[SizedAxis], after: frozenset[SizedAxis], mesh: Any, axes: SizedAxes) -> Any:
-    """The rows of a value that varies ``before`` as those of one that varies ``after``: copied, or the first kept."""
+    """The stacked pieces of a value that varies along axes ``before`` as those of one that varies along ``after``."""
     if before == after:
         return x
     piece = _piece(x.type, before).along(x.type.varying | before)
@@ -201,17 +201,17 @@ def _relabelled(x: Any, before: frozenset[SizedAxis], after: frozenset[SizedAxis
 
 
 def _named(division: Division) -> frozenset[SizedAxis]:
-    """The axes over which an array is divided."""
+    """The mesh axes over which a division divides an array."""
     return frozenset([axis for dim in division for axis in dim])
 
 
 def _piece(rows: ArrayType, over: frozenset[SizedAxis]) -> ArrayType:
-    """The type of one device's piece, of which ``rows`` has all, one after the other."""
+    """The type of one device's piece of an array, given the type of all pieces stacked as ``rows``."""
     return rows.update(shape=rows.shape[1:]) if over else rows
 
 
 def divide(where: str, x: Any, division: Division, axes: SizedAxes) -> Any:
-    """The pieces of an array as rows, one for each lane of the axes over which it is divided; itself where of none.
+    """The pieces of an array stacked along a new axis 0, one per lane of its mesh axes; the array itself if undivided.
 
     Raises: ShapeMismatch: a dimension is no multiple of the number of its pieces.
     """
@@ -239,7 +239,7 @@ def divide(where: str, x: Any, division: Division, axes: SizedAxes) -> Any:
 
 
 def join(y: Any, division: Division, axes: SizedAxes) -> Any:
-    """The array of these pieces: the inverse of ``divide``."""
+    """The array whose pieces ``divide`` gave."""
     lanes = [axis for axis in axes if any([axis in dim for dim in division])]
     if not lanes:
         return y
@@ -253,7 +253,7 @@ def join(y: Any, division: Division, axes: SizedAxes) -> Any:
 
 
 def _checked(where: str, y: Any, division: Division, axes: SizedAxes) -> Any:
-    """A result of the body as one that varies along exactly the axes over which it is divided.
+    """A result of the body as a value that varies along exactly the axes over which it is divided.
 
     Raises: BadArgument: it may vary along another.
     """
@@ -297,7 +297,7 @@ def _manual_axes(where: str, mesh: Any, axis_names: Collection[Hashable]) -> tup
 
 
 def _spec_of(where: str, x: Any, mesh: Any) -> PartitionSpec:
-    """How an argument lies on the mesh. Raises: BadArgument: it does not lie there."""
+    """The PartitionSpec by which an argument lies on the mesh."""
     sharding = getattr(x, "sharding", None) if x.run is None else None
     if getattr(sharding, "mesh", None) != mesh:
         raise BadArgument(

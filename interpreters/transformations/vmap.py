@@ -111,15 +111,15 @@ def vmap(
                 return _without_leaks(run, results)
             ys = [as_array(y) for y in ys]
         targets = flat_out_axes("vmap", out_axes, results, len(ys))
-        found = [stacked(run, y, target) for y, target in zip(ys, targets)]
+        outs = [stacked(run, y, target) for y, target in zip(ys, targets)]
         del boxes, positional, named, results, ys
-        return _without_leaks(run, pytrees.unflatten(out_tree, found))
+        return _without_leaks(run, pytrees.unflatten(out_tree, outs))
 
     return mapped
 
 
 def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., Batch]:
-    """What makes a run of lanes, which may be placed over axes of a mesh, or grouped."""
+    """The function that makes the run of ``vmap``, whose lanes may be placed over mesh axes, or grouped by branch."""
     if group is False:
         return Batch if spmd_axis_name is None else partial(placed_lanes.PlacedLanes, placed=axis_tuple(spmd_axis_name))
     if not isinstance(group, int) or group < 1:
@@ -133,7 +133,7 @@ def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., 
 
 
 def _of_containers(in_axes: Any, out_axes: Any, axis_size: Any) -> bool:
-    """Whether these axes, or this number of lanes, are those of containers. Raises: BadCall: they are of nothing."""
+    """Whether these axes or this number of lanes are of containers. Raises: BadCall: ``in_axes`` is no axis."""
     if specs_in(in_axes, out_axes):
         return True
     if not isinstance(in_axes, (int, tuple, type(None))) or isinstance(in_axes, bool):
@@ -152,7 +152,7 @@ def _one_for_each(arguments: int, entries: int) -> TreeMismatch:
 
 
 def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, args: Any, kwargs: Any) -> Any:
-    """``vmap`` where containers, such as ragged arrays, are among the arguments, or specs of theirs among the axes."""
+    """``vmap`` of a call with containers, such as ragged arrays, among the arguments, or their specs among the axes."""
     in_axes, out_axes, axis_name, axis_size, *lanes = settings
     crossing = container_map.ContainerMap(container_map.new_lanes(_lanes(*lanes), axis_name, user_site(2)), axis_size)
     try:
@@ -166,20 +166,20 @@ def _over_containers(fun: Callable[..., Any], settings: Any, per_length: bool, a
         return crossing.results(out_axes, results)
     with installed(crossing.run):
         results = fun(*positional, **named)
-        found = crossing.results(out_axes, results)
+        results_of_lanes = crossing.results(out_axes, results)
     del positional, named, results
-    return _without_leaks(crossing.run, found)
+    return _without_leaks(crossing.run, results_of_lanes)
 
 
 def _without_leaks(run: Batch, results: Any) -> Any:
-    """The results, after a check that nothing else refers to values of the lanes, where ``check_leaks`` is set."""
+    """``results``, after a check under ``check_leaks`` that nothing else refers to boxes of the run."""
     if config.current().check_leaks:
         check_leaks(run)
     return results
 
 
 def _on_references(fun: Callable[..., Any], settings: Any, args: Any, kwargs: Any) -> Any:
-    """``vmap`` where leaves of the arguments are references that are mapped: they have an element for each lane."""
+    """``vmap`` of a function with references among its arguments, mapped as arrays are: one element per lane."""
     in_axes, out_axes, *rest, group = settings
     leaves, tree, axes = flat_arguments(in_axes, out_axes, args, kwargs)
     entering = [i for i, axis in enumerate(axes) if axis is not None]
@@ -198,7 +198,7 @@ def _on_references(fun: Callable[..., Any], settings: Any, args: Any, kwargs: An
 
 
 def vmap_leaves(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """``vmap`` over dimension 0 of every array of arguments and results, where a container is no more than a pytree."""
+    """``vmap`` over axis 0 of all arrays in arguments and results, containers treated as ordinary pytrees."""
 
     @wraps(fun)
     def mapped(*args: Any) -> Any:
@@ -217,7 +217,7 @@ def vmap_leaves(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
-    """``vmap`` of ``fun`` over the rows, except that an effect without a mapped operand is performed once."""
+    """``vmap`` of ``fun`` over axis 0, except that an effect without a mapped operand is performed once."""
     run = JvpDirections(STACK.get(), rows.type.shape[0], None, user_site(2))
     with installed(run):
         results = fun(run.box(0, (rows,)))
@@ -228,7 +228,7 @@ def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
 
 
 def _step_of(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """A function of a slice as a step of ``scan``, under its own name."""
+    """A function of a slice as the step of a ``scan``, with the function's name."""
 
     def step(_: Any, x: Any) -> Any:
         return (), f(x)

@@ -20,7 +20,7 @@ def vtile(
     fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, tile_size: int | None = None,
     axis_name: Hashable | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Map ``fun`` over the tiles of an axis, which are as many consecutive parts of one size.
+    """Map ``fun`` over the tiles of an axis: consecutive parts of equal size.
 
         vtile(f, tile_size=n)(x) == concatenate([f(tile) for tile in split(x, n)])
 
@@ -97,13 +97,13 @@ def _tile_count(xs: Sequence[Array], dims: Sequence[int | None], tile_size: int 
 
 
 def _cut(x: Array, axis: int, count: int) -> Any:
-    """The tiles, along a new dimension before the one that is cut."""
+    """``x`` with an axis cut into tiles, which are indexed by a new dimension before that axis."""
     shape = x.type.shape
     return reshape(x, (*shape[:axis], count, shape[axis] // count if count else 1, *shape[axis + 1 :]))
 
 
 def _join(y: Any, axis: int) -> Any:
-    """The results of the tiles, which are rows, one after the other along a dimension of theirs."""
+    """The results of the tiles, indexed by axis 0, concatenated along another dimension."""
     y = move_axis(y, 0, axis)
     shape = y.type.shape
     return reshape(y, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))

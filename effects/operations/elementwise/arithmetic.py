@@ -158,7 +158,7 @@ add: Function = surface(Add)
 sub: Function = surface(Sub)
 div: Function = surface(Div)
 rem: Function = surface(Rem)
-columns.provide_add(add)
+columns.TangentArithmetic.add = add
 
 
 @silent
@@ -201,7 +201,7 @@ _sign_rule = by_parts("sign", formulas.sign)
 
 
 def _lower_sign(op, emit, x):
-    """StableHLO's sign does not take unsigned integers: theirs is 0 for 0, else 1."""
+    """The sign by StableHLO, which has none for unsigned integers: these are compared with 0."""
     if not dtypes.is_unsigned(x.type.dtype):
         return _sign_rule(op, emit, x)
     zero = emit.full(0, x.type)

@@ -35,7 +35,7 @@ class Tolerance(Value):
 
 
 def check_accuracy(name: str, accuracy: Any, ulps: int, type: ArrayType) -> None:
-    """Whether a function whose results are within so many units in the last place is as exact as is asked.
+    """Check that a function exact to ``ulps`` units in the last place is as exact as ``accuracy`` asks.
 
     Raises: BadArgument: it is not, or ``accuracy`` says nothing about it.
     """

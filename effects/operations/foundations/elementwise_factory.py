@@ -236,10 +236,10 @@ def repeated(*xs: Any) -> Sequence[Array]:
 
 
 def _repeated(arrays: Sequence[Array]) -> Sequence[Array]:
-    found = {x.type.shape for x in arrays if x.type.shape}
-    if len(found) < 2 or len(set(map(len, found))) > 1:
+    shapes = {x.type.shape for x in arrays if x.type.shape}
+    if len(shapes) < 2 or len(set(map(len, shapes))) > 1:
         return arrays
-    sizes = [set(column) - {1} or {1} for column in zip(*found)]
+    sizes = [set(column) - {1} or {1} for column in zip(*shapes)]
     if any(len(size) > 1 for size in sizes):
         return arrays
     shape = tuple([size.pop() for size in sizes])

@@ -344,7 +344,7 @@ def zeros(type: ArrayType) -> Any:
     return vary(full(type, 0), type.varying)
 
 
-columns.provide_zeros(zeros)
+columns.TangentArithmetic.zeros = zeros
 
 
 # y = size, a number; of an extent the length of the lane, which the handler of the lanes knows

@@ -51,7 +51,7 @@ def _vectors(starts: Sequence[Any], dims: Sequence[int | None]) -> Any:
 
 
 def _zero_start(starts: Sequence[Any]) -> Any:
-    """The start index 0 of the mapped dimension, in the dtype of the other starts."""
+    """The start index 0 for the mapped dimension, in the dtype of the other start indices."""
     return scalar(0, starts[0].type.dtype if starts else np.dtype(np.int32))
 
 
@@ -144,7 +144,7 @@ class DynamicUpdateSlice:
 
 
 def _starts(x: Any, indices: Any, negative: bool | Sequence[bool], name: str) -> list[Any]:
-    """Start indices as scalars of one dtype; negative ones count from the end where ``negative`` allows it."""
+    """Start indices as scalars of one dtype; with ``negative``, negative ones count from the end."""
     starts = _unstacked(indices, name)
     if len(starts) != x.ndim:
         raise ShapeMismatch(f"{name}: needs a start for each dimension of {x.type}, got {len(starts)}.")
@@ -166,7 +166,7 @@ def _starts(x: Any, indices: Any, negative: bool | Sequence[bool], name: str) ->
 
 
 def _unstacked(indices: Any, name: str) -> list[Any]:
-    """Start indices one by one, from a sequence or from an array of rank 1."""
+    """The start indices as a list of scalars, from a sequence or an array of rank 1."""
     if not isinstance(indices, (Array, np.ndarray)):
         return list(as_tuple(indices, name, "the starts"))
     x = as_array(indices)
@@ -228,7 +228,7 @@ def dynamic_update_slice(
 
 
 def _along(x: Any, index: Any, axis: int) -> list[Any]:
-    """Start indices that are zero except along one axis."""
+    """A start index for every dimension: ``index`` along ``axis``, 0 along all others."""
     return [index if d == axis else 0 for d in range(x.ndim)]
 
 

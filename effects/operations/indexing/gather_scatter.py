@@ -48,7 +48,7 @@ CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
 
 
 def shifted(dims: Sequence[int], at: int) -> tuple[int, ...]:
-    """Dimensions renumbered for a new dimension at position ``at``."""
+    """``dims`` renumbered after a new dimension is inserted at position ``at``."""
     return tuple([d + (d >= at) for d in dims])
 
 
@@ -220,12 +220,12 @@ def batch_scatter(op: Any, dims: tuple[int | None, ...], x: Any, i: Any, u: Any)
 
 
 def combining(f: np.ufunc | None) -> Callable[..., Any]:
-    """The ``evaluate`` rule: updates are combined by ``f`` in order; None: they replace."""
+    """The ``evaluate`` rule of a scatter that combines updates by ``f`` in order; None: updates replace elements."""
     return in_bytes(lambda op, x, i, u: evaluate_scatter(op.dimension_numbers, x, i, u, f, op.mode is not CLIP))
 
 
 def region(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The ``lower`` rule: ``f(element, update)`` is the new element."""
+    """The ``lower`` rule of a scatter whose new element is ``f(element, update)``."""
 
     @mapped_over_key_data
     def lower(op: Any, emit: Any, x: Any, i: Any, u: Any) -> Any:
@@ -251,7 +251,7 @@ def region(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _windows_of(op: Any, x: Any, i: Any, u: Any) -> Any:
-    """The elements of ``x`` that the updates are for; zero for updates that are dropped."""
+    """The elements of ``x`` to which the updates belong; zero for updates that are dropped."""
     window = window_sizes(op.dimension_numbers, x.shape, u.shape)
     return perform(
         Gather(gathering(op.dimension_numbers), window, op.unique_indices, op.indices_are_sorted, op.mode, 0), x, i
@@ -259,7 +259,7 @@ def _windows_of(op: Any, x: Any, i: Any, u: Any) -> Any:
 
 
 def _added(op: Any) -> Any:
-    """The scatter_add with the fields of ``op``."""
+    """The ``scatter_add`` of updates with the same fields as ``op``."""
     return ScatterAdd(*op.fields)
 
 

@@ -185,7 +185,7 @@ class WindowIndices(NamedTuple):
 
 
 def window_indices(dims: Sequence[Any], shape: Shape, indices: Data, window: Shape) -> WindowIndices:
-    """The indices of all windows; windows that are not inside the operand are clipped."""
+    """The indices of all windows, those that are not inside the operand clipped to it."""
     index_map, operand_batch, indices_batch = dims[2:]
     batch = indices.shape[:-1]
     starts: dict[int, Data] = {}

@@ -88,7 +88,7 @@ class Relocate:
 
 
 def _in_lanes(index: Any, rows: int) -> Any:
-    """The indices of all lanes into the rows of all lanes one after the other; negative ones remain so."""
+    """Row indices of each lane as indices into the rows of all lanes, concatenated; negative ones stay negative."""
     size, count = index.type.shape
     start = iota(index.type.dtype, size) * rows
     start = broadcast_in_dim(start, (size, count), (0,))
@@ -96,18 +96,18 @@ def _in_lanes(index: Any, rows: int) -> Any:
 
 
 def _gathered(op: Any, index: Any, x: Any) -> list[Any]:
-    """The results, performed by a gather for each: what moves them on is computed together with it."""
+    """The result of each operand, by a gather of its own, so that XLA can fuse it with what uses the result."""
     if not x.type.shape[0]:  # nor are there rows of results
         return [zeros_of(x.type)] * len(op.sizes)
     numbers = GatherDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
     gather = Gather(numbers, (1, *x.type.shape[1:]), mode=GatherScatterMode.CLIP)
-    found = []
+    results = []
     for at in split(index, op.sizes):
         none = lt(at, 0)
         y = perform(gather, x, reshape(select(none, bitwise_not(at), at), (*at.type.shape, 1)))
         mask = broadcast_in_dim(none, y.type.shape, (0,))
-        found.append(y if op.copies else select(mask, zeros_of(y.type), y))
-    return found
+        results.append(y if op.copies else select(mask, zeros_of(y.type), y))
+    return results
 
 
 def relocate(x: Any, index: Any, inverse: Any, copies: bool = False) -> Any:
@@ -119,7 +119,7 @@ def relocate(x: Any, index: Any, inverse: Any, copies: bool = False) -> Any:
 
 
 def relocated(xs: Sequence[Any], index: Any, inverse: Any, sizes: Sequence[int], copies: bool = False) -> Any:
-    """``relocate`` of arrays one after the other, the result in pieces of these sizes."""
+    """``relocate`` of the concatenation of arrays, the result cut into pieces of these sizes."""
     return perform(shared(Relocate, tuple(sizes), copies), index, inverse, *xs)
 
 

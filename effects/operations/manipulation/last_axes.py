@@ -23,7 +23,7 @@ class OnLastAxes(Operation):
     last_axes = 2
 
     def batch(op: Any, dims: tuple[int | None, ...], *xs: Any) -> tuple[Any, Any]:
-        """The same operation, lanes at the front."""
+        """The batch rule: the same operation on operands with the lanes as first axis."""
         size = lane_count(xs, dims)
         y = perform(op, *[axis_at(x, d, 0, size) for x, d in zip(xs, dims)])
         return y, (0,) * len(y) if op.multiple_results else 0

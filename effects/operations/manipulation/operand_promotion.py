@@ -61,7 +61,7 @@ _MEMOISED = frozenset(
 
 
 def _promoted(dtype: Any, weak: bool, floats: bool) -> tuple[Any, bool]:
-    """What operands promote to that promote to ``dtype``: with ``floats``, the float of integers and booleans."""
+    """The dtype of operands that promote to ``dtype``: with ``floats``, integers and booleans become float."""
     if floats and dtype not in dtypes.ANY_INEXACT:
         return dtypes.default_float() if weak else dtypes.to_inexact(dtype), weak
     return dtype, weak
@@ -87,7 +87,7 @@ def _promote_memoised(name: str, x: Array, y: Array, modes: str, floats: bool) -
 
 
 def _converted(x: Array, conversion: Any, broadcast: Any) -> Array:
-    """``x`` under these two operations; None: not needed."""
+    """``x`` after these two memoised operations; None stands for an operation that is not needed."""
     if conversion is not None:
         x = perform(conversion, x)
     return x if broadcast is None else perform(broadcast, x)
@@ -152,12 +152,12 @@ def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Any:
 
 
 def _last(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The dimensions of ``shape`` to which an array of shape ``own`` is broadcast: the last ones."""
+    """The last dimensions of ``shape``, as many as ``own`` has: those to which such an array is broadcast."""
     return tuple(range(len(shape) - len(own), len(shape)))
 
 
 def _why(n: Any, m: Any) -> str:
-    """Why these sizes do not broadcast, and the remedy."""
+    """The reason why these sizes do not broadcast, and the remedy."""
     if type(n) is Extent and type(m) is Extent:
         return f"{n} and {m} are different lengths; hx.Ragged((x, y), lengths) has one of both, y.over(x) declares it."
     return f"sizes {n} and {m} differ and neither is 1; shapes are aligned at their last dimension."

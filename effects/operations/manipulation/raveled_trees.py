@@ -1,4 +1,4 @@
-"""A tree of arrays as one vector, and back."""
+"""``ravel_pytree``: a tree of arrays as one vector, and back."""
 
 from __future__ import annotations
 

@@ -30,17 +30,17 @@ def insert(sizes: Sequence[Any], at: int, item: Any) -> tuple[Any, ...]:
 
 
 def within(start: Any, limit: Any, size: Any) -> bool:
-    """Whether a part of an axis lies in it, as far as that is known."""
+    """Whether a part of an axis lies inside the axis, as far as the sizes are known."""
     return fits(0, start) and fits(start, limit) and fits(limit, size)
 
 
 def spread(size: Any, step: int) -> Any:
-    """From the first of so many elements to the last, each a step behind the one before."""
+    """The length of axis that ``size`` elements span, if each stands ``step`` behind the one before."""
     return size + positive(size - 1) * (step - 1) if step != 1 else size
 
 
 def _limit(size: Any, room: Any, stride: int) -> Any:
-    """Where a slice by this stride ends that has so many elements: with the room, or behind the last of a lane."""
+    """The limit of a slice by ``stride`` of ``size`` elements: ``room``, or one past the last element of a lane."""
     return room if type(size) is not Extent else (size - 1) * stride + 1
 
 
@@ -308,7 +308,7 @@ def lane_count(xs: Sequence[Any], dims: Sequence[int | None]) -> int:
 
 
 def axis_at(x: Any, dim: int | None, at: int, size: int) -> Any:
-    """An operand of a batch rule with the mapped dimension at ``at``, repeated where it is not mapped."""
+    """An operand of a batch rule with lanes along dimension ``at``, repeated if it is not mapped."""
     if dim is not None:
         return move_axis(x, dim, at)
     shape = insert(x.shape, at, size)
@@ -420,7 +420,7 @@ def _cut(x: Any, value: Any, config: Any) -> Any:
 
 
 def _padding(item: Any) -> Any:
-    """(low, high, interior) as Python integers."""
+    """An entry (low, high, interior) of a padding configuration as Python integers."""
     try:
         return tuple([as_size(part) for part in item])
     except (AttributeError, TypeError):
