@@ -51,9 +51,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
                 hint="roots(p, strip_zeros=False) takes the first coefficient as it is.",
             )
         nonzero = np.flatnonzero(x.value)
-        first, last = (int(nonzero[0]), int(nonzero[-1]) + 1) if nonzero.size else (0, 0)
-        at_zero = x.size - last if nonzero.size else 0
-        x = slice_in_dim(x, first, last)
+        first, last = (int(nonzero[0]), int(nonzero[-1]) + 1) if nonzero.size else (x.size, x.size)
+        at_zero, x = x.size - last, slice_in_dim(x, first, last)
     if x.size < 2:
         return zeros((at_zero,), linalg.eigvals(zeros((0, 0), x.type.dtype)).dtype)
     top = -(slice_in_dim(x, 1, None) / slice_in_dim(x, 0, 1))
