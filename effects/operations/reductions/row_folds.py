@@ -257,7 +257,7 @@ class ExtremeRow(RowFold):
         f = np.maximum if op.larger else np.minimum
         unit = op.unit(x.dtype)
         y = in_bytes(lambda op, x: _by_lane(f, unit, x, ends))(op, x)
-        y = with_signed_zeros(x, y, op.larger, lambda mask: _by_lane(np.logical_or, False, mask, ends))
+        y = with_signed_zeros(x, y, op.larger, partial(_by_lane, np.logical_or, False), ends)
         return whole_nan(y) if x.dtype.kind == "c" else y
 
     def lower(op, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
