@@ -31,8 +31,8 @@ __all__ = ["polyfit", "roots"]
 def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """The zeros of a polynomial, whose highest power comes first: the eigenvalues of its companion matrix.
 
-    Shapes: ``p[n] -> zeros[n - 1]``, less one for each leading zero. These are found by value: where ``p`` is traced,
-    pass ``strip_zeros=False``, with which a leading zero gives NaN. Source: NumPy, ``roots``.
+    Shapes: ``p[n] -> zeros[n - 1]``, one less for each leading zero of ``p``, which must be concrete. For a traced
+    ``p`` pass ``strip_zeros=False``; a leading zero then gives NaN. Source: NumPy, ``roots``.
 
     Raises: RankMismatch: ``p`` is no vector. BadArgument: leading zeros of traced values are to be dropped.
 

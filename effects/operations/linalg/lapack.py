@@ -138,7 +138,7 @@ def or_nan(emit: Any, info: Any, factors: Iterable[Any], singular: bool = False)
 
 @cached("LAPACK functions with their workspace")
 def _on_host(name: str, *sizes: Any) -> Callable[..., Any]:
-    """The function of LAPACK or BLAS of this name, with the work space that operands of these sizes need."""
+    """SciPy's function of LAPACK or BLAS with this name; with ``sizes`` its workspace is that of operands of them."""
     lapack, blas = _libraries()
     function: Callable[..., Any] = getattr(lapack, name, None) or getattr(blas, name)
     if not sizes:

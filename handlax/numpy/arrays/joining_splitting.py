@@ -250,6 +250,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 
 
 def _split(ary: Any, where_to: Any, axis: int, where: str) -> list[Any]:
+    """``split``, or ``array_split``, which ``where`` names, by indices or a number of pieces."""
     x = as_array(ary)
     axis = canonical_axis(axis, x.ndim, where)
     size = x.shape[axis]

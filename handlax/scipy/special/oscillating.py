@@ -286,6 +286,7 @@ def _quarter_turns(x: Any) -> tuple[Any, Any]:
 
 
 def _fresnel(x: Any, sine: bool) -> Any:
+    """Fresnel's sine or cosine integral."""
     size = hnp.abs(x)
     near, far = hnp.minimum(size, NEAR), hnp.clip(size, NEAR, 1e15)
     t, position = 2 * (near / NEAR) ** 4 - 1, 2 * NEAR / far - 1
