@@ -1,4 +1,4 @@
-"""``handlax.api_util``, under JAX's names: functions of trees as functions of leaves, and what is known of a call."""
+"""``handlax.api_util``, under JAX's names: functions of trees as functions of leaves, and names for messages."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ _KERNELS = {
 _EDGE = 2  # elements outside of the image that the kernel of CUBIC_PYTORCH reaches, whose weights are those of the edge
 
 
-def _weights(size: int, count: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool, dtype: Any) -> Any:
+def _resampler(size: int, count: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool, dtype: Any) -> Any:
     """The matrix ``weights[size, count]`` that resamples an axis of ``size`` elements to ``count``: ``x @ weights``."""
     step = 1 / scale
     edge = _EDGE if method is ResizeMethod.CUBIC_PYTORCH else 0
@@ -136,7 +136,7 @@ def _resampled(
     dtype = float64 if to_real(x.type.dtype) == float64 else float32
     for axis, scale, shift in zip(axes, scales, shifts):
         by, to = array(scale, dtype=dtype), array(shift, dtype=dtype)
-        weights = convert(_weights(x.shape[axis], shape[axis], by, to, method, antialias, dtype), x.type.dtype)
+        weights = convert(_resampler(x.shape[axis], shape[axis], by, to, method, antialias, dtype), x.type.dtype)
         x = move_axis(dot_general(x, weights, (((axis,), (0,)), ((), ())), precision), x.ndim - 1, axis)
     return x
 

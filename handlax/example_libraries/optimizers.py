@@ -229,7 +229,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> Any:
-    """``adagrad`` with less memory: one sum for each index of each dimension; an element's sum is the least of its own.
+    """``adagrad`` with less memory: a sum for each index of each dimension, whose minimum stands for an element's sum.
 
     Source: Anil, Gupta, Koren & Singer, Memory-Efficient Adaptive Optimization (2019), algorithm SM3-II.
     """

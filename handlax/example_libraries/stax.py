@@ -51,7 +51,7 @@ def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
 
 
 def _with_ones(shape: Shape) -> Shape:
-    """The shape with 1 in place of sizes that are not known."""
+    """The shape with 1 for each size -1, which is not known."""
     return tuple([1 if size == -1 else size for size in shape])
 
 

@@ -35,14 +35,18 @@ from ..numpy.statistics import averages
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
 
 
-def _largest(x: Any, axes: tuple[int, ...]) -> Any:
-    """The maximum along the axes, with ``keepdims``, behind ``stop_gradient``; it may pass over NaN, as x does not."""
+def _constant_maximum(x: Any, axes: tuple[int, ...]) -> Any:
+    """The maximum along the axes, with size 1 along them and no derivative; NaN may be ignored, since ``x`` has it too.
+
+    Of complex numbers that of their real parts.
+    """
     x = real(x) if dtypes.is_complex(x.type.dtype) else x
     top = perform(shared(ReduceMax, axes, False), x) if axes else x
     return stop_gradient(shapes.reshape(top, kept_shape(x.type.shape, axes)))
 
 
 def _below(x: Any, top: Any) -> Any:
+    """``x - top``, broadcast, in the dtype of ``x``."""
     return x - shapes.broadcast(convert(top, x.type.dtype, x.type.weak), x.type.shape)
 
 
@@ -71,7 +75,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     axes = axes_of(axis, len(x.type.shape), "log_softmax")
     if where is not None:
         x = choose(where, x, like(x, -float("inf")))
-    top = _largest(x, axes)
+    top = _constant_maximum(x, axes)
     if where is not None:
         top = select_n(top == -float("inf"), top, like(top, 0))
     away = _below(x, top)
@@ -112,7 +116,7 @@ def logsumexp(
     if axes and 0 in [x.type.shape[d] for d in axes]:
         kept = reductions.sum(x, axes, keepdims=keepdims)
         return (log(kept), kept) if return_sign else log(kept)
-    top = _largest(x, axes)
+    top = _constant_maximum(x, axes)
     top = select_n(isfinite(top), like(top, 0), top)
     if dtypes.is_complex(x.type.dtype):
         top = _complex(top, like(top, 0))

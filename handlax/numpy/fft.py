@@ -56,7 +56,8 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | 
     elif len(sizes) != len(positions):
         raise BadArgument(f"{name}: there must be a length for each axis, got {len(sizes)} and {len(positions)}.")
     read = [*sizes[:-1], sizes[-1] // 2 + 1] if kind is FftType.IRFFT and sizes else sizes
-    x = _resized(x, dict(zip(positions, read)))
+    missing = [dict(zip(positions, read)).get(d, n) - n for d, n in enumerate(x.shape)]
+    x = pad(x, like(x, 0), [(0, n, 0) for n in missing]) if any(missing) else x
     if positions == at_end:
         return _scaled(transformed(x, kind, tuple(sizes)), kind, sizes, norm)
     y = transformed(moveaxis(x, positions, at_end), kind, tuple(sizes))
@@ -69,12 +70,6 @@ def _lengths(name: str, s: Any) -> list[int]:
     if any(n <= 0 for n in sizes):
         raise BadArgument(f"{name}: lengths must be positive, got {tuple(sizes)}.")
     return sizes
-
-
-def _resized(x: Any, sizes: dict[int, Any]) -> Array:
-    """``x`` with size ``sizes[d]`` along each axis ``d`` in ``sizes``: cut, or padded with zeros at the end."""
-    more = [sizes.get(d, n) - n for d, n in enumerate(x.shape)]
-    return pad(x, like(x, 0), [(0, n, 0) for n in more]) if any(more) else x
 
 
 def _scaled(y: Any, kind: FftType, sizes: Sequence[Any], norm: str | None) -> Array:

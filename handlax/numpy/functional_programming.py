@@ -98,7 +98,7 @@ def _excluded(excluded: Any) -> frozenset[int | str]:
 
 
 def _mapped(f: Callable[..., Any], operands: Sequence[Any], core: Sequence[Dims], gives: list[Dims] | None) -> Any:
-    """``f`` vmapped over the leading dimensions of ``operands``, those before their dimensions ``core``, broadcast.
+    """``f`` vmapped over the leading dimensions of ``operands``, which broadcast; the others are named by ``core``.
 
     The results are checked against the core dimensions ``gives``, unless it is None.
     """

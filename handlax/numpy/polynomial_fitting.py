@@ -31,8 +31,8 @@ __all__ = ["polyfit", "roots"]
 def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """The zeros of a polynomial, whose highest power comes first: the eigenvalues of its companion matrix.
 
-    Shapes: ``p[n] -> zeros[n - 1]``, less one for each leading zero. These are found by value: where ``p`` is traced,
-    pass ``strip_zeros=False``, with which a leading zero gives NaN. Source: NumPy, ``roots``.
+    Shapes: ``p[n] -> zeros[n - 1]``, one less for each leading zero of ``p``, which must be concrete. For a traced
+    ``p`` pass ``strip_zeros=False``; a leading zero then gives NaN. Source: NumPy, ``roots``.
 
     Raises: RankMismatch: ``p`` is no vector. BadArgument: leading zeros of traced values are to be dropped.
 
@@ -51,9 +51,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
                 hint="roots(p, strip_zeros=False) takes the first coefficient as it is.",
             )
         nonzero = np.flatnonzero(x.value)
-        first, last = (int(nonzero[0]), int(nonzero[-1]) + 1) if nonzero.size else (0, 0)
-        at_zero = x.size - last if nonzero.size else 0
-        x = slice_in_dim(x, first, last)
+        first, last = (int(nonzero[0]), int(nonzero[-1]) + 1) if nonzero.size else (x.size, x.size)
+        at_zero, x = x.size - last, slice_in_dim(x, first, last)
     if x.size < 2:
         return zeros((at_zero,), linalg.eigvals(zeros((0, 0), x.type.dtype)).dtype)
     top = -(slice_in_dim(x, 1, None) / slice_in_dim(x, 0, 1))

@@ -87,11 +87,6 @@ def _periodic(at: Any, xs: Any, ys: Any, period: Any) -> tuple[Any, Any, Any]:
     return at, xs, concatenate([slice_in_dim(ys, -1, None), ys, slice_in_dim(ys, 0, 1)], 0)
 
 
-def _windows(x: Any, width: int, count: int) -> Any:
-    """``y[j, i] = x[i + j]`` for ``j < width``, ``i < count``; ``count`` may be a symbolic dimension."""
-    return concatenate([shapes.reshape(slice(x, (j,), (j + count,)), (1, count)) for j in range(width)], 0)
-
-
 def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: Any) -> Any:
     """``z[k] = sum over j of x[k + j - m + 1] * y[j]``, ``m`` the size of ``y``, for the ``k`` that ``mode`` keeps.
 
@@ -107,7 +102,8 @@ def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: 
     else:
         raise BadArgument(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
     if isinstance(n, Extent) or isinstance(m, Extent):
-        rows = _windows(pad(x, like(x, 0), [(*around, 0)]), m, count)
+        base = pad(x, like(x, 0), [(*around, 0)])
+        rows = concatenate([shapes.reshape(slice(base, (j,), (j + count,)), (1, count)) for j in range(m)], 0)
         return contract(y, rows, (((0,), (0,)), ((), ())), precision, preferred)
     a, b = [shapes.reshape(v, (1, 1, v.type.shape[0])) for v in (x, y)]
     z = convolution_functions.conv_general_dilated(

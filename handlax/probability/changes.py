@@ -13,10 +13,11 @@ from ..effects.core.arrays import as_array, perform
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import handler
 from ..interpreters.library.effectful.random_streams import SEED, FreshKey, Stream, seeding, start
-from .sites import DRAWN, Sample, need_open_sites, perform_site
+from .sites import DRAWN, Sample, SiteParts, need_open_sites, perform_site
 
 
 def _draw(stream: Stream, op: Any, *leaves: Any) -> tuple[Stream, Any]:
+    """The clause of ``seed``: a draw with a key from the stream, or the site's own value."""
     parts = op.parts(leaves)
     if op.kind != DRAWN:
         return stream, parts.value
@@ -68,6 +69,7 @@ def block(f: Callable[..., Any], hide: Iterable[str] | Callable[[str], bool] | N
 
 
 def _names(hide: Iterable[str]) -> frozenset[str]:
+    """The names to hide. Raises BadArgument: a single string."""
     if isinstance(hide, str):
         raise BadArgument(f"block: hide must be a list of names, got {hide!r}.", hint=f"hide=[{hide!r}].")
     return frozenset(hide)
@@ -86,13 +88,8 @@ def mask(f: Callable[..., Any], where: Any) -> Callable[..., Any]:
     condition = as_array(where)
     if condition.type.dtype.kind != "b":
         raise BadArgument(f"mask: where must be a bool, or an array of bools, got {condition.type}.")
-
-    def clause(op: Any, *leaves: Any) -> Any:
-        parts = op.parts(leaves)
-        both = condition if parts.mask is None else hnp.logical_and(parts.mask, condition)
-        return perform_site(op.label, op.kind, op.shape, replace(parts, mask=both))
-
-    return _without_state(clause, f)
+    both = lambda mask: condition if mask is None else hnp.logical_and(mask, condition)
+    return _with_parts(lambda parts: replace(parts, mask=both(parts.mask)), f)
 
 
 def scale(f: Callable[..., Any], by: Any) -> Callable[..., Any]:
@@ -104,14 +101,19 @@ def scale(f: Callable[..., Any], by: Any) -> Callable[..., Any]:
     """
     need_open_sites("scale", f)
     factor = hnp.asarray(by)
+    product = lambda scale: factor if scale is None else scale * factor
+    return _with_parts(lambda parts: replace(parts, scale=product(parts.scale)), f)
+
+
+def _with_parts(change: Callable[[SiteParts], SiteParts], f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` with the parts of each sample site changed before outer handlers see the site."""
 
     def clause(op: Any, *leaves: Any) -> Any:
-        parts = op.parts(leaves)
-        both = factor if parts.scale is None else parts.scale * factor
-        return perform_site(op.label, op.kind, op.shape, replace(parts, scale=both))
+        return perform_site(op.label, op.kind, op.shape, change(op.parts(leaves)))
 
     return _without_state(clause, f)
 
 
 def _without_state(clause: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` under a handler of sample sites that has no state."""
     return wraps(f)(handle(handler({Sample: clause}))(f))

@@ -68,6 +68,7 @@ def plate(name: str, size: int | None = None, in_axes: Any = 0) -> Callable[[Cal
 
 
 def _mapped(name: str, size: int | None, in_axes: Any, f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """``f`` as the body of a ``Plate``, performed on ``args`` with their mapped axes in front."""
     leaves, tree = pytrees.flatten(args)
     axes = _axes(in_axes, args, len(leaves))
     xs = [move_axis(as_array(x), axis, 0) if axis is not None else as_array(x) for x, axis in zip(leaves, axes)]
@@ -94,6 +95,7 @@ def _axes(in_axes: Any, args: tuple[Any, ...], count: int) -> list[int | None]:
 
 
 def _size(name: str, size: int | None, xs: list[Array]) -> int:
+    """The number of elements of a plate. Raises BadArgument, ShapeMismatch: it is not known, or sizes differ."""
     sizes = {x.type.shape[0] for x in xs} | ({size} if size is not None else set())
     if not sizes:
         raise BadArgument(f"plate: the size of {name!r} is not known.", hint=f"plate({name!r}, size).")

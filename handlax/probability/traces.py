@@ -112,7 +112,7 @@ def _of_branches(bodies: Sequence[Sequence[SiteEntry]]) -> list[SiteEntry]:
 
 
 def _merge(a: SiteEntry, b: SiteEntry) -> SiteEntry:
-    """The merged entry of one name in two branches, at most one of which was taken."""
+    """The entries of one sample site in two branches as one, with the values of the branch that was taken."""
     leaves, structure = pytrees.flatten(a.site)
     others, other_structure = pytrees.flatten(b.site)
     types, other_types = ([as_array(x).type.strong() for x in xs] for xs in (leaves, others))
@@ -128,6 +128,7 @@ def _merge(a: SiteEntry, b: SiteEntry) -> SiteEntry:
 
 
 def _added(log: tuple[SiteEntry, ...], entry: SiteEntry) -> tuple[SiteEntry, ...]:
+    """The log with one more entry. Raises BadArgument: it has an entry of the same name."""
     if any(entry.name == other.name for other in log):
         raise BadArgument(
             f"trace: the names of sites must be unique, two are called {entry.name!r}.",
@@ -137,6 +138,7 @@ def _added(log: tuple[SiteEntry, ...], entry: SiteEntry) -> tuple[SiteEntry, ...
 
 
 def _write(log: tuple[SiteEntry, ...], op: Any, *leaves: Any) -> tuple[tuple[SiteEntry, ...], Any]:
+    """The clause of ``trace``: the value of a sample site, recorded in the log with its log-probability."""
     parts = op.parts(leaves)
     value = perform(op, *leaves) if op.kind == DRAWN else parts.value
     return _added(

@@ -140,7 +140,9 @@ REPLAY = handler({Sample: _replay}, moves=NamedValues())
 
 
 def _with_values(who: str, h: Handler, f: Callable[..., Any], values: Mapping[str, Any], all_used: bool) -> Any:
-    """``f`` under a handler of these values. With ``all_used``, a value for which there is no sample site is an error.
+    """``f`` under the handler ``h`` with ``values`` as its state.
+
+    With ``all_used`` calling it raises BadArgument: there is no sample site for a value.
     """
     need_open_sites(who, f)
     if not isinstance(values, Mapping):

@@ -39,7 +39,7 @@ _TAILS = np.array(
 
 
 def _working(*xs: Any) -> Any:
-    """The floating dtype in which a sampler computes: the promoted dtype of these parameters, at least float32."""
+    """The floating dtype of a sampler's computation: that to which its parameters ``xs`` promote, at least float32."""
     return at_least_32_bits(to_inexact(reduce(promote_types, [as_array(x).type.dtype for x in xs])))
 
 

@@ -95,8 +95,7 @@ ROUND_SIZES = (1, 1625, 2642245)
 
 
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
-    """``x`` in random order along ``axis``: sorted by random words, in so many rounds that ties have negligible effect.
-    """
+    """``x`` in random order along ``axis``: sorted by random words, in rounds enough for ties to have no effect."""
 
     def once_more(_: Any, state: Any) -> Any:
         key, x = state
@@ -167,7 +166,7 @@ def choice(
 def _weighted(key: Any, shape: tuple[int, ...], count: Any, replace: bool, p: Any, mode: str | None) -> Any:
     """Random indices below ``count``, ``i`` with probability ``p[i]``.
 
-    They are found in the cumulative sums of ``p``, or without replacement by the largest of Gumbel numbers.
+    By bisection of the cumulative sums of ``p``; without replacement, by the largest ``log(p)`` plus Gumbel noise.
     """
     weights = as_array(p)
     if weights.type.dtype not in FLOATING:

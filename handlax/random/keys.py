@@ -130,7 +130,7 @@ def _check_legacy(name: str, words: Any) -> None:
 
 
 def _wrapped(name: str, words: Any, dtype: KeyDType) -> Any:
-    """The keys of a dtype that these words represent. Raises: DTypeMismatch: the words are not ``uint32[..., n]``."""
+    """The keys of dtype ``dtype`` that ``words`` represent. Raises: DTypeMismatch: they are not ``uint32[..., n]``."""
     if words.type.dtype != uint32 or words.type.shape[-1:] != dtype.shape:
         raise DTypeMismatch(
             f"{name}: a key is needed, or its words uint32[{dtype.shape[0]}], got {words.type}.",

@@ -126,8 +126,7 @@ def _forward(x: Any, norm: str | None) -> Array:
         return x
     v = concatenate([slice_in_dim(x, 0, n, 2, last), rev(slice_in_dim(x, 1, n, 2, last), (last,))], last)
     z = mul(fft(v, FftType.RFFT, (n,)), _turn(x, n // 2 + 1, -1))
-    second = rev(slice_in_dim(imag(z), 1, (n + 1) // 2, 1, last), (last,))
-    y = concatenate([real(z), neg(second)], last)
+    y = concatenate([real(z), -rev(slice_in_dim(imag(z), 1, (n + 1) // 2, 1, last), (last,))], last)
     return mul(y, _weights(y, norm))
 
 

@@ -82,10 +82,10 @@ def map_coordinates(
     if order not in (0, 1):
         raise BadArgument(f"map_coordinates: order must be 0 or 1, got {order!r}.")
     outside = array(cval, dtype=x.type.dtype)
-    axes = []
-    for coordinate, size in zip(points, x.shape):
-        nodes = _nodes(order, coordinate)
-        axes.append([(_INDEX_READ[mode](i, size), (i >= 0) & (i < size), weight) for i, weight in nodes])
+    axes = [
+        [(_INDEX_READ[mode](i, size), (i >= 0) & (i < size), weight) for i, weight in _nodes(order, coordinate)]
+        for coordinate, size in zip(points, x.shape)
+    ]
     total = None
     for corner in product(*axes):
         indices, inside, weights = zip(*corner)

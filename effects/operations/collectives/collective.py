@@ -473,8 +473,7 @@ class Ppermute(Collective):
 
     def collective(op, axis, size, dims, x):
         source = np.full(size, size)
-        for s, t in op.pairs:
-            source[t] = s
+        source[[t for _, t in op.pairs]] = [s for s, _ in op.pairs]
         return rows(axis_at(x, dims[0], 0, size), source, mode="fill", fill_value=0), 0
 
     meets_all = True

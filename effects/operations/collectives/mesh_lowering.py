@@ -151,6 +151,7 @@ def combiner(emit: Any, name: str, x: Any) -> str:
 
 @between_lanes
 def all_gather(op: Any, emit: Any, x: Any) -> Any:
+    """The lowering of ``AllGather`` to StableHLO's operation along one new dimension."""
     d, shape = min(op.dims), x.type.shape
     size = prod(op.sizes)
     one = emit.reshape(x, (*shape[:d], 1, *shape[d:]))
@@ -161,6 +162,7 @@ def all_gather(op: Any, emit: Any, x: Any) -> Any:
 
 @between_lanes
 def reduce_scatter(op: Any, emit: Any, x: Any) -> Any:
+    """The lowering of ``PsumScatter`` to StableHLO's operation along one merged dimension."""
     whole, d = _together(op, emit, x)
     shape = whole.type.shape
     piece = x.type.update(shape=(*shape[:d], 1, *shape[d + 1 :]))
@@ -172,6 +174,7 @@ def reduce_scatter(op: Any, emit: Any, x: Any) -> Any:
 
 @between_lanes
 def all_to_all(op: Any, emit: Any, x: Any) -> Any:
+    """The lowering of ``AllToAll`` to StableHLO's operation along one merged dimension."""
     whole, d = _together(op, emit, x)
     size = prod(op.sizes)
     attributes = (
@@ -182,6 +185,7 @@ def all_to_all(op: Any, emit: Any, x: Any) -> Any:
 
 
 def collective_permute(op: Any, emit: Any, x: Any) -> Any:
+    """The lowering of ``Ppermute``; zeros if there is no pair."""
     return _permute(op, emit, x) if op.pairs else emit.full(0, emit.made)
 
 

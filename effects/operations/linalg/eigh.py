@@ -147,15 +147,19 @@ def eigh(
     (Array([1., 3.], dtype=float64), Array([[0.707, 0.707],
            [0.707, 0.707]], dtype=float64))
     """
-    x = as_array(x)
-    check_matrices("eigh", x.type, square=True)
-    n = x.shape[-1]
-    x = hermitian_part(x) if symmetrize_input else x
-    v, w = perform(shared(Eigh, bool(lower), bool(symmetrize_input), True, implementation), x)
-    start, end = subset("eigh", subset_by_index, n)
-    if end - start == n:
+    v, w = _performed(x, lower, symmetrize_input, True, implementation)
+    start, end = subset("eigh", subset_by_index, w.shape[-1])
+    if end - start == w.shape[-1]:
         return v, w
     return slice_in_dim(v, start, end, axis=v.ndim - 1), slice_in_dim(w, start, end, axis=w.ndim - 1)
+
+
+def _performed(x: Any, lower: Any, symmetrize: Any, vectors: bool, implementation: Any = None) -> Any:
+    """The results of ``Eigh`` for ``x``, or for ``(x + x^H) / 2`` if ``symmetrize``."""
+    x = as_array(x)
+    check_matrices("eigh", x.type, square=True)
+    x = hermitian_part(x) if symmetrize else x
+    return perform(shared(Eigh, bool(lower), bool(symmetrize), vectors, implementation), x)
 
 
 def eigvalsh(x: Any, lower: bool = True, symmetrize_input: bool = True) -> Any:
@@ -164,7 +168,4 @@ def eigvalsh(x: Any, lower: bool = True, symmetrize_input: bool = True) -> Any:
     >>> eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]]))
     Array([1., 3.], dtype=float64)
     """
-    x = as_array(x)
-    check_matrices("eigh", x.type, square=True)
-    x = hermitian_part(x) if symmetrize_input else x
-    return perform(shared(Eigh, bool(lower), bool(symmetrize_input), False, None), x)[0]
+    return _performed(x, lower, symmetrize_input, False)[0]

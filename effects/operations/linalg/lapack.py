@@ -138,7 +138,7 @@ def or_nan(emit: Any, info: Any, factors: Iterable[Any], singular: bool = False)
 
 @cached("LAPACK functions with their workspace")
 def _on_host(name: str, *sizes: Any) -> Callable[..., Any]:
-    """The function of LAPACK or BLAS of this name, with the work space that operands of these sizes need."""
+    """SciPy's function of LAPACK or BLAS with this name; with ``sizes`` its workspace is that of operands of them."""
     lapack, blas = _libraries()
     function: Callable[..., Any] = getattr(lapack, name, None) or getattr(blas, name)
     if not sizes:
@@ -156,14 +156,14 @@ def _libraries() -> tuple[Any, Any]:
 def each_matrix(function: Callable[..., Any], results: Sequence[ArrayType], *operands: Any) -> tuple[Any, ...]:
     """``function`` applied for each index of the operands' leading dimensions; results of these types.
 
-    It is not called if all results are empty.
+    It is not called for empty matrices, where the first result, and so all others, are empty.
     """
+    if not results[0].size:
+        return tuple([np.empty(t.shape, t.dtype) for t in results])
     lanes = results[0].shape[: max([x.ndim for x in operands]) - 2]
-    ys = tuple([np.empty(t.shape, t.dtype) for t in results])
-    if not any([y.size for y in ys]):
-        return ys
     if not lanes:
         return tuple([np.asarray(y, t.dtype) for y, t in zip(function(*operands), results)])
+    ys = tuple([np.empty(t.shape, t.dtype) for t in results])
     for i in np.ndindex(lanes):
         for y, part in zip(ys, function(*[x[i] for x in operands])):
             y[i] = part

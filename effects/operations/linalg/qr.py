@@ -30,7 +30,7 @@ _NO_DERIVATIVE = "of reflections as LAPACK stores them; the derivative of the fa
 
 
 def _check_reflections(name: str, a: ArrayType, taus: ArrayType) -> None:
-    """Check that these are reflections: vectors below the diagonal of ``a``, and at most as many factors as columns."""
+    """Raise unless ``a`` and ``taus`` can be reflections as ``Geqrf`` gives them: a factor for each of some columns."""
     check_matrices(name, a)
     if a.dtype != taus.dtype:
         raise DTypeMismatch(f"{name}: operands must have one dtype, got {a} and {taus}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,11 @@ from .triangular import TRSM
 def _of_one(op: Solve, x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
     """The solution for one matrix by its LU factors; infinite or NaN where a pivot is 0."""
     lu, pivots, _ = GETRF.on_host(x.dtype)(x)
-    solve, order = partial(TRSM.on_host(x.dtype), 1.0, lu), permuted(pivots, len(b))
+    solve, order = TRSM.on_host(x.dtype), permuted(pivots, len(b))
     if not op.transposed:
-        return (solve(solve(b[order], lower=True, diag=True)),)
+        return (solve(1.0, lu, solve(1.0, lu, b[order], lower=True, diag=True)),)
     y = np.empty_like(b)
-    y[order] = solve(solve(b, trans_a=1), lower=True, trans_a=1, diag=True)
+    y[order] = solve(1.0, lu, solve(1.0, lu, b, trans_a=1), lower=True, trans_a=1, diag=True)
     return (y,)
 
 
@@ -50,7 +49,7 @@ class Solve(EachMatrix):
         return b
 
     def evaluate(op, x, b):
-        return each_matrix(partial(_of_one, op), [array_type(b.shape, b.dtype)], x, b)[0]
+        return each_matrix(lambda x, b: _of_one(op, x, b), [array_type(b.shape, b.dtype)], x, b)[0]
 
     def batch(op, dims, x, b):
         p, q = dims

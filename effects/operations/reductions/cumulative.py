@@ -128,8 +128,7 @@ def _running_extreme(ufunc: np.ufunc, larger: bool) -> Callable[..., Any]:
 
     def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         x = np.flip(x, op.axis) if op.reverse else x
-        some = lambda mask: np.logical_or.accumulate(mask, op.axis)
-        y = with_signed_zeros(x, ufunc.accumulate(x, op.axis), larger, some)
+        y = with_signed_zeros(x, ufunc.accumulate(x, op.axis), larger, np.logical_or.accumulate, op.axis)
         y = whole_nan(y) if x.dtype.kind == "c" else y
         return np.flip(y, op.axis) if op.reverse else y
 

@@ -169,15 +169,15 @@ def performed_whole_nan(z: Any) -> Any:
     return select_n(ne(z, z), z, like(z, complex(np.nan, np.nan)))
 
 
-def with_signed_zeros(x: Any, y: Any, larger: bool, some: Callable[[Any], Any]) -> Any:
+def with_signed_zeros(x: Any, y: Any, larger: bool, some: Callable[[Any, Any], Any], along: Any) -> Any:
     """``y``, the maxima (``larger``) or minima of elements of the NumPy array ``x``, where NumPy takes -0 == +0, with
     -0 < +0.
 
-    ``some(mask)``: for each element of ``y``, whether the mask is true at one of the elements that it was reduced from.
+    ``some(mask, along)``: for each element of ``y``, whether the mask is true at an element that it was reduced from.
     """
     if x.dtype.kind not in "fV" or not has_zero(y, larger):
         return y
-    preferred = some((x == 0) & (np.signbit(x) != larger))
+    preferred = some((x == 0) & (np.signbit(x) != larger), along)
     return np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
 
 
@@ -191,7 +191,7 @@ def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> C
         else:
             y = f.reduce(x, axis=op.axes, initial=_number(unit(x.dtype), x.dtype))
             return whole_nan(y) if x.dtype.kind == "c" else y
-        return with_signed_zeros(x, y, larger, lambda mask: np.any(mask, axis=op.axes))
+        return with_signed_zeros(x, y, larger, np.any, op.axes)
 
     return rule
 

@@ -200,7 +200,7 @@ def _rows_alone(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]
 
 
 def _in_blocks(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]:
-    """The reduction of each block over its own rows, and the lane index that it is scattered to."""
+    """The reduction of each block over the rows of its lane, and the index of that lane, to which it is scattered."""
     unit, each, number = op.unit(x.type.dtype), x.type.shape[1:], blocks.type.shape[1]
     block_start, rows, lane = [reshape(slice_in_dim(blocks, i, i + 1), (number,)) for i in range(3)]
     numbers = GatherDimensionNumbers(tuple(range(1, 2 + len(each))), (), (0,))
@@ -214,7 +214,7 @@ def _in_blocks(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]:
 
 
 def _real(ends: Any, lane: Any) -> Any:
-    """For each row, whether it is not padding."""
+    """Whether each packed row belongs to a lane, and is not padding."""
     count, total = ends.type.shape[0], lane.type.shape[0]
     return lt(iota(INT32, total), broadcast_in_dim(slice_in_dim(ends, count - 1, count), (total,), (0,)))
 
@@ -257,7 +257,7 @@ class ExtremeRow(RowFold):
         f = np.maximum if op.larger else np.minimum
         unit = op.unit(x.dtype)
         y = in_bytes(lambda op, x: _by_lane(f, unit, x, ends))(op, x)
-        y = with_signed_zeros(x, y, op.larger, lambda mask: _by_lane(np.logical_or, False, mask, ends))
+        y = with_signed_zeros(x, y, op.larger, partial(_by_lane, np.logical_or, False), ends)
         return whole_nan(y) if x.dtype.kind == "c" else y
 
     def lower(op, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:

@@ -110,6 +110,7 @@ def _start(m: Any, a: Any, x: Any) -> SeriesState:
 def _step(
     m: Any, n: Any, term: Any, total: Any, d: Any, a: Any, fraction: Any, base: Any, factor: Any
 ) -> SeriesState:
+    """The next state of ``VALUES``: a further term, and the sum with it."""
     n = n + 1.0
     c = (n * fraction) * (a - n) * d
     d = 1.0 / (base + n * (1.0 + fraction) + c)
@@ -125,6 +126,7 @@ def _start_slopes(m: Any, a: Any, x: Any) -> SeriesState:
 
 
 def _step_slopes(m: Any, *state: Any) -> SeriesState:
+    """The next state of ``SLOPES``: ``_step``, and the derivatives by a of its term, sum and d."""
     _, old, _, before, a, fraction, _, factor, slope, slopes, by_a = state
     n, term, total, d, *fixed = _step(m, *state[:8])
     multiple = n * fraction
@@ -135,6 +137,7 @@ def _step_slopes(m: Any, *state: Any) -> SeriesState:
 
 
 def _more_slopes(m: Any, *state: Any) -> Any:
+    """The test ``more`` of ``SLOPES``: whether a term, or its derivative, counts in its sum."""
     n, term, total, slope, slopes = *state[:3], *state[8:10]
     eps = precision(n)
     return m.any(((abs(term) > abs(total) * eps) | (abs(slope) > abs(slopes) * eps)) & (n < LIMIT))

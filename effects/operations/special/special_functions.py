@@ -167,7 +167,7 @@ def _at_zero_and_infinity(s: Any, q: Any, y: Any) -> Any:
 def _lower_zeta(op: Any, emit: Any, s: Any, q: Any) -> Any:
     """The lowering: CHLO's zeta at positive arguments, since it is wrong below -9.
 
-    A large array branches on whether it has a negative element, and only then computes three of them.
+    Where a large array has no negative element, one zeta function is computed for each element and not three.
     """
     s, q = emit.spread(s, q)
 

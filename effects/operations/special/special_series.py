@@ -78,6 +78,7 @@ def _beta_start(m: Any, a: Any, b: Any, x: Any) -> SeriesState:
 
 
 def _beta_step(m: Any, n: Any, term: Any, total: Any, d: Any, a: Any, b: Any, x: Any) -> SeriesState:
+    """The next state: two further coefficients of the fraction."""
     n = n + 1.0
     twice = n + n
     even = n * (b - n) * x / ((a - 1.0 + twice) * (a + twice))

@@ -112,7 +112,7 @@ def _known(
 
 
 def _precision(precision: Any, default: Any) -> Any:
-    """A precision as a field of ``ConvGeneralDilated``. Raises BadArgument: it is an algorithm of ``dot_general``."""
+    """``precision`` as a field of ``ConvGeneralDilated``. Raises BadArgument: it is an algorithm of ``dot_general``."""
     canonical = canonical_precision(precision, default)
     if canonical is not None and not isinstance(canonical[0] if isinstance(canonical, tuple) else canonical, Precision):
         if precision is None:  # the setting is for products of matrices

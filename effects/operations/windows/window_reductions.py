@@ -231,16 +231,15 @@ class ReduceWindowSum(WindowReduction):
         """The adjoint: a sum over the windows that read each element, which is a window reduction with reversed
         geometry.
         """
-        window = op.window
-        config, ones = [], (1,) * len(x.shape)
-        for n, m, reach, stride, (low, _), base in zip(
-            x.shape, ct.shape, window.reach, window.strides, window.padding, window.base_dilation
-        ):
-            config.append((reach - 1 - low, spread(n, base) + low - spread(m, stride), stride - 1))
         if not ct.type.size or not x.size:
             return full(x, 0)
-        none = ((0, 0),) * len(ones)
-        back = Window(window.sizes, window.base_dilation, none, ones, window.window_dilation)
+        window, rank = op.window, len(x.shape)
+        rows = zip(x.shape, ct.shape, window.reach, window.strides, window.padding, window.base_dilation)
+        config = [
+            (reach - 1 - low, spread(n, base) + low - spread(m, stride), stride - 1)
+            for n, m, reach, stride, (low, _), base in rows
+        ]
+        back = Window(window.sizes, window.base_dilation, ((0, 0),) * rank, (1,) * rank, window.window_dilation)
         return perform(shared(ReduceWindowSum, back), pad(ct, 0, config))
 
 

@@ -45,14 +45,12 @@ __all__ = [
 
 
 _BUFFERS = (memoryview, bytearray, python_array)  # Python's own arrays of numbers
+_ARRAYS = (np.generic, np.ndarray, Array)
 
 
 def shape_of(shape: Any, where: str) -> tuple[int, ...]:
     """A shape given as NumPy takes it: one integer, or a sequence of integers."""
-    scalar_arrays = (np.generic, np.ndarray, Array)
-    if shape.__class__ is not tuple and (
-        isinstance(shape, int) or (isinstance(shape, scalar_arrays) and not shape.shape)
-    ):
+    if shape.__class__ is not tuple and (isinstance(shape, int) or (isinstance(shape, _ARRAYS) and not shape.shape)):
         shape = (shape,)
     return canonical_shape(shape, where)
 

@@ -393,9 +393,7 @@ def wrapped(i: Any, n: Any) -> Any:
 
 def on_host(i: Any) -> Any:
     """An index array as a NumPy array if its values are on the host, else as it is."""
-    if isinstance(i, ConcreteArray) and i._value is not None:
-        return i._value
-    return i
+    return i._value if isinstance(i, ConcreteArray) and i._value is not None else i
 
 
 def vectors(arrays: list[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:

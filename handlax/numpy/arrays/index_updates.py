@@ -216,7 +216,7 @@ def _distinct(parts: list[Any], outer: tuple[int, ...]) -> bool:
 
 
 def _promoted(x: Any, values: Any) -> tuple[Any, Any]:
-    """Array and updates in one dtype; a warning where the array's own cannot hold the updates'."""
+    """``x`` and the updates ``values`` promoted to one dtype, with a warning if that is not the dtype of ``x``."""
     if isinstance(values, Array) and values.type.dtype is x.type.dtype and values.type.weak is x.type.weak:
         return x, values
     values = array_beside(x, values)
@@ -231,7 +231,7 @@ def _promoted(x: Any, values: Any) -> tuple[Any, Any]:
 
 
 def _mask(index: Any, shape: tuple[int, ...]) -> Any:
-    """The index as a boolean array over the first axes, or None if it is not one."""
+    """The index as a boolean array, if it is a single mask of the first axes; else None."""
     if index.__class__ is tuple and len(index) == 1:
         index = index[0]
     if not isinstance(index, (Array, np.ndarray)) or not index.ndim or index.dtype != np.bool_:

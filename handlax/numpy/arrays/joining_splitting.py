@@ -132,16 +132,12 @@ def atleast_3d(*arys: Any) -> Array:
     >>> atleast_3d(np.zeros((2, 3))).shape
     (2, 3, 1)
     """
-
-    def deep(x: Any) -> Any:
-        if x.ndim >= 3:
-            return x
-        return shapes.reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))
-
-    return _each(arys, deep)
+    wide = lambda x: (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1)
+    return _each(arys, lambda x: x if x.ndim >= 3 else shapes.reshape(x, wide(x)))
 
 
 def _each(arys: tuple[Any, ...], f: Any) -> Any:
+    """``f`` of each argument as an array: one result, or a tuple of several."""
     made = tuple([f(as_array(x)) for x in arys])
     return made[0] if len(made) == 1 else made
 
@@ -254,6 +250,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 
 
 def _split(ary: Any, where_to: Any, axis: int, where: str) -> list[Any]:
+    """``split``, or ``array_split``, which ``where`` names, by indices or a number of pieces."""
     x = as_array(ary)
     axis = canonical_axis(axis, x.ndim, where)
     size = x.shape[axis]

@@ -128,11 +128,13 @@ def _repeated(edge: Any, n: int, axis: int) -> Any:
 
 
 def _edge(x: Any, axis: int, width: Width, _: None) -> Any:
+    """One axis padded in mode "edge": with its first and last element."""
     first, last = slice_in_dim(x, 0, 1, axis=axis), slice_in_dim(x, -1, None, axis=axis)
     return _join([_repeated(first, width[0], axis), x, _repeated(last, width[1], axis)], axis)
 
 
 def _wrap(x: Any, axis: int, width: Width, _: None) -> Any:
+    """One axis padded in mode "wrap": with repetitions of the array."""
     n = x.shape[axis]
     (left, before), (right, after) = divmod(width[0], n), divmod(width[1], n)
     head, tail = slice_in_dim(x, n - before, n, axis=axis), slice_in_dim(x, 0, after, axis=axis)
@@ -140,6 +142,8 @@ def _wrap(x: Any, axis: int, width: Width, _: None) -> Any:
 
 
 def _ramp(x: Any, axis: int, width: Width, ends: Any) -> Any:
+    """One axis padded in mode "linear_ramp": with numbers from ``ends`` to the elements at the edges."""
+
     def ramp(end: Any, edge: Any, n: int) -> Any:
         edge = shapes.reshape(edge, (*x.shape[:axis], *x.shape[axis + 1 :]))
         return convert(linspace(end, edge, n, endpoint=False, dtype=x.dtype, axis=axis), x.dtype, x.weak_type)
@@ -150,6 +154,7 @@ def _ramp(x: Any, axis: int, width: Width, ends: Any) -> Any:
 
 
 def _mirror(x: Any, axis: int, width: Width, how: tuple[str, str]) -> Any:
+    """One axis padded in mode "reflect" or "symmetric", ``how[0]``; ``how[1]`` is "even" or "odd"."""
     mode, kind = how
     n = x.shape[axis]
     offset = 1 if mode == "reflect" and n > 1 else 0
@@ -170,6 +175,7 @@ def _mirror(x: Any, axis: int, width: Width, how: tuple[str, str]) -> Any:
 
 
 def _statistic(x: Any, axis: int, width: Width, how: tuple[Callable[..., Any], Any]) -> Any:
+    """One axis padded with a statistic of its first and last elements; ``how``: the function, and how many elements."""
     f, lengths = how
     n = x.shape[axis]
 

@@ -362,6 +362,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def _steps(shift: Any) -> Any:
+    """The shifts of ``roll`` as a list: Python integers, or traced scalars."""
     if isinstance(shift, (tuple, list)):
         return shift
     if isinstance(shift, Array) and not isinstance(shift, ConcreteArray):
@@ -370,6 +371,7 @@ def _steps(shift: Any) -> Any:
 
 
 def _roll(x: Any, step: Any, axis: int) -> Any:
+    """``x`` rolled by ``step``, an integer or a traced scalar, along one axis."""
     size: Any = x.shape[axis]
     if not size:
         return x

@@ -26,9 +26,6 @@ from .solutions import inv
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 
-_SINGULAR = ("nuc", 2, -2)
-
-
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """The norm of vectors or matrices along an axis or two; ``sqrt(sum(abs(x)**2))`` unless ``ord`` says otherwise.
 
@@ -93,7 +90,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
         raise BadArgument(f"norm: the axes of a matrix must differ, got {axes}.")
     if ord == "fro":
         return _root(x, tuple(sorted(axes)))
-    if ord in _SINGULAR:
+    if ord in ("nuc", 2, -2):
         values = svdvals(moveaxis(x, axes, (-2, -1)))
         if ord == "nuc":
             return reductions.sum(values, -1)

@@ -42,14 +42,11 @@ def matrix_power(a: Any, n: int) -> Array:
         x, n = inv(x), -n
     if n == 0:
         return shapes.broadcast(building_matrices.eye(x.type.shape[-1], dtype=x.type.dtype), x.type.shape)
-    power: Any = None
-    while True:
-        if n & 1:
-            power = x if power is None else matrix_products.matmul(power, x)
-        n >>= 1
-        if not n:
-            return power
-        x = matrix_products.matmul(x, x)
+    power = x
+    for digit in f"{n:b}"[1:]:
+        power = matrix_products.matmul(power, power)
+        power = matrix_products.matmul(x, power) if digit == "1" else power
+    return power
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:

@@ -126,7 +126,7 @@ def real(val: Any, /) -> Array:
     >>> real(1 + 2j)
     Array(1., dtype=float32, weak_type=True)
     """
-    x = array_of(val)
+    x = val if isinstance(val, Array) else array_of(val)
     return complex_parts.real(x) if dtypes.is_complex(x.type.dtype) else x
 
 
@@ -136,7 +136,7 @@ def imag(val: Any, /) -> Array:
     >>> imag(1 + 2j)
     Array(2., dtype=float32, weak_type=True)
     """
-    x = array_of(val)
+    x = val if isinstance(val, Array) else array_of(val)
     return complex_parts.imag(x) if dtypes.is_complex(x.type.dtype) else shapes.zeros(x.type)
 
 

@@ -131,7 +131,7 @@ def _letters(word: Any) -> str:
 
 
 def _letter(i: int) -> str:
-    """The letter that stands for an index in subscripts; beyond the 52 of the alphabet it is an ideograph."""
+    """The letter that stands for index number ``i`` in subscripts: a-z, A-Z, then ideographs."""
     if not 0 <= i < 20_000:
         raise BadArgument(f"einsum: an index must lie between 0 and 19999, got {i}.")
     return _LETTERS[i] if i < len(_LETTERS) else chr(0x4E00 + i)
@@ -144,9 +144,9 @@ _ORDERS = frozenset({
 
 
 def _order(name: str, optimize: Any) -> bool | str | ContractionPath:
-    """``optimize`` as a choice or a path; NumPy's pair of a choice and a limit of memory is the choice.
+    """``optimize`` as a boolean, a word or a path; of NumPy's pair (word, memory limit) the word.
 
-    Raises: BadArgument: it is none of them.
+    Raises: BadArgument: it is something else.
     """
     if optimize is None or isinstance(optimize, bool):
         return optimize is not False

@@ -144,10 +144,7 @@ def angle(z: Any, deg: bool = False) -> Array:
     Array(1.5707964, dtype=float32)
     """
     z = inexact(z)
-    if dtypes.is_complex(z.type.dtype):
-        y = transcendental.atan2(_imag(z), _real(z))
-    else:
-        y = transcendental.atan2(like(z, 0), z)
+    y = transcendental.atan2(*((_imag(z), _real(z)) if dtypes.is_complex(z.type.dtype) else (like(z, 0), z)))
     return rad2deg(y) if deg else y
 
 

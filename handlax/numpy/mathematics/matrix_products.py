@@ -136,7 +136,7 @@ class MatmulPlan(NamedTuple):
 
 @cached("matmul")
 def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> MatmulPlan:
-    """The contraction that ``matmul`` is for operands of these shapes."""
+    """``matmul`` of operands of the shapes ``left`` and ``right``. Raises ShapeMismatch: they do not fit."""
     if not left or not right:
         raise ShapeMismatch(
             f"matmul: operands must have a dimension, got shapes {left} and {right}.", hint="multiply scalars."

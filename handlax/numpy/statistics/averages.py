@@ -247,8 +247,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
         return c / c
     mask = convert(np.eye(c.type.shape[0], dtype=bool), dtypes.bool_)
     d = sqrt(reductions.sum(select_n(mask, like(c, 0), c), 1))
-    c = c / shapes.broadcast_in_dim(d, c.type.shape, (0,))
-    c = c / shapes.broadcast_in_dim(d, c.type.shape, (1,))
+    c = c / shapes.broadcast_in_dim(d, c.type.shape, (0,)) / shapes.broadcast_in_dim(d, c.type.shape, (1,))
     if dtypes.is_complex(c.type.dtype):
         return _complex(*[clamp(-1.0, part, 1.0) for part in (real(c), imag(c))])
     return clamp(-1.0, c, 1.0)

@@ -169,7 +169,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
 
 
 def _in_one(x: Any, axes: tuple[int, ...]) -> Any:
-    """``x`` with these axes moved to the end and merged into one."""
+    """``x`` with the axes ``axes`` moved to the end and merged into one."""
     kept = [d for d in range(len(x.type.shape)) if d not in axes]
     lead = tuple([x.type.shape[d] for d in kept])
     return shapes.reshape(shapes.permute(x, (*kept, *axes)), (*lead, prod([x.type.shape[d] for d in axes])))

@@ -258,8 +258,7 @@ def eigh_tridiagonal(
         raise DTypeMismatch(
             f"eigh_tridiagonal: diagonals must be floats of one dtype, got {ends.type} and {side.type}."
         )
-    n = ends.shape[-1]
-    start, end = 0, n
+    start, end = 0, ends.shape[-1]
     if select == "i":
         if select_range is None or select_range[0] > select_range[1]:
             raise BadArgument(f"eigh_tridiagonal: select='i' needs a range of numbers, got {select_range}.")

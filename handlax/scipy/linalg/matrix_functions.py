@@ -64,10 +64,9 @@ def _rational(x: Any, m: int) -> tuple[Any, Any]:
     """The numerator and denominator of the Padé approximant of the exponential, of odd degree ``m``."""
     c = [math.comb(m, k) * math.factorial(2 * m - k) // math.factorial(m) for k in range(m + 1)]
     coefficients = [float(n) / c[-1] for n in c]
-    one, square = identity(x.type), product(x, x)
-    powers = [one, square]
-    while len(powers) < 4:
-        powers.append(product(powers[-1], square))
+    square = product(x, x)
+    fourth = product(square, square)
+    powers = [identity(x.type), square, fourth, product(fourth, square)]
     odd, even = (_polynomial(coefficients[start::2], powers) for start in (1, 0))
     odd = product(x, odd)
     return even + odd, even - odd

@@ -1,4 +1,4 @@
-"""Structured matrices, made of vectors or of a size."""
+"""Structured matrices, from vectors or from a size: toeplitz, circulant, companion, hilbert, pascal, dft, ..."""
 
 from __future__ import annotations
 

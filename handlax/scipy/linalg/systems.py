@@ -94,6 +94,7 @@ def _by_factor(l: Any, x: Any, y: Any) -> Any:
 
 @_by_factor.defjvp
 def _by_factor_jvp(primals: Any, tangents: Any) -> Any:
+    """x dz = dy - dx z"""
     l, x, y = primals
     _, dx, dy = tangents
     z = _by_factor(l, x, y)

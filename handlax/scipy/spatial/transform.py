@@ -28,7 +28,7 @@ def _numbers(x: Any) -> Any:
 
 
 def _shaped(name: str, x: Any, *last: int) -> Any:
-    """``x`` as floats. Raises: ShapeMismatch: its last dimensions are not these."""
+    """``x`` as floats. Raises: ShapeMismatch: its last dimensions are not ``last``, or it has more than one besides."""
     x = _numbers(x)
     if x.shape[-len(last) :] != last or x.ndim > len(last) + 1:
         raise ShapeMismatch(f"{name}: an array (..., {', '.join(map(str, last))}) is needed, got {x.type}.")

@@ -72,6 +72,7 @@ def _erfcx_values(t: Any) -> Any:
 
 @analytic(lambda y, x: 2 * x * y - 2 / ROOT_PI)
 def _erfcx(x: Any) -> Any:
+    """``erfcx`` of real numbers."""
     size = hnp.abs(x)
     far = size > 1e8
     near = hnp.where(far, 1, size)
@@ -164,6 +165,7 @@ def _hazard(x: Any) -> Any:
 
 @analytic(lambda y, x: _hazard(x))
 def _log_ndtr(x: Any) -> Any:
+    """``log_ndtr``: below -1 by ``erfcx``, above by ``erfc``."""
     low = x < -1
     below, above = hnp.where(low, x, -1), hnp.where(low, -1, x)
     tail = hnp.log(erfcx(below * -ROOT_HALF) / 2) - below * below / 2

@@ -152,6 +152,7 @@ def _en_slope(y: Any, n: Any, x: Any) -> Any:
 
 @analytic(None, _en_slope)
 def _expn(n: Any, x: Any) -> Any:
+    """``expn``: by a series for ``x <= 1``, beyond by a continued fraction."""
     n, x = hnp.broadcast_arrays(n, x)
     small = x <= 1
     near = _en_series(hnp.maximum(n, 1), hnp.where(small & (x > 0), x, 1))

@@ -327,7 +327,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
 
 
 def _pochhammer(z: Any, m: Any) -> Any:
-    """Gamma(z + m) / Gamma(z), by the values where these are finite, else by their logarithms."""
+    """Gamma(z + m) / Gamma(z), by the two values where they are finite, else by their logarithms."""
     limit = _largest_gamma(z)
     small = (hnp.abs(z) < limit) & (hnp.abs(z + m) < limit)
     large = ~small & (z >= SHIFT) & (z + m >= SHIFT) & (z < hnp.inf)
@@ -341,6 +341,7 @@ def _pochhammer(z: Any, m: Any) -> Any:
 
 @free_promotion
 def _poch(z: Any, m: Any) -> Any:
+    """``poch``, also where ``z`` and ``z + m`` are poles of the gamma function."""
     pole = (z <= 0) & (z == hnp.floor(z)) & (m == hnp.floor(m))
     y = _pochhammer(hnp.where(pole, 1, z), m)
     mirrored = hnp.where(m % 2 == 0, 1, -1) * _pochhammer(hnp.where(pole, 1 - z - m, 1), hnp.where(pole, m, 0))

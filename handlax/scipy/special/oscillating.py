@@ -214,28 +214,26 @@ def _g_values(t: Any) -> Any:
     return _auxiliary(t).real
 
 
-def _far(x: Any) -> tuple[Any, Any]:
-    """The auxiliary functions f and g at x >= 4."""
-    t = 8 / x - 1
-    return chebyshev(t, _f_values, 32) / x, chebyshev(t, _g_values, 32) / x
+def _near_and_far(x: Any) -> tuple[Any, Any, Any, Any]:
+    """``abs(x)`` clipped to at most 4, and to at least 4 with the auxiliary functions f and g there."""
+    size = hnp.abs(x)
+    far = hnp.clip(size, 4, 1e300 if x.dtype.itemsize > 4 else 1e30)
+    t = 8 / far - 1
+    return hnp.minimum(size, 4), far, chebyshev(t, _f_values, 32) / far, chebyshev(t, _g_values, 32) / far
 
 
 @analytic(lambda y, x: hnp.where(x == 0, 1, hnp.sin(x) / hnp.where(x == 0, 1, x)))
 def _sine_integral(x: Any) -> Any:
-    size = hnp.abs(x)
-    near, far = hnp.minimum(size, 4), hnp.clip(size, 4, 1e300 if x.dtype.itemsize > 4 else 1e30)
-    f, g = _far(far)
+    near, far, f, g = _near_and_far(x)
     y = math.pi / 2 - f * hnp.cos(far) - g * hnp.sin(far)
-    return hnp.copysign(hnp.where(size <= 4, near * chebyshev(near**2 / 8 - 1, _si_near, 14), y), x)
+    return hnp.copysign(hnp.where(hnp.abs(x) <= 4, near * chebyshev(near**2 / 8 - 1, _si_near, 14), y), x)
 
 
 @analytic(lambda y, x: hnp.cos(x) / x)
 def _cosine_integral(x: Any) -> Any:
-    size = hnp.abs(x)
-    near, far = hnp.minimum(size, 4), hnp.clip(size, 4, 1e300 if x.dtype.itemsize > 4 else 1e30)
-    f, g = _far(far)
+    near, far, f, g = _near_and_far(x)
     small = EULER + hnp.log(near) + near**2 * chebyshev(near**2 / 8 - 1, _ci_near, 16)
-    return hnp.where(size <= 4, small, f * hnp.sin(far) - g * hnp.cos(far))
+    return hnp.where(hnp.abs(x) <= 4, small, f * hnp.sin(far) - g * hnp.cos(far))
 
 
 @strong
@@ -288,6 +286,7 @@ def _quarter_turns(x: Any) -> tuple[Any, Any]:
 
 
 def _fresnel(x: Any, sine: bool) -> Any:
+    """Fresnel's sine or cosine integral."""
     size = hnp.abs(x)
     near, far = hnp.minimum(size, NEAR), hnp.clip(size, NEAR, 1e15)
     t, position = 2 * (near / NEAR) ** 4 - 1, 2 * NEAR / far - 1
