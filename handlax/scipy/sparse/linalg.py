@@ -2,7 +2,7 @@
 
     x, _ = cg(A, b):  A @ x == b,  where A is a square matrix, or a function of trees of arrays as b is
 
-They are differentiated implicitly, by another solve, with respect to ``b`` and to all that the product depends on.
+Solutions are differentiated implicitly, by another solve, with respect to ``b`` and to all that the product depends on.
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ def _check(name: str, b: Any, x0: Any) -> None:
         raise ShapeMismatch(f"{name}: x0 and b must have the same shapes, got {shapes[0]} and {shapes[1]}.")
 
 
-def _solved(name: str, solver: Solver, a: Any, b: Any, x0: Any, maxiter: Any, m: Any, symmetric: bool) -> Any:
-    """The solution by ``solver(product, b, x0, maxiter, preconditioner)``, differentiated implicitly."""
+def _solved(
+    name: str, solver: Solver, a: Any, b: Any, x0: Any, tol: Any, atol: Any, maxiter: Any, m: Any,
+    symmetric: bool = False,
+) -> tuple[Any, None]:  # fmt: skip
+    """The solution by ``solver(product, b, x0, preconditioner, iterate)``, differentiated implicitly."""
     b = tree_map(lambda v: inexact(hnp.asarray(v)), b)
     if x0 is None:
         x0 = tree_map(hnp.zeros_like, b)
@@ -64,10 +67,24 @@ def _solved(name: str, solver: Solver, a: Any, b: Any, x0: Any, maxiter: Any, m:
     real = not any(is_complex(v.dtype) for v in flatten(b)[0])
 
     def solve(product: Product, b: Any) -> Any:
-        return solver(product, b, x0, maxiter, preconditioner)
+        limit = hnp.maximum(tol**2 * _square(b), hnp.asarray(atol) ** 2)
+        return solver(product, b, x0, preconditioner, partial(_iterate, limit=limit, maxiter=maxiter))
 
     x = custom_linear_solve(_product(name, a), b, solve, solve, symmetric=symmetric and real)
     return x, None
+
+
+def _iterate(
+    step: Callable[..., Any], x: Any, r: Any, *rest: Any, limit: Any, maxiter: Any, broken: Any = lambda *rest: False
+) -> Any:
+    """``x`` after ``x, r, *rest = step(x, r, *rest)`` until ``|r|**2 <= limit``, ``broken(*rest)``, or ``maxiter`` steps.
+    """
+
+    def more(state: Any) -> Any:
+        (_, r, *rest), k = state
+        return (_square(r) > limit) & (k < maxiter) & hnp.logical_not(broken(*rest))
+
+    return while_loop(more, lambda state: (step(*state[0]), state[1] + 1), ((x, r, *rest), 0))[0][0]
 
 
 # Vectors are trees of arrays.
@@ -91,47 +108,29 @@ def _minus(x: Any, y: Any) -> Any:
     return tree_map(lambda a, b: a - b, x, y)
 
 
-def _limit(b: Any, tol: Any, atol: Any) -> Any:
-    """The square of the tolerance of the residual's norm."""
-    return hnp.maximum(tol**2 * _square(b), hnp.asarray(atol) ** 2)
-
-
 def _over(x: Any, y: Any) -> Any:
-    """x / y, and 0 where y is 0, since the residual has vanished."""
+    """x / y, and 0 where y is 0: a method whose residual has vanished stays where it is."""
     return hnp.where(y == 0, 0, x / hnp.where(y == 0, 1, y))
 
 
-def _cg(tol: Any, atol: Any, a: Product, b: Any, x0: Any, maxiter: Any, m: Product) -> Any:
-    enough = _limit(b, tol, atol)
-
-    def more(state: Any) -> Any:
-        _, r, _, _, k = state
-        return (_square(r) > enough) & (k < maxiter)
-
-    def step(state: Any) -> Any:
-        x, r, gamma, p, k = state
+def _cg(a: Product, b: Any, x0: Any, m: Product, iterate: Any) -> Any:
+    def step(x: Any, r: Any, gamma: Any, p: Any) -> Any:
         product = a(p)
         alpha = _over(gamma, _dot(p, product))
         x, r = _plus(x, alpha, p), _plus(r, -alpha, product)
         z = m(r)
         after = _dot(r, z)
-        return x, r, after, _plus(z, _over(after, gamma), p), k + 1
+        return x, r, after, _plus(z, _over(after, gamma), p)
 
     r = _minus(b, a(x0))
     z = m(r)
-    return while_loop(more, step, (x0, r, _dot(r, z), z, 0))[0]
+    return iterate(step, x0, r, _dot(r, z), z)
 
 
-def _bicgstab(tol: Any, atol: Any, a: Product, b: Any, x0: Any, maxiter: Any, m: Product) -> Any:
-    enough = _limit(b, tol, atol)
+def _bicgstab(a: Product, b: Any, x0: Any, m: Product, iterate: Any) -> Any:
     r0 = _minus(b, a(x0))
 
-    def more(state: Any) -> Any:
-        _, r, *_, broken, k = state
-        return (_square(r) > enough) & (k < maxiter) & ~broken
-
-    def step(state: Any) -> Any:
-        x, r, p, v, alpha, omega, rho, _, k = state
+    def step(x: Any, r: Any, p: Any, v: Any, alpha: Any, omega: Any, rho: Any) -> Any:
         after = _dot(r0, r)
         beta = _over(after, rho) * _over(alpha, omega)
         p = _plus(r, beta, _plus(p, -omega, v))
@@ -143,11 +142,14 @@ def _bicgstab(tol: Any, atol: Any, a: Product, b: Any, x0: Any, maxiter: Any, m:
         t = a(second)
         omega = _over(_dot(t, s), _dot(t, t))
         x = _plus(_plus(x, alpha, direction), omega, second)
-        return x, _plus(s, -omega, t), p, v, alpha, omega, after, (after == 0) | (alpha == 0), k + 1
+        return x, _plus(s, -omega, t), p, v, alpha, omega, after
 
-    nothing = tree_map(hnp.zeros_like, r0)
+    def broken(p: Any, v: Any, alpha: Any, omega: Any, rho: Any) -> Any:
+        return (rho == 0) | (alpha == 0)
+
+    zeros = tree_map(hnp.zeros_like, r0)
     one = hnp.ones_like(_dot(r0, r0))
-    return while_loop(more, step, (x0, r0, nothing, nothing, one, one, one, hnp.asarray(False), 0))[0]
+    return iterate(step, x0, r0, zeros, zeros, one, one, one, broken=broken)
 
 
 def _rotated(k: Any, state: Any) -> Any:
@@ -185,37 +187,31 @@ def _arnoldi(a: Product, start: Any, size: int) -> tuple[Any, Any]:
     return fori_loop(0, size, extend, (rows, h))
 
 
-def _gmres(restart: int, tol: Any, atol: Any, a: Product, b: Any, x0: Any, maxiter: Any, m: Product) -> Any:
-    """GMRES with restarts: each round minimises the preconditioned residual over a Krylov space of size ``restart``."""
+def _gmres(restart: int, a: Product, b: Any, x0: Any, m: Product, iterate: Any) -> Any:
+    """GMRES with restarts: each step minimises the preconditioned residual over a Krylov space of size ``restart``."""
     vector, tree_of = ravel_pytree(b)
     join = lambda x: ravel_pytree(x)[0].astype(vector.dtype)
     product = lambda v: join(m(a(tree_of(v))))
     size = min(restart, vector.size)
-    enough = _limit(b, tol, atol)
 
     def residual(x: Any) -> Any:
         return _minus(b, a(tree_of(x)))
 
-    def more(state: Any) -> Any:
-        _, r, k = state
-        return (_square(r) > enough) & (k < maxiter)
-
-    def step(state: Any) -> Any:
-        x, r, k = state
+    def step(x: Any, r: Any) -> Any:
         z = join(m(r))
         norm = hnp.sqrt(_square(z)).astype(z.dtype)
         rows, h = _arnoldi(product, _over(z, norm), size)
         rhs = hnp.zeros((size + 1,), z.dtype).at[0].set(norm)
         h, rhs = fori_loop(0, size, _rotated, (h, rhs))
         upper, rhs = h[:size], rhs[:size]
-        none = hnp.diagonal(upper) == 0
-        upper = hnp.where(hnp.diag(none), 1, upper)
-        y = linalg.triangular_solve(upper, hnp.where(none, 0, rhs)[:, None], left_side=True, lower=False)[:, 0]
+        singular = hnp.diagonal(upper) == 0
+        upper = hnp.where(hnp.diag(singular), 1, upper)
+        y = linalg.triangular_solve(upper, hnp.where(singular, 0, rhs)[:, None], left_side=True, lower=False)[:, 0]
         x = x + y @ rows[:size]
-        return x, residual(x), k + 1
+        return x, residual(x)
 
     start = join(x0)
-    return tree_of(while_loop(more, step, (start, residual(start), 0))[0])
+    return tree_of(iterate(step, start, residual(start)))
 
 
 def cg(
@@ -224,18 +220,18 @@ def cg(
     """``(x, None)`` with ``A(x) == b`` by conjugate gradients, for a Hermitian positive definite ``A``.
 
     Args:
-        x0: where to start, else 0.
-        tol, atol: it ends where ``norm(b - A(x)) <= max(tol * norm(b), atol)``.
-        maxiter: or after so many steps; ten times the number of unknowns.
+        x0: where to start; by default 0.
+        tol, atol: the iteration ends when ``norm(b - A(x)) <= max(tol * norm(b), atol)``.
+        maxiter: the greatest number of steps; by default ten times the number of unknowns.
         M: a preconditioner, nearly the inverse of ``A``: a function or a matrix, Hermitian positive definite.
 
-    Raises: ShapeMismatch, TreeMismatch: ``x0`` is not as ``b``, or ``A`` not square.
+    Raises: ShapeMismatch, TreeMismatch: ``x0`` has not the shapes or the structure of ``b``, or ``A`` is not square.
 
     >>> x, _ = cg(hnp.array([[2.0, 0.0], [0.0, 2.0]]), hnp.array([1.0, 4.0]))
     >>> x.tolist()
     [0.5, 2.0]
     """
-    return _solved("cg", partial(_cg, tol, atol), A, b, x0, maxiter, M, symmetric=True)
+    return _solved("cg", _cg, A, b, x0, tol, atol, maxiter, M, symmetric=True)
 
 
 def bicgstab(
@@ -249,7 +245,7 @@ def bicgstab(
     >>> x.tolist()
     [0.5, 2.0]
     """
-    return _solved("bicgstab", partial(_bicgstab, tol, atol), A, b, x0, maxiter, M, symmetric=False)
+    return _solved("bicgstab", _bicgstab, A, b, x0, tol, atol, maxiter, M)
 
 
 def gmres(
@@ -259,8 +255,8 @@ def gmres(
     """``(x, None)`` with ``A(x) == b`` by generalised minimal residuals (Saad & Schultz 1986); arguments as ``cg``.
 
     Args:
-        restart: the size of the Krylov spaces; ``maxiter`` counts these.
-        solve_method: "batched" or "incremental", synonyms: Givens rotations after each round.
+        restart: the dimension of the Krylov spaces; ``maxiter`` counts spaces.
+        solve_method: "batched" or "incremental", which are synonyms here: Givens rotations after each Krylov space.
 
     Raises: BadArgument: another ``solve_method``.
 
@@ -270,4 +266,4 @@ def gmres(
     """
     if solve_method not in ("batched", "incremental"):
         raise BadArgument(f'gmres: solve_method must be "batched" or "incremental", got {solve_method!r}.')
-    return _solved("gmres", partial(_gmres, restart, tol, atol), A, b, x0, maxiter, M, symmetric=False)
+    return _solved("gmres", partial(_gmres, restart), A, b, x0, tol, atol, maxiter, M)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ... import numpy as hnp
@@ -35,10 +36,16 @@ expon = distribution(
     ppf=lambda q: -hnp.log1p(-q),
 )  # fmt: skip
 
+
+def _symmetric_cdf(z: Any, tail: Any) -> Any:
+    """The distribution function of a variable symmetric about 0, from ``tail``, the probability beyond ``abs(z)``."""
+    return hnp.where(z < 0, tail, 1 - tail)
+
+
 laplace = distribution(
     "laplace", "Laplace's distribution: exponential on both sides of ``loc``.",
     logpdf=lambda z: -hnp.abs(z) - math.log(2.0),
-    cdf=lambda z: hnp.where(z < 0, hnp.exp(-hnp.abs(z)) / 2, 1 - hnp.exp(-hnp.abs(z)) / 2),
+    cdf=lambda z: _symmetric_cdf(z, hnp.exp(-hnp.abs(z)) / 2),
 )  # fmt: skip
 
 logistic = distribution(
@@ -92,12 +99,12 @@ def _log_of(p: Any, rest: Any) -> Any:
     return hnp.where(small, hnp.log(hnp.where(small, p, 0.5)), hnp.log1p(hnp.where(small, -0.5, -rest)))
 
 
-def _gamma_parts(a: Any, z: Any) -> tuple[Any, Any]:
-    return special.gammainc(a, z), special.gammaincc(a, z)
-
-
-def _beta_parts(a: Any, b: Any, z: Any) -> tuple[Any, Any]:
-    return special.betainc(a, b, z), special.betainc(b, a, 1 - z)
+def _cumulative(cdf: Callable[..., Any], sf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """The cumulative functions of a variable and their logarithms, from two that are each accurate where small."""
+    return {
+        "cdf": cdf, "sf": sf, "logcdf": lambda *args: _log_of(cdf(*args), sf(*args)),
+        "logsf": lambda *args: _log_of(sf(*args), cdf(*args)),
+    }  # fmt: skip
 
 
 def _gamma_logpdf(z: Any, a: Any) -> Any:
@@ -106,28 +113,21 @@ def _gamma_logpdf(z: Any, a: Any) -> Any:
 
 gamma = distribution(
     "gamma", "The gamma distribution: the density is proportional to ``z**(a - 1) * exp(-z)``.", shapes="a",
-    valid=lambda a: a > 0, weak="sf logsf",
-    support=POSITIVE, logpdf=_gamma_logpdf, cdf=lambda z, a: special.gammainc(a, z),
-    logcdf=lambda z, a: _log_of(*_gamma_parts(a, z)), sf=lambda z, a: special.gammaincc(a, z),
-    logsf=lambda z, a: _log_of(*_gamma_parts(a, z)[::-1]),
+    valid=lambda a: a > 0, support=POSITIVE, weak="sf logsf", logpdf=_gamma_logpdf,
+    **_cumulative(lambda z, a: special.gammainc(a, z), lambda z, a: special.gammaincc(a, z)),
 )  # fmt: skip
 
 chi2 = distribution(
     "chi2", "The sum of the squares of ``df`` standard normal variables.", shapes="df",
-    valid=lambda df: df > 0, support=POSITIVE,
-    logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2.0),
-    cdf=lambda z, df: special.gammainc(df / 2, z / 2),
-    logcdf=lambda z, df: _log_of(*_gamma_parts(df / 2, z / 2)), sf=lambda z, df: special.gammaincc(df / 2, z / 2),
-    logsf=lambda z, df: _log_of(*_gamma_parts(df / 2, z / 2)[::-1]),
+    valid=lambda df: df > 0, support=POSITIVE, logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2.0),
+    **_cumulative(lambda z, df: special.gammainc(df / 2, z / 2), lambda z, df: special.gammaincc(df / 2, z / 2)),
 )  # fmt: skip
 
 beta = distribution(
     "beta", "The beta distribution: the density is proportional to ``z**(a - 1) * (1 - z)**(b - 1)``.", shapes="a b",
-    valid=lambda a, b: (a > 0) & (b > 0),
-    support=UNIT,
+    valid=lambda a, b: (a > 0) & (b > 0), support=UNIT,
     logpdf=lambda z, a, b: special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b),
-    cdf=lambda z, a, b: special.betainc(a, b, z), logcdf=lambda z, a, b: _log_of(*_beta_parts(a, b, z)),
-    sf=lambda z, a, b: special.betainc(b, a, 1 - z), logsf=lambda z, a, b: _log_of(*_beta_parts(a, b, z)[::-1]),
+    **_cumulative(lambda z, a, b: special.betainc(a, b, z), lambda z, a, b: special.betainc(b, a, 1 - z)),
 )  # fmt: skip
 
 t = distribution(
@@ -139,15 +139,11 @@ t = distribution(
 )  # fmt: skip
 
 
-def _gennorm_cdf(z: Any, beta: Any) -> Any:
-    tail = special.gammaincc(1 / beta, hnp.abs(z) ** beta) / 2
-    return hnp.where(z < 0, tail, 1 - tail)
-
-
 gennorm = distribution(
     "gennorm", "The distribution whose density is proportional to ``exp(-abs(x)**beta)``.", shapes="beta",
     valid=lambda beta: beta > 0, trailing="",
-    logpdf=lambda z, beta: hnp.log(beta / 2) - special.gammaln(1 / beta) - hnp.abs(z) ** beta, cdf=_gennorm_cdf,
+    logpdf=lambda z, beta: hnp.log(beta / 2) - special.gammaln(1 / beta) - hnp.abs(z) ** beta,
+    cdf=lambda z, beta: _symmetric_cdf(z, special.gammaincc(1 / beta, hnp.abs(z) ** beta) / 2),
 )  # fmt: skip
 
 

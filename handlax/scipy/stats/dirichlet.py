@@ -13,7 +13,7 @@ from .. import special
 
 __all__ = ["logpdf", "pdf"]
 
-TOLERANCE = 1e-6  # of the sum's difference from 1
+TOLERANCE = 1e-6  # within which the probabilities must sum to 1
 
 
 def logpdf(x: Any, alpha: Any) -> Array:

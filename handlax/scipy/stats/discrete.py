@@ -53,13 +53,12 @@ nbinom = distribution(
     ),
 )  # fmt: skip
 
-SUMMED = 100.0  # for means up to this, the Poisson entropy is summed
-TERMS = 260
+SUMMED = 100.0  # the greatest mean for which the Poisson entropy is a sum
+TERMS = 260  # of that sum: all that count for means up to SUMMED
 
 
 def _poisson_entropy(mu: Any, loc: Any) -> Any:
-    """The entropy of a Poisson distribution: the sum of -p log p, or for large mu its expansion in 1/mu, with error
-    1e-9.
+    """The entropy of a Poisson distribution: the sum of -p log p, or for large mu an expansion in 1/mu, exact to 1e-9.
     """
     small = hnp.where((mu > 0) & (mu <= SUMMED), mu, 1)[..., None]
     k = hnp.arange(TERMS).astype(mu.dtype)

@@ -1,4 +1,4 @@
-"""Distributions as modules, whose functions follow from those of a standard variable by location and scale.
+"""Modules of distributions, whose functions follow from those of a standard variable by location and scale.
 
     logpdf(x, loc, scale) == standard(z) - log(scale)  where  z = (x - loc) / scale,  and -inf outside of the support
     cdf(x, loc, scale)    == standard(z),  ppf(q, loc, scale) == loc + scale * standard(q),  pdf == exp(logpdf)
@@ -19,7 +19,7 @@ from ...interpreters.core.eager_programs import eager_program
 from ...numpy.arrays.argument_conversion import inexact_together
 from ..special import formulas
 
-# Of a cumulative function: its values below and above the support.
+# The values of each cumulative function below and above the support.
 CUMULATIVE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-hnp.inf, 0.0), "logsf": (0.0, -hnp.inf)}
 SENTENCES = {
     "pdf": "The probability density.", "logpdf": "The logarithm of the probability density; -inf where that is 0.",
@@ -32,7 +32,9 @@ SENTENCES = {
 
 
 class StandardRange(NamedTuple):
-    """The support of a standard variable; bounds may be functions of the shape parameters, ``inner`` is a value inside.
+    """The support [low, high] of a standard variable, its integers alone if ``whole``, and a value ``inner`` inside.
+
+    ``low``, ``high`` and ``inner`` are numbers or functions of the shape parameters.
     """
 
     low: Any
@@ -62,13 +64,13 @@ def distribution(
     """The module of a distribution, importable under its name.
 
     Args:
-        shapes: the names of the shape parameters. trailing: which of the parameters ``loc`` and ``scale`` it has.
-        valid: a mask, whether the shape parameters are in their domain; elsewhere, and where ``scale`` is not positive,
-        all
-            functions are NaN.
-        arguments: kind -> the name of the function's first argument, where it is not ``x``, ``k`` or ``q``, and behind
-            a colon the trailing parameters, where they are others.
-        weak: kinds of which an array of integers among Python numbers gives weakly typed results, as in JAX.
+        shapes: the names of the shape parameters. trailing: the names "loc", "scale" of which the functions have both,
+            one or none.
+        valid: shape parameters -> a mask, true where they are in their domain; all functions are NaN elsewhere, and
+            where ``scale`` is not positive.
+        arguments: kind -> the name of the first argument, where that is not ``x``, ``k`` or ``q``; a colon and the
+            trailing parameters follow where the kind has others than ``trailing``.
+        weak: the kinds whose results are weakly typed for an array of integers among Python numbers, as in JAX.
         standard: kind -> the function of a standard variable and the shape parameters. ``logpdf`` or ``logpmf`` gives
             ``pdf`` or ``pmf`` too.
     """
@@ -87,16 +89,19 @@ def distribution(
 
 
 def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, moved: bool, scaled: bool) -> Any:
-    """The function of one kind, such as ``cdf``, on promoted arrays, from that of the standard variable."""
+    """The function of one kind, such as ``cdf``, on promoted arrays, from the standard variable's function ``f``.
 
-    def split(rest: Sequence[Any]) -> tuple[Any, Any, Any]:
+    ``count`` shape parameters follow the first argument, then ``loc`` if ``moved``, then ``scale`` if ``scaled``.
+    """
+
+    def separate(rest: Sequence[Any]) -> tuple[Any, Any, Any]:
         return rest[:count], rest[count] if moved else 0, rest[-1] if scaled else 1
 
     def standardised(x: Any, loc: Any, scale: Any) -> Any:
         return (x - loc) / scale if scaled else x - loc if moved else x
 
     def density(x: Any, *rest: Any) -> Any:
-        shapes, loc, scale = split(rest)
+        shapes, loc, scale = separate(rest)
         z = standardised(x, loc, scale)
         _, _, safe = support.read(z, shapes)
         y = f(safe, *shapes) - hnp.log(scale) if scaled else f(safe, *shapes)
@@ -104,7 +109,7 @@ def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, 
         return y if kind.startswith("log") else hnp.exp(y)
 
     def cumulative(x: Any, *rest: Any) -> Any:
-        shapes, loc, scale = split(rest)
+        shapes, loc, scale = separate(rest)
         z = standardised(x, loc, scale)
         below, above, safe = support.read(hnp.floor(z) if support.whole else z, shapes)
         lowest, highest = CUMULATIVE[kind]
@@ -112,16 +117,17 @@ def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, 
         return y if support is REALS else hnp.where(below, lowest, hnp.where(above, highest, y))
 
     def quantile(q: Any, *rest: Any) -> Any:
-        shapes, loc, scale = split(rest)
+        shapes, loc, scale = separate(rest)
         inside = (q >= 0) & (q <= 1)
         return hnp.where(inside, f(hnp.where(inside, q, 0.5), *shapes) * scale + loc, hnp.nan)
 
-    laws = {"pdf": density, "pmf": density, "ppf": quantile, "isf": quantile, **dict.fromkeys(CUMULATIVE, cumulative)}
-    return laws.get(kind.removeprefix("log") if kind not in CUMULATIVE else kind, f)
+    densities = dict.fromkeys(("pdf", "logpdf", "pmf", "logpmf"), density)
+    laws = densities | dict.fromkeys(CUMULATIVE, cumulative) | dict.fromkeys(("ppf", "isf"), quantile)
+    return laws.get(kind, f)
 
 
 def _in_domain(rule: Callable[..., Any], valid: Callable[..., Any] | None, count: int, scaled: bool) -> Any:
-    """The rule, returning NaN where parameters are outside of their domain."""
+    """``rule``, with NaN where ``valid`` of the ``count`` shape parameters is false or, if ``scaled``, scale <= 0."""
 
     @formulas.free_promotion
     def function(x: Any, *rest: Any) -> Any:
@@ -134,7 +140,7 @@ def _in_domain(rule: Callable[..., Any], valid: Callable[..., Any] | None, count
 
 
 def _strong_beside_arrays(y: Any, given: Sequence[Any]) -> Any:
-    """``y``, strongly typed if one of the given values is a strongly typed array of rank > 0."""
+    """``y``, strongly typed if one of the values ``given`` is a strongly typed array of rank > 0."""
     types = [as_array(x).type for x in given]
     return convert(y, y.type.dtype) if any([t.shape and not t.weak for t in types]) else y
 
@@ -142,7 +148,7 @@ def _strong_beside_arrays(y: Any, given: Sequence[Any]) -> Any:
 def _function(
     module: ModuleType, kind: str, needed: list[str], rest: list[str], rule: Callable[..., Any], weak: bool
 ) -> Any:
-    """The public function: its signature, name and docstring, and its arguments promoted and broadcast."""
+    """The public function ``module.kind(*needed, *rest)``: ``rule`` on its arguments, promoted and broadcast."""
     name = f"{module.__name__.rpartition('.')[2]}.{kind}"
     defaults = {"loc": 0, "scale": 1}
     either = inspect.Parameter.POSITIONAL_OR_KEYWORD

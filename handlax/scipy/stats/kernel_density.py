@@ -26,13 +26,13 @@ class gaussian_kde:
 
         kde(x)[j] == sum(weights[i] * normal(x[:, j]; dataset[:, i], covariance) for i)
 
-    A pytree of its arrays.
+    An immutable pytree, whose leaves are its arrays.
 
     Args:
         dataset: ``f[d, n]``, or ``f[n]`` for numbers.
         bw_method: the width relative to the covariance of the data: "scott" (``neff**(-1/(d+4))``, also None),
             "silverman", a number, or a function of the estimate.
-        weights: one for each point; they are normalised to sum 1.
+        weights: ``f[n]``, normalised to sum 1; by default all points weigh the same.
 
     Source: SciPy, ``gaussian_kde``.
 
@@ -60,15 +60,12 @@ class gaussian_kde:
             if shares.shape != (count,):
                 raise ShapeMismatch(f"gaussian_kde: each of {count} points must have a weight, got {shares.type}.")
             shares = shares / shares.sum()
-        self._set("dataset", data)
-        self._set("weights", shares)
-        self._set("neff", 1 / (shares * shares).sum())
+        vars(self).update(dataset=data, weights=shares, neff=1 / (shares * shares).sum())
         factor = self._factor(bw_method)
-        spread = hnp.atleast_2d(hnp.cov(data, bias=False, aweights=shares))
-        self._set("covariance", spread * factor**2)
+        covariance = hnp.atleast_2d(hnp.cov(data, bias=False, aweights=shares)) * factor**2
         unit = hnp.eye(self.d, dtype=data.dtype)
-        root = linalg.triangular_solve(linalg.cholesky(self.covariance), unit, left_side=True, lower=True)
-        self._set("inv_cov", root.T @ root)
+        root = linalg.triangular_solve(linalg.cholesky(covariance), unit, left_side=True, lower=True)
+        vars(self).update(covariance=covariance, inv_cov=root.T @ root)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
         """The arrays, as children of a pytree node."""
@@ -78,12 +75,8 @@ class gaussian_kde:
     def tree_unflatten(cls, aux_data: None, children: Any) -> gaussian_kde:
         """The estimate with these arrays, the inverse of ``tree_flatten``."""
         kde = cls.__new__(cls)
-        for name, value in zip(cls.__dataclass_fields__, children):
-            kde._set(name, value)
+        vars(kde).update(zip(cls.__dataclass_fields__, children))
         return kde
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
 
     def _factor(self, method: Any) -> Any:
         """The bandwidth factor, relative to the standard deviation of the data."""
@@ -91,7 +84,7 @@ class gaussian_kde:
             return self.neff ** (-1.0 / (self.d + 4))
         if method == "silverman":
             return (self.neff * (self.d + 2) / 4.0) ** (-1.0 / (self.d + 4))
-        if isinstance(method, Callable):  # type: ignore[arg-type]
+        if callable(method):
             return method(self)
         if isinstance(method, str):
             raise BadArgument(
@@ -110,7 +103,7 @@ class gaussian_kde:
         return int(self.dataset.shape[1])
 
     def _points(self, points: Any) -> Any:
-        """Points as columns of a matrix. Raises: ShapeMismatch: they have not ``d`` coordinates."""
+        """``points`` as the columns of a matrix. Raises: ShapeMismatch: the points have not ``d`` coordinates."""
         columns = hnp.atleast_2d(hnp.asarray(points)).astype(self.dataset.dtype)
         if columns.shape[0] == 1 and columns.shape[1] == self.d != 1:  # one point
             columns = columns.reshape(self.d, 1)
@@ -130,8 +123,7 @@ class gaussian_kde:
         """The density at each of ``points: f[d, m]``."""
         return hnp.exp(self.logpdf(points))
 
-    def __call__(self, points: Any) -> Array:
-        return self.evaluate(points)
+    __call__ = evaluate
 
     def pdf(self, x: Any) -> Array:
         """The density at each of ``x: f[d, m]``."""
@@ -142,7 +134,8 @@ class gaussian_kde:
         return self._log_sum(self.dataset, self.weights, self._points(x), self.covariance)
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
-        """The integral of the density times a normal density."""
+        """The integral of the density times the normal density of mean ``mean: f[d]`` and covariance ``cov: f[d, d]``.
+        """
         mean = hnp.atleast_1d(hnp.squeeze(hnp.asarray(mean))).astype(self.dataset.dtype)
         cov = hnp.atleast_2d(hnp.asarray(cov)).astype(self.dataset.dtype)
         if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
@@ -150,7 +143,7 @@ class gaussian_kde:
         return hnp.exp(self._log_sum(self.dataset, self.weights, mean[:, None], self.covariance + cov))[0]
 
     def integrate_box_1d(self, low: Any, high: Any) -> Array:
-        """The integral of the density of numbers from ``low`` to ``high``."""
+        """The integral of the density from ``low`` to ``high``, for data of one coordinate."""
         if self.d != 1:
             raise BadArgument(f"integrate_box_1d: the data must be numbers, got points with {self.d} coordinates.")
         width = hnp.sqrt(self.covariance[0, 0])
@@ -158,7 +151,7 @@ class gaussian_kde:
         return (self.weights * (special.ndtr(high) - special.ndtr(low))).sum()
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
-        """The integral of the density times another."""
+        """The integral of the product of two densities."""
         if other.d != self.d:
             raise ShapeMismatch(f"integrate_kde: the points must have as many coordinates, got {self.d} and {other.d}.")
         logs = self._log_sum(self.dataset, self.weights, other.dataset, self.covariance + other.covariance)

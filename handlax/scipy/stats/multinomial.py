@@ -16,7 +16,7 @@ __all__ = ["logpmf", "pmf"]
 
 @formulas.free_promotion
 def logpmf(x: Any, n: Any, p: Any) -> Array:
-    """The log-probability of the counts along the last axis; -inf if they do not sum to ``n``.
+    """The log-probability of the counts along the last axis of ``x``; -inf if the counts do not sum to ``n``.
 
     >>> from handlax.numpy import array
     >>> logpmf(array([2, 0]), 2, array([1.0, 0.0])).round(4)

@@ -19,8 +19,8 @@ LOG_TAU = math.log(2 * math.pi)
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
     """The logarithm of the density of the vectors along the last axis of ``x``.
 
-    Shapes: ``x: f[*s, n], mean: f[*s, n], cov: f[*s, n, n]`` gives ``f[*s]``; they are broadcast. A ``cov`` of rank 0
-    is a multiple of the identity; with ``mean`` of rank 0 all are numbers, and ``x`` an array of them.
+    Shapes: ``x: f[*s, n], mean: f[*s, n], cov: f[*s, n, n]`` gives ``f[*s]``; arguments broadcast. A ``cov`` of rank 0
+    stands for that multiple of the identity; a ``mean`` of rank 0 for the normal distribution of numbers.
 
     Raises: BadArgument: ``allow_singular`` is given, since the covariance must have an inverse.
 

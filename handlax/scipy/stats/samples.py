@@ -30,13 +30,13 @@ class ModeResult(NamedTuple):
 def _row_mode(row: Any) -> tuple[Any, Any]:
     """The least of the most frequent values of a vector, and its count; NaNs count as one value, the largest."""
     row = hnp.sort(row)
-    ends = hnp.searchsorted(row, row, side="right") - hnp.searchsorted(row, row, side="left")
-    index = hnp.argmax(ends)
-    return row[index], ends[index]
+    counts = hnp.searchsorted(row, row, side="right") - hnp.searchsorted(row, row, side="left")
+    index = hnp.argmax(counts)
+    return row[index], counts[index]
 
 
 def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
-    """The most frequent value along an axis, the least of several, and how often it occurs. None flattens.
+    """The most frequent value along an axis, the least if several are, and its count; of all values if axis is None.
 
     Raises: BadArgument: ``nan_policy`` is not "propagate".
 
@@ -62,6 +62,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
 
 
 def _row_ranks(row: Any, method: str) -> Any:
+    """The ranks of the values of a vector without NaN, from 1 on, by one of the methods of ``rankdata``."""
     order = hnp.argsort(row)
     ordinal = hnp.argsort(order) + 1
     if method == "ordinal":
@@ -76,11 +77,11 @@ def _row_ranks(row: Any, method: str) -> Any:
 
 
 def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
-    """The ranks of values along an axis, from 1 on; None flattens. Rows with a NaN give NaN.
+    """The ranks of values along an axis, from 1 on, or among all values if axis is None; NaN beside a NaN.
 
     Args:
-        method: the rank of equal values: "average", "min" or "max" of theirs, "dense", where no rank is left out, or
-            "ordinal", where each has its own, in their order.
+        method: the rank of equal values: the "average", "min" or "max" of their positions in sorted order; "dense":
+            the next integer after the rank of the next smaller value; "ordinal": all ranks differ, in the given order.
 
     Raises: BadArgument: another method; ``nan_policy`` is not "propagate".
 
@@ -109,7 +110,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
 def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Array:  # fmt: skip
-    """The standard error of the mean: ``std(a, ddof=ddof) / sqrt(n)`` along an axis; with "omit" NaNs do not count.
+    """The standard error of the mean: ``std(a, ddof=ddof) / sqrt(n)`` along an axis, without NaNs if policy is "omit".
 
     >>> sem([1.0, 3.0])
     Array(1., dtype=float32)
