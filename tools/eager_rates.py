@@ -176,6 +176,9 @@ def main() -> None:
     for path in sorted((ROOT / "tests" / "laws").glob("inputs_*.py")):
         for case in importlib.import_module(f"laws.{path.stem}").CASES:
             found.setdefault(type(case.op), []).append(case)
+    unknown = set(sys.argv[1:]) - {kind.name for kind in found}
+    if unknown:
+        sys.exit(f"eager_rates.py: no operation with inputs for the laws is called {', '.join(sorted(unknown))}")
     ours = {kind for kind in every_operation() if kind.__module__.startswith("handlax.effects.operations.")}
     machine = f"{platform.machine()} with {os.cpu_count()} cores, NumPy {np.__version__}"
     lines, module = [HEADER.format("estimates read them", machine)], ""

@@ -22,7 +22,7 @@ from ...types.extent import SYMBOLIC
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, repeated, surface, unbroadcast
 from ..foundations.half_precision import silent, wide, with_narrow
 from ..foundations.shapes import broadcast
-from . import complex_functions as formulas
+from . import complex_functions
 from .comparison import eq, ge, select_n
 from .complex_functions import assembled, by_parts, corrected, evaluated
 from .complex_parts import complex, conj, real
@@ -73,7 +73,7 @@ def _divide_complex(x, y):
     return np.where(by_zero | (lost & directed), _boxed_quotient(*np.broadcast_arrays(x, y)), z)
 
 
-_boxed_quotient = assembled(formulas.boxed_quotient)
+_boxed_quotient = assembled(complex_functions.boxed_quotient)
 
 
 def _remainder(x, y):
@@ -196,8 +196,8 @@ def _jvp_abs(op, primals, tangents):
     return y, real(mul(dx, mul(conj(x), complex(over, like(over, 0)))))
 
 
-_complex_sign = assembled(formulas.sign)
-_sign_rule = by_parts("sign", formulas.sign)
+_complex_sign = assembled(complex_functions.sign)
+_sign_rule = by_parts("sign", complex_functions.sign)
 
 
 def _lower_sign(op, emit, x):
@@ -240,7 +240,8 @@ Sign = elementwise(
     doc="``y[i] = x[i] / |x[i]|``, and 0 where ``x[i]`` is 0; complex numbers keep their direction.",
 )  # fmt: skip
 Abs = elementwise(
-    "abs", SIGNED | INEXACT, np.abs, result=dtypes.to_real, jvp=_jvp_abs, lower=corrected("abs", formulas.size),
+    "abs", SIGNED | INEXACT, np.abs, result=dtypes.to_real, jvp=_jvp_abs,
+    lower=corrected("abs", complex_functions.size),
     doc="``y[i] = |x[i]|``, real. The derivative at 0 is that from above, of complex numbers 0.",
 )  # fmt: skip
 Floor = elementwise("floor", FLOATING, wide(np.floor), lower="floor", doc="The largest integer not above ``x[i]``.")
@@ -292,8 +293,8 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return perform(Round(RoundingMethod(rounding_method)), as_array(x))
 
 
-_square = evaluated(np.square, assembled(formulas.square))
-_complex_square = by_parts("multiply", formulas.square)
+_square = evaluated(np.square, assembled(complex_functions.square))
+_complex_square = by_parts("multiply", complex_functions.square)
 
 
 def _lower_square(op, emit, x):
@@ -303,13 +304,13 @@ def _lower_square(op, emit, x):
 # y = sqrt(x), 1 / sqrt(x), cbrt(x), x^2
 Sqrt = elementwise(
     "sqrt", INEXACT, wide(np.sqrt), jvp=lambda x, dx, y: mul(dx, div(like(y, 0.5), y)),
-    lower=by_parts("sqrt", formulas.sqrt),
+    lower=by_parts("sqrt", complex_functions.sqrt),
     doc="The square root: ``y[i]**2 == x[i]``, ``Re y[i] >= 0``; NaN where ``x[i] < 0``.",
 )  # fmt: skip
 Rsqrt = elementwise(
-    "rsqrt", INEXACT, evaluated(lambda x: 1 / np.sqrt(x), assembled(formulas.rsqrt)),
+    "rsqrt", INEXACT, evaluated(lambda x: 1 / np.sqrt(x), assembled(complex_functions.rsqrt)),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, -0.5), div(y, x))),
-    lower=by_parts("rsqrt", formulas.rsqrt), doc="``y[i] = 1 / sqrt(x[i])``.",
+    lower=by_parts("rsqrt", complex_functions.rsqrt), doc="``y[i] = 1 / sqrt(x[i])``.",
 )  # fmt: skip
 Cbrt = elementwise(
     "cbrt", FLOATING, wide(np.cbrt),

@@ -17,8 +17,7 @@ from ...types.dtypes import FLOATING, INEXACT
 from ..foundations.elementwise_factory import Elementwise, Function, elementwise, repeated, surface
 from ..foundations.half_precision import lower_wide, scipy_special, wide
 from ..foundations.shapes import broadcast
-from . import complex_functions as formulas
-from . import real_functions
+from . import complex_functions, real_functions
 from .arithmetic import abs as absolute
 from .arithmetic import add, div, like, mul, neg, rsqrt, square, stop_gradient, sub
 from .bitwise import bitwise_or
@@ -44,7 +43,7 @@ def _turned(z: Any) -> Any:
     return complex(neg(imag(z)), real(z))
 
 
-_complex_logistic = by_parts("logistic", formulas.logistic)
+_complex_logistic = by_parts("logistic", complex_functions.logistic)
 
 
 def _logistic(op, emit, x):
@@ -58,31 +57,31 @@ def _logistic(op, emit, x):
 # y = e^x, 2^x, e^x - 1, log x, log(1 + x), 1 / (1 + e^-x)
 Exp = elementwise(
     "exp", INEXACT, wide(np.exp), jvp=lambda x, dx, y: mul(dx, y),
-    lower=by_parts("exponential", formulas.exp),
+    lower=by_parts("exponential", complex_functions.exp),
     doc="``y[i] = e**x[i]``.",
 )  # fmt: skip
 Exp2 = elementwise(
-    "exp2", INEXACT, evaluated(np.exp2, assembled(formulas.exp2)),
+    "exp2", INEXACT, evaluated(np.exp2, assembled(complex_functions.exp2)),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)),
-    lower=by_formula(real_functions.exp2, by_parts("exp2", formulas.exp2)),
+    lower=by_formula(real_functions.exp2, by_parts("exp2", complex_functions.exp2)),
     doc="``y[i] = 2**x[i]``.",
 )  # fmt: skip
 Expm1 = elementwise(
-    "expm1", INEXACT, evaluated(np.expm1, assembled(formulas.expm1)), jvp=lambda x, dx: mul(dx, exp(x)),
-    lower=by_parts("exponential_minus_one", formulas.expm1),
+    "expm1", INEXACT, evaluated(np.expm1, assembled(complex_functions.expm1)), jvp=lambda x, dx: mul(dx, exp(x)),
+    lower=by_parts("exponential_minus_one", complex_functions.expm1),
     doc="``y[i] = e**x[i] - 1``, exact near 0.",
 )  # fmt: skip
 Log = elementwise(
-    "log", INEXACT, wide(np.log), jvp=lambda x, dx: div(dx, x), lower=corrected("log", formulas.log),
+    "log", INEXACT, wide(np.log), jvp=lambda x, dx: div(dx, x), lower=corrected("log", complex_functions.log),
     doc="The natural logarithm, the inverse of ``exp``; its imaginary part lies in (-pi, pi].",
 )  # fmt: skip
 Log1p = elementwise(
-    "log1p", INEXACT, evaluated(np.log1p, assembled(formulas.log1p)), jvp=lambda x, dx: div(dx, _one_plus(x)),
-    lower=by_parts("log_plus_one", formulas.log1p),
+    "log1p", INEXACT, evaluated(np.log1p, assembled(complex_functions.log1p)), jvp=lambda x, dx: div(dx, _one_plus(x)),
+    lower=by_parts("log_plus_one", complex_functions.log1p),
     doc="``y[i] = log(1 + x[i])``, exact near 0.",
 )  # fmt: skip
 Logistic = elementwise(
-    "logistic", INEXACT, evaluated(lambda x: 1 / (1 + np.exp(-x)), assembled(formulas.logistic)),
+    "logistic", INEXACT, evaluated(lambda x: 1 / (1 + np.exp(-x)), assembled(complex_functions.logistic)),
     jvp=lambda x, dx, y: mul(dx, _logistic_slope(x, y)), lower=lower_wide(_logistic),
     doc="``y[i] = 1 / (1 + e**-x[i])``.",
 )  # fmt: skip
@@ -94,7 +93,7 @@ log1p: Function = surface(Log1p, accuracy=3)
 logistic: Function = surface(Logistic, accuracy=3)
 
 
-_complex_asin = corrected("chlo.asin", formulas.asin)
+_complex_asin = corrected("chlo.asin", complex_functions.asin)
 
 
 def _asin(op, emit, x):
@@ -183,16 +182,16 @@ def _atan2_slope(x: Any, y: Any) -> Any:
 # y = sin x, cos x, tan x and their inverses; z = the angle of y + ix
 Sin = elementwise(
     "sin", INEXACT, wide(np.sin), jvp=lambda x, dx: dx * cos(x),
-    lower=by_parts("sine", formulas.sin), doc="The sine.",
+    lower=by_parts("sine", complex_functions.sin), doc="The sine.",
 )  # fmt: skip
 Cos = elementwise(
     "cos", INEXACT, wide(np.cos), jvp=lambda x, dx: dx * -sin(x),
-    lower=by_parts("cosine", formulas.cos),
+    lower=by_parts("cosine", complex_functions.cos),
     doc="The cosine.",
 )  # fmt: skip
 Tan = elementwise(
     "tan", INEXACT, wide(np.tan), jvp=lambda x, dx, y: dx * _tangent_slope(x, y, 1),
-    lower=by_parts("tan", formulas.tan),
+    lower=by_parts("tan", complex_functions.tan),
     doc="The tangent: ``tan(x) == sin(x) / cos(x)``.",
 )  # fmt: skip
 Asin = elementwise(
@@ -201,18 +200,18 @@ Asin = elementwise(
 )  # fmt: skip
 Acos = elementwise(
     "acos", INEXACT, wide(np.arccos), jvp=lambda x, dx: dx * -_inverse_slope(x, -1),
-    lower=lower_wide(corrected("chlo.acos", formulas.acos)),
+    lower=lower_wide(corrected("chlo.acos", complex_functions.acos)),
     doc="The inverse of ``cos``, with real part in [0, pi].",
 )  # fmt: skip
 Atan = elementwise(
     "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: _atan_slope(x, dx),
-    lower=by_parts("chlo.atan", formulas.atan),
+    lower=by_parts("chlo.atan", complex_functions.atan),
     doc="The inverse of ``tan``, with real part in [-pi/2, pi/2].",
 )  # fmt: skip
 Atan2 = elementwise(
-    "atan2", INEXACT, evaluated(np.arctan2, partial(formulas.atan2, np)), arity=2,
+    "atan2", INEXACT, evaluated(np.arctan2, partial(complex_functions.atan2, np)), arity=2,
     jvp=(lambda x, y, dx: dx * _atan2_slope(x, y), lambda x, y, dy: dy * neg(_atan2_slope(y, x))),
-    lower=composed("atan2", formulas.atan2),
+    lower=composed("atan2", complex_functions.atan2),
     doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
 )  # fmt: skip
 sin: Function = surface(Sin, accuracy=2)
@@ -226,32 +225,32 @@ atan2: Function = surface(Atan2)
 # y = sinh x, cosh x, tanh x and their inverses
 Sinh = elementwise(
     "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x),
-    lower=by_formula(real_functions.sinh, by_parts("chlo.sinh", formulas.sinh)),
+    lower=by_formula(real_functions.sinh, by_parts("chlo.sinh", complex_functions.sinh)),
     doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
 )  # fmt: skip
 Cosh = elementwise(
     "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x),
-    lower=by_formula(real_functions.cosh, by_parts("chlo.cosh", formulas.cosh)),
+    lower=by_formula(real_functions.cosh, by_parts("chlo.cosh", complex_functions.cosh)),
     doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
 )  # fmt: skip
 Tanh = elementwise(
     "tanh", INEXACT, wide(np.tanh), jvp=lambda x, dx, y: dx * _tangent_slope(x, y, -1),
-    lower=by_parts("tanh", formulas.tanh),
+    lower=by_parts("tanh", complex_functions.tanh),
     doc="The hyperbolic tangent: ``tanh(x) == sinh(x) / cosh(x)``.",
 )  # fmt: skip
 Asinh = elementwise(
     "asinh", INEXACT, wide(np.arcsinh), jvp=lambda x, dx: dx * _inverse_slope(x, 1),
-    lower=lower_wide(corrected("chlo.asinh", formulas.asinh)),
+    lower=lower_wide(corrected("chlo.asinh", complex_functions.asinh)),
     doc="The inverse of ``sinh``.",
 )  # fmt: skip
 Acosh = elementwise(
     "acosh", INEXACT, wide(np.arccosh), jvp=lambda x, dx: dx * mul(rsqrt(sub(x, like(x, 1))), rsqrt(_one_plus(x))),
-    lower=lower_wide(corrected("chlo.acosh", formulas.acosh)),
+    lower=lower_wide(corrected("chlo.acosh", complex_functions.acosh)),
     doc="The inverse of ``cosh``, with real part not below 0.",
 )  # fmt: skip
 Atanh = elementwise(
     "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, _atanh_divisor(x)),
-    lower=lower_wide(by_parts("chlo.atanh", formulas.atanh)), doc="The inverse of ``tanh``.",
+    lower=lower_wide(by_parts("chlo.atanh", complex_functions.atanh)), doc="The inverse of ``tanh``.",
 )  # fmt: skip
 sinh: Function = surface(Sinh)
 cosh: Function = surface(Cosh)
@@ -294,9 +293,9 @@ def _power_of_complex(x, y):
     return z if finite.all() else np.where(finite, z, _power_by_parts(x, y))
 
 
-_power_by_parts = assembled(formulas.power)
+_power_by_parts = assembled(complex_functions.power)
 _power = evaluated(np.power, _power_of_complex)
-_lower_power = by_parts("power", formulas.power)
+_lower_power = by_parts("power", complex_functions.power)
 _pow = Pow()
 
 
@@ -366,7 +365,7 @@ def _bell(x: Any, height: float) -> Any:
     return mul(like(x, height), exp(neg(square(clamp(like(x, -40), x, like(x, 40))))))
 
 
-_complex_logaddexp = performed(formulas.logaddexp)
+_complex_logaddexp = performed(complex_functions.logaddexp)
 
 
 def stable_logaddexp(x: Any, y: Any) -> Any:
@@ -385,7 +384,7 @@ def logaddexp_share(x: Any, y: Any, out: Any) -> Any:
 
 # z = log(e^x + e^y)
 Logaddexp = elementwise(
-    "logaddexp", INEXACT, evaluated(np.logaddexp, assembled(formulas.logaddexp)), arity=2,
+    "logaddexp", INEXACT, evaluated(np.logaddexp, assembled(complex_functions.logaddexp)), arity=2,
     jvp=(lambda x, y, dx, z: mul(dx, logaddexp_share(x, y, z)),
          lambda x, y, dy, z: mul(dy, logaddexp_share(y, x, z))),
     lower=lambda op, emit, x, y: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], *emit.spread(x, y))[0],

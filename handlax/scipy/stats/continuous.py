@@ -99,7 +99,7 @@ def _log_of(p: Any, rest: Any) -> Any:
     return hnp.where(small, hnp.log(hnp.where(small, p, 0.5)), hnp.log1p(hnp.where(small, -0.5, -rest)))
 
 
-def _cumulative(cdf: Callable[..., Any], sf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+def _cumulative(cdf: Callable[..., Any], sf: Callable[..., Any]) -> dict[str, Any]:
     """The cumulative functions of a variable and their logarithms, from two that are each accurate where small."""
     return {
         "cdf": cdf, "sf": sf, "logcdf": lambda *args: _log_of(cdf(*args), sf(*args)),
