@@ -52,8 +52,10 @@ def under(outer: Run, scope: Sequence[Binding]) -> Run:
 
 def _innermost() -> dict[Hashable, int]:
     """The sizes of the bound axes by name, innermost first; of axes with equal names the innermost."""
-    axes = [*named_axes()]
-    return {**dict(axes), **dict(reversed(axes))}
+    sizes: dict[Hashable, int] = {}
+    for name, size in named_axes():
+        sizes.setdefault(name, size)
+    return sizes
 
 
 def named_axes() -> Iterator[SizedAxis]:
