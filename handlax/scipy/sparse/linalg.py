@@ -77,7 +77,7 @@ def _solved(
 def _iterate(
     step: Callable[..., Any], x: Any, r: Any, *rest: Any, limit: Any, maxiter: Any, broken: Any = lambda *rest: False
 ) -> Any:
-    """``x`` after steps ``x, r, *rest = step(x, r, *rest)``: ``maxiter``, or until ``|r|**2 <= limit`` or ``broken``."""
+    """``x`` after ``x, r, *rest = step(x, r, *rest)``: ``maxiter``, or until ``|r|**2 <= limit`` or ``broken``."""
 
     def more(state: Any) -> Any:
         (_, r, *rest), k = state
