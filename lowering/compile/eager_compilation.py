@@ -54,7 +54,7 @@ def _by_estimate(program: Program) -> Plan | None:
 
 
 def _compiled_here(program: Program) -> Callable[..., tuple[ConcreteArray, ...]]:
-    """A program on the default device as a function of its operands; no error of the runtime is left unexplained."""
+    """The compiled program on the default device, as a function of operands. Errors of the runtime are explained."""
     loaded = _compiled(program, None).loaded
     execute, out_types, name = loaded.execute, loaded.types, program.name
 
@@ -69,7 +69,7 @@ def _compiled_here(program: Program) -> Callable[..., tuple[ConcreteArray, ...]]
 
 
 def _compiled(program: Program, placement: Placement | None) -> LoadedProgram:
-    """The compiled program, on the default device or its own mesh where nothing is said."""
+    """The program compiled for a placement; None: for the mesh of its operations, or the default device."""
     return _PLANS.get(
         (program, placement or by_settings()),
         lambda: compile_program(program, program.name, keep_unused=True, placement=placement),
@@ -77,12 +77,15 @@ def _compiled(program: Program, placement: Placement | None) -> LoadedProgram:
 
 
 def _number(i: int) -> str:
-    """What errors call an operand."""
+    """The name of operand ``i`` in messages."""
     return f"operand {i}"
 
 
 def _where_operands_lie(program: Program) -> Callable[..., Any]:
-    """An operation on the devices to which its operands are committed, else on the default device."""
+    """The function that executes a program of one operation where its operands lie.
+
+    That is on the devices to which operands are committed, else on the default device.
+    """
     (op,) = program.ops
     here = evaluate.chosen(program, _by_estimate(program))
 

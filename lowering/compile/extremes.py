@@ -19,7 +19,7 @@ _LEAST = 4096  # XLA's ``kMinElements``: smaller reductions it compiles itself, 
 
 
 def extreme(emit: Any, name: str, x: Any, y: Any, out: ArrayType) -> Any:
-    """Of two values of this type ``name``, "maximum" or "minimum", elementwise; NaN where one is NaN."""
+    """The elementwise ``name``, "maximum" or "minimum", of two values of this type; NaN where one is NaN."""
     if not _loses_nan(emit, out):
         return emit.new(f"stablehlo.{name} {x.name}, {y.name} : {tensor(out)}", out)
     bound = emit.constant(BOUNDS[name], out.update(shape=()))

@@ -69,7 +69,7 @@ def _check_order(bound: Sequence[SizedAxis], mesh: Any) -> None:
 
 
 def _block(piece: ArrayType, lanes: tuple[SizedAxis, ...]) -> ArrayType:
-    """The type of one row of the array that has all pieces of this type."""
+    """The type of a device's piece within the array that stacks all pieces along a first dimension, if there is one."""
     return piece.update(shape=(1, *piece.shape)) if lanes else piece
 
 

@@ -67,7 +67,7 @@ class DispatchPlan:
 
 
 def _moving(moves: Sequence[tuple[int, Any]], prepare: Callable[[list[Any]], list[Any]] | None) -> Any:
-    """``prepare`` after each of these buffers, by its index, has been brought to another place by its function."""
+    """``prepare`` applied to the buffers after ``moves``: pairs of a buffer's index and the function that moves it."""
     if not moves:
         return prepare
 

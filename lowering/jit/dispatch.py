@@ -301,7 +301,7 @@ class Jitted:
     # the slow path
 
     def slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Any call, under any handlers."""
+        """Any call, under any handlers, without a dispatch plan: traced and compiled unless it was."""
         settings = config.current()
         if settings.disable_jit:
             return self.fun(*args, **kwargs)
@@ -367,7 +367,7 @@ class Jitted:
         return call_pure(jitted.call, args, kwargs, positions)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Any call, by a fast path where there is a plan."""
+        """The jitted function as it is called: by the fast path that the options of ``jit`` allow."""
         plans = self.recall() if STACK.get() is BASE else None
         if plans is None:
             return self.slow(args, kwargs)

@@ -71,7 +71,7 @@ def _static_or_defaults(static: Any) -> str:
 
 
 def _static(static: Any) -> str:
-    """The text of the key of static arguments."""
+    """The static arguments of a call, as ``explain`` prints them."""
     if static is None:
         return ""
     _, positional, named = static

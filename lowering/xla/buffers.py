@@ -87,7 +87,7 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
 
 
 def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
-    """The function that brings such a buffer, or such a NumPy array, to ``where``; None where it lies there already."""
+    """The function that brings buffers, or NumPy arrays, like ``x`` to ``where``; None where ``x`` lies there already."""
     if type(x) is not np.ndarray:
         return None if lies_at(x, where) else lambda buffer: copy_to(buffer, where)
     if hasattr(where, "named"):
@@ -149,7 +149,7 @@ def assemble(parts: list[Buffer], kind: Aval, where: BufferSharding) -> Buffer:
 
 
 def in_words_of(buffer: Buffer, where: BufferSharding) -> Buffer:
-    """The buffer, whose parts are those of ``where``, with this as its sharding."""
+    """The same parts as a buffer of the sharding ``where``, which must cut it alike."""
     return buffer if buffer._sharding is where else buffer._rewrap_with_aval_and_sharding(buffer.aval, where)
 
 
@@ -213,7 +213,7 @@ def _part_of_all(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> Buffer:
 
 
 def _gather(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
-    """The elements of a buffer over several devices, of its parts."""
+    """The elements of a buffer over several devices, put together from its parts."""
     array = np.empty(shape, dtype)
     indices = named_sharding(buffer).addressable_devices_indices_map(shape)  # type: ignore[union-attr]
     for index, part in zip(indices.values(), parts_of(buffer)):

@@ -44,7 +44,7 @@ class StepTraceAnnotation(TraceAnnotation):
 
 
 def annotate_function(func: F, name: str | None = None, **decorator_kwargs: Any) -> F:
-    """The function, of which each call is an event, by its name or this one.
+    """``func``, each call of which is an event called ``name``, by default as the function is.
 
     >>> annotate_function(abs)(-1)
     1
