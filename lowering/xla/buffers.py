@@ -87,7 +87,7 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
 
 
 def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
-    """The function that brings buffers, or NumPy arrays, like ``x`` to ``where``; None where ``x`` lies there already."""
+    """The function that brings buffers or NumPy arrays like ``x`` to ``where``; None where ``x`` lies there."""
     if type(x) is not np.ndarray:
         return None if lies_at(x, where) else lambda buffer: copy_to(buffer, where)
     if hasattr(where, "named"):
