@@ -39,6 +39,7 @@ STATE = {
     "effects.programs.printer:WRITERS": "a registry",
     "effects.trees.node_types:_KEYED": "the registry of nodes",
     "effects.trees.node_types:_REGISTERED": "the registry of nodes",
+    "effects.trees.cpp_pytrees:_FAILED": "a failure of each thread until it is raised, at most one",
     "effects.core.containers:_KINDS": "the registry of containers",
     "effects.core.containers:_LEAVES": "the registry of containers",
     "effects.core.containers:_OF_SPEC": "the registry of containers",
