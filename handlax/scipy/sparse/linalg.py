@@ -77,7 +77,8 @@ def _solved(
 def _iterate(
     step: Callable[..., Any], x: Any, r: Any, *rest: Any, limit: Any, maxiter: Any, broken: Any = lambda *rest: False
 ) -> Any:
-    """``x`` after ``x, r, *rest = step(x, r, *rest)`` until ``|r|**2 <= limit``, ``broken(*rest)``, or ``maxiter`` steps.
+    """``x`` after steps ``x, r, *rest = step(x, r, *rest)``, at most ``maxiter``, while ``|r|**2 > limit`` and not
+    ``broken(*rest)``.
     """
 
     def more(state: Any) -> Any:
