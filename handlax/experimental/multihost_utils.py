@@ -64,7 +64,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until every process is here. Raises ProcessesDiffer, in every process: one waits under another name."""
+    """Wait until every process calls this. Raises ProcessesDiffer, in every process: the names differ."""
     _check_same([("", name, repr(name))], "sync_global_devices: every process must give the same name")
     broadcast_one_to_all(np.uint8(0))  # the devices wait for each other too
 
@@ -72,7 +72,7 @@ def sync_global_devices(name: str) -> None:
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     """Check that the arrays of every process are bit for bit those of the first.
 
-    Raises: ProcessesDiffer, with this message and in every process: those of one are not.
+    Raises: ProcessesDiffer, with ``fail_message`` and in every process: some process has other arrays.
     """
     facts = [
         (pytrees.keystr(path), f"{host.dtype}{host.shape}{_digest(host.tobytes())}", repr(leaf))
@@ -82,7 +82,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def _check_same(facts: list[tuple[str, str, str]], message: str) -> None:
-    """Raises ProcessesDiffer, in every process: one has other facts, each of which is a path, a digest, and words."""
+    """Raises ProcessesDiffer, in every process, if ``facts``, each a (path, digest, description), differ anywhere."""
     said = _said_by_all(_digest(repr([fact[:2] for fact in facts]).encode()))
     others = [number for number in said if said[number] != said[0]]
     if others:
@@ -98,7 +98,7 @@ def _check_same(facts: list[tuple[str, str, str]], message: str) -> None:
 
 
 def _said_by_all(text: str) -> dict[int, str]:
-    """What each process says, by its number."""
+    """The ``text`` that each process passes, by the number of the process."""
     joined = runtime.connection()
     return {0: text} if joined is None else joined.all_say(text, frozenset(range(joined.count)))
 
@@ -108,14 +108,15 @@ def _digest(data: bytes) -> str:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """The arrays over a mesh, of which each process gives the parts that its devices hold.
+    """The arrays over a mesh, for which each process passes the shards of its own devices.
 
         one process:  host_local_array_to_global_array(x, mesh, spec) == device_put(x, NamedSharding(mesh, spec))
 
     Args:
         pspecs: a PartitionSpec, or a tree of them, a prefix of the inputs.
 
-    Raises: TreeMismatch: it is no prefix. BadArgument: a leaf is no spec. ShapeMismatch: a dimension cannot be cut so.
+    Raises: TreeMismatch: ``pspecs`` is no prefix. BadArgument: a leaf is no spec. ShapeMismatch: the devices along an
+        axis do not divide a dimension.
     """
     return _by_specs(
         "host_local_array_to_global_array", local_inputs, pspecs,
@@ -124,7 +125,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """For arrays over a mesh the arrays of what this process holds of them, over the part of the mesh that is its own.
+    """The shards of arrays over a mesh that lie on the devices of this process, as arrays over these devices alone.
 
         one process:  global_array_to_host_local_array(x, mesh, spec) == x
 
@@ -138,10 +139,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
 
 def _of_all_processes(x: np.ndarray[Any, Any], combine: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
-    """``combine`` of the arrays of all processes, which are rows of one array, the same on all.
-
-    The row of each process is on its first device, and the devices bring them together.
-    """
+    """``combine(rows)``, equal on all processes, where row p is the array ``x`` of process p, on its first device."""
     first = {device.process_index: device for device in reversed(devices())}
     mesh = Mesh(np.array([first[number] for number in sorted(first)]), ("process",))
     rows = make_array_from_process_local_data(NamedSharding(mesh, P("process")), x[None])
@@ -153,7 +151,7 @@ def _sum_of_bytes(rows: Any) -> Any:
 
 
 def _host(x: Any) -> np.ndarray[Any, Any]:
-    """The data of an array or number; a NumPy array is itself."""
+    """The data of an array or number as a NumPy array; a NumPy array is returned itself."""
     return x if isinstance(x, np.ndarray) else np.asarray(x if isinstance(x, Array) else as_array(x))
 
 
@@ -162,7 +160,7 @@ def _bytes(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _by_specs(where: str, inputs: Any, pspecs: Any, each: Callable[[Any, PartitionSpec], Any]) -> Any:
-    """``each`` of the leaves of a tree with their specs."""
+    """The tree of ``each(leaf, spec)``; ``pspecs`` is a prefix of ``inputs``. Raises BadArgument: a leaf is no spec."""
     is_leaf = lambda x: x is None or isinstance(x, PartitionSpec)
     leaves, tree = pytrees.flatten(inputs)
     specs = pytrees.broadcast_prefix(pspecs, inputs, is_leaf, what=where)

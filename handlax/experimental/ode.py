@@ -73,12 +73,12 @@ def _sum(weights: Any, slopes: Any) -> Any:
 
 
 def _norm(x: Any) -> Any:
-    """The root of the mean of squares."""
+    """The square root of the mean of the squares of the elements of ``x``."""
     return hnp.sqrt(hnp.mean(hnp.square(hnp.abs(x))))
 
 
 def _first_step(f: Any, y: Any, t: Any, slope: Any, settings: _Settings) -> Any:
-    """A step along which the solution is nearly straight. Source: Hairer II.4."""
+    """A first step length, from estimates of the first and second derivative. Source: Hairer II.4."""
     scale = settings.atol + hnp.abs(y) * settings.rtol
     size, speed = _norm(y / scale), _norm(slope / scale)
     guess = hnp.where((size < 1e-5) | (speed < 1e-5), 1e-6, 0.01 * size / hnp.where(speed == 0, 1, speed))
@@ -89,7 +89,7 @@ def _first_step(f: Any, y: Any, t: Any, slope: Any, settings: _Settings) -> Any:
 
 
 def _step(f: Any, settings: _Settings, s: _StepState) -> _StepState:
-    """The state after a step, or with a shorter next one, if the error is too large."""
+    """The state after a step; if its error is too large, the state ``s`` with a shorter next step."""
     h = s.step
     slopes = [s.slope]
     for node, weights in zip(NODES, STAGES):
@@ -110,7 +110,7 @@ def _step(f: Any, settings: _Settings, s: _StepState) -> _StepState:
 
 
 def _between(s: _StepState, t: Any) -> Any:
-    """The solution at ``t`` in the last step."""
+    """The solution at a time ``t`` within the last step, by the polynomial of that step."""
     length = s.t - s.before
     x = ((t - s.before) / hnp.where(length == 0, 1, length)).astype(s.y.dtype)
     a, b, c, d, e = s.polynomial
@@ -120,7 +120,7 @@ def _between(s: _StepState, t: Any) -> Any:
 def _solve(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
     """The solution at the times ``t``; NaN where there were more than ``mxstep`` steps, and where they turn back.
 
-    It is the z of dz/du == s f(z, s u) at u = s t, where s is the sign of the direction, so that u increases.
+    The equation solved is dz/du == s f(z, s u) at u = s t, where s is the sign of the direction, so that u increases.
     """
     sign = hnp.where(t[-1] < t[0], -1, 1).astype(t.dtype)
     g = lambda z, u: sign.astype(z.dtype) * f(z, sign * u, *args)

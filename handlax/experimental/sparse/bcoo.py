@@ -51,8 +51,8 @@ class BCOO(BatchedArray):
     Args:
         args: ``(data, indices)``.
         shape: of the dense array.
-        indices_sorted: the indices are known to be in lexicographic order, within each batch position.
-        unique_indices: it is known that no coordinate occurs twice, except for padding.
+        indices_sorted: whether the indices are known to be in lexicographic order, within each batch position.
+        unique_indices: whether it is known that no coordinate occurs twice, except for padding.
 
     Raises: ShapeMismatch: the buffers do not fit to each other or to the shape. DTypeMismatch: indices are no integers.
 
@@ -123,7 +123,7 @@ class BCOO(BatchedArray):
 
         Args:
             nse: the number of stored entries; by default as many as needed, which is not known under ``jit``.
-            remove_zeros: drop entries that are 0. Derivatives by these are lost.
+            remove_zeros: drop entries that are 0. Derivatives by these entries are lost.
         """
         return bcoo_eliminate_zeros(self, nse=nse) if remove_zeros else bcoo_sum_duplicates(self, nse=nse)
 
@@ -150,7 +150,7 @@ def _check(data: Any, indices: Any, shape: tuple[int, ...]) -> None:
 
 
 def known_nse(where: str, count: Any) -> int:
-    """The maximum of ``count`` over batch positions as an integer. Raises: ConcretizationError: it is only traced."""
+    """The maximum of the array ``count`` as an integer. Raises: ConcretizationError: ``count`` is traced."""
     try:
         return int(count.max(initial=0))
     except ConcretizationError as error:
@@ -161,7 +161,7 @@ def known_nse(where: str, count: Any) -> int:
 
 
 def count_stored_elements(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Any:
-    """The number of entries that are not 0, in each batch position; dense dimensions belong to one entry."""
+    """The number of entries that are not 0, in each batch position; an entry spans the last ``n_dense`` dimensions."""
     mask = mat != 0
     if n_dense:
         mask = mask.any(tuple(range(mat.ndim - n_dense, mat.ndim)))
@@ -178,10 +178,10 @@ def bcoo_fromdense(
     Args:
         nse: the number of entries to store, needed under ``jit``. Where there are fewer, the others are padding; where
             there are more, the last ones are lost.
-        n_batch, n_dense: the number of leading dimensions with entries of their own, and of trailing ones that an
-            entry has whole.
+        n_batch: the number of leading dimensions, each of whose positions stores its own entries.
+        n_dense: the number of trailing dimensions, over which each entry is a dense array.
 
-    Raises: ConcretizationError: ``nse`` is None, and values are not known. BadArgument: there are fewer dimensions.
+    Raises: ConcretizationError: ``nse`` is None and ``mat`` is traced. BadArgument: there are fewer dimensions.
     """
     mat = hnp.asarray(mat)
     n_batch = whole_number("bcoo_fromdense: n_batch", n_batch)
@@ -220,8 +220,8 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     """The elements of a dense array at the coordinates that a sparse one stores.
 
     Args:
-        assume_unique: coordinates occur once; otherwise, of several entries with one coordinate the first one has the
-            value and the others are 0. By default ``sparr.unique_indices``.
+        assume_unique: whether each coordinate occurs once, by default ``sparr.unique_indices``; if not, the first of
+            several entries with one coordinate gets the value, the others 0.
 
     Raises: BadCall, ShapeMismatch: ``sparr`` is no BCOO, or not of the shape of ``arr``.
     """
@@ -279,9 +279,9 @@ def with_nse(mat: BCOO, nse: int) -> BCOO:
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """The array with its dimensions permuted, those of batch, sparse and dense ones among themselves.
+    """The array with its dimensions permuted: batch, sparse and dense dimensions each among themselves.
 
-    Raises: NotSparse: they are mixed. BadArgument: it is no permutation.
+    Raises: NotSparse: a dimension would change its kind. BadArgument: ``permutation`` is none.
     """
     permutation = whole_numbers("bcoo_transpose: an axis", permutation)
     if sorted(permutation) != list(range(mat.ndim)):
@@ -307,10 +307,10 @@ def bcoo_update_layout(
     """The same array with other numbers of batch and dense dimensions.
 
     Args:
-        on_inefficient: what to do where more dimensions, of more than one element, become batch or dense ones, since
-            that stores many zeros: ``"error"``, ``"warn"`` or None.
+        on_inefficient: ``"error"``, ``"warn"`` or None (do it): what happens if a sparse dimension of several elements
+            becomes a batch or dense one, since that stores many zeros.
 
-    Raises: SparseEfficiencyError. BadArgument: there are not so many dimensions.
+    Raises: SparseEfficiencyError: that, under ``"error"``. BadArgument: there are not so many dimensions.
     """
     n_batch = mat.n_batch if n_batch is None else whole_number("bcoo_update_layout: n_batch", n_batch)
     n_dense = mat.n_dense if n_dense is None else whole_number("bcoo_update_layout: n_dense", n_dense)
@@ -324,11 +324,8 @@ def bcoo_update_layout(
         if on_inefficient == "error":
             raise SparseEfficiencyError(message, hint="on_inefficient='warn' or None stores them.")
         warn_user(message, SparseEfficiencyWarning)
-    for step, count in ((_dense_to_sparse, n_dense), (_batch_to_sparse, n_batch)):
-        mat = step(mat, count)
-    for step, count in ((_sparse_to_dense, n_dense), (_sparse_to_batch, n_batch)):
-        mat = step(mat, count)
-    return mat
+    mat = _batch_to_sparse(_dense_to_sparse(mat, n_dense), n_batch)
+    return _sparse_to_batch(_sparse_to_dense(mat, n_dense), n_batch)
 
 
 def _dense_to_sparse(mat: BCOO, n_dense: int) -> BCOO:
@@ -398,7 +395,10 @@ def stored_mask(mat: BCOO) -> Any:
 
 
 def to_lane(cont: Any, get_idx: Any, x: Any, axis: int | None) -> Any:
-    """One lane's slice of a sparse array, under ``vmap``. Raises: NotSparse: the mapped axis is no batch dimension."""
+    """One lane's slice of a sparse array ``x``, under ``vmap``: ``cont`` gives that of each buffer.
+
+    Raises: NotSparse: the mapped axis is no batch dimension.
+    """
     if axis is None:
         return x
     if not 0 <= axis < x.n_batch:
@@ -411,12 +411,15 @@ def to_lane(cont: Any, get_idx: Any, x: Any, axis: int | None) -> Any:
 
 
 def repeated_axis(buffer: Any, axis: int, size: int) -> Any:
-    """The buffer broadcast along a dimension of size 1 to this size."""
+    """The buffer broadcast to ``size`` along ``axis``, where its size is 1 or ``size``."""
     return hnp.broadcast_to(buffer, (*buffer.shape[:axis], size, *buffer.shape[axis + 1 :]))
 
 
 def from_lanes(cont: Any, axis_size: Any, x: Any, axis: int | None) -> Any:
-    """All lanes' sparse arrays as one, after ``vmap``. Raises: NotSparse: the new axis is no batch dimension."""
+    """The sparse arrays of all lanes as one, after ``vmap``: ``cont`` gives each buffer with the new axis.
+
+    Raises: NotSparse: the new axis is no batch dimension.
+    """
     if axis is None:
         return x
     if not 0 <= axis <= x.n_batch:

@@ -10,7 +10,7 @@ import numpy as np
 from ... import numpy as hnp
 from ...effects.base.errors import DTypeMismatch, NotSparse, ShapeMismatch, whole_numbers
 from ...effects.core.containers import register_vmappable
-from .bcoo import BCOO, bcoo_eliminate_zeros, bcoo_fromdense, bcoo_sum_duplicates, from_lanes, to_lane
+from .bcoo import BCOO, bcoo_fromdense, from_lanes, to_lane
 from .layouts import bcoo_broadcast_in_dim, bcoo_concatenate
 from .sparse_methods import BatchedArray
 from .sparse_products import bcoo_dot_general
@@ -31,14 +31,13 @@ def rows_of(indptr: Any, nse: int) -> Any:
 
 
 def pointers_of(rows: Any, count: int) -> Any:
-    """The inverse of ``rows_of``, ``indptr``: the number of entries in the rows before each row, and in all."""
+    """``indptr[count + 1]`` of sorted row numbers: the number of entries in the rows before each row, and in all."""
     zero = hnp.zeros((*rows.shape[:-1], 1), rows.dtype)
     return hnp.concatenate([zero, hnp.cumsum(_histogram(rows, count), -1, dtype=rows.dtype)], -1)
 
 
 class BCSR(BatchedArray):
-    """A sparse array by compressed rows: row r of batch position b has the entries ``indptr[b, r]`` to ``indptr[b, r +
-    1] - 1``.
+    """A sparse array by compressed rows: row r of batch position b has entries ``range(indptr[b, r], indptr[b, r+1])``.
 
         todense()[b, r, indices[b, e]] == sum of data[b, e]      over the entries e of row r with this index
 
@@ -51,8 +50,8 @@ class BCSR(BatchedArray):
     Args:
         args: ``(data, indices, indptr)``.
         shape: of the dense array.
-        indices_sorted: the indices of each row are known to increase.
-        unique_indices: no index, but that of padding, is known to occur twice in a row.
+        indices_sorted: whether the indices of each row are known to increase.
+        unique_indices: whether it is known that no index, but that of padding, occurs twice in a row.
 
     Raises: ShapeMismatch: the buffers do not fit to each other or to the shape. DTypeMismatch: indices are no integers.
 
@@ -87,7 +86,7 @@ class BCSR(BatchedArray):
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """The same array. Raises: NotSparse: it has not two sparse dimensions."""
+        """The same array as a BCSR. Raises: NotSparse: ``arr`` has not two sparse dimensions."""
         if arr.n_sparse != 2:
             raise NotSparse(
                 f"BCSR.from_bcoo: needs two sparse dimensions, got {arr}.",
@@ -128,10 +127,9 @@ class BCSR(BatchedArray):
 
         Args:
             nse: the number of stored entries; by default as many as needed, which is not known under ``jit``.
-            remove_zeros: drop entries that are 0. Derivatives by these are lost.
+            remove_zeros: drop entries that are 0. Derivatives by these entries are lost.
         """
-        mat = self.to_bcoo()
-        return BCSR.from_bcoo(bcoo_eliminate_zeros(mat, nse) if remove_zeros else bcoo_sum_duplicates(mat, nse))
+        return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
 
 def _check(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> None:

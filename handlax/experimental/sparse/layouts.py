@@ -18,12 +18,12 @@ from .stored_entries import columns_of, masked, repeated_batch, size_vector
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCOO:
-    """``lax.broadcast_in_dim``: new dimensions before the sparse ones are batch dimensions, which store nothing twice.
+    """``lax.broadcast_in_dim``: new dimensions before the sparse ones are batch dimensions, and no entry is repeated.
 
     Args:
         sharding: ignored.
 
-    Raises: ShapeMismatch: it does not broadcast to the shape. NotSparse: kinds of dimensions are mixed.
+    Raises: ShapeMismatch: ``mat`` does not broadcast to the shape. NotSparse: kinds of dimensions are mixed.
     """
     shape = whole_numbers("bcoo_broadcast_in_dim: a size", shape)
     dims = whole_numbers("bcoo_broadcast_in_dim: a dimension", broadcast_dimensions)
@@ -52,7 +52,10 @@ def bcoo_broadcast_in_dim(
 
 
 def _repeated_entries(mat: BCOO, shape: Sequence[int], places: Sequence[int]) -> BCOO:
-    """The array broadcast along new sparse dimensions: each entry is repeated for each of their elements."""
+    """The array broadcast along new sparse dimensions: each entry is repeated at each of their positions.
+
+    ``places``: for each sparse dimension of ``mat`` its position among the sparse dimensions of ``shape``.
+    """
     n, m = mat.n_batch, len(shape) - mat.n_batch - mat.n_dense
     sizes = shape[n : n + m]
     own = {d: k for k, d in enumerate(places) if mat.sparse_shape[k] == sizes[d]}
@@ -72,7 +75,7 @@ def _repeated_entries(mat: BCOO, shape: Sequence[int], places: Sequence[int]) ->
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """``lax.concatenate`` along a batch or a sparse dimension.
 
-    Raises: ShapeMismatch: other dimensions differ. NotSparse: it is a dense dimension, or the layouts differ.
+    Raises: ShapeMismatch: other dimensions differ. NotSparse: ``dimension`` is a dense one, or the layouts differ.
     """
     operands, dimension = list(operands), whole_number("bcoo_concatenate: dimension", dimension)
     if not operands or not all([isinstance(x, BCOO) for x in operands]):
@@ -111,13 +114,13 @@ def _with_equal_batch(operands: list[BCOO]) -> list[BCOO]:
 
 
 def _with_common_batch(operands: Sequence[BCOO], name: str, dimension: int) -> list[Any]:
-    """The buffers of this name, each batch dimension broadcast to its full size if one of the others has that size.
+    """The buffers ``name`` of the arrays, a batch dimension broadcast to its full size if some buffer has that size.
 
-    The batch dimension along which they are to be concatenated always gets its full size.
+    The batch dimension ``dimension``, along which the buffers are to be concatenated, always gets its full size.
     """
     buffers = [getattr(x, name) for x in operands]
     sizes = enumerate(zip(*[buffer.shape[: x.n_batch] for x, buffer in zip(operands, buffers)]))
-    full = [d for d, found in sizes if d == dimension or max(found) > 1]
+    full = [d for d, lengths in sizes if d == dimension or max(lengths) > 1]
     batch = lambda x: tuple([x.shape[d] if d in full else 1 for d in range(x.n_batch)])
     return [repeated_batch(buffer, batch(x)) for x, buffer in zip(operands, buffers)]
 
@@ -138,7 +141,7 @@ def bcoo_reshape(
         dimensions: a permutation that is applied first.
         sharding: ignored.
 
-    Raises: NotSparse: the new shape mixes kinds of dimensions. ShapeMismatch: it has another size.
+    Raises: NotSparse: the new shape mixes kinds of dimensions. ShapeMismatch: the number of elements would change.
     """
     shape = whole_numbers("bcoo_reshape: a size", new_sizes)
     if math.prod(shape) != mat.size:
@@ -165,13 +168,14 @@ def bcoo_reshape(
 
 
 def _prefix(shape: Sequence[int], start: int, size: int) -> int | None:
-    """The end of the longest sequence of dimensions from ``start`` on with ``size`` elements; None: there is none."""
+    """The end of the longest ``shape[start:end]`` whose product is ``size``, or None."""
     ends = [end for end in range(start, len(shape) + 1) if math.prod(shape[start:end]) == size]
     return ends[-1] if ends else None
 
 
 def _renumbered(indices: Any, keep: Any, old: Sequence[int], new: Sequence[int]) -> Any:
-    """The coordinates, in the shape ``new``, of the elements with these coordinates in the shape ``old``."""
+    """The coordinates, in the shape ``new``, of the elements at ``indices`` in the shape ``old``; ``~keep`` is padding.
+    """
     wide = np.dtype("int64" if math.prod(old) > np.iinfo(np.int32).max else "int32")
     number = hnp.zeros(indices.shape[:-1], wide)
     for k, size in enumerate(old):
@@ -187,7 +191,7 @@ def _renumbered(indices: Any, keep: Any, old: Sequence[int], new: Sequence[int])
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """``lax.rev``: the array with these dimensions reversed."""
+    """``lax.rev``: the array with ``dimensions`` reversed."""
     dims = whole_numbers("bcoo_rev: a dimension", dimensions)
     n, n_lead = operand.n_batch, operand.n_batch + operand.n_sparse
     if len(set(dims)) != len(dims) or any([not 0 <= d < operand.ndim for d in dims]):
@@ -205,7 +209,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
-    """``lax.squeeze``: the array without these dimensions, of size 1."""
+    """``lax.squeeze``: the array without ``dimensions``, whose sizes must be 1."""
     dims = {d % max(arr.ndim, 1) for d in whole_numbers("bcoo_squeeze: a dimension", dimensions)}
     if any([arr.shape[d] != 1 for d in dims]):
         raise ShapeMismatch(f"bcoo_squeeze: dimensions must have size 1, got {tuple(dimensions)} of {arr}.")

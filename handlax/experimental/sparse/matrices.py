@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,13 +11,13 @@ import numpy as np
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, NotSparse, ShapeMismatch, whole_number, whole_numbers
 from .bcoo import BCOO, bcoo_fromdense, count_stored_elements
-from .bcsr import BCSR, bcsr_fromdense, pointers_of
+from .bcsr import BCSR, pointers_of
 from .sparse_array import JAXSparse
 from .sparse_products import bcoo_dot_general
 
 
 class _Matrix(JAXSparse):
-    """The base of the matrix formats: two dimensions, and products with dense vectors and matrices."""
+    """The base of COO, CSR and CSC: two dimensions, and products with dense vectors and matrices."""
 
     @property
     def nse(self) -> int:
@@ -36,14 +37,32 @@ class _Matrix(JAXSparse):
         return _product(self, other)
 
     @classmethod
-    def _of_matrix(cls, args: Any, shape: Sequence[int], **flags: bool) -> Any:
-        shape = whole_numbers(f"{cls.__name__}: a size", shape)
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> Any:
+        """The matrix of the nonzero elements of a dense one; arguments as ``bcoo_fromdense``."""
+        mat = _ranked(f"{cls.__name__.lower()}_fromdense", mat, 2)
+        return _as_format(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype), cls, diagonal=False)
+
+    def transpose(self, axes: Sequence[int] | None = None) -> Any:
+        """The transposed matrix; that of a CSR is a CSC, and conversely. Raises: NotSparse: ``axes`` is given."""
+        if axes is not None:
+            raise NotSparse(f"transpose: a sparse matrix has two dimensions to exchange, got {axes=}.", hint="x.T.")
+        return self._transposed()
+
+    @abstractmethod
+    def _transposed(self) -> Any:
+        """The transposed matrix."""
+
+    def _initialise(self, args: Any, shape: Sequence[int], **flags: bool) -> None:
+        """Assign the buffers ``args``, the shape and the flags. Raises: ShapeMismatch: the shape is not of a matrix."""
+        name = type(self).__name__
+        shape = whole_numbers(f"{name}: a size", shape)
         if len(shape) != 2:
-            raise ShapeMismatch(f"{cls.__name__}: it has two dimensions, got shape {shape}.")
-        return object.__new__(cls)._set(**dict(zip(cls.buffers, map(hnp.asarray, args))), shape=shape, **flags)
+            raise ShapeMismatch(f"{name}: it has two dimensions, got shape {shape}.")
+        self._set(**dict(zip(self.buffers, map(hnp.asarray, args))), shape=shape, **flags)
 
 
 def _product(mat: Any, v: Any, transpose: bool = False) -> Any:
+    """The product of a sparse matrix, transposed if ``transpose``, with a dense vector or matrix."""
     x = mat.to_bcoo()
     return bcoo_dot_general(x, v, dimension_numbers=(((0,) if transpose else (1,), (0,)), ((), ())))
 
@@ -53,7 +72,7 @@ class COO(_Matrix):
 
     Args:
         args: ``(data, row, col)``, vectors.
-        rows_sorted, cols_sorted: the rows, or the columns, are known not to decrease.
+        rows_sorted, cols_sorted: whether ``row``, or ``col``, is known not to decrease.
 
     >>> COO.fromdense(hnp.array([[0.0, 2.0], [3.0, 0.0]])) @ hnp.array([1.0, 10.0])
     Array([20.,  3.], dtype=float32)
@@ -67,13 +86,7 @@ class COO(_Matrix):
     def __init__(
         self, args: tuple[Any, Any, Any], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False
     ):
-        made = self._of_matrix(args, shape, _rows_sorted=rows_sorted, _cols_sorted=cols_sorted)
-        self._set(**vars(made))
-
-    @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
-        """``coo_fromdense``."""
-        return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
+        self._initialise(args, shape, _rows_sorted=rows_sorted, _cols_sorted=cols_sorted)
 
     def to_bcoo(self) -> BCOO:
         return BCOO((self.data, hnp.stack([self.row, self.col], -1)), shape=self.shape)
@@ -85,9 +98,7 @@ class COO(_Matrix):
         x = self.to_bcoo().sort_indices()
         return COO((x.data, x.indices[:, 0], x.indices[:, 1]), shape=self.shape, rows_sorted=True)
 
-    def transpose(self, axes: Sequence[int] | None = None) -> COO:
-        """The transposed matrix. Raises: NotSparse: ``axes`` is given."""
-        _no_axes(axes)
+    def _transposed(self) -> COO:
         flags = {"rows_sorted": self._cols_sorted, "cols_sorted": self._rows_sorted}  # type: ignore[attr-defined]
         return COO((self.data, self.col, self.row), shape=self.shape[::-1], **flags)
 
@@ -100,12 +111,17 @@ class _Compressed(_Matrix):
     indptr: Any
 
     def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
-        self._set(**vars(self._of_matrix(args, shape)))
+        self._initialise(args, shape)
+
+    def _transposed(self) -> Any:
+        other = CSC if type(self) is CSR else CSR
+        return other((self.data, self.indices, self.indptr), shape=self.shape[::-1])
 
 
 class CSR(_Compressed):
-    """A sparse matrix by compressed rows: row r has the entries ``indptr[r]`` to ``indptr[r + 1] - 1``; ``BCSR`` is
-    more general.
+    """A sparse matrix by compressed rows: row r has the entries ``indptr[r]`` to ``indptr[r + 1] - 1``.
+
+    ``BCSR`` is more general.
 
     Args:
         args: ``(data, indices, indptr)``, vectors.
@@ -113,18 +129,8 @@ class CSR(_Compressed):
 
     buffers = ("data", "indices", "indptr")
 
-    @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
-        """``csr_fromdense``."""
-        return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
-
     def to_bcoo(self) -> BCOO:
         return BCSR((self.data, self.indices, self.indptr), shape=self.shape).to_bcoo()
-
-    def transpose(self, axes: Sequence[int] | None = None) -> CSC:
-        """The transposed matrix, by columns. Raises: NotSparse: ``axes`` is given."""
-        _no_axes(axes)
-        return CSC((self.data, self.indices, self.indptr), shape=self.shape[::-1])
 
 
 class CSC(_Compressed):
@@ -138,27 +144,16 @@ class CSC(_Compressed):
 
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSC:
-        """The matrix of a dense one's nonzero elements, as ``csr_fromdense``."""
-        return csr_fromdense(hnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).transpose()
+        """The matrix of the nonzero elements of a dense one; arguments as ``bcoo_fromdense``."""
+        return CSR.fromdense(hnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).transpose()
 
     def to_bcoo(self) -> BCOO:
         return self.transpose().to_bcoo().transpose()
 
-    def transpose(self, axes: Sequence[int] | None = None) -> CSR:
-        """The transposed matrix, by rows. Raises: NotSparse: ``axes`` is given."""
-        _no_axes(axes)
-        return CSR((self.data, self.indices, self.indptr), shape=self.shape[::-1])
-
-
-def _no_axes(axes: Any) -> None:
-    if axes is not None:
-        raise NotSparse(f"transpose: a sparse matrix has two dimensions to exchange, got {axes=}.", hint="x.T.")
-
 
 def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
-    """The matrix of a dense one's nonzero elements, as ``bcoo_fromdense``."""
-    x = bcoo_fromdense(_matrix("coo_fromdense", mat), nse=nse, index_dtype=index_dtype)
-    return COO((x.data, x.indices[:, 0], x.indices[:, 1]), shape=x.shape, rows_sorted=True)
+    """The matrix of the nonzero elements of a dense one; arguments as ``bcoo_fromdense``."""
+    return COO.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
 def coo_todense(mat: COO) -> Any:
@@ -177,9 +172,8 @@ def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
 
 
 def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
-    """The matrix of a dense one's nonzero elements, as ``bcoo_fromdense``."""
-    x = bcsr_fromdense(_matrix("csr_fromdense", mat), nse=nse, index_dtype=index_dtype)
-    return CSR((x.data, x.indices, x.indptr), shape=x.shape)
+    """The matrix of the nonzero elements of a dense one; arguments as ``bcoo_fromdense``."""
+    return CSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
 def csr_todense(mat: CSR) -> Any:
@@ -197,11 +191,8 @@ def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
     return _product(mat, _ranked("csr_matmat", B, 2), transpose)
 
 
-def _matrix(where: str, mat: Any) -> Any:
-    return _ranked(where, mat, 2)
-
-
 def _ranked(where: str, x: Any, rank: int) -> Any:
+    """``x`` as an array. Raises: ShapeMismatch: its rank is another."""
     x = hnp.asarray(x)
     if x.ndim != rank:
         raise ShapeMismatch(f"{where}: needs {rank} dimensions, got {x.type}.")
@@ -215,7 +206,7 @@ def empty(
 
     Args:
         sparse_format: ``"bcoo"``, ``"bcsr"``, ``"coo"``, ``"csr"`` or ``"csc"``.
-        kwds: ``nse``, ``n_batch`` and ``n_dense``, of the first two; ``nse`` entries are padding.
+        kwds: ``nse``, the number of entries, all padding; for BCOO and BCSR also ``n_batch`` and ``n_dense``.
 
     Raises: BadArgument: the format is none of these, or a number is negative.
 
@@ -223,7 +214,7 @@ def empty(
     BCOO(float32[2, 3], nse=1)
     """
     shape = whole_numbers("empty: a size", shape)
-    format = _format(sparse_format, FORMATS)
+    format = _format(sparse_format)
     counts = ("n_batch", "n_dense", "nse")
     n_batch, n_dense, nse = [whole_number(f"empty: {name}", kwds.pop(name, 0)) for name in counts]
     n_sparse = len(shape) - n_batch - n_dense
@@ -242,16 +233,16 @@ def eye(
     """The sparse matrix with ones on a diagonal.
 
     Args:
-        k: the diagonal; positive ones are above the main diagonal.
-        sparse_format: as of ``empty``.
-        kwds: ``n_batch`` and ``n_dense``, of BCOO and BCSR.
+        k: the diagonal, 0 the main one; a positive ``k`` is above it.
+        sparse_format: ``"bcoo"``, ``"bcsr"``, ``"coo"``, ``"csr"`` or ``"csc"``.
+        kwds: ``n_batch`` and ``n_dense``, for BCOO and BCSR.
 
     >>> eye(2, 3, k=1).todense()
     Array([[0., 1., 0.],
            [0., 0., 1.]], dtype=float32)
     """
     n, m, k = (whole_number(f"eye: {s}", x) for s, x in (("N", N), ("M", N if M is None else M), ("k", k)))
-    format = _format(sparse_format, FORMATS)
+    format = _format(sparse_format)
     n_batch, n_dense = [whole_number(f"eye: {name}", kwds.pop(name, 0)) for name in ("n_batch", "n_dense")]
     if kwds or min(n_batch, n_dense, 2 - n_batch - n_dense) < 0:
         raise BadArgument(f"eye: a matrix has not {n_batch=} and {n_dense=}, {', '.join(kwds)}.")
@@ -265,14 +256,15 @@ def eye(
     return _as_format(x, format)
 
 
-def _format(name: str, formats: Any) -> Any:
-    if name not in formats:
-        raise BadArgument(f"sparse_format={name!r} is none of {', '.join(formats)}.")
-    return formats[name]
+def _format(name: str) -> Any:
+    """The class of a sparse format. Raises: BadArgument: the name is none of ``FORMATS``."""
+    if name not in FORMATS:
+        raise BadArgument(f"sparse_format={name!r} is none of {', '.join(FORMATS)}.")
+    return FORMATS[name]
 
 
 def _as_format(x: BCOO, format: Any, diagonal: bool = True) -> Any:
-    """A sparse array in another format; its entries are sorted, and with ``diagonal`` its columns are, too."""
+    """``x``, whose entries must be sorted, in another format; ``diagonal`` says that its columns are sorted, too."""
     if format is BCOO:
         return x
     if format is BCSR:

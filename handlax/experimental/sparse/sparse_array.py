@@ -29,8 +29,7 @@ class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
 
 
 class JAXSparse(ImmutableObject, ABC):
-    """An array of which some entries are stored, and all others are 0: a pytree of buffers, the first of which is
-    ``data``.
+    """An array whose stored entries are given and whose other elements are 0: a pytree of buffers, first ``data``.
 
     Functions that take dense arrays take sparse ones under ``sparsify``.
     """
@@ -60,14 +59,13 @@ class JAXSparse(ImmutableObject, ABC):
             pytrees.register_pytree_node(cls, flatten, unflatten)
 
     def _set(self, **attributes: Any) -> Any:
-        for name, value in attributes.items():
-            object.__setattr__(self, name, value)
+        """The array itself, with these attributes assigned past the check that forbids it."""
+        vars(self).update(attributes)
         return self
 
     def replaced(self, **attributes: Any) -> Any:
         """The array with these attributes replaced."""
-        names = (*self.buffers, "shape", *self.flags)
-        return object.__new__(type(self))._set(**{name: getattr(self, name) for name in names} | attributes)
+        return object.__new__(type(self))._set(**vars(self) | attributes)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -118,7 +116,7 @@ class JAXSparse(ImmutableObject, ABC):
             counts |= {n: getattr(self, n) for n in ("n_batch", "n_dense") if getattr(self, n, 0)}
             extra = "".join([f", {name}={count}" for name, count in counts.items()])
             shown = f"{type(self).__name__}({self.dtype}{list(self.shape)}{extra})"
-        except Exception:  # its buffers are anything, in a tree that was mapped
+        except Exception:  # tree_map may have put anything in place of the buffers
             return f"{type(self).__name__}(<invalid>)"
         return f"{type(self.data).__name__}[{shown}]" if isinstance(self.data, Box) else shown
 

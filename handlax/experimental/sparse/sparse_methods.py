@@ -11,21 +11,19 @@ from .sparse_array import JAXSparse
 from .sparsify import sparsify
 
 
-def sparsified(f: Method) -> Method:
-    """The method that calls this function of dense arrays under ``sparsify``."""
-    return sparsify(f)
-
-
 def _reflected(f: Method) -> Method:
+    """The operator method with exchanged operands, such as ``__radd__``, of the function ``f`` of dense arrays."""
     return sparsify(lambda x, y: f(y, x))
 
 
 def _method(name: str) -> Method:
+    """The method of sparse arrays that computes what the method ``name`` of dense arrays does."""
     return sparsify(lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs))
 
 
 class BatchedArray(JAXSparse):
-    """A sparse array with batch and dense dimensions, with the operators, indexing and methods of dense arrays."""
+    """The base of BCOO and BCSR: batch and dense dimensions, and the operators, indexing and methods of dense arrays.
+    """
 
     flags = ("indices_sorted", "unique_indices")
     indices_rank: ClassVar[int]  # the rank of the indices in one batch position
@@ -40,8 +38,7 @@ class BatchedArray(JAXSparse):
 
     @property
     def n_batch(self) -> int:
-        """The number of leading dimensions that are batch dimensions: each of their positions has entries of its own.
-        """
+        """The number of leading dimensions that are batch dimensions: each batch position stores its own entries."""
         return self.indices.ndim - self.indices_rank
 
     @property
@@ -50,16 +47,16 @@ class BatchedArray(JAXSparse):
         return self.data.ndim - 1 - self.n_batch
 
     astype, reshape, sum = map(_method, ("astype", "reshape", "sum"))
-    __abs__, __neg__, __pos__ = sparsified(hnp.abs), sparsified(hnp.negative), sparsified(hnp.positive)
+    __abs__, __neg__, __pos__ = sparsify(hnp.abs), sparsify(hnp.negative), sparsify(hnp.positive)
     __matmul__, __rmatmul__ = sparsify(hnp.matmul), _reflected(hnp.matmul)
     __mul__, __rmul__ = sparsify(hnp.multiply), _reflected(hnp.multiply)
     __truediv__, __rtruediv__ = sparsify(hnp.divide), _reflected(hnp.divide)
     __add__, __radd__ = sparsify(hnp.add), _reflected(hnp.add)
     __sub__, __rsub__ = sparsify(hnp.subtract), _reflected(hnp.subtract)
     __pow__, __rpow__ = sparsify(hnp.power), _reflected(hnp.power)
-    __gt__, __ge__ = sparsified(hnp.greater), sparsified(hnp.greater_equal)
-    __lt__, __le__ = sparsified(hnp.less), sparsified(hnp.less_equal)
-    __eq__, __ne__ = sparsified(hnp.equal), sparsified(hnp.not_equal)
+    __gt__, __ge__ = sparsify(hnp.greater), sparsify(hnp.greater_equal)
+    __lt__, __le__ = sparsify(hnp.less), sparsify(hnp.less_equal)
+    __eq__, __ne__ = sparsify(hnp.equal), sparsify(hnp.not_equal)
 
     def __getitem__(self, index: Any) -> Any:
         """The elements at an index of slices, integers and arrays."""

@@ -12,6 +12,7 @@ and effects are those of any other program.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross, NotSparse, TreeMismatch, need_function
@@ -141,12 +142,7 @@ class Sparsify(BodyTransformer):
 
     def join(self, marks: Sequence[SparseLayout | None]) -> SparseLayout | None:
         layouts = [mark for mark in marks if mark is not None]
-        if not layouts:
-            return None
-        joined = layouts[0]
-        for layout in layouts[1:]:
-            joined = joined.joined(layout)
-        return joined
+        return reduce(SparseLayout.joined, layouts) if layouts else None
 
     def slice(self, mark: SparseLayout | None, parts: Sequence[Any]) -> tuple[SparseLayout | None, Sequence[Any]]:
         return None if mark is None else mark.slices(), parts

@@ -77,7 +77,9 @@ def _solved(
 def _iterate(
     step: Callable[..., Any], x: Any, r: Any, *rest: Any, limit: Any, maxiter: Any, broken: Any = lambda *rest: False
 ) -> Any:
-    """``x`` after ``x, r, *rest = step(x, r, *rest)``: ``maxiter``, or until ``|r|**2 <= limit`` or ``broken``."""
+    """``x`` after steps ``x, r, *rest = step(x, r, *rest)``, at most ``maxiter``, while ``|r|**2 > limit`` and not
+    ``broken(*rest)``.
+    """
 
     def more(state: Any) -> Any:
         (_, r, *rest), k = state
