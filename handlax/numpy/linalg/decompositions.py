@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from ...effects.base.errors import BadArgument
 from ...effects.core.arrays import Array
@@ -29,30 +29,30 @@ __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdva
 class QRResult(NamedTuple):
     """An orthogonal and a triangular factor; in mode "raw" as LAPACK stores them."""
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
     """Singular values between their vectors: ``(U * S) @ Vh``."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 class EigResult(NamedTuple):
     """Eigenvalues, and eigenvectors in columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
     """Eigenvalues of Hermitian matrices, which ascend, and eigenvectors in columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 def matrices(name: str, a: Any, square: bool = False) -> Any:
@@ -76,7 +76,13 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return adjoint(factor) if upper else factor
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+@overload
+def qr(a: Any, mode: Literal["reduced", "complete", "raw"] = "reduced") -> QRResult: ...
+@overload
+def qr(a: Any, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: Any, mode: str) -> QRResult | Array: ...
+def qr(a: Any, mode: str = "reduced") -> QRResult | Array:
     """The orthogonal and triangular factors of matrices: ``a == Q @ R``.
 
     Shapes: ``a[*s, m, n] -> Q[*s, m, k], R[*s, k, n]``; ``k = min(m, n)``, with mode "complete" ``m``. Mode "r" gives
@@ -97,10 +103,25 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
+@overload
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult: ...  # fmt: skip
+@overload
+def svd(
+    a: Any, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array: ...  # fmt: skip
+@overload
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:  # fmt: skip
+) -> SVDResult | Array: ...  # fmt: skip
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult | Array:  # fmt: skip
     """Singular values, which descend, and their vectors: ``a == (U * S) @ Vh``; ``S`` alone without ``compute_uv``.
 
     Shapes: ``a[*s, m, n] -> U[*s, m, k], S[*s, k], Vh[*s, k, n]`` with ``k = min(m, n)``; with ``full_matrices`` U and

@@ -32,8 +32,8 @@ __all__ = ["det", "inv", "lstsq", "pinv", "slogdet", "solve", "tensorinv", "tens
 class SlogdetResult(NamedTuple):
     """The sign, or phase, of determinants, and the logarithm of their size."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 def solve(a: Any, b: Any) -> Array:
@@ -172,10 +172,10 @@ def _least_squares_jvp(primals: Any, tangents: Any) -> Any:
 class LstsqResult(NamedTuple):
     """A solution of least squares, the squared errors, the rank of the matrix and its singular values."""
 
-    x: Any
-    residuals: Any
-    rank: Any
-    s: Any
+    x: Array
+    residuals: Array
+    rank: Array
+    s: Array
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> LstsqResult:

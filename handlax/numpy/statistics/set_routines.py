@@ -5,7 +5,7 @@ The size of a result depends on values: for traced arrays ``size`` must be given
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from ...effects.base.errors import BadArgument
 from ...effects.core.arrays import Array, as_arrays
@@ -36,24 +36,24 @@ __all__ = [
 class UniqueAll(NamedTuple):
     """The result of ``unique_all``."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCounts(NamedTuple):
     """The result of ``unique_counts``."""
 
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class UniqueInverse(NamedTuple):
     """The result of ``unique_inverse``."""
 
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 def _flat(x: Any) -> Any:
@@ -74,11 +74,23 @@ def _first(x: Any, equal_nan: bool = True) -> Any:
     return concatenate([head, reductions.any(new, tuple(range(1, len(x.type.shape))))], 0)
 
 
+@overload
+def unique(
+    ar: Any, return_index: Literal[False] = False, return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False, axis: int | None = None, *, equal_nan: bool = True,
+    size: int | None = None, fill_value: Any = None, sorted: bool = True,
+) -> Array: ...  # fmt: skip
+@overload
 def unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
     sorted: bool = True,
-) -> Any:  # fmt: skip
+) -> tuple[Array, ...]: ...  # fmt: skip
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
+    sorted: bool = True,
+) -> Array | tuple[Array, ...]:  # fmt: skip
     """The distinct elements sorted, or the distinct slices along ``axis``.
 
     With the flags also: the index at which each first occurs; the inverse, for every element its index in the result;
