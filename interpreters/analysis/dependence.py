@@ -29,7 +29,7 @@ def effect_kinds(op: Operation) -> set[Any]:
 
 
 def is_root(op: Operation) -> bool:
-    """Whether ``op`` performs an effect, beyond naming a mapped axis: such an operation is never dead code."""
+    """Whether ``op`` performs an effect other than naming a mapped axis; such an operation is never dead code."""
     if not op.has_row:
         return False
     return any([not isinstance(effect, Axis) for effect in op.effects])
@@ -48,7 +48,7 @@ class Dependence(NamedTuple):
 
     @property
     def roots(self) -> int:
-        """The inputs that effects depend on: they are live whichever results are used."""
+        """The inputs that effects depend on, which are needed whichever results are used."""
         return union(self.effects.values())
 
     def results(self, marks: Sequence[bool]) -> Marks:
@@ -58,7 +58,7 @@ class Dependence(NamedTuple):
 
 
 def as_set(marks: Sequence[bool]) -> int:
-    """The set of the positions that are True, as a bit set."""
+    """The bit set of the positions at which ``marks`` is True."""
     result = 0
     for i, yes in enumerate(marks):
         if yes:
@@ -72,7 +72,7 @@ def as_marks(numbers: int, count: int) -> Marks:
 
 
 def scattered(values: Iterable[Any], marks: Sequence[bool]) -> list[Any]:
-    """The values in order at the positions that are True, None at the others: one value for each True."""
+    """The values in order at the positions that are True, which are as many, and None at the others."""
     waiting = iter(values)
     return [next(waiting) if yes else None for yes in marks]
 
@@ -92,7 +92,7 @@ def dependence(program: Program) -> Dependence:
 
 
 def _iterated(bodies: Sequence[Program]) -> list[Dependence]:
-    """The dependence of the bodies of a loop: an effect depends on those of its class in earlier iterations too."""
+    """The dependence of the bodies of a loop; an effect also depends on those of its class in earlier iterations."""
     dependences = [dependence(body) for body in bodies]
     before: dict[Any, int] = {}
     while (after := dependences[-1].effects) != before:
@@ -200,7 +200,7 @@ class BodyDependence:
         return inputs, (*inputs[first : first + count], *used[count:])
 
     def composed(self, operands: Sequence[int]) -> tuple[list[int], dict[Any, int]]:
-        """The dependence sets of results and effects, if operand ``i`` depends on the set ``operands[i]``."""
+        """The sets that results and effects depend on, if operand ``i`` depends on the set ``operands[i]``."""
         op = self.op
         if not op.prunes:
             everything = union(operands)
@@ -218,8 +218,8 @@ class BodyDependence:
         return [control | inputs for inputs in results] if control else results, effects
 
     def entire(self, inputs: Marks) -> bool:
-        """Whether everything that the bodies compute depends on these inputs, so that nothing can be evaluated without
-        them.
+        """Whether everything that the bodies compute depends on these inputs, so that partial evaluation would know
+        nothing.
 
         Operations that are ``cheap_to_recompute``, such as broadcasts, do not count.
         """
@@ -294,7 +294,7 @@ def _entire(program: Program, inputs: Marks) -> bool:
 
 
 def computes_without(program: Program, marks: Sequence[bool]) -> bool:
-    """Whether an equation depends on no marked input; those that are ``cheap_to_recompute`` do not count."""
+    """Whether an equation of the program depends on no marked input; those ``cheap_to_recompute`` do not count."""
     values, marked, at = dependence(program).values, as_set(marks), len(program.in_types)
     for op, types in zip(program.ops, program.types):
         count = len(types) if op.multiple_results else 1

@@ -21,13 +21,13 @@ _UNTIL = 10  # assumed number of iterations of a loop of unknown length
 
 
 def flops(op: Operation, types: Types, results: Types) -> int:
-    """The cost of one equation, from the types of its operands and results."""
+    """The number of floating-point operations of one equation, from the types of its operands and results."""
     count: int = FLOPS.find(type(op))(op, tuple(types), tuple(results))
     return count
 
 
 def program_flops(program: Program) -> int:
-    """The cost of a program under the rules in force."""
+    """The number of floating-point operations of a program, by the ``flops`` rules in force."""
     return _program_flops(program, len(FLOPS.registry), config.current().tables)
 
 
@@ -38,7 +38,7 @@ def _program_flops(program: Program, rules: int, tables: Any) -> int:
 
 
 def equation_flops(program: Program) -> list[int]:
-    """The cost of each equation of a program."""
+    """The number of floating-point operations of each equation of a program."""
     types = program.value_types()
     return [flops(op, [types[n] for n in args], results) for op, args, _, results in program.steps()]
 

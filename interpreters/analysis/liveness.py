@@ -34,7 +34,7 @@ class Liveness(NamedTuple):
 
 @derived_once
 def liveness(program: Program) -> Liveness:
-    """The memory of a program, in one pass.
+    """The bytes that a program holds before, during and after each equation, and their peak.
 
     after[i] <= during[i] <= peak
     """

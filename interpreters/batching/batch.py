@@ -35,7 +35,11 @@ class BatchBox(SitedBox):
 
 
 def lane_box(run: Run, value: Any, dim: Any, type: ArrayType, site: Any) -> BatchBox:
-    """A box of ``run``, created past the slower ``__init__``, since there is one for every result."""
+    """A box of the interpretation ``run``: ``value`` holds all lanes along dimension ``dim``; ``type`` is that of one
+    lane.
+
+    It skips the checks of ``__init__``, since one box is made for every result of every operation.
+    """
     new = BatchBox()
     new.type = type
     new.run = run
@@ -82,7 +86,7 @@ class Batch(BodyTransformer):
         return (type(self), self.size, self.axis_name, self.crossed)
 
     def flow(self, op: HigherOrder) -> StateFlow:
-        """Its state is how many loops it has crossed, where effects may ask: pure bodies are the same in all loops."""
+        """How ``vmap`` enters the bodies of an operation: it counts loops if a body may perform effects."""
         return InsideLoop(self.crossed + 1) if op.bodied and op.stacks and may_perform(op) else STATELESS
 
     def split(self, x: Any) -> tuple[int | None, Sequence[Any]]:
@@ -103,7 +107,7 @@ class Batch(BodyTransformer):
         return (value if mark is None or dim == mark else axis_at(value, dim, mark, self.size),)
 
     def linear_marks(self, op: Any) -> Sequence[int | None]:
-        """The mapped axis for every operand of a linear map whose backward rule may name the axis; else nothing."""
+        """The mapped dimension of every operand of a linear map whose backward rule may name the axis; else nothing."""
         return (0,) if self.axis_name is not None and op.forward is None else ()
 
     def tangent(self, x: Any, mark: int | None) -> Any:
@@ -113,7 +117,7 @@ class Batch(BodyTransformer):
         return index_in_dim(x.value, 0, x.dim, keepdims=False)
 
     def mapped_mark(self, type: ArrayType) -> Any:
-        """The mark of a value of this type in a lane, where lanes have values of their own."""
+        """The mapped dimension given to a value of this type that differs from lane to lane: the first."""
         return 0
 
     def join(self, marks: Sequence[int | None]) -> int | None:
@@ -132,7 +136,7 @@ class Batch(BodyTransformer):
         return None if mark is None else mark + 1
 
     def choose(self, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
-        """A branch or loop whose index or test differs from lane to lane.
+        """Answer a ``cond`` or ``while_loop`` whose index or test differs from lane to lane.
 
         A branch becomes all branches and a selection, a loop iterates until every lane has ended. With effects in its
         row it becomes ``Lanes``, in which each lane executes it alone, if all of them declare ``per_lane``.
@@ -155,7 +159,7 @@ class Batch(BodyTransformer):
             return all_branches(op, operands) if op.runs == "one" else while_any(self, op, operands)
 
     def diverges(self, effect: Any) -> bool:
-        """Whether each lane performs the effect by itself, so that some lanes may never perform it."""
+        """Whether each lane decides by itself if it performs this effect, so that some lanes may never perform it."""
         return effect.vmap == "per_lane"
 
     def _diverges_at_collective(self, op: HigherOrder, effects: Sequence[Any]) -> CannotCross:
@@ -167,7 +171,8 @@ class Batch(BodyTransformer):
         )
 
     def in_lanes(self, op: Operation, dims: Sequence[int | None], values: Sequence[Any]) -> tuple[Any, ...]:
-        """Perform ``Lanes`` of the operation on the next handler out; results have the lanes in dimension 0.
+        """Perform ``Lanes`` of the operation, which executes it lane by lane, on the next outer handler; lanes are
+        dimension 0.
 
         Raises: CannotCross: there is no number of lanes, since they are rows of a lane that has a length of its own.
         """
@@ -201,7 +206,7 @@ class Batch(BodyTransformer):
         return any(not isinstance(e, Axis) or e.name == self.axis_name for e in op.effects)
 
     def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:
-        """Answer an effect without a batch rule as it declares: once for all lanes, once per lane, or an error."""
+        """Answer an effect without a batch rule as its class declares: once, once per lane, or with an error."""
         if op.vmap == "once" and all(d is None for d in dims):
             y = self.outer.answer(op, values)
             return y, (None,) * len(y) if op.multiple_results else None
@@ -261,14 +266,14 @@ class Batch(BodyTransformer):
             cell.site = outer_site
 
     def _bodies(self, op: Any, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
-        """Answer an operation with bodies that has no batch rule for these dimensions: batch its bodies."""
+        """Answer a higher-order operation that has no batch rule for these mapped dimensions by batching its bodies."""
         if op.runs == "lanes" and self.concerns(op) and Axis(self.axis_name) not in op.effects:
             ys = self.in_lanes(op, dims, values)  # lanes in lanes: the outer ones first, as in the result
             return tuple([self.box(0, (y,)) for y in ys])
         return cross(self, op, operands)
 
     def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
-        """Answer an operation that has no cached rule program: call its rule, or cross its bodies."""
+        """Answer an operation that has no cached rule program: call its batch rule, or else batch its bodies."""
         token = STACK.set(self.outer)
         try:
             if op.deferred and not op.bodied:
@@ -293,12 +298,12 @@ class Batch(BodyTransformer):
 
 
 def may_perform(op: HigherOrder) -> bool:
-    """Whether a body performs effects, or its deferred rules may do so."""
+    """Whether a body performs effects, or holds a derivative or batching rule that may perform some when called."""
     return bool(op.effects) or any([kind.deferred for body in op.bodies for kind in body.operations])
 
 
 class InsideLoop(StateFlow):
-    """The flow of batch into the body of a loop or of lanes: it counts, in its key, the loops that were crossed."""
+    """How ``vmap`` enters the body of a loop or of ``Lanes``; the number of loops crossed is part of its key."""
 
     fixed = True
 
@@ -313,7 +318,9 @@ class InsideLoop(StateFlow):
 
 
 def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
-    """The batch rule as a function to record, and its operand types. ``key``: these types, then mapped dimensions."""
+    """The batch rule of an operation as a function that can be recorded, and the types of its operands. ``key``:
+    these types, then the mapped dimensions.
+    """
     count = len(key) // 2
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:
@@ -324,7 +331,9 @@ def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], S
 
 
 class JvpDirections(Batch):
-    """Batch over the tangents of one derivative: effects without a mapped operand are performed once, outside."""
+    """``vmap`` over tangent directions of one derivative: an effect without a mapped operand is performed once for
+    all.
+    """
 
     __slots__ = ()
 
@@ -333,7 +342,9 @@ class JvpDirections(Batch):
 
 
 class DeviceLanes(Batch):
-    """Batch over lanes that are devices of a mesh: each device calls the host by itself, also on shared values."""
+    """``vmap`` whose lanes are the devices of a mesh: each device calls the host itself, also where operands are
+    shared.
+    """
 
     __slots__ = ()
 

@@ -13,29 +13,29 @@ from ..differentiation.reinstallation import HandlerTemplate, Reinstallation
 
 
 class BatchingRule(DeferredRule):
-    """A batching rule ``rule(size, mapped, operands) -> (results, mapped)``, with lanes along the first axis."""
+    """A user's batching rule as ``rule(size, mapped, operands) -> (results, mapped)``; lanes are the first axis."""
 
     @property
     def in_order(self) -> bool:
-        """Whether the rule calls the function for one lane after another, in index order."""
+        """Whether the rule calls the user's function for one lane after another, in the order of their indices."""
         return bool(self.inner.in_order)  # type: ignore[attr-defined]
 
     def varies(self, mapped: Sequence[bool]) -> bool:
-        """Whether an argument of the user's function is mapped."""
+        """Whether an argument of the user's function differs from lane to lane."""
         return any(mapped)
 
     @abstractmethod
     def __call__(self, size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        """The results for all lanes and which of them are mapped, under the handlers in force."""
+        """The results for all lanes, and which results are mapped, computed under the handlers in force."""
 
     def transformed(self, context: BodyTransformContext) -> TransformedLanesRule:
-        """The same rule under a handler, for the operation over bodies that the handler transformed."""
+        """The rule of the operation that a handler makes from this one by transforming the bodies."""
         template = HandlerTemplate.of(context, self.shown)
         return TransformedLanesRule(self, template, context.extra, tuple(context.result_marks))
 
 
 class TransformedLanesRule(BatchingRule):
-    """A batching rule under a handler whose values have one part. It may read the handler's state, not change it."""
+    """A batching rule inside a handler that gives each value one value; it reads the handler's state at most."""
 
     inner: Any
     handler: HandlerTemplate

@@ -43,7 +43,8 @@ class CoherentWhile(While):
 
 
 def coherent(program: Program, axes: Sequence[SizedAxis]) -> Program:
-    """The program of each device of a mesh, with the branches and loops inside of which devices meet made safe.
+    """The program of each device of a mesh, rewritten so that all devices arrive at the collectives in branches and
+    loops.
 
     ``axes``: those of the mesh that the program is executed over.
     """
@@ -58,7 +59,7 @@ def coherent(program: Program, axes: Sequence[SizedAxis]) -> Program:
 
 
 class _Agreement(Run):
-    """The installation of a handler of branches and loops in which devices meet; it forwards everything else."""
+    """A handler that makes devices agree on branches and loops that contain collectives; it forwards all else."""
 
     __slots__ = ("axes",)
     owns_boxes = False
@@ -87,7 +88,7 @@ def _axes(met: Any) -> list[SizedAxis]:
 
 
 def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> Any:
-    """The branch on which all agree, else all of them, or an error where these perform effects."""
+    """A ``cond`` with collectives: the branch if all devices chose one, else all branches, or an error for effects."""
     index, *xs = operands
     count = len(op.bodies)
     own = clamp(scalar(0, int32), index, scalar(count - 1, int32))
@@ -109,7 +110,7 @@ def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, .
 
 
 def _loop(op: Any, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> Any:
-    """A loop while the test of any device holds; with effects while that of all does, and an error if that of some."""
+    """A loop with collectives: it continues while any device's test holds; with effects all tests must agree."""
     test, body = op.bodies
     joined = LaneOperations.lowest if _performs(op) else LaneOperations.highest
     again = record(lambda *xs: [joined(axes, interpret(test, xs)[0])], test.in_types, test.name)
@@ -128,7 +129,7 @@ def _performs(op: HigherOrder) -> bool:
 
 
 def _fail(op: HigherOrder, axes: tuple[SizedAxis, ...]) -> tuple[()]:
-    """Perform an operation without results that raises an error on the host."""
+    """Perform a host call without results that raises an error when it is executed."""
     along = ", ".join([str(name) for name, _ in axes])
     names = ", ".join(sorted({effect.name for effect in op.effects if not isinstance(effect, Axis)}))
 

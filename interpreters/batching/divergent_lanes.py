@@ -75,7 +75,7 @@ def guarded_step(test: Program, body: Program, mapped: tuple[bool, ...]) -> Prog
 
 
 def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ...]) -> tuple[list[Any], set[int]]:
-    """Perform the body's equations; inner loops whose test is mapped get ``more`` as a further condition.
+    """Perform the equations of a body; an inner loop whose test is mapped continues only while ``more`` holds as well.
 
     A lane that has ended then does not prolong an inner loop. Returns all values of the body by number, and the indices
     of those loops.
@@ -101,7 +101,7 @@ def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ..
 
 
 def _guard(op: Any) -> Any:
-    """The loop with a boolean as its first shared operand, iterating only while that operand is true."""
+    """The loop with one more shared operand, a boolean before all others; the loop iterates only while it is true."""
     test, body = op.bodies
     more = array_type((), bool_)
     with inside(BASE):
@@ -111,7 +111,8 @@ def _guard(op: Any) -> Any:
 
 
 def _end(body: Program, env: Sequence[Any], guarded: set[int], more: Any, before: int, after: int) -> Any:
-    """The new carry: value ``after`` of the body where the test holds, else value ``before``, the old carry.
+    """The carry after an iteration: value ``after`` of the body where the test holds, else value ``before``, the old
+    carry.
 
     A selection costs as much as the buffer that it selects. So where the body replaces one slice of the carry, only the
     slice is selected; and a guarded loop that starts from the old carry needs none: it returns its start unchanged.

@@ -46,7 +46,7 @@ FEWEST_CHUNKS = 8  # of a branch that all lanes take
 
 
 class GroupedLanes(Batch):
-    """Batch in which a branch is executed on the lanes that take it, ``chunk`` of them at a time; None: chosen here.
+    """``vmap`` that executes each branch of a ``cond`` only on lanes that take it, ``chunk`` lanes at a time.
 
     A branch with effects or collectives is answered as by ``Batch``: each lane executes its own branch alone, or all
     lanes execute all branches.
@@ -71,7 +71,7 @@ class GroupedLanes(Batch):
         return (*super().key(), self.chunk)
 
     def of_lanes(self, size: int, outer: Run) -> GroupedLanes:
-        """The same handler over ``size`` lanes."""
+        """This handler for another number of lanes: ``size``."""
         run = GroupedLanes(outer, size, self.axis_name, None, self.chunk)
         run.crossed = self.crossed
         return run
@@ -87,12 +87,12 @@ class GroupedLanes(Batch):
             return tuple([self.box(0, (y,)) for y in answer(op.bodies, branch, xs)])
 
     def _rows(self, x: Any) -> tuple[bool, Any]:
-        """Whether a value is mapped, and the value with lanes along axis 0 if it is."""
+        """Whether a value is mapped, and the value with its lanes, if it has any, along axis 0."""
         dim, (value,) = self.split(x)
         return dim is not None, value if dim is None else axis_at(value, dim, 0, self.size)
 
     def _once_each(self, bodies: Sequence[Program], branch: Any, xs: Sequence[tuple[bool, Any]]) -> list[Any]:
-        """The results if the branch of each lane is concrete: each branch is executed once, on exactly its lanes."""
+        """The results if the branch of every lane is concrete: each branch is executed once, on its lanes."""
         ordered = np.argsort(branch.value, kind="stable").astype(np.int32)
         order, places = from_numpy(ordered), from_numpy(np.argsort(ordered).astype(np.int32))
         xs = [(mapped, relocate(x, order, places) if mapped else x) for mapped, x in xs]
@@ -123,7 +123,8 @@ class GroupedLanes(Batch):
 
 
 def _chunk(programs: Sequence[Program], mapped: Sequence[bool], branch: ArrayType) -> Program:
-    """The program of one chunk: one of these, or zeros. Inputs: what all lanes share, the branch, rows of the lanes.
+    """The program of one chunk: it executes one of the ``programs``, or returns zeros for an empty chunk. Inputs: the
+    values that all lanes share, the branch, then the rows of the chunk's lanes.
 
     Reverse mode recomputes a branch where it is transposed: residuals of one branch would be zeros in all others.
     """
@@ -143,7 +144,7 @@ def _chunk(programs: Sequence[Program], mapped: Sequence[bool], branch: ArrayTyp
 
 
 class _Chunks(NamedTuple):
-    """Lanes sorted by branch and cut into chunks of ``size``, each of one branch.
+    """Lanes sorted by branch and divided into chunks of ``size`` lanes, each chunk of one branch.
 
     ``branches``: of each chunk; of those left over, the number of branches. ``lanes``: at each place the lane, or
     ``~lane`` for a copy. ``places``: of each lane.
@@ -166,7 +167,7 @@ class _Chunks(NamedTuple):
 
 
 def _divide(branch: Any, count: int, size: int) -> _Chunks:
-    """The chunks of lanes that take these of ``count`` branches; there are as many as are needed at most."""
+    """Sort lanes by their ``branch`` into chunks of ``size`` lanes; there are as many chunks as may be needed."""
     lanes = branch.type.shape[0]
     chunks = (lanes + count * (size - 1)) // size
     ordered, order = sort_key_val(branch, iota(int32, lanes))
@@ -185,7 +186,7 @@ def _divide(branch: Any, count: int, size: int) -> _Chunks:
 
 
 def _count(compare: Any, xs: Any, ys: Any) -> Any:
-    """For each ``y`` the number of ``x`` for which ``compare(x, y)`` is true."""
+    """For each element ``y`` of ``ys`` the number of elements ``x`` of ``xs`` for which ``compare(x, y)`` is true."""
     shape = (*ys.type.shape, *xs.type.shape)
     precedes = compare(broadcast_in_dim(xs, shape, (1,)), broadcast_in_dim(ys, shape, (0,)))
     return reduce_sum(convert(precedes, int32), (1,))

@@ -22,7 +22,8 @@ from .batch import Batch
 
 
 class PlacedLanes(Batch):
-    """Batch whose lanes are divided over ``placed``, axes of a mesh, in sharding constraints and in ``ShardMap``.
+    """``vmap`` whose lanes are sharded over the mesh axes ``placed``; ``ShardMap`` and sharding constraints inside keep
+    to it.
 
     Each of the devices along these axes executes a ``ShardMap`` on its own lanes.
     """
@@ -68,7 +69,7 @@ class PlacedLanes(Batch):
         return super().answer(op, operands)
 
     def divided(self, op: ShardMap, operands: tuple[Any, ...], over: tuple[SizedAxis, ...]) -> Any:
-        """A ``ShardMap`` over the mesh axes of the lanes, around one over the remaining axes.
+        """A ``ShardMap`` over the mesh axes of the lanes around the ``ShardMap`` over the remaining axes.
 
         Raises: BadArgument: the body names an axis of the lanes. ShapeMismatch: they cannot be divided.
         """
@@ -106,7 +107,7 @@ class PlacedLanes(Batch):
         ])
 
     def _pieces(self, x: Any, count: int) -> Any:
-        """The lanes, along axis 0, divided into one piece per device."""
+        """The value with its lanes, along axis 0, divided into ``count`` shards, one for each device."""
         return reshape(x, (count, self.size // count, *x.type.shape[1:]))
 
 
@@ -137,7 +138,7 @@ class LanesOfOneDevice(Batch):
 
 
 def _need_free(op: ShardMap, over: tuple[SizedAxis, ...]) -> None:
-    """Check that a ``ShardMap`` leaves the mesh axes ``over`` to the lanes.
+    """Check that a ``ShardMap`` does not use the mesh axes ``over``, along which the lanes are sharded.
 
     Raises: BadArgument: a value is divided over one of the axes, or the body names it.
     """

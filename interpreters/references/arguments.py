@@ -18,7 +18,7 @@ from .reference import LENT, Ref, get, reference_here, set, usable
 
 
 def positions_of(leaves: Sequence[Any]) -> tuple[int, ...]:
-    """The positions of the references among these values."""
+    """The positions of the references among ``leaves``."""
     return tuple([i for i, x in enumerate(leaves) if isinstance(x, Ref)])
 
 

@@ -46,7 +46,7 @@ LENT: ContextVar[frozenset[Ref]] = ContextVar("handlax_lent", default=frozenset(
 
 
 class Ref(OfArrayType):
-    """A mutable cell that holds an array. Made by ``new_ref``; compares by identity, and is no array itself.
+    """A mutable cell that holds an array, as ``new_ref`` makes it; references are equal if they are the same object.
 
     ``ref[i]`` reads and ``ref[i] = y`` writes, with the indices of arrays; ``...`` is the whole value.
     """
@@ -180,7 +180,7 @@ def free_ref(ref: Ref) -> None:
 
 
 def reference_here(x: Array, argument: bool) -> Ref:
-    """A reference at the current level; ``argument``: it stands for a caller's reference."""
+    """A reference of the transformation in force; with ``argument`` it stands for a reference of the caller."""
     x = convert(x, x.type.dtype, False)
     run = top = current()
     while not run.owns_boxes:
@@ -270,7 +270,7 @@ def _whole(ref: Ref) -> Any:
 
 
 def usable(ref: Ref) -> None:
-    """Check that a reference may be used at this point. Raises: DeletedArray, BadCall, EscapedBox."""
+    """Check that a reference may be read or written here. Raises: DeletedArray, BadCall, EscapedBox."""
     if ref.frozen:
         raise DeletedArray(f"freeze: a reference {ref.aval} was used after it was frozen.")
     if ref in LENT.get():
@@ -291,7 +291,7 @@ def _two_names(ref: Ref) -> BadCall:
 
 
 def _at_base(ref: Ref) -> Ref:
-    """The reference itself. Raises: EscapedBox: its level is not the base."""
+    """The reference, if it was made outside of all transformations. Raises: EscapedBox: it was made inside of one."""
     if ref.level is not BASE:
         raise EscapedBox(f"ref: a reference {ref.aval} of a transformation that has ended was used again.")
     usable(ref)
@@ -299,7 +299,7 @@ def _at_base(ref: Ref) -> Ref:
 
 
 class References(BodyTransformer):
-    """The level of references made inside a transformation: answers their effects, and forwards all others.
+    """The handler of the references that are made inside one transformation; it forwards all other effects.
 
     ``cells`` maps them to their current values, which are the state with which it crosses operations that use them.
     """
@@ -324,7 +324,7 @@ class References(BodyTransformer):
         return self.outer.answer(op, operands)
 
     def cross(self, op: Any, operands: tuple[Any, ...], refs: Sequence[Ref]) -> Any:
-        """Answer an operation whose bodies use these references, and write their final values back."""
+        """Perform an operation whose bodies use these references: values go in as operands and are written back."""
         run = References(self.outer, {ref: self.cells[ref] for ref in refs})
         token = STACK.set(self.outer)
         try:
@@ -349,7 +349,7 @@ class References(BodyTransformer):
 
 
 class CarriedValues(StateFlow):
-    """Into bodies: the values of references enter and leave each body; a loop carries them. Their types are fixed."""
+    """How references cross an operation: their values are operands and results of each body, and carried by a loop."""
 
     in_carry = True
 
@@ -386,7 +386,7 @@ def written_in(effects: Iterable[Any]) -> list[Ref]:
 
 
 def discharge(op: HigherOrder, operands: tuple[Any, ...], refs: Sequence[Ref]) -> Any:
-    """Evaluate, at the base, an operation whose bodies use these references; write their final values back."""
+    """Evaluate an operation whose bodies use references, outside of all transformations; write back their values."""
     cells = {ref: _at_base(ref).cell for ref in refs}
     run = References(BASE, cells)
     results = run.cross(op, operands, refs)
