@@ -36,18 +36,18 @@ class BodyIteration(NamedTuple):
 
 
 def first_iteration(op: HigherOrder, operands: Sequence[Any]) -> BodyIteration:
-    """The state before the first iteration."""
+    """The state before the first iteration of a higher-order operation on these operands."""
     carry = tuple(op.groups(operands).carry)
     return BodyIteration(op, tuple(operands), 0, carry, pvector(), op.runs == "until", True)
 
 
 def count(op: HigherOrder) -> int | None:
-    """The number of iterations; None if a test decides."""
+    """The number of iterations of the operation; None if a test decides."""
     return None if op.runs == "until" else op.length if op.stacks else 1
 
 
 def over(r: BodyIteration) -> bool:
-    """Whether all iterations are done."""
+    """Whether all iterations of the operation are done."""
     total = count(r.op)
     return not r.more if total is None else r.at >= total
 
@@ -60,12 +60,12 @@ def body(r: BodyIteration) -> Program:
 
 
 def slice_index(r: BodyIteration) -> int:
-    """The index of the slice of stacked operands and results that belongs to the next iteration."""
+    """The index of the slice of stacked operands and results that belongs to the iteration that comes next."""
     return r.op.length - 1 - r.at if r.op.backwards else r.at
 
 
 def inputs(r: BodyIteration) -> list[Any]:
-    """The inputs of the next sub-program: shared, carry, and the slices of this iteration."""
+    """The inputs of the sub-program that comes next: shared operands, carry, and slices of the stacked operands."""
     _, shared, _, each = r.op.groups(r.operands)
     if r.op.stacks:
         types = r.op.groups((*[None] * r.op.selects, *body(r).in_types)).each
@@ -74,7 +74,7 @@ def inputs(r: BodyIteration) -> list[Any]:
 
 
 def after(r: BodyIteration, results: Sequence[Any]) -> BodyIteration:
-    """The state after the next sub-program, given its ``results``."""
+    """The state after the sub-program that comes next, if it returned ``results``."""
     if r.testing:
         return r._replace(testing=False, more=bool(results[0]))
     split = len(r.carry)
@@ -87,12 +87,12 @@ def after(r: BodyIteration, results: Sequence[Any]) -> BodyIteration:
 
 
 def execute(r: BodyIteration) -> BodyIteration:
-    """The state after the next sub-program, executed under the handlers in force."""
+    """The state after the sub-program that comes next, executed under the handlers in force."""
     return after(r, interpret(body(r), inputs(r)))
 
 
 def results(r: BodyIteration) -> tuple[Any, ...]:
-    """The results of the operation, when all iterations are over."""
+    """The results of the higher-order operation; all of its iterations must be done."""
     if not r.op.stacks:
         return (*r.carry, *(r.rows[-1] if r.rows else ()))
     rows = list(reversed(r.rows)) if r.op.backwards else list(r.rows)

@@ -21,7 +21,7 @@ AROUND = 5  # lines shown before and after the one of a frame
 
 
 class FrameRecord:
-    """A Python frame on the stack: its source line and variables; arrays among these are slots, by index."""
+    """A Python frame of the call stack: its source line, and its variables with a ``_Slot`` in place of each array."""
 
     def __init__(self, frame: Any, arrays: list[Array]):
         self.file = frame.f_code.co_filename
@@ -31,14 +31,14 @@ class FrameRecord:
         self.variables = {name: _taken(value, arrays) for name, value in frame.f_locals.items()}
 
     def values(self, arrays: Sequence[Any]) -> dict[str, Any]:
-        """The variables, with these arrays in their slots."""
+        """The variables of the frame, with ``arrays`` in place of the slots."""
         return {name: _given(value, arrays) for name, value in self.variables.items()}
 
     def location(self) -> str:
         return f"{self.file}({self.line}) {self.function}"
 
     def source(self) -> str:
-        """The source lines around the current one, which is marked."""
+        """The source lines around the current line, which an arrow marks."""
         lines = range(max(1, self.line - AROUND), self.line + AROUND + 1)
         shown = [(n, linecache.getline(self.file, n)) for n in lines]
         return "".join([f"{'->' if n == self.line else '  '} {text.rstrip()}\n" for n, text in shown if text])

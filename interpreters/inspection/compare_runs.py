@@ -45,7 +45,7 @@ class RunComparison(tuple[DifferingValue, ...]):
 
 
 def compared(program: Program, xs: Sequence[Any], ys: Sequence[Any]) -> RunComparison:
-    """The values that differ, among those that both executions have computed."""
+    """The values that differ between two executions, among those that both have computed."""
     sites = [NOWHERE] * len(program.in_types)
     for (_, _, results, _), site in zip(program.steps(), program.sites):
         sites.extend([Site(*site)] * len(results))
@@ -58,12 +58,12 @@ def compared(program: Program, xs: Sequence[Any], ys: Sequence[Any]) -> RunCompa
 
 
 def differences(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> int:
-    """The number of elements that differ; NaN equals NaN."""
+    """The number of elements in which two arrays differ; NaN equals NaN."""
     return int(((a != b) & ~((a != a) & (b != b))).sum())
 
 
 def distance(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
-    """The largest distance of two elements."""
+    """The largest distance of two elements at the same position of two arrays."""
     wide = np.complex128 if a.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         gaps = np.abs(a.astype(wide) - b.astype(wide))

@@ -18,7 +18,7 @@ from .draw import Drawing
 
 
 def inexact(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
-    """``fun`` as a function from leaves to the results of inexact dtype, and the types of the leaves."""
+    """A function from the leaves of the arguments to the results of inexact dtype, and the types of the leaves."""
     leaves, tree = pytrees.flatten((args, kwargs))
 
     def flat(*xs: Any) -> Sequence[Any]:

@@ -217,7 +217,7 @@ class Stepper(ImmutableObject):
         return s
 
     def _onward(self, holds: Condition, enters: Callable[[Any], bool], lines: bool) -> tuple[bool, Stepper]:
-        """Whether a condition will hold, and the stepper where it does: in this sub-program, then after it.
+        """Whether a condition will hold in this sub-program or after it, and the stepper where it first does.
 
         ``enters`` and ``lines`` are those of ``_search``.
         """
@@ -267,7 +267,7 @@ class Stepper(ImmutableObject):
         return False, self._after(r, self)
 
     def _first(self) -> BodyIteration:
-        """The first iteration of the next equation. Raises: BadArgument: it has no sub-programs."""
+        """The first iteration of the equation that comes next. Raises: BadArgument: it has no sub-programs."""
         if self.done or not self.program.ops[self.at].bodied:
             what = "the program is at its end" if self.done else f"{self.program.ops[self.at].name} has none"
             raise BadArgument(f"into: the next equation must have a sub-program, {what}.")
@@ -275,7 +275,7 @@ class Stepper(ImmutableObject):
         return body_iterations.first_iteration(op, [self.value(n) for n in self.program.args[self.at]])
 
     def _enter(self, r: BodyIteration, before: Stepper) -> Stepper:
-        """The start of one iteration of the next equation."""
+        """The stepper at the start of an iteration ``r`` of the equation that comes next."""
         return Stepper(body_iterations.body(r), pvector(body_iterations.inputs(r)), 0, None, self, r, before)
 
     def into(self, k: int = 0, test: bool = False) -> Stepper:
@@ -323,13 +323,13 @@ class Stepper(ImmutableObject):
         return outer._after(r, self)
 
     def _frame(self, where: str) -> tuple[Stepper, BodyIteration]:
-        """The outer stepper and this iteration. Raises: BadArgument: this is no sub-program."""
+        """The stepper outside of this sub-program, and its iteration. Raises: BadArgument: this is none."""
         if self.outer is None or self.iteration is None:
             raise BadArgument(f"{where}: this is the outermost program.", hint="s.into() enters a sub-program.")
         return self.outer, self.iteration
 
     def _after(self, r: BodyIteration, before: Stepper) -> Stepper:
-        """The stepper after the next equation, all of whose iterations are done."""
+        """The stepper after the equation that comes next, whose iterations ``r`` are all done."""
         values = self.values.extend(body_iterations.results(r))
         return Stepper(self.program, values, self.at + 1, self.tree, self.outer, self.iteration, before)
 

@@ -121,7 +121,7 @@ def _(op, x, u, *starts):
 
 
 def _outside_each(t: Any, starts: Sequence[Any], window: Sequence[int]) -> Iterator[Failure]:
-    """The failure of one start index for each axis."""
+    """The failure of window starts that are given axis by axis: a window reaches outside of the array."""
     if starts:
         vector = concatenate([reshape(i, (1,)) for i in starts], 0)
         yield from _outside(t, vector, range(len(window)), window)

@@ -147,7 +147,7 @@ class FirstEventMovement(Movement):
 
 
 class FirstEventInLanes(StateFlow):
-    """Into the lanes of an effectful ``vmap``: each starts without event, with its lane index."""
+    """How the first event crosses lanes that perform effects: each lane starts without event, with its index."""
 
     def __init__(self, state: EventState, length: int):
         self.state = state
@@ -210,7 +210,7 @@ class LaneNumbers(Movement):
 
 
 class NumberedLanes(StateFlow):
-    """Into the lanes of an effectful ``vmap``: the state gains the lane's index."""
+    """How lane indices cross an effectful ``vmap``: each lane appends its own index to the state."""
 
     def __init__(self, outer: tuple[Any, ...], length: int):
         self.outer = outer

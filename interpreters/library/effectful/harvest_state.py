@@ -163,7 +163,7 @@ def _last_types(site: SowSite) -> list[ArrayType]:
 
 
 class LatestValues(StateFlow):
-    """Into a loop: the last value of every name is carried, with a flag whether there is one, for each lane."""
+    """How sown values cross a loop: the last value of every name is carried, and per lane whether there is one."""
 
     in_carry = True
 
