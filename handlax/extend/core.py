@@ -15,13 +15,13 @@ __all__ = ["OpaqueTraceState", "get_opaque_trace_state", "mapped_aval", "unmappe
 
 
 class OpaqueTraceState(Value):
-    """Which transformation is innermost: equal states belong to one installation of it. It keeps nothing alive."""
+    """The innermost transformation in force; equal states mean the same application, which they do not keep alive."""
 
     innermost: weakref.ref[Run]
 
 
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
-    """A token of the innermost transformation in force, outside of all of them one of its own.
+    """The innermost transformation in force as an ``OpaqueTraceState``; outside of all there is a state too.
 
     Values that were made under an equal state are of the same trace. Handlers of a user's are no transformations: they
     make no values of their own.

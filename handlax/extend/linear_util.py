@@ -12,7 +12,7 @@ __all__ = ["WrappedFun", "wrap_init"]
 
 
 class WrappedFun:
-    """A function with its description: ``w.call_wrapped(*args) == f(*args)``."""
+    """A function with a description for messages: ``w.call_wrapped(*args) == f(*args)``."""
 
     def __init__(self, f: Callable[..., Any], debug_info: Any = None):
         self.f = f

@@ -73,7 +73,7 @@ def _free_port() -> int:
 def _start(
     program: Sequence[str], count: int, index: int, address: str, devices: int | None
 ) -> subprocess.Popen[str]:
-    """One of the processes, in a process group of its own."""
+    """Start process ``index`` of ``count``, in a process group of its own."""
     told = {LAUNCH_ADDRESS: address, LAUNCH_COUNT: str(count), LAUNCH_INDEX: str(index),
             "HANDLAX_COORDINATOR_BIND_ADDRESS": address}  # fmt: skip
     if devices is not None:
@@ -103,7 +103,7 @@ def _pass_on(index: int, source: IO[str], sink: Any) -> None:
 
 
 def _wait(started: Sequence[subprocess.Popen[str]]) -> int:
-    """Wait for all processes; when one fails the others are ended."""
+    """Wait for all processes; when one fails the other processes are ended."""
     ends: SimpleQueue[int] = SimpleQueue()
     for process in started:
         threading.Thread(target=lambda process: ends.put(process.wait()), args=(process,), daemon=True).start()

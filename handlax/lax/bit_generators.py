@@ -84,26 +84,27 @@ def _words(state: Array) -> list[Array]:
 
 
 def _state(words: Sequence[Array], like: Array) -> Array:
-    """The words as a state of the form that ``like`` has."""
+    """A state with these words, lowest first, that has the shape and dtype of ``like``."""
     state = stack(words)
     return state if like.type.dtype == uint32 else bitcast_convert_type(reshape(state, (2, 2)), uint64)
 
 
 def _advanced(words: Sequence[Any], number: Any) -> tuple[Any, Any]:
-    """The counter of a state plus a number: its words, the low one first."""
+    """The words, lowest first, of a state whose counter has grown by ``number``."""
     low = words[2] + number
     return low, words[3] + convert(low < number, uint32)
 
 
 def _philox(words: Sequence[Array], width: int, shape: tuple[int, ...]) -> tuple[Array, int]:
-    """Blocks of four words, in row-major order."""
+    """The blocks of four words that Philox gives for the elements of ``shape``, in row-major order."""
     each = 2 if width == 64 else 1
     bits = draw_stream([reshape(word, (1,) * len(shape)) for word in words], width, shape)
     return reshape(bits, shape), -(-prod(shape) * each // 4)
 
 
 def _threefry(words: Sequence[Array], width: int, shape: tuple[int, ...]) -> tuple[Array, int]:
-    """Blocks of two words: one for each element of 64 bits, else one for each pair along a dimension.
+    """The blocks of two words that Threefry-2x32 gives: one for each element of 64 bits, else one for each pair along a
+    dimension.
 
     The dimension is the first of even size, else the longest.
     """

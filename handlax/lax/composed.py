@@ -89,7 +89,7 @@ def _(primals: Any, tangents: Any) -> Any:
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Array:
-    """``arr`` repeated along leading dimensions, and along those of size 1, to the shape of ``like_arr``.
+    """``arr`` repeated along new leading dimensions and along dimensions of size 1, to the shape of ``like_arr``.
 
     Raises: ShapeMismatch: it cannot be.
 
@@ -113,7 +113,8 @@ def stage(x: Any, /) -> Any:
 
 
 def create_token(_: Any = None) -> Array:
-    """A token: an array without elements, which is there from the start. What depends on it is computed after it.
+    """A token: an array without elements that depends on nothing. An operation that takes a token is executed after
+    what the token depends on.
 
     >>> create_token()
     Array([], dtype=bool)

@@ -34,7 +34,7 @@ class RaggedDotDimensionNumbers(NamedTuple):
 
 
 class _Roles(NamedTuple):
-    """The dimensions of a ragged product, by their roles; ``before``: those of which each index has its own groups."""
+    """The dimensions of a ragged product by their roles; each index along ``before`` has groups of its own."""
 
     inner: tuple[tuple[int, ...], tuple[int, ...]]
     batch: tuple[tuple[int, ...], tuple[int, ...]]
@@ -175,7 +175,7 @@ def _bounds(roles: _Roles, x: ArrayType, y: ArrayType, sizes: Array, offset: Any
 
 
 def _members(roles: _Roles, x: ArrayType, starts: Array, ends: Array) -> Array:
-    """Whether an index of ``lhs`` belongs to a group: booleans of shape ``[groups, *sizes]``, sizes 1 where all do."""
+    """Whether an index of ``lhs`` belongs to a group: booleans of ``[groups, *sizes]``, size 1 where any index does."""
     sizes = [x.shape[d] if d in (*roles.before, roles.ragged) else 1 for d in range(len(x.shape))]
     shape = (starts.type.shape[-1], *sizes)
     place = broadcasted_iota(starts.type.dtype, shape, roles.ragged + 1)
@@ -230,7 +230,7 @@ def scaled_dot(
 
 
 def _scaled(name: str, x: Array, scale: Any, contracting: tuple[int, ...]) -> Array:
-    """The array by the scale of the block of each element. Raises: ShapeMismatch: there is none for each."""
+    """The array times the scale of each element's block. Raises: ShapeMismatch: blocks do not divide the array."""
     if scale is None:
         return x
     s = convert(as_array(scale), x.type.dtype)

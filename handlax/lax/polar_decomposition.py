@@ -80,7 +80,7 @@ def qdwh(
 
 
 def _scaled(x: Any) -> Any:
-    """Matrices divided by a bound of their largest singular values: the root of the product of two norms."""
+    """Matrices divided by an upper bound of their largest singular values: the root of the product of two norms."""
     size, last = absolute(x), x.ndim - 1
     rows, columns = (reduce_max(reduce_sum(size, (axis,)), (last - 1,)) for axis in (last, last - 1))
     bound = sqrt(rows * columns)
@@ -99,7 +99,7 @@ def _weights(least: float) -> tuple[float, float, float]:
 
 
 def _with_qr(u: Any, a: float, b: float, c: float) -> Any:
-    """A step by the orthogonal factor of ``sqrt(c) u`` above 1: for weights that would square the condition."""
+    """One step, by a QR decomposition of ``sqrt(c) u`` above the identity: accurate where ``c`` is large."""
     m, last = u.shape[-2], u.ndim - 1
     one = identity(u.type.update(shape=(*u.shape[:-2], *u.shape[-1:] * 2)))
     q, _ = qr(concatenate([like(u, math.sqrt(c)) * u, one], last - 1), full_matrices=False)
@@ -108,7 +108,7 @@ def _with_qr(u: Any, a: float, b: float, c: float) -> Any:
 
 
 def _with_cholesky(u: Any, a: float, b: float, c: float) -> Any:
-    """A step by the Cholesky factor of ``1 + c u^H u``."""
+    """One step, by a Cholesky decomposition of ``1 + c u^H u``: cheaper, and accurate where ``c`` is small."""
     one = identity(u.type.update(shape=(*u.shape[:-2], *u.shape[-1:] * 2)))
     l = cholesky(one + like(u, c) * product(adjoint(u), u))
     inner = triangular_solve(l, u, lower=True, transpose_a=True, conjugate_a=True)

@@ -37,7 +37,7 @@ def _dtype(dtype: Any) -> Any:
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-    """Zeros.
+    """The initializer that returns zeros.
 
     >>> zeros(None, (2,))
     Array([0., 0.], dtype=float32)
@@ -47,7 +47,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
 
 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-    """Ones.
+    """The initializer that returns ones.
 
     >>> ones(None, (2,))
     Array([1., 1.], dtype=float32)
@@ -57,7 +57,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """The same value everywhere.
+    """An initializer that returns ``value`` for every element.
 
     >>> constant(3)(None, (2,))
     Array([3., 3.], dtype=float32)
@@ -73,7 +73,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Uniform in [0, scale).
+    """An initializer that draws from the uniform distribution over [0, scale).
 
     >>> from handlax import random
     >>> uniform(1.0)(random.key(0), (2, 3)).shape
@@ -83,7 +83,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Normal of mean 0 and this standard deviation.
+    """An initializer that draws from the normal distribution of mean 0 and standard deviation ``stddev``.
 
     >>> from handlax import random
     >>> normal()(random.key(0), (2, 3)).shape

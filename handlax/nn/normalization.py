@@ -46,7 +46,7 @@ def _constant_maximum(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _below(x: Any, top: Any) -> Any:
-    """``x - top``, broadcast, in the dtype of ``x``."""
+    """``x - top`` in the dtype of ``x``; ``top`` is broadcast to its shape."""
     return x - shapes.broadcast(convert(top, x.type.dtype, x.type.weak), x.type.shape)
 
 

@@ -27,7 +27,7 @@ INPUTS: tuple[Named, ...] = (
 
 
 class Scope(NamedTuple):
-    """The context of a statement."""
+    """Where a statement is written: the variables in scope, the depth of nesting, and what may be written there."""
 
     values: list[Named]  # the variables in scope
     indent: int
@@ -57,7 +57,7 @@ class Author:
         return self.random.choice(items)
 
     def recent(self, items: Sequence[Any]) -> Any:
-        """One of the items, mostly one of the last."""
+        """A random item, with a preference for the last items."""
         return items[-1 - int(len(items) * self.random.random() ** 3)]
 
     def chance(self) -> bool:
@@ -100,7 +100,7 @@ class Author:
         scope.values.extend([*targets, (name, first)])
 
     def kind(self, scope: Scope, letters: str = "fib") -> ValueKind:
-        """The kind of a variable in scope."""
+        """The kind of a random variable in scope whose letter is among ``letters``."""
         return self.recent([kind for _, kind in scope.values if kind.letter in letters])
 
     def kinds(self, scope: Scope, low: int, high: int, letters: str = "fib") -> list[ValueKind]:
@@ -131,7 +131,7 @@ class Author:
         ])  # fmt: skip
 
     def function(self, scope: Scope, parameters: Sequence[Any], **changes: Any) -> tuple[str, Scope]:
-        """Write a function without its ``return``; its name, and the scope in which to write the ``return``.
+        """Write a function without its ``return``; returns its name and the scope in which to write the ``return``.
 
         A parameter is a variable, or a list of variables for a parameter that is a tuple.
         """

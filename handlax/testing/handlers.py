@@ -103,7 +103,7 @@ def check_handler(
 def _check_merge(
     nest: Nest, handler: Handler, s: Any, f: Callable[..., Any], inputs: Any, normal: Callable[[Any], Any]
 ) -> None:
-    """Check the laws of ``merge(op, unit)`` on the states that a nest reaches from ``s`` and from the unit."""
+    """Check the laws of the handler's ``merge`` on states that a nest reaches, from ``s`` and from the unit."""
     op, unit = handler.moves.op, handler.moves.unit  # type: ignore[attr-defined]
     after, y = handle(handler, s)(f)(*inputs)
     t, alone = handle(handler, unit)(f)(*inputs)

@@ -123,7 +123,7 @@ def _widened(x: Any) -> Any:
 
 
 def _differences(op: Operation, operands: Arrays) -> None:
-    """In 64 bits against the quotient; in 32 bits, where that has few digits, against the derivative in 64."""
+    """The derivative equals the difference quotient in 64 bits; the derivative in 32 bits equals the one in 64."""
     direction = _direction(operands, 0)
     y, dy = jvp(lambda *xs: results(op, xs), tuple(operands), tuple(direction))
     if any(x.dtype in WIDER for x in operands):
@@ -263,7 +263,7 @@ def joined_results(parts: Any, unknown: Sequence[bool], inputs: Sequence[Any]) -
 
 
 def _partition(op: Operation, operands: Arrays) -> None:
-    """For every choice of unknown operands, the known and the unknown part compute the results together."""
+    """For every choice of unknown operands, the known and the unknown part of the program compute the results."""
     arrays = [as_array(x) for x in operands]
     program = record(lambda *xs: results(op, xs), [x.type for x in arrays])
     expected = results(op, arrays)
@@ -282,13 +282,13 @@ def assert_preserved(program: Program, pickled: bool = True) -> None:
 
 
 def _text(op: Operation, operands: Arrays) -> None:
-    """Printing and parsing, pickling and type checking give the operation's program again."""
+    """The operation's program is the same after printing and parsing, after pickling, and after type checking."""
     program = record(lambda *xs: results(op, xs), [as_array(x).type for x in operands])
     assert_preserved(program, "<locals>" not in type(op).__qualname__)  # pickle finds a class by its name in a module
 
 
 def each(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Sequence[Arrays]], None]:
-    """A check of one draw as a check of all draws."""
+    """The check of all draws that applies ``check`` to each draw."""
 
     def check_all(op: Operation, draws: Sequence[Arrays]) -> None:
         for operands in draws:

@@ -72,7 +72,7 @@ def evaluated() -> Iterator[None]:
 
 
 def same(actual: Sequence[Any], expected: Sequence[Any], what: str) -> None:
-    """Assert that two sequences of results are close."""
+    """Assert that two sequences of results are close; ``what`` is named in the error."""
     assert len(actual) == len(expected), f"{what}: {len(actual)} and {len(expected)} results"
     for i, (y, z) in enumerate(zip(actual, expected)):
         assert_close(y, z, 10.0, f"{what}, result {i}")
@@ -83,7 +83,7 @@ Change = Callable[..., Any]
 
 
 def _smooth(ys: Sequence[Any]) -> list[Any]:
-    """The results that have derivatives, as arrays."""
+    """The results that have derivatives, which are those of inexact dtype, as arrays."""
     return [y for y in map(as_array, ys) if dtypes.is_inexact(y.dtype)]
 
 
@@ -93,7 +93,7 @@ def _of_floats(f: Callable[..., Any], k: Any, p: Any) -> Callable[..., Any]:
 
 
 def compiled(control: Any, f: Callable[..., Any], *inputs: Any) -> Any:
-    """The results of the compiled function."""
+    """The results of the function under ``jit``."""
     return control.jit(f)(*inputs)
 
 
@@ -104,7 +104,7 @@ def forwards(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any
 
 
 def pushed(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-    """The results, and the linear map of ``linearize`` at two tangents."""
+    """The results of ``linearize``, and of its linear map at two tangents."""
     y, push = control.linearize(_of_floats(f, k, p), x, v, w)
     return (*y, *push(x, hnp.ones_like(v), hnp.cos(w)), *push(hnp.ones_like(x), v, w))
 
@@ -119,7 +119,7 @@ def backwards(control: Any, f: Callable[..., Any], *inputs: Any) -> Any:
 
 
 def pulled(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-    """The cotangents of the inputs, for zero cotangents of every other result."""
+    """The cotangents of the inputs that ``vjp`` gives if every other result has a zero cotangent."""
     y, pull = control.vjp(_of_floats(f, k, p), x, v, w)
     return pull(tuple([hnp.sin(part) if i % 2 == 0 else hnp.zeros_like(part) for i, part in enumerate(y)]))
 
@@ -135,19 +135,19 @@ def transposed(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: A
 
 
 def mapped(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-    """Three lanes with all inputs mapped, along different axes."""
+    """The results of ``vmap`` over three lanes in which all inputs are mapped, along different axes."""
     t = hnp.asarray([1.0, -0.5, 0.3])
     ks, ps = (k + hnp.arange(3, dtype="int32")) % 5, p ^ (t > 0)
     return control.vmap(f, (0, 1, 1, 0, 0))(x * t, v[:, None] * t, w[:, None] * t[:, None], ks, ps)
 
 
 def partly_mapped(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-    """Two lanes that share all inputs but one vector."""
+    """The results of ``vmap`` over two lanes that share all inputs but one vector."""
     return control.vmap(f, (None, 0, None, None, None))(x, hnp.stack([v, -v]), w, k, p)
 
 
 def chosen_by_lane(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
-    """Lanes that differ only in the integer and the bool, on which branches and loops depend."""
+    """The results of ``vmap`` over lanes that differ only in the integer and the bool, which steer control flow."""
     ks, ps = (k + hnp.arange(3, dtype="int32")) % 5, p ^ hnp.asarray([True, False, True])
     return control.vmap(f, (None, None, None, 0, 0))(x, v, w, ks, ps)
 
@@ -189,7 +189,7 @@ def agrees(*changes: Change) -> Callable[[Nest, int], None]:
 
 
 def _differences(nest: Nest, seed: int) -> None:
-    """jvp equals the difference quotient, unless a branch or trip count changes in between."""
+    """The derivative of ``jvp`` equals the difference quotient, unless a branch or trip count changes in between."""
     x, v, w, k, p = nest.inputs(seed)
     step = 1e-6
     with evaluated():
@@ -240,7 +240,7 @@ def _partition(nest: Nest, seed: int) -> None:
 
 
 def _text(nest: Nest, seed: int) -> None:
-    """Printing and parsing, pickling and type checking give the program again."""
+    """The program of a nest is the same after printing and parsing, after pickling, and after type checking."""
     with evaluated():
         assert_preserved(_program(nest, seed, FORWARD)[0])
 

@@ -139,7 +139,7 @@ def checkpoint(a: Author, scope: Scope) -> None:
 
 @node
 def handle(a: Author, scope: Scope) -> None:
-    """A handler around the function, whose state ``tell`` reads and updates."""
+    """Write a function under a handler; effects ``tell`` in the function read and update the state of the handler."""
     kinds, (f,), operands = branches(a, scope, 1, tells=True)
     a.bind_beside(scope, NUMBER, kinds, f"hx.handled({f}, {a.value(scope, NUMBER)})({', '.join(operands)})")
 
