@@ -349,7 +349,7 @@ def dot_adjoint(op: Any, ct: Any, operand: Any, other: Any, wrt: int) -> Any:
 
 @cached("contraction adjoints")
 def adjoint(numbers: DotNumbers, lhs_rank: int, rhs_rank: int, wrt: int) -> tuple[DotNumbers, tuple[int, ...]]:
-    """The numbers of the contraction of a cotangent with the other operand, and the permutation of its result."""
+    """The dimension numbers that contract a cotangent with the other operand, and the permutation of that result."""
     plan = layout(numbers, lhs_rank, rhs_rank)
     batch, rows, columns = len(plan.lhs[0]), len(plan.lhs[1]), len(plan.rhs[2])
     (own_inner, other_inner), (own_batch, other_batch) = ((tuple(pair[::-1]) if wrt else pair) for pair in numbers)

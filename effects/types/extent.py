@@ -519,7 +519,7 @@ def single(size: Any) -> int:
 
 
 def unbound(x: Any) -> Any:
-    """``x``, or a nested tuple, with every ``Length`` replaced by its ``Extent``."""
+    """``x``, a size or a nested tuple of sizes, with every ``BoundSize`` replaced by its ``Extent``."""
     if isinstance(x, BoundSize):
         return x.extent
     if type(x) is tuple and any([isinstance(item, (tuple, BoundSize)) for item in x]):

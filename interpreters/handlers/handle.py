@@ -43,7 +43,7 @@ def _landing(top: Run) -> Run:
 
 
 def _unchangeable(state: Any) -> Any:
-    """A state whose NumPy arrays are arrays, so that no clause changes in place what the next call starts from."""
+    """The state with its NumPy arrays as immutable arrays: a clause cannot change the initial state in place."""
     if type(state) is np.ndarray:
         return as_array(state)
     if isinstance(state, (tuple, list, dict)):

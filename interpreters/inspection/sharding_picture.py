@@ -107,7 +107,7 @@ def _holders(sharding: Sharding, rank: int) -> list[list[str]]:
 
 
 def _cell(shape: tuple[int, ...], rows: int, columns: int, scale: float, widths: tuple[int, int]) -> tuple[int, int]:
-    """The height and width of a box; a picture of two dimensions has the proportions of the array."""
+    """The height and width, in characters, of a shard's box; two dimensions keep the proportions of the array."""
     if len(shape) == 1:
         return 1, 0
     tall, wide = max(shape[0], 1), max(shape[1], 1)

@@ -219,7 +219,7 @@ class Bucket:
     exact: bool = False  # whether no lane is shorter than the padded size
 
     def padded(self, size: Any) -> int:
-        """The padded size in this bucket of a size in the lane; lengths of outer lanes remain symbolic."""
+        """The size to which a symbolic dimension of a lane is padded in this bucket; lengths of outer lanes remain."""
         if type(size) is not Extent or size.lengths.isdisjoint(self.sizes):
             return size
         return size.at(self.sizes) if self.exact else bound_of(size, self.sizes)
@@ -358,7 +358,7 @@ class RaggedLanes:
 
     @cached_property
     def whole(self) -> Partition:
-        """The partition with all lanes in one bucket, in order."""
+        """The partition of the lanes into buckets that has one bucket, with all lanes in order."""
         sizes = {number: n.longest for number, n in self.lengths.items()}
         return Partition(self.count, [Bucket(np.arange(self.count), sizes)])
 

@@ -342,9 +342,7 @@ class RaggedBatch(Batch):
         return [by_length[j] for j in sorted(by_length)]
 
     def _extended(self, parts: Sequence[Any], shape: Sequence[Any]) -> list[Any]:
-        """From the lanes of each length, the padded lanes of rounded buckets; padding copies a lane's last element, or
-        is 1.
-        """
+        """Lanes of equal length, padded to the length of their bucket: by copies of the last element, or by ones."""
         buckets = []
         for bucket, (order, inverse, inner) in zip(self.lanes.rounded.buckets, self.lanes.refined):
             pieces = []

@@ -64,7 +64,7 @@ def on_device(device: Any) -> Placement:
 
 
 def over(mesh: MeshAxes, arguments: Iterable[Any] = (), results: Iterable[Any] = ()) -> Placement:
-    """The placement over the devices of a mesh; from now on calls check where their arguments are.
+    """The placement over the devices of a mesh; once one was made, every call checks where its arguments are.
 
     An abstract mesh has no devices: its programs are emitted, not compiled.
     """

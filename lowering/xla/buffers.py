@@ -213,7 +213,7 @@ def _part_of_all(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> Buffer:
 
 
 def _gather(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
-    """The elements of a buffer over several devices, put together from its parts."""
+    """The elements of an array that is sharded over several devices, copied together from its shards."""
     array = np.empty(shape, dtype)
     indices = named_sharding(buffer).addressable_devices_indices_map(shape)  # type: ignore[union-attr]
     for index, part in zip(indices.values(), parts_of(buffer)):

@@ -367,7 +367,7 @@ def sign(m: Any, x: Any, y: Any) -> Parts:
 
 
 def boxed_quotient(m: Any, x: Any, y: Any, a: Any, b: Any) -> Parts:
-    """(x + iy) / (a + ib) where one is infinite or the divisor 0: by the directions of what is infinite."""
+    """The quotient ``(x + iy) / (a + ib)`` of an infinite operand or by 0; of infinite numbers the direction counts."""
     above, below = _infinite(m, x) | _infinite(m, y), _infinite(m, a) | _infinite(m, b)
     scale = m.where(above, INF, 0.0)
 
