@@ -32,8 +32,15 @@ __all__ = [
 Initializer = Callable[..., Any]
 
 
-def _dtype(dtype: Any) -> Any:
-    return default_float() if dtype is None else canonical(dtype)
+def _initializer(name: str, default: Any, values: Callable[..., Any]) -> Initializer:
+    """The initializer that returns ``values(key, shape, dtype)``, of dtype ``default`` where the call gives none."""
+
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        no_sharding(name, out_sharding)
+        made = default if dtype is None else dtype
+        return values(key, shapes.canonical_shape(shape, name), default_float() if made is None else canonical(made))
+
+    return init
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
@@ -62,14 +69,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     >>> constant(3)(None, (2,))
     Array([3., 3.], dtype=float32)
     """
-    default = dtype
-
-    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        no_sharding("initializers", out_sharding)
-        made = _dtype(default if dtype is None else dtype)
-        return shapes.broadcast(convert(value, made), shapes.canonical_shape(shape))
-
-    return init
+    return _initializer("constant", dtype, lambda _, shape, made: shapes.broadcast(convert(value, made), shape))
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -79,7 +79,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     >>> uniform(1.0)(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    return _scaled(lambda key, shape, made: _uniform(key, shape, made), scale, dtype)
+    return _scaled("uniform", _uniform, scale, dtype)
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -89,7 +89,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     >>> normal()(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    return _scaled(lambda key, shape, made: _normal(key, shape, made), stddev, dtype)
+    return _scaled("normal", _normal, stddev, dtype)
 
 
 def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
@@ -99,17 +99,16 @@ def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, u
     >>> truncated_normal()(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    return _scaled(lambda key, shape, made: _truncated_normal(key, lower, upper, shape, made), stddev, dtype)
+
+    def draw(key: Any, shape: tuple[int, ...], made: Any) -> Any:
+        return _truncated_normal(key, lower, upper, shape, made)
+
+    return _scaled("truncated_normal", draw, stddev, dtype)
 
 
-def _scaled(draw: Callable[..., Any], factor: Any, default: Any) -> Initializer:
-    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        no_sharding("initializers", out_sharding)
-        made = _dtype(default if dtype is None else dtype)
-        x = draw(key, shapes.canonical_shape(shape), made)
-        return x * convert(factor, made)
-
-    return init
+def _scaled(name: str, draw: Callable[..., Any], factor: Any, default: Any) -> Initializer:
+    """The initializer that returns ``factor`` times what ``draw(key, shape, dtype)`` gives."""
+    return _initializer(name, default, lambda key, shape, made: draw(key, shape, made) * convert(factor, made))
 
 
 def _fans(shape: tuple[int, ...], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
@@ -155,12 +154,8 @@ def variance_scaling(
     >>> variance_scaling(1.0, "fan_in", "normal")(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        no_sharding("initializers", out_sharding)
-        made = _dtype(default if dtype is None else dtype)
-        sizes = shapes.canonical_shape(shape)
+    def values(key: Any, sizes: tuple[int, ...], made: Any) -> Any:
         inputs, outputs = _fans(sizes, in_axis, out_axis, batch_axis)
         means = {
             "fan_in": inputs, "fan_out": outputs, "fan_avg": (inputs + outputs) / 2,
@@ -185,7 +180,7 @@ def variance_scaling(
             )
         return x * like(x, factor)
 
-    return init
+    return _initializer("variance_scaling", dtype, values)
 
 
 def _family(name: str, scale: float, mode: str, distribution: str, doc: str) -> Callable[..., Initializer]:
@@ -220,17 +215,15 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     True
     """
 
-    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
-        no_sharding("orthogonal", out_sharding)
-        sizes = shapes.canonical_shape(shape, "orthogonal")
+    def values(key: Any, sizes: tuple[int, ...], made: Any) -> Any:
         if len(sizes) < 2:
             raise ShapeMismatch(f"orthogonal: the shape must have two dimensions or more, got {sizes}.")
         axis = shapes.canonical_axis(column_axis, len(sizes), "orthogonal")
         rest = (*sizes[:axis], *sizes[axis + 1 :])
-        x = _orthogonal(key, math.prod(rest), (), _dtype(dtype), sizes[axis])
+        x = _orthogonal(key, math.prod(rest), (), made, sizes[axis])
         return shapes.move_axis(shapes.reshape(x, (*rest, sizes[axis])), len(rest), axis) * like(x, scale)
 
-    return init
+    return _initializer("orthogonal", dtype, values)
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
@@ -241,17 +234,15 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
     Source: Xiao et al., Dynamical isometry and a mean field theory of CNNs (2018).
     """
 
-    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
-        no_sharding("delta_orthogonal", out_sharding)
-        sizes = shapes.canonical_shape(shape, "delta_orthogonal")
+    def values(key: Any, sizes: tuple[int, ...], made: Any) -> Any:
         if len(sizes) not in (3, 4, 5) or sizes[-1] < sizes[-2]:
             raise ShapeMismatch(
                 "delta_orthogonal: the shape must have one to three dimensions, inputs, and at least as many outputs, "
                 f"got {sizes}."
             )
-        q = orthogonal(scale, column_axis, dtype)(key, sizes[-2:])
+        q = orthogonal(scale, column_axis, made)(key, sizes[-2:])
         around = [((n - 1) // 2, n - 1 - (n - 1) // 2, 0) for n in sizes[:-2]]
         single = shapes.reshape(q, (*(1,) * len(around), *sizes[-2:]))
         return pad(single, like(single, 0), [*around, (0, 0, 0), (0, 0, 0)])
 
-    return init
+    return _initializer("delta_orthogonal", dtype, values)
