@@ -357,9 +357,9 @@ def _slots(max_steps: int | None, checkpoints: int | None) -> int:
 
 
 def _bounds(first: Array, last: Array) -> tuple[Array, Array, int | None]:
-    """The bounds of a range in one dtype, and its length; None where a bound is not known while tracing.
+    """The bounds of a range in one dtype, and the length of the range; None where a bound is not known while tracing.
 
-    Raises: DTypeMismatch: they are no integer scalars of one dtype.
+    Raises: DTypeMismatch: the bounds are no integer scalars, or have different dtypes of which none is weak.
     """
     for x in (first, last):
         if x.type.shape or x.type.dtype.kind not in "iu":
