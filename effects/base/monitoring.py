@@ -24,7 +24,10 @@ Listener = Callable[..., None]
 
 
 class Listeners:
-    """The functions that hear of events of one kind. Their tuple is replaced as a whole: any thread may call."""
+    """The functions called for events of one kind, in the order of registration.
+
+    Registration replaces the tuple of functions as a whole, so that another thread may record an event meanwhile.
+    """
 
     __slots__ = ("listeners",)
 
@@ -36,7 +39,7 @@ class Listeners:
         self.listeners = (*self.listeners, callback)
 
     def remove(self, where: str, callback: Listener) -> None:
-        """Raises: NotRegistered: it is no listener of this kind."""
+        """Remove the first registration of ``callback``. Raises: NotRegistered: ``callback`` is not registered."""
         if callback not in self.listeners:
             raise NotRegistered(f"{where}: the function must be registered, got {callback!r}.")
         place = self.listeners.index(callback)
@@ -51,22 +54,30 @@ EVENTS, DURATIONS, TIME_SPANS, SCALARS = Listeners(), Listeners(), Listeners(), 
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
-    """Tell the listeners of events that this one happened: ``listener(event, **kwargs)``."""
+    """Call ``listener(event, **kwargs)`` for every function registered by ``register_event_listener``."""
     EVENTS(event, **kwargs)
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Tell the listeners of durations how many seconds an event took: ``listener(event, duration, **kwargs)``."""
+    """Record that an event took ``duration`` seconds.
+
+    Calls ``listener(event, duration, **kwargs)`` for every function registered by
+    ``register_event_duration_secs_listener``.
+    """
     DURATIONS(event, duration, **kwargs)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
-    """Tell the listeners of time spans from when to when an event lasted, in seconds since 1970."""
+    """Record when an event started and ended, in seconds since 1970.
+
+    Calls ``listener(event, start_time, end_time, **kwargs)`` for every function registered by
+    ``register_event_time_span_listener``.
+    """
     TIME_SPANS(event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Tell the listeners of scalars a number: ``listener(event, value, **kwargs)``."""
+    """Call ``listener(event, value, **kwargs)`` for every function registered by ``register_scalar_listener``."""
     SCALARS(event, value, **kwargs)
 
 
@@ -78,7 +89,7 @@ def register_event_listener(callback: Listener) -> None:
 def register_event_duration_secs_listener(callback: Listener) -> None:
     """Have ``callback(event, seconds, **kwargs)`` called at every ``record_event_duration_secs``.
 
-    Compilation is such an event; ``fun_name`` is the function's.
+    Tracing, lowering and compilation of a function are such events; ``kwargs["fun_name"]`` is the function's name.
 
     >>> heard = []
     >>> listen = lambda event, seconds, **kwargs: heard.append(kwargs.get("fun_name"))
@@ -103,26 +114,29 @@ def register_scalar_listener(callback: Listener) -> None:
 
 
 def unregister_event_listener(callback: Listener) -> None:
-    """Undo ``register_event_listener``, once. Raises: NotRegistered: it is no such listener."""
+    """Undo one ``register_event_listener(callback)``. Raises: NotRegistered: ``callback`` is not registered."""
     EVENTS.remove("unregister_event_listener", callback)
 
 
 def unregister_event_duration_listener(callback: Listener) -> None:
-    """Undo ``register_event_duration_secs_listener``, once. Raises: NotRegistered: it is no such listener."""
+    """Undo one ``register_event_duration_secs_listener(callback)``.
+
+    Raises: NotRegistered: ``callback`` is not registered.
+    """
     DURATIONS.remove("unregister_event_duration_listener", callback)
 
 
 def unregister_event_time_span_listener(callback: Listener) -> None:
-    """Undo ``register_event_time_span_listener``, once. Raises: NotRegistered: it is no such listener."""
+    """Undo one ``register_event_time_span_listener(callback)``. Raises: NotRegistered: ``callback`` is not registered."""
     TIME_SPANS.remove("unregister_event_time_span_listener", callback)
 
 
 def unregister_scalar_listener(callback: Listener) -> None:
-    """Undo ``register_scalar_listener``, once. Raises: NotRegistered: it is no such listener."""
+    """Undo one ``register_scalar_listener(callback)``. Raises: NotRegistered: ``callback`` is not registered."""
     SCALARS.remove("unregister_scalar_listener", callback)
 
 
 def clear_event_listeners() -> None:
-    """Forget all listeners of all kinds."""
+    """Unregister all listeners: of events, durations, time spans and scalars."""
     for kind in (EVENTS, DURATIONS, TIME_SPANS, SCALARS):
         kind.listeners = ()

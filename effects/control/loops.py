@@ -130,7 +130,7 @@ def scan(
 def _scan(
     name: str, f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: Any, unroll: Any, below: int = 0
 ) -> tuple[Any, Any]:
-    """``scan`` under another name; messages omit the first ``below`` keys of the carry's paths, as internal."""
+    """``scan`` for the function ``name``; messages omit the first ``below`` keys of the carry's paths."""
     carries, carry_tree = pytrees.flatten(init)
     slices, xs_tree = pytrees.flatten(xs)
     need_no_container(name, xs_tree)
@@ -165,9 +165,9 @@ def _scan(
 
 
 def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -> int:
-    """The argument ``what`` as an integer.
+    """``value``, the argument ``what`` of the function ``name``, as a Python integer.
 
-    Raises: BadArgument: it is none. TracerIntegerConversionError: its value is unknown while tracing.
+    Raises: BadArgument: ``value`` is no integer. TracerIntegerConversionError: ``value`` is a traced integer.
     """
     try:
         return operator.index(value)
@@ -179,7 +179,11 @@ def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -
 
 
 def _length(slices: list[Any], tree: Any, length: Any) -> int:
-    """The number of iterations of a scan, from ``length`` and the leading sizes, which must agree."""
+    """The number of iterations of a scan: ``length``, or the leading size of the slices.
+
+    Raises: ShapeMismatch: a leaf has no leading axis, or leading sizes or ``length`` differ. BadArgument: ``length`` is
+    negative or no integer, or there are neither slices nor ``length``.
+    """
     if length is not None:
         hint = "make it static (static_argnums), or use fori_loop, which takes bounds that are computed."
         length = unbound(length)
@@ -239,11 +243,11 @@ def while_loop(
 
     Reverse mode needs a bound on the memory for carries, one of
 
-    - ``max_steps``: the loop ends after so many iterations at the latest, and the carries of all are stored;
-    - ``checkpoints``: so many carries are stored, the others recomputed from them. With ``s`` of them, a loop of
-      ``C(s + t, t)`` iterations recomputes each at most ``t`` times.
+    - ``max_steps``: the loop ends after at most ``max_steps`` iterations, and the carries of all are stored;
+    - ``checkpoints``: at most ``checkpoints`` carries are stored, the others recomputed from them. With ``s``
+      checkpoints, a loop of ``C(s + t, t)`` iterations recomputes each iteration at most ``t`` times.
 
-    Derivatives of such a derivative store the state of its own loops in the same way, at most 16 times.
+    Higher derivatives checkpoint the loops of the reverse mode in the same way, with at most 16 stored states.
 
     Raises: StateTypeError: the carry changes its type; the message has its path. TreeMismatch: it changes its
     structure. ShapeMismatch, DTypeMismatch: the test gives no scalar bool. BadArgument: ``max_steps`` or
@@ -267,7 +271,7 @@ def _while(
     checkpoints: int | None = None,
     below: int = 0,
 ) -> Any:
-    """``while_loop`` under another name; messages omit the first ``below`` keys of the carry's paths."""
+    """``while_loop`` for the function ``name``; messages omit the first ``below`` keys of the carry's paths."""
     slots = _slots(max_steps, checkpoints)
     leaves, tree = pytrees.flatten(init_val)
     count = len(leaves)
@@ -303,7 +307,10 @@ def _recorded_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[
 
 
 def _unrolled_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[..., Any], slots: int) -> Sequence[Any]:
-    """Iterate in Python while the test is concrete; then record a loop whose carry includes the last test."""
+    """Iterate in Python while the value of the test is known, then record the remaining iterations as a ``While``.
+
+    The carry of that loop ends with the value of the last test, which is thus not computed twice.
+    """
     while (again := concrete_or_none(bool, test := more(*carry.values))) is not None:
         if not again:
             return carry.results
@@ -319,7 +326,10 @@ def _unrolled_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[
 
 
 def _scalar_bool(result: Any) -> Any:
-    """The one leaf of a test's result. Raises where it is not a scalar bool."""
+    """The result of a loop's test as a scalar boolean array.
+
+    Raises: TreeMismatch: the result has not exactly one leaf. ShapeMismatch, DTypeMismatch: the leaf is no scalar bool.
+    """
     leaves = pytrees.leaves(result)
     if len(leaves) != 1:
         raise TreeMismatch(
@@ -334,7 +344,10 @@ def _scalar_bool(result: Any) -> Any:
 
 
 def _slots(max_steps: int | None, checkpoints: int | None) -> int:
-    """The most carries that reverse mode may store; 0: there is no reverse mode."""
+    """The largest number of carries that reverse mode of a ``while_loop`` stores; 0: no reverse mode.
+
+    Raises: BadArgument: both arguments are given, or one is no positive integer.
+    """
     if max_steps is not None and checkpoints is not None:
         raise BadArgument("while_loop: max_steps or checkpoints may be given, not both.")
     for name, count in (("max_steps", max_steps), ("checkpoints", checkpoints)):
@@ -344,9 +357,9 @@ def _slots(max_steps: int | None, checkpoints: int | None) -> int:
 
 
 def _bounds(first: Array, last: Array) -> tuple[Array, Array, int | None]:
-    """The bounds of a range in one dtype, and its length; None where a bound is not known while tracing.
+    """The bounds of a range in one dtype, and the length of the range; None where a bound is not known while tracing.
 
-    Raises: DTypeMismatch: they are no integer scalars of one dtype.
+    Raises: DTypeMismatch: the bounds are no integer scalars, or have different dtypes of which none is weak.
     """
     for x in (first, last):
         if x.type.shape or x.type.dtype.kind not in "iu":
@@ -380,7 +393,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: An
 
         c = init_val;  for i in range(lower, upper): c = body_fun(i, c);  gives c
 
-    With bounds known while tracing it is a ``scan``, which has a reverse mode; otherwise a ``while_loop``.
+    With bounds known while tracing the loop is a ``scan``, which has a reverse mode; otherwise a ``while_loop``.
 
     Raises: StateTypeError: the carry changes its type; the message has its path. TreeMismatch: it changes its
     structure. DTypeMismatch: the bounds are no integers of one dtype. BadArgument: ``unroll`` needs known bounds.
@@ -417,7 +430,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: An
 
 
 def _along_lane(combine: Any, first: Sequence[Any], xs: Sequence[Any], axis: int) -> tuple[list[Any], list[Any]]:
-    """``xs`` combined with ``first``, which has size 1 along ``axis``, row by row: the last, and all prefixes."""
+    """The inclusive scan of ``combine`` along ``axis``: the last state, and the arrays of all states.
+
+        c[0] = combine(first, xs[0]);  c[i] = combine(c[i - 1], xs[i])
+
+    ``first`` and the last state have size 1 along ``axis``.
+    """
 
     def step(carry: Sequence[Any], rows: Sequence[Any]) -> Any:
         new = combine(carry, [reshape(row, c.type.shape) for row, c in zip(rows, carry)])

@@ -21,14 +21,14 @@ from ..types.widths import NARROWER
 
 
 class RecordedBody(NamedTuple):
-    """The program of a function of flat values, and the treedef of its result."""
+    """The program recorded for a function of flat arrays, and the treedef of the tree which that function returned."""
 
     program: Program
     structure: Any
 
 
 def body_of(name: str, f: Callable[..., Any], types: Sequence[ArrayType]) -> RecordedBody:
-    """Record a function that takes flat values and returns a tree."""
+    """The program of ``f``, recorded for flat arrays of ``types``, and the treedef of the tree that ``f`` returns."""
     structures: list[Any] = []
 
     def flat(*xs: Any) -> list[Any]:
@@ -40,14 +40,14 @@ def body_of(name: str, f: Callable[..., Any], types: Sequence[ArrayType]) -> Rec
 
 
 def perform_bodies(op: HigherOrder, *operands: Array) -> list[Array]:
-    """Perform an operation with bodies; results that every body takes from an operand are that operand."""
+    """The results of a control-flow operation; a result that all bodies pass on from an operand is that operand."""
     results = perform(op, *operands)
     sources = [op.forwards(i) for i in range(len(results))]
     return [y if source is None else operands[source] for y, source in zip(results, sources)]
 
 
 def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
-    """The program with its results converted to ``types``, which differ at most in dtype, weakness and ``varying``."""
+    """The program with each result converted to its entry of ``types``, which has the same shape."""
     if program.out_types == tuple(types):
         return program
 
@@ -58,7 +58,10 @@ def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
 
 
 def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:
-    """Bodies that devices of a mesh choose by a value that varies along some axes: so do all their values."""
+    """The programs recorded again with all inputs and results varying along the mesh axes ``varying``.
+
+    These are the axes of the value by which each device of a mesh chooses a branch, or whether to iterate once more.
+    """
     if not varying:
         return list(programs)
     return [
@@ -68,9 +71,12 @@ def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> lis
 
 
 def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[SizedAxis]) -> None:
-    """Raises CannotCross: devices of a mesh choose bodies by a value that varies along these axes, and one of the
-    bodies has a collective over such an axis, at which not all devices would arrive; or one at which all devices of the
-    mesh must arrive, over whichever of its axes.
+    """Check that no device waits forever in a collective inside branches, or a loop, that devices choose differently.
+
+    ``varying``: the mesh axes of the value by which each device chooses a program.
+
+    Raises: CannotCross: a program has a collective over one of these axes, or a collective that the devices of the
+    whole mesh must reach together, over any mesh axis.
     """
     if not varying:
         return
@@ -85,7 +91,7 @@ def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[
 
 
 class Meeting(NamedTuple):
-    """An axis along which lanes exchange values; ``by_all``: the devices of the whole mesh must arrive together."""
+    """An axis of a collective; ``by_all``: the devices of the whole mesh, not of this axis alone, must reach it."""
 
     axis: SizedAxis
     by_all: bool
@@ -93,7 +99,7 @@ class Meeting(NamedTuple):
 
 @derived_once
 def meetings(program: Program) -> frozenset[Meeting]:
-    """Where a program, or one of its sub-programs, exchanges values along axes that it does not bind."""
+    """The axes of all collectives in a program and its sub-programs, without the axes that are bound inside it."""
     met: frozenset[Meeting] = frozenset()
     for op in program.ops if program.effects else ():
         if op.named and op.meets:  # type: ignore[attr-defined]
@@ -105,9 +111,9 @@ def meetings(program: Program) -> frozenset[Meeting]:
 
 
 def same_results(name: str, bodies: Sequence[RecordedBody]) -> list[Program]:
-    """The programs of branches with equal result types: weak results are converted to the type of the others.
+    """The programs of branches with equal result types: weakly typed results are converted to the others' types.
 
-    Raises: TreeMismatch, StateTypeError: the branches give different trees or types.
+    Raises: TreeMismatch: the branches return different trees. StateTypeError: their types differ in more than weakness.
     """
     same_structure(name, "branches", [body.structure for body in bodies])
     types = row_types(name, "branches", bodies[0].structure, [body.program.out_types for body in bodies])
@@ -115,7 +121,10 @@ def same_results(name: str, bodies: Sequence[RecordedBody]) -> list[Program]:
 
 
 def same_structure(name: str, what: str, structures: Sequence[Any]) -> None:
-    """Raises TreeMismatch where branches, or the iterations of a loop, give different trees."""
+    """Check that all ``structures`` are equal: the treedefs of the results of branches or iterations, named ``what``.
+
+    Raises: TreeMismatch: two differ; the message has the path of the first difference.
+    """
     first = structures[0]
     for other in structures[1:]:
         if other != first:
@@ -127,17 +136,18 @@ def same_structure(name: str, what: str, structures: Sequence[Any]) -> None:
 
 
 def row_types(name: str, what: str, structure: Any, rows: Sequence[Sequence[ArrayType]]) -> list[ArrayType]:
-    """The types to which the results of all branches, or of all iterations, are converted.
+    """The common type of each result, where ``rows`` has the result types of every branch or iteration.
 
-    Raises: StateTypeError: they differ otherwise than in weakness.
+    Raises: StateTypeError: the types of a result differ in shape, or in a dtype that is not weak.
     """
     return [_common(name, what, structure, i, column) for i, column in enumerate(zip(*rows))]
 
 
 def _common(name: str, what: str, structure: Any, i: int, types: Sequence[ArrayType]) -> ArrayType:
-    """The type of result ``i``: weak types are promoted to the others; of one dtype, the first decides weakness.
+    """The common type of result ``i`` of all branches: weak types are promoted to the dtype of the others.
 
-    It varies along an axis of a mesh where one of them does.
+    Of equal dtypes, the first type decides weakness. The common type varies along every mesh axis along which one of
+    ``types`` varies.
     """
     common = types[0].along(types[0].varying.union(*[t.varying for t in types]))
     for t in types[1:]:
@@ -155,7 +165,7 @@ def _common(name: str, what: str, structure: Any, i: int, types: Sequence[ArrayT
 
 
 def absorbs(strong: ArrayType, weak: ArrayType) -> bool:
-    """Whether both promote to the dtype of ``strong``, as a weak int and ``f32`` do, not a weak float and ``i32``."""
+    """Whether ``strong`` and ``weak`` promote to the dtype of ``strong``: f32 and weak int do."""
     try:
         return promote(strong.dtype, strong.weak, weak.dtype, True)[0] == strong.dtype
     except DTypeMismatch:  # keys and numbers have no common dtype
@@ -163,7 +173,7 @@ def absorbs(strong: ArrayType, weak: ArrayType) -> bool:
 
 
 def at_path(structure: Any, i: int, below: int = 0) -> str:
-    """`` at ['key']``: the path of leaf ``i`` without its first ``below`` keys; empty for an empty path."""
+    """The path of leaf ``i`` without its first ``below`` keys, as `` at ['key']``; empty for an empty path."""
     paths = [path for path, _ in pytrees.leaves_with_path(pytrees.unflatten(structure, range(structure.num_leaves)))]
     return _at(paths[i][below:])
 
@@ -173,7 +183,7 @@ def _at(path: Any) -> str:
 
 
 def _difference(one: Any, other: Any, below: int = 0) -> tuple[str, str, str]:
-    """The first difference of two structures: a description of either subtree, and `` at`` its path."""
+    """The first difference of two unequal treedefs: descriptions of both subtrees, and the path as `` at ['key']``."""
     trees_of = [pytrees.unflatten(structure, range(structure.num_leaves)) for structure in (one, other)]
     for path, first, second in mismatches(one, trees_of[1]):
         return first, _leaf(second), _at(path[below:])
@@ -186,7 +196,7 @@ def _leaf(description: str) -> str:
 
 
 def initial_carry(x: Array, type: ArrayType) -> Array:
-    """The initial value of a carry, converted to its type; a constant scalar without performing an operation."""
+    """The initial carry ``x`` of a loop, converted to ``type``; a constant scalar is converted without an operation."""
     if x.type is type:
         return x
     if isinstance(x, ConcreteArray) and not x.type.shape and not type.varying:
@@ -201,14 +211,17 @@ def stable_carry(
     types: Sequence[ArrayType],
     below: int = 0,
 ) -> tuple[RecordedBody, list[ArrayType], list[ArrayType]]:
-    """The body of a loop, the types of the carry as its operands, and those of the carry as its results.
+    """Record the body of a loop for carry types at which it keeps shapes and dtypes: a fixed point of promotion.
 
-    ``trace(types)`` records the body for a carry of these types; the carry comes first among its results. Types are a
-    fixed point: where the body changes the dtype of a weak carry, it is recorded again for that dtype. Only weakness
-    may differ between the two lists. ``structure`` is the carry's treedef; messages omit the first ``below`` keys of
-    its paths.
+    Gives the body, the types of the carry as operands of the loop, and its types as results; the two lists differ at
+    most in weakness. Where the body promotes the dtype of a weakly typed carry, the body is recorded again for the
+    promoted dtype.
 
-    Raises: StateTypeError: the carry changes its type otherwise.
+    Args:
+        trace: ``trace(types)`` records the body for a carry of these types; the carry is the first of its results.
+        structure: the treedef of the carry; messages omit the first ``below`` keys of its paths.
+
+    Raises: StateTypeError: the body changes a shape, or a dtype that is not weak.
     """
     types = list(types)
     while True:
@@ -225,9 +238,12 @@ def stable_carry(
 def next_carry(
     name: str, structure: Any, types: Sequence[ArrayType], results: Sequence[ArrayType], below: int = 0
 ) -> list[ArrayType]:
-    """The types for the next recording of a body that maps a carry of ``types`` to one of types ``results``.
+    """The carry types for which to record a loop's body next, after it mapped a carry of ``types`` to ``results``.
 
-    Raises: StateTypeError: a shape changes, or a dtype, unless a weak one is promoted.
+    Equal to ``types`` where these are a fixed point; otherwise weak dtypes are promoted, and mesh axes added along
+    which a result varies.
+
+    Raises: StateTypeError: the body changes a shape, or a dtype that is not weak.
     """
     return [_next(name, structure, i, t, y, below) for i, (t, y) in enumerate(zip(types, results))]
 
@@ -250,9 +266,10 @@ def _next(name: str, structure: Any, i: int, t: ArrayType, result: ArrayType, be
 
 
 def with_carry_types(program: Program, inside: Sequence[ArrayType], outside: Sequence[ArrayType]) -> Program:
-    """A body or test recorded for a carry of types ``inside``, as a program that takes it in types ``outside``.
+    """A loop's body or test, recorded for a carry of types ``inside``, as a program of a carry of types ``outside``.
 
-    Inputs of another type are converted where they are used; a conversion back to that type is removed.
+    A carry whose two types differ is converted where the program uses it; a conversion of that carry back to its type
+    outside is removed.
     """
     differ = {i: t for i, (t, other) in enumerate(zip(outside, inside)) if t != other}
     if not differ:
@@ -283,7 +300,10 @@ def with_carry_types(program: Program, inside: Sequence[ArrayType], outside: Seq
 
 
 def same_carry(name: str, before: Any, after: Any, below: int = 0) -> None:
-    """Raises TreeMismatch where a loop changes the structure of its carry."""
+    """Check that a loop's body keeps the treedef of the carry; messages omit the first ``below`` keys of paths.
+
+    Raises: TreeMismatch: ``before`` and ``after`` differ.
+    """
     if before != after:
         one, two, where = _difference(before, after, below)
         raise TreeMismatch(

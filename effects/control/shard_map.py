@@ -18,11 +18,12 @@ from ..types.array_type import ArrayType
 # y[i] = body(s, x[i])  on every device i of the mesh, all at once
 @operation
 class ShardMap(HigherOrder):
-    """``axes`` of the mesh are bound in the body, with their sizes, in the order of the mesh.
+    """The operation of ``shard_map``: every device of ``mesh`` executes the body on its own shards.
 
-    A value of the body that varies along some of these axes is outside an array with a row for each of their lanes, in
-    the order of the axes; a value that varies along none is the same array. Without ``tracks`` every value of the body,
-    but for ``shared`` operands, varies along all of them.
+    ``axes`` are the mesh axes that the body binds, with their sizes, in the order of the mesh. Outside, a value that
+    varies along some of them in the body is an array with one row per device along these axes, in their order; a value
+    that varies along none is the same array. Without ``tracks`` (``check_vma=False``), all values of the body except
+    the first ``shared`` operands count as varying along all ``axes``.
     """
 
     bodies: tuple[Program, ...]
@@ -39,7 +40,7 @@ class ShardMap(HigherOrder):
 
     @property
     def length(self) -> int:  # type: ignore[override]
-        """The number of lanes: the product of the axes."""
+        """The number of executions of the body: the product of the sizes of the mesh axes that it binds."""
         return prod([size for _, size in self.axes])
 
     def times(self, *types: ArrayType) -> int:
@@ -50,22 +51,22 @@ class ShardMap(HigherOrder):
         return HigherOrder.result_type(op, *operands)
 
     def lanes(self, type: ArrayType) -> tuple[SizedAxis, ...]:
-        """The axes along which a value of the body varies, in the order of the mesh."""
+        """The mesh axes along which a value of ``type`` in the body varies, in the order of the mesh."""
         return tuple([axis for axis in self.axes if axis in type.varying]) if self.tracks else self.axes
 
     @property
     def lanes_of_all(self) -> tuple[SizedAxis, ...]:
-        """The axes that types of the body have of a value that varies along all of them."""
+        """The ``varying`` axes in the type of a body's value that differs on every device; none without ``tracks``."""
         return self.axes if self.tracks else ()
 
     @property
     def input_lanes(self) -> list[tuple[SizedAxis, ...]]:
-        """The axes along which each input of the body varies."""
+        """The mesh axes along which each input of the body varies, in the order of the mesh; none for shared inputs."""
         return [() if i < self.shared else self.lanes(t) for i, t in enumerate(self.bodies[0].in_types)]
 
     @property
     def output_lanes(self) -> list[tuple[SizedAxis, ...]]:
-        """The axes along which each result of the body varies."""
+        """The mesh axes along which each result of the body varies, in the order of the mesh."""
         return [*map(self.lanes, self.bodies[0].out_types)]
 
     def slices(self, type: ArrayType) -> bool:
@@ -80,9 +81,9 @@ class ShardMap(HigherOrder):
 
 
 def need_device_effects(body: Program, where: str = "shard_map") -> None:
-    """Raises CannotCross: the body of a ``ShardMap`` performs an effect that no device answers by itself.
+    """Check that every effect of a ``shard_map`` body is a collective over an axis, or one with a lowering.
 
-    Devices meet over axes, and each calls the host; anything else would be performed by all of them, in no order.
+    Raises: CannotCross: the body performs another effect, which all devices would perform, in no order.
     """
     unhandled = [effect for effect in body.effects if not isinstance(effect, Axis) and not LOWER.has(type(effect))]
     if unhandled:

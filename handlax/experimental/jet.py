@@ -32,7 +32,10 @@ def fact(n: Any) -> Array:
 
 
 def _term(x: Any, term: Any, k: int, scaled: bool) -> Any:
-    """The coefficient of t^k of an argument. Raises: ShapeMismatch: it is not of the argument's shape."""
+    """The coefficient of t^k in the series of the argument ``x``: ``term``, over k! where ``scaled``.
+
+    Raises: ShapeMismatch: ``term`` has not the shape of ``x``.
+    """
     term = as_array(term)
     if term.type.shape != x.type.shape:
         raise ShapeMismatch(f"jet: the terms of an argument must have its shape, got {term.type} for {x.type}.")
@@ -43,19 +46,21 @@ def _term(x: Any, term: Any, k: int, scaled: bool) -> Any:
 def jet(
     fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any], *, factorial_scaled: bool = True
 ) -> tuple[Any, Any]:
-    """The value and the derivatives of ``fun`` along a curve, up to the order to which those of the curve are given.
+    """The value of ``fun`` on a curve, and its derivatives along the curve up to the order given for the curve.
 
         y, terms = jet(f, (x(0),), ([x'(0), x''(0), ...],)):   terms[k - 1] == d^k f(x(t)) / dt^k  at t = 0
 
-    It costs no more than the square of the order, or its cube, where nested ``jvp`` doubles with each order. Loops,
-    branches, ``jit`` and functions with rules of their own are crossed.
+    The cost grows at most with the square or the cube of the order, depending on the operation; that of nested ``jvp``
+    doubles with each order. ``fun`` may contain loops, branches, ``jit`` and functions with custom derivatives.
     Effects: forwards everything, each once.
 
     Args:
-        series: for each argument, as a tree of lists in place of its arrays, the derivatives of the curve.
-        factorial_scaled: derivatives; if not, the coefficients of the series, derivatives over factorials.
+        series: the derivatives of the curve: the tree of ``primals`` with a list of arrays in place of each array.
+        factorial_scaled: whether ``series`` and ``terms`` hold derivatives; if false, they hold Taylor coefficients,
+            which are derivatives over factorials.
 
-    Raises: BadCall, TreeMismatch, ShapeMismatch: the lists are not of one length, or their terms not as the arguments.
+    Raises: BadCall: the lists differ in length. TreeMismatch: ``series`` has another structure than ``primals``.
+    ShapeMismatch: a term has another shape than its argument.
 
     Source: Griewank & Walther, Evaluating Derivatives, chapter 13.
 

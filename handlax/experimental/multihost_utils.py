@@ -27,14 +27,14 @@ from ..lowering.xla.lazy import runtime
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The arrays of every process, as NumPy arrays, the same on all.
+    """The arrays that each process passes, gathered on every process as NumPy arrays.
 
         process_allgather(x)[p] == x of process p
 
     Args:
-        tiled: concatenated along the first dimension, where there is one, instead of stacked along a new one.
+        tiled: concatenate along the first dimension instead of stacking along a new one; scalars are stacked.
 
-    An array over devices of several processes is one array already: it is given whole.
+    An array sharded over devices of several processes is returned as the whole array, without a new dimension.
     """
 
     def gathered(x: Any) -> np.ndarray[Any, Any]:
@@ -47,9 +47,10 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The arrays of one process, as NumPy arrays, on all: of the first process, or of the one where ``is_source``.
+    """The arrays of one process, on every process, as NumPy arrays: of process 0, or of the one that passes
+    ``is_source=True``.
 
-    The trees of all processes have the same structure, shapes and dtypes.
+    All processes must pass trees of the same structure, shapes and dtypes.
     """
     source = process_index() == 0 if is_source is None else is_source
     if process_count() == 1:
@@ -64,15 +65,18 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until every process calls this. Raises ProcessesDiffer, in every process: the names differ."""
+    """Wait until every process calls ``sync_global_devices``.
+
+    Raises: ProcessesDiffer, in every process: the processes pass different names.
+    """
     _check_same([("", name, repr(name))], "sync_global_devices: every process must give the same name")
     broadcast_one_to_all(np.uint8(0))  # the devices wait for each other too
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Check that the arrays of every process are bit for bit those of the first.
+    """Check that the arrays of every process equal those of process 0 bit for bit.
 
-    Raises: ProcessesDiffer, with ``fail_message`` and in every process: some process has other arrays.
+    Raises: ProcessesDiffer, with ``fail_message`` and in every process: the arrays of some process differ.
     """
     facts = [
         (pytrees.keystr(path), f"{host.dtype}{host.shape}{_digest(host.tobytes())}", repr(leaf))
@@ -82,7 +86,10 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def _check_same(facts: list[tuple[str, str, str]], message: str) -> None:
-    """Raises ProcessesDiffer, in every process, if ``facts``, each a (path, digest, description), differ anywhere."""
+    """Check that all processes pass equal ``facts``: tuples (path, digest, description), compared without descriptions.
+
+    Raises: ProcessesDiffer, in every process: the facts of some process differ from those of process 0.
+    """
     said = _said_by_all(_digest(repr([fact[:2] for fact in facts]).encode()))
     others = [number for number in said if said[number] != said[0]]
     if others:
@@ -98,7 +105,7 @@ def _check_same(facts: list[tuple[str, str, str]], message: str) -> None:
 
 
 def _said_by_all(text: str) -> dict[int, str]:
-    """The ``text`` that each process passes, by the number of the process."""
+    """The ``text`` of each process, by process index; every process must call this function."""
     joined = runtime.connection()
     return {0: text} if joined is None else joined.all_say(text, frozenset(range(joined.count)))
 
@@ -108,15 +115,15 @@ def _digest(data: bytes) -> str:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """The arrays over a mesh, for which each process passes the shards of its own devices.
+    """Arrays sharded over a mesh by ``pspecs``, of which each process passes the part that lies on its own devices.
 
         one process:  host_local_array_to_global_array(x, mesh, spec) == device_put(x, NamedSharding(mesh, spec))
 
     Args:
-        pspecs: a PartitionSpec, or a tree of them, a prefix of the inputs.
+        pspecs: a PartitionSpec, or a tree prefix of ``local_inputs`` with PartitionSpecs as leaves.
 
-    Raises: TreeMismatch: ``pspecs`` is no prefix. BadArgument: a leaf is no spec. ShapeMismatch: the devices along an
-        axis do not divide a dimension.
+    Raises: TreeMismatch: ``pspecs`` is no tree prefix. BadArgument: a leaf of ``pspecs`` is no PartitionSpec.
+        ShapeMismatch: the number of devices along an axis does not divide a dimension.
     """
     return _by_specs(
         "host_local_array_to_global_array", local_inputs, pspecs,
@@ -125,7 +132,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """The shards of arrays over a mesh that lie on the devices of this process, as arrays over these devices alone.
+    """The part of each array, sharded over a mesh, that lies on this process's devices, as an array over these alone.
 
         one process:  global_array_to_host_local_array(x, mesh, spec) == x
 
@@ -139,7 +146,10 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
 
 def _of_all_processes(x: np.ndarray[Any, Any], combine: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
-    """``combine(rows)``, equal on all processes, where row p is the array ``x`` of process p, on its first device."""
+    """``combine(rows)`` on every process, where ``rows[p]`` is the array ``x`` that process p passes.
+
+    Each process holds its row on its first device.
+    """
     first = {device.process_index: device for device in reversed(devices())}
     mesh = Mesh(np.array([first[number] for number in sorted(first)]), ("process",))
     rows = make_array_from_process_local_data(NamedSharding(mesh, P("process")), x[None])
@@ -151,7 +161,7 @@ def _sum_of_bytes(rows: Any) -> Any:
 
 
 def _host(x: Any) -> np.ndarray[Any, Any]:
-    """The data of an array or number as a NumPy array; a NumPy array is returned itself."""
+    """The value of an array or number as a NumPy array; a NumPy array is returned without a copy."""
     return x if isinstance(x, np.ndarray) else np.asarray(x if isinstance(x, Array) else as_array(x))
 
 
@@ -160,7 +170,10 @@ def _bytes(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _by_specs(where: str, inputs: Any, pspecs: Any, each: Callable[[Any, PartitionSpec], Any]) -> Any:
-    """The tree of ``each(leaf, spec)``; ``pspecs`` is a prefix of ``inputs``. Raises BadArgument: a leaf is no spec."""
+    """The tree of ``each(leaf, spec)`` over the leaves of ``inputs``, where ``pspecs`` is a tree prefix of ``inputs``.
+
+    Raises: TreeMismatch: ``pspecs`` is no tree prefix. BadArgument: a leaf of ``pspecs`` is no PartitionSpec.
+    """
     is_leaf = lambda x: x is None or isinstance(x, PartitionSpec)
     leaves, tree = pytrees.flatten(inputs)
     specs = pytrees.broadcast_prefix(pspecs, inputs, is_leaf, what=where)

@@ -49,7 +49,7 @@ SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
 
 
 class _Settings(NamedTuple):
-    """The tolerances, the most steps between two times, and the longest step."""
+    """The arguments of ``odeint``: tolerances, the largest number of steps between two times, and the longest step."""
 
     rtol: Any
     atol: Any
@@ -58,7 +58,11 @@ class _Settings(NamedTuple):
 
 
 class _StepState(NamedTuple):
-    """The solution ``y`` and its slope at ``t``, the next step, and the last one, as a polynomial from ``before``."""
+    """The state of the solver between steps.
+
+    ``y`` and ``slope`` are the solution and its derivative at time ``t``, ``step`` is the length of the next step, and
+    ``polynomial`` interpolates the solution on the last step, from the time ``before`` to ``t``.
+    """
 
     y: Any
     slope: Any
@@ -110,7 +114,7 @@ def _step(f: Any, settings: _Settings, s: _StepState) -> _StepState:
 
 
 def _between(s: _StepState, t: Any) -> Any:
-    """The solution at a time ``t`` within the last step, by the polynomial of that step."""
+    """The solution at a time ``t`` within the last step of the solver, interpolated by the polynomial of that step."""
     length = s.t - s.before
     x = ((t - s.before) / hnp.where(length == 0, 1, length)).astype(s.y.dtype)
     a, b, c, d, e = s.polynomial
@@ -118,7 +122,7 @@ def _between(s: _StepState, t: Any) -> Any:
 
 
 def _solve(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
-    """The solution at the times ``t``; NaN where there were more than ``mxstep`` steps, and where they turn back.
+    """The solution at the times ``t``; NaN where more than ``mxstep`` steps are needed, and where the times turn back.
 
     The equation solved is dz/du == s f(z, s u) at u = s t, where s is the sign of the direction, so that u increases.
     """
@@ -153,7 +157,11 @@ def _forward(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
 
 
 def _backward(f: Any, settings: _Settings, saved: Any, cts: Any) -> Any:
-    """The cotangent a of y obeys da/dt = -a df/dy from the last time to the first; others are integrals."""
+    """The cotangents of ``y0``, ``t`` and ``args``, by the adjoint equation from the last time to the first.
+
+    The cotangent a of y obeys da/dt = -a df/dy; those of the first time and of ``args`` are integrals of -a df/dt and
+    -a df/dargs.
+    """
     ys, t, args = saved
 
     def adjoint(state: Any, t: Any, args: Any) -> Any:
@@ -191,20 +199,20 @@ def odeint(
     func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: Any = 1.4e-8, atol: Any = 1.4e-8,
     mxstep: Any = hnp.inf, hmax: Any = hnp.inf,
 ) -> Any:  # fmt: skip
-    """The solution of ``dy/dt == func(y, t, *args)`` at the times ``t``, where ``t[0]`` is that of ``y0``.
+    """The solution of ``dy/dt == func(y, t, *args)`` at the times ``t``, with the value ``y0`` at ``t[0]``.
 
     Steps of adaptive length, by the method of order 5 of Dormand and Prince.
 
     Args:
-        y0: a tree of arrays, of which the leaves of the result have one for each time.
-        args: trees of floating-point arrays. Derivatives by these, by what ``func`` captures, ``y0`` and ``t`` are by
-            the adjoint equation.
-        t: times that increase, or that decrease. Where traced ones turn back, the solution is NaN.
-        rtol, atol: an error of each step of ``atol + rtol * abs(y)`` is taken.
-        mxstep: the most steps between two times; where there are more the solution is NaN.
+        y0: a tree of arrays; each leaf of the result has a leading axis of the times.
+        args: trees of floating-point arrays. Reverse mode by ``args``, by arrays that ``func`` captures, ``y0`` and
+            ``t`` solves the adjoint equation.
+        t: times that increase, or that decrease. Where traced times turn back, the solution is NaN.
+        rtol, atol: a step is accepted where its error is at most ``atol + rtol * abs(y)``, in the mean square.
+        mxstep: the largest number of steps between two times; where more are needed, the solution is NaN.
         hmax: the longest step.
 
-    Raises: BadArgument: ``t`` turns back. ShapeMismatch: it is no vector.
+    Raises: BadArgument: ``t`` neither increases nor decreases. ShapeMismatch: ``t`` is no vector.
 
     >>> abs(odeint(lambda y, t: -y, 1.0, [0.0, 1.0])[1] - 0.36787944) < 1e-6
     Array(True, dtype=bool)

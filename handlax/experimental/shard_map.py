@@ -18,8 +18,8 @@ def shard_map(
     """``handlax.shard_map`` with positional arguments.
 
     Args:
-        check_rep: ``check_vma``.
-        auto: the axes over which the compiler divides the work; ``f`` sees all others.
+        check_rep: the argument ``check_vma`` of ``handlax.shard_map``.
+        auto: the mesh axes over which the compiler divides the work; ``f`` is mapped over all other axes.
 
     Raises: as ``handlax.shard_map``.
     """
