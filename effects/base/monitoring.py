@@ -127,7 +127,7 @@ def unregister_event_duration_listener(callback: Listener) -> None:
 
 
 def unregister_event_time_span_listener(callback: Listener) -> None:
-    """Undo one ``register_event_time_span_listener(callback)``. Raises: NotRegistered: ``callback`` is not registered."""
+    """Undo one ``register_event_time_span_listener(callback)``. Raises: NotRegistered: there is none."""
     TIME_SPANS.remove("unregister_event_time_span_listener", callback)
 
 
