@@ -141,7 +141,7 @@ class Name:
     flops = data_movement
 
     @property
-    def checkpoint_label(op):
+    def checkpoint_name(op):
         return op.label
 
 

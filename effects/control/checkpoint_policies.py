@@ -101,7 +101,7 @@ class WholeBodyPolicy:
         return PerEquationPlan(self)
 
     def resolved(self, program: Program, unknown: tuple[bool, ...]) -> Policy:
-        """The policy of the unknown part, after a program was split by the plan."""
+        """The policy with which the unknown part of a program is recorded, after the plan partitioned it."""
         return self
 
 
@@ -138,7 +138,7 @@ class OutOfBudget(Value):
 
 
 def resolved_policy(policy: Policy, program: Program, unknown: Sequence[bool]) -> Policy:
-    """The policy of the unknown part of a split program; that of a ``WholeBodyPolicy`` follows from its plan."""
+    """The policy with which the unknown part of a partitioned program is recorded; see ``WholeBodyPolicy.resolved``."""
     return policy.resolved(program, tuple(unknown)) if isinstance(policy, WholeBodyPolicy) else policy
 
 
@@ -202,17 +202,17 @@ class MadePolicy(Value):
 
 def _is_not_named(names: Any, op: Any, types: Any, fields: Any) -> bool:
     """Whether the label that ``checkpoint_name`` gave the result, if any, is none of ``names``."""
-    return op.checkpoint_label is None or op.checkpoint_label not in names
+    return op.checkpoint_name is None or op.checkpoint_name not in names
 
 
 def _has_another_name(names: Any, op: Any, types: Any, fields: Any) -> bool:
     """Whether ``checkpoint_name`` gave the result a label, and it is none of ``names``."""
-    return op.checkpoint_label is not None and op.checkpoint_label not in names
+    return op.checkpoint_name is not None and op.checkpoint_name not in names
 
 
 def _is_named(names: Any, op: Any, types: Any, fields: Any) -> bool:
     """Whether the label that ``checkpoint_name`` gave the result is one of ``names``."""
-    return op.checkpoint_label is not None and op.checkpoint_label in names
+    return op.checkpoint_name is not None and op.checkpoint_name in names
 
 
 def _either(policies: Any, op: Any, types: Any, fields: Any) -> Verdict:

@@ -53,7 +53,7 @@ class Operation(ImmutableObject):
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
     contracts: ClassVar[bool] = False  # a contraction or convolution, which is expensive to recompute
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
-    checkpoint_label: ClassVar[str | None] = None  # its result's name in checkpoint policies
+    checkpoint_name: ClassVar[str | None] = None  # its result's name in checkpoint policies
     vmap: ClassVar[str] = "refuse"  # of an effect under vmap: performed ``once``, ``per_lane``, or an error
     diff: ClassVar[str] = "refuse"  # of an effect on tangents: ``stop``, no derivative, or an error
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do

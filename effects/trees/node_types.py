@@ -40,7 +40,7 @@ class Unsortable(BadArgument):
 
 
 def _sorted_keys(x: dict[Any, Any]) -> tuple[Any, ...]:
-    """Raises: Unsortable."""
+    """The keys of a dict in ascending order, which is the order of its children."""
     try:
         return tuple(sorted(x))
     except TypeError:

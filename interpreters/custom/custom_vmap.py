@@ -298,7 +298,9 @@ def _in_parts(op: Any, primals: Any, tangents: Any, nonzero: tuple[bool, ...]) -
 
 
 def _parts(op: Any, nonzero: tuple[bool, ...]) -> tuple[Any, ...]:
-    """The two operations of a body's derivative, those of values and of tangents, the halves, and nonzero tangents."""
+    """The jvp of ``op`` as two operations: one computes the primal results and residuals, the other one the tangents
+    from the residuals; then the partitioned program, and which results have a tangent.
+    """
     derived, marks = jvp_program(op.bodies[0], nonzero)
     half = partial_eval_program(derived, [False] * len(nonzero) + [True] * sum(nonzero))
 

@@ -168,7 +168,7 @@ def _residual(forward: Program, linear: Program, index: int, names: Sequence[str
     op, types, site, policy = _origin(forward, number, None)
     verdict = None if policy is None or is_root(op) else _verdict(policy, op, types)
     policy = policy if verdict is not None else None
-    return Residual(const.type, "operation", op.name, op.checkpoint_label, site, policy, verdict, uses)
+    return Residual(const.type, "operation", op.name, op.checkpoint_name, site, policy, verdict, uses)
 
 
 def _verdict(policy: Policy, op: Operation, types: Sequence[ArrayType]) -> Saveable | Offloadable | None:

@@ -291,17 +291,17 @@ sin, tan, atan = _rotated(sinh), _rotated(tanh), _rotated(atanh)
 
 
 def cos(m: Any, x: Any, y: Any) -> Parts:
-    """cosh iz."""
+    """``cos z = cosh(iz)``."""
     return cosh(m, -y, x)
 
 
 def log(m: Any, x: Any, y: Any, u: Any, v: Any) -> Parts:
-    """Its real part is infinite where a part of z is."""
+    """``log(x + iy)`` from its computed parts ``u`` and ``v``: the real part is infinite where ``x`` or ``y`` is."""
     return m.where(_infinite(m, x) | _infinite(m, y), INF, u), v
 
 
 def size(m: Any, x: Any, y: Any, w: Any) -> Any:
-    """|z|, infinite where a part of z is."""
+    """``|x + iy|``, whose computed value is ``w``; infinite where ``x`` or ``y`` is, even beside a NaN."""
     return m.where(_infinite(m, x) | _infinite(m, y), INF, w)
 
 
@@ -325,25 +325,25 @@ def rsqrt(m: Any, x: Any, y: Any) -> Parts:
 
 
 def asin(m: Any, x: Any, y: Any, u: Any, v: Any) -> Parts:
-    """Its parts have the signs of those of z."""
+    """``asin(x + iy)`` from its computed parts ``u`` and ``v``, which get the signs of ``x`` and ``y``."""
     v = m.where(m.isfinite(x) & (y != y), y, v)
     return m.where(x == 0, x, m.copysign(u, x)), m.copysign(v, y)
 
 
 def asinh(m: Any, x: Any, y: Any, u: Any, v: Any) -> Parts:
-    """Its parts have the signs of those of z."""
+    """``asinh(x + iy)`` from its computed parts ``u`` and ``v``, which get the signs of ``x`` and ``y``."""
     u = m.where(m.isfinite(y) & (x != x), x, u)
     return m.copysign(u, x), m.where(y == 0, y, m.copysign(v, y))
 
 
 def acos(m: Any, x: Any, y: Any, u: Any, v: Any) -> Parts:
-    """Its imaginary part has the sign of -y."""
+    """``acos(x + iy)`` from its computed parts ``u`` and ``v``; ``v`` gets the sign of ``-y``."""
     v = m.where(m.isfinite(x) & (y != y), y, v)
     return m.where(x == 0, 0.5 * PI, u), m.copysign(v, -y)
 
 
 def acosh(m: Any, x: Any, y: Any, u: Any, v: Any) -> Parts:
-    """Its imaginary part has the sign of y."""
+    """``acosh(x + iy)`` from its computed parts ``u`` and ``v``; ``v`` gets the sign of ``y``."""
     u = m.where(m.isfinite(x) & (y != y), y, u)
     return u, m.copysign(m.where(x == 0, 0.5 * PI, v), y)
 

@@ -91,6 +91,11 @@ def nest(f: Callable[..., Any], *, scope: str) -> Callable[..., Any]:
     return wraps(f)(handle(handler({Sow: renamed}))(f))
 
 
+def _sows(tag: Hashable) -> Callable[[Any], bool]:
+    """The function that says whether an operation sows under ``tag``."""
+    return lambda op: type(op) is Sow and op.tag == tag
+
+
 def plant(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     """``plant(f)(values, *args)`` is ``f(*args)`` with the values that it sows replaced by those of the same names.
 
@@ -102,7 +107,6 @@ def plant(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     Raises: BadArgument: no value is sown under a name. DTypeMismatch: a value has another type than the sown one.
     """
     need_function("plant", f)
-    mine = lambda op: type(op) is Sow and op.tag == tag
 
     @wraps(f)
     @unnamed_boundary
@@ -120,7 +124,7 @@ def plant(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
                 raise TreeMismatch(f"plant: {_quoted(op.path)} is a tree {op.tree}, got {tree}.")
             return inner, tuple(map(as_array, new))
 
-        _, y = handle(handler({Sow: replace}, moves=PlantedRows(mine)), values)(f)(*args, **kwargs)
+        _, y = handle(handler({Sow: replace}, moves=PlantedRows(_sows(tag))), values)(f)(*args, **kwargs)
         unused = [path for path in _paths(values) if not any(path[:i] in used for i in range(1, len(path) + 1))]
         if unused:
             names = ", ".join(map(_quoted, unused))
@@ -152,7 +156,6 @@ def reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
 def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     """``(f(*args), reap(f)(*args))``, with ``f`` called once."""
     need_function("reap", f)
-    mine = lambda op: type(op) is Sow and op.tag == tag
 
     def collect(log: Any, op: Any, *leaves: Any) -> Any:
         if op.tag != tag:
@@ -162,7 +165,7 @@ def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..
     def count(op: Any, *types: Any) -> Any:
         return {op.path: (1, 1)} if op.tag == tag else {}
 
-    log = handle(handler({Sow: collect}, moves=SownLog(mine)), ())
+    log = handle(handler({Sow: collect}, moves=SownLog(_sows(tag))), ())
     counts = handle(handler({Sow: count}, moves=tally({}, _then, _choose, _repeat)), {})
 
     @wraps(f)
