@@ -228,7 +228,8 @@ class Compiled(_Stage):
         return self.out_tree.unflatten([_public(where) for where in self._binary.executable.shardings[:count]])
 
     def runtime_executable(self) -> Any:
-        return self._binary.executable
+        """The executable as jaxlib represents it: its ``LoadedExecutable``."""
+        return self._binary.executable.loaded
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         return self(*args, **kwargs)

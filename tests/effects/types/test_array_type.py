@@ -26,6 +26,7 @@ def test_a_type_survives_pickle_and_copy_as_the_same_object():
 def test_shape_dtype_and_weakness_tell_types_apart():
     kinds = [array_type((), f32), array_type((1,), f32), array_type((), f32, True), array_type((), "int32")]
     assert len(set(kinds)) == 4 and [str(t) for t in kinds] == ["f32[]", "f32[1]", "f32[]~", "i32[]"]
+    assert [t.str_short() for t in kinds] == [str(t) for t in kinds]
     assert kinds[0].update(weak=True) is kinds[2] and kinds[1].update(shape=()) is kinds[0]
 
 

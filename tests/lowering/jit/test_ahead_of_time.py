@@ -36,6 +36,9 @@ def test_the_program_can_be_read():
     assert traced.program is traced.jaxpr and "mul" in str(traced.program) and traced.fun_name == "f"
     assert "stablehlo.multiply" in traced.lower().as_text()
     assert traced.lower().as_text("hlo").startswith("HloModule")
+    assert traced.lower().compiler_ir() == traced.lower().as_text()
+    executable = traced.lower().compile().runtime_executable()
+    assert "multiply" in executable.hlo_modules()[0].to_string()
     with pytest.raises(BadArgument, match="dialect"):
         traced.lower().as_text("fortran")
 
