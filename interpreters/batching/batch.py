@@ -11,6 +11,7 @@ from typing import Any
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, STACK, Binding, Run, inside
 from ...effects.control.lanes import Lanes
+from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import BATCH, COLLECTIVE
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
@@ -156,7 +157,11 @@ class Batch(BodyTransformer):
                 hint=f"handle it inside: vmap(hx.handle(h)(f)); or declare {names} with @hx.effect(vmap='per_lane').",
             )
         with inside(self):
-            return all_branches(op, operands) if op.runs == "one" else while_any(self, op, operands)
+            if op.runs == "one":
+                marks, values = zip(*map(self.split, operands))
+                evaluated = all([type(part) is ConcreteArray for parts in values for part in parts])
+                return all_branches(op, operands, None if evaluated else [mark is not None for mark in marks])
+            return while_any(self, op, operands)
 
     def diverges(self, effect: Any) -> bool:
         """Whether each lane decides by itself if it performs this effect, so that some lanes may never perform it."""

@@ -97,7 +97,7 @@ def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, .
 
     def differing(own: Any, *values: Any) -> Sequence[Any]:
         if not _performs(op):
-            return all_branches(op, (own, *values))
+            return all_branches(op, (own, *values), [True] * len(operands))
         _fail(op, axes)
         return [zeros_like(t) for t in op.result_type(own.type, *[x.type for x in values])]
 

@@ -9,8 +9,8 @@ from typing import Any
 from ...effects.base.caches import Cache
 from ...effects.base.stack import BASE, current, inside, perform
 from ...effects.core.columns import MASKED
-from ...effects.operations.elementwise.bitwise import bitwise_and
-from ...effects.operations.elementwise.comparison import clamp, gt, select_n
+from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
+from ...effects.operations.elementwise.comparison import clamp, eq, gt, select_n
 from ...effects.operations.reductions.reductions import ReduceOr
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import HigherOrder
@@ -20,6 +20,7 @@ from ...effects.types.dtypes import bool_
 from ..analysis.dependence import body_dependence, is_root
 from ..core.body_transform import RequiredSignature, transform_body
 from ..core.record import Record, record
+from .taken_lanes import where_taken
 
 _STEPS = Cache("while_any")
 """Bodies of a while loop whose lanes end at different iterations, by test, body and mapped operands."""
@@ -27,14 +28,22 @@ _GUARDS = Cache("guarded loops")
 """Loops inside a while loop's body, without iterations for lanes that have ended, by operation."""
 
 
-def all_branches(op: HigherOrder, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Evaluate every branch, and select each result by the index. Operands: the index, then those of the branches."""
+def all_branches(op: HigherOrder, operands: tuple[Any, ...], mapped: Sequence[bool] | None) -> tuple[Any, ...]:
+    """Evaluate every branch, and select each result by the index. Operands: the index, then those of the branches.
+
+    ``mapped``: the operands that differ from lane to lane; None where nothing differentiates the results.
+    """
     index, *xs = operands
-    results = [interpret(body, xs) for body in op.bodies]
-    count = len(results)
+    count = len(op.bodies)
     if count == 1:
-        return results[0]
+        return interpret(op.bodies[0], xs)
     which = gt(index, 0) if count == 2 else clamp(0, index, count - 1)
+    if mapped is None:
+        results = [interpret(body, xs) for body in op.bodies]
+    else:
+        taken = [bitwise_not(which), which] if count == 2 else [eq(which, i) for i in range(count)]
+        bodies = [where_taken(body, tuple(mapped[1:]), False) for body in op.bodies]
+        results = [interpret(body, [yes, *xs]) for body, yes in zip(bodies, taken)]
     return tuple([select_n(which, *cases) for cases in zip(*results)])
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.stack import BASE, inside, perform
+from ...effects.base.stack import BASE, inside
 from ...effects.control.branches import execute_if
 from ...effects.control.loops import Scan
 from ...effects.core.named_axes import Axis
-from ...effects.operations.elementwise.arithmetic import Unread
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.comparison import select
@@ -17,8 +16,8 @@ from ...effects.operations.indexing.relocation import take_rows
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.programs.program import interpret
 from ...effects.types.array_type import BOOL, array_type
-from ...effects.types.dtypes import is_inexact
 from ...effects.types.extent import extents_in
+from ..batching.taken_lanes import held
 from ..core.body_transform import cross
 from ..core.record import Record
 from .lane_lengths import LaneLengths, line
@@ -113,11 +112,6 @@ def _guarded(op: Any, share: Any) -> Any:
             nothing = [zeros(t) for t in body.out_types[op.carry :]]
             ends = execute_if(more, lambda: tuple(interpret(body, inputs)), lambda: (*carry, *nothing), share)
             return recorder.freeze(ends, body.name)
-        ys = interpret(body, [*inputs[: op.shared], *[_held(more, x) for x in inputs[op.shared :]]])
+        ys = interpret(body, [*inputs[: op.shared], *[held(more, x) for x in inputs[op.shared :]]])
         ends = [select(more, new, old) for new, old in zip(ys, carry)]
         return recorder.freeze([*ends, *ys[op.carry :]], body.name)
-
-
-def _held(more: Any, x: Any) -> Any:
-    """The value with its cotangent dropped in lanes that have ended, where the body may compute NaN."""
-    return select(more, x, perform(Unread(), x)) if is_inexact(x.type.dtype) else x
