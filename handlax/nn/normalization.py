@@ -18,6 +18,7 @@ from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, log
 from ..effects.operations.foundations import shapes
 from ..effects.operations.foundations.shapes import canonical_axis
+from ..effects.operations.indexing.dynamic_slicing import index_holding
 from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.operand_promotion import promote
 from ..effects.operations.reductions.reductions import ReduceMax
@@ -204,8 +205,10 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     if isinstance(count, int) and count < 0:
         raise BadArgument(f"one_hot: num_classes must not be negative, got {count}.")
     shape = (*x.type.shape[:axis], count, *x.type.shape[axis:])
-    kind = x.type.dtype if dtypes.is_inexact(x.type.dtype) or dtypes.is_integer(x.type.dtype) else dtypes.default_int()
-    codes = shapes.broadcast_in_dim(convert(x, kind), shape, tuple([d for d in range(rank) if d != axis]))
+    if not dtypes.is_inexact(x.type.dtype):
+        x = index_holding(x if dtypes.is_integer(x.type.dtype) else convert(x, dtypes.default_int()), count)
+    kind = x.type.dtype
+    codes = shapes.broadcast_in_dim(x, shape, tuple([d for d in range(rank) if d != axis]))
     return convert(codes == shapes.broadcast_in_dim(iota(kind, count), shape, (axis,)), made)
 
 

@@ -303,3 +303,7 @@ def test_whole_numbers_fall_into_their_bins_compiled_too(dtype, rng):
     for f in (hnp.histogram, hx.jit(hnp.histogram)):
         for ours, theirs in zip(f(x), np.histogram(x)):
             assert np.array_equal(ours, theirs)
+
+
+def test_a_grid_of_no_axes_is_empty():
+    assert hnp.mgrid[()].shape == (0,) and hnp.mgrid[()].dtype == hnp.int32 and hnp.ogrid[()] == []

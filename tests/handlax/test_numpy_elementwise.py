@@ -353,3 +353,18 @@ def test_a_numpy_integer_as_exponent_is_a_number(x):
     assert np.array_equal(hnp.power(x, np.int16(3)), x.astype(int) ** 3) and hnp.power(x, np.int16(3)).dtype == kept
     with pytest.raises(errors.DTypeMismatch, match="no negative powers"):
         hnp.power(x, np.int16(-3))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_exponents_of_every_width_scale_as_numpys(dtype):
+    info = np.iinfo(dtype)
+    exponents = [n for n in (info.min, -200, -3, 0, 5, 100, 200, info.max) if info.min <= n <= info.max]
+    with hx.configure(enable_x64=True), np.errstate(over="ignore", under="ignore"):
+        for n in exponents:
+            want = np.ldexp(np.float32(0.75), int(np.clip(n, -1000, 1000)))
+            assert hnp.ldexp(np.float32(0.75), np.asarray(n, dtype)) == want
+
+
+def test_lists_are_compared_as_numpy_compares_them():
+    assert not hnp.array_equal([1, 2], [1, 2, 3]) and hnp.array_equal([1.0, 2], [1, 2]) and hnp.array_equal([], [])
+    assert hnp.array_equal([[1], [2]], np.array([[1], [2]])) and hnp.array_equiv([1, 1], [[1], [1]])

@@ -295,3 +295,14 @@ def test_set_differences_and_partitions_keep_their_dtypes():
     assert hnp.setdiff1d(2, np.array([1.0, 2.5])).tolist() == [2] and hnp.setdiff1d(2, np.ones(2)).dtype == "int32"
     with hx.enable_x64(True):
         assert hnp.argpartition(np.arange(3), 1).dtype == "int32"
+
+
+def test_a_percentile_between_two_elements_is_the_even_one_as_numpys():
+    x = np.arange(6, dtype=np.float32)
+    for q in (10, 30, 50, 70, 90):
+        want = np.percentile(x, q, method="nearest")
+        assert hnp.percentile(x, q, method="nearest") == want
+    halves = np.asarray([0.125, 0.375, 0.625, 0.875], np.float32)  # of 5 elements all are ties
+    want = np.quantile(x[:5], halves, method="nearest")
+    for f in (hnp.quantile, hx.jit(hnp.quantile, static_argnames="method")):
+        np.testing.assert_array_equal(f(x[:5], halves, method="nearest"), want)

@@ -304,3 +304,8 @@ def test_lists_have_the_shapes_and_kinds_of_their_arrays(items):
         assert getattr(hnp, name)(items) == getattr(np, name)(items), name
     arrays = [hnp.array(row) for row in items] if items != 3 else items
     assert hnp.shape(arrays) == np.shape(items)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint64"])
+def test_elements_are_repeated_by_counts_of_every_dtype(dtype):
+    np.testing.assert_array_equal(hnp.repeat(hnp.arange(3), np.array([1, 0, 2], dtype)), [0, 2, 2])

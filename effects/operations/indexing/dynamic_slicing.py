@@ -175,13 +175,19 @@ def _unstacked(indices: Any, name: str) -> list[Any]:
     return [index_in_dim(x, k, keepdims=False) for k in range(x.type.shape[0])]
 
 
-def nonnegative_index(index: Any, size: int) -> Any:
-    """``index``, or ``index + size`` where it is negative."""
+def index_holding(index: Any, size: int) -> Any:
+    """``index`` in its own dtype, or in a wider one if that does not hold ``size``."""
     known = isinstance(size, int)
     if size > dtypes.iinfo(index.type.dtype).max if known else index.type.dtype.itemsize < 4:
-        index = convert(index, np.dtype(np.int32 if not known or size < 2**31 else np.int64))
+        return convert(index, np.dtype(np.int32 if not known or size < 2**31 else np.int64))
+    return index
+
+
+def nonnegative_index(index: Any, size: int) -> Any:
+    """``index``, or ``index + size`` where it is negative."""
+    index = index_holding(index, size)
     dtype = index.type.dtype
-    whole = scalar(size, dtype) if known else convert(size, dtype)
+    whole = scalar(size, dtype) if isinstance(size, int) else convert(size, dtype)
     return select(lt(index, scalar(0, dtype)), add(index, whole), index)
 
 

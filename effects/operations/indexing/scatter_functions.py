@@ -19,8 +19,10 @@ from ...types.dtypes import is_unsigned
 from ..elementwise.arithmetic import add, rem
 from ..elementwise.comparison import lt, select
 from ..foundations.shapes import canonical_axis, canonical_shape, zeros
+from ..manipulation.operand_promotion import together
 from ..manipulation.rearranging import expand_dims
 from ..manipulation.slicing import concatenate
+from .dynamic_slicing import index_holding
 from .gather_scatter import (
     CLIP,
     Scatter,
@@ -197,14 +199,16 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     if len(parts) != len(axes) or any(part.ndim != 1 for part in parts) or not parts:
         types = ", ".join([str(part.type) for part in parts])
         raise BadArgument(f"index_take: needs one array of rank 1 for each axis, got {types} for {axes}.")
-    vectors = concatenate([expand_dims(index_modulo(i, x.type.shape[axis]), (1,)) for i, axis in zip(parts, axes)], 1)
+    parts = together("index_take", *[index_modulo(i, x.type.shape[axis]) for i, axis in zip(parts, axes)])
+    vectors = concatenate([expand_dims(i, (1,)) for i in parts], 1)
     window = tuple([1 if d in axes else n for d, n in enumerate(x.type.shape)])
     numbers = GatherDimensionNumbers(tuple(range(1, x.ndim - len(axes) + 1)), tuple(sorted(axes)), axes)
     return gather(x, vectors, numbers, window)
 
 
 def index_modulo(index: Any, size: int) -> Any:
-    """``index`` modulo ``size``, not negative."""
+    """``index`` modulo ``size``, not negative; in a wider dtype where its own does not hold ``size``."""
+    index = index_holding(index, size)
     n = scalar(size, index.type.dtype)
     rest = rem(index, n)
     zero = scalar(0, index.type.dtype)

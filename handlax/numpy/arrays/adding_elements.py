@@ -87,7 +87,7 @@ def repeat(
             return _evenly(x, int(counts[0]), axis)
     source: Any
     if known(repeats) and not extents_in((n, total_repeat_length)):
-        source = np.repeat(np.arange(n), counts)
+        source = np.repeat(np.arange(n), counts.astype(np.int64) if counts.dtype.kind == "u" else counts)
         if total_repeat_length is not None:
             more = total_repeat_length - source.size
             source = np.pad(source, (0, max(more, 0)), constant_values=max(n - 1, 0))[:total_repeat_length]

@@ -182,10 +182,14 @@ def leaves(items: Any) -> list[Any]:
 
 
 def array_beside(x: Any, values: Any) -> Any:
-    """Nested lists of numbers as an array of the dtype to which they and ``x`` promote; other values as they are."""
+    """Nested lists of numbers as an array of the dtype to which they and ``x`` promote; other values as they are.
+
+    ``x`` may be nested lists too.
+    """
     if not isinstance(values, (list, tuple)):
         return values
-    return array(values, dtypes.result_type(x, *leaves(values)))
+    numbers = [*leaves(x), *leaves(values)]
+    return array(values, dtypes.result_type(*numbers) if numbers else None)
 
 
 def _numpy(items: Any, dtype: Any = None) -> np.ndarray[Any, Any]:

@@ -240,7 +240,7 @@ def ravel_multi_index(
         raise BadArgument(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
     modes = mode if isinstance(mode, (tuple, list)) else (mode,) * len(sizes)
     parts = [as_array(part) for part in multi_index]
-    kind = dtypes.result_type(*parts) if dtype is None else dtypes.canonical(dtype)
+    kind = dtypes.result_type(*parts, dtypes.default_int()) if dtype is None else dtypes.canonical(dtype)
     result: Any = scalar(0, kind)
     for part, n, how in zip(*[axis[:: 1 if order == "C" else -1] for axis in (parts, sizes, modes)]):
         if how == "raise":

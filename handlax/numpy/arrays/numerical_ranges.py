@@ -248,6 +248,8 @@ class GridMaker:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return interval_of_slice(key, self.name)
+        if not key:
+            return [] if self.sparse else from_numpy(np.zeros(0, dtypes.default_int()))
         rows = promote(*[interval_of_slice(part, self.name) for part in key])
         grids = meshgrid(*rows, indexing="ij", sparse=self.sparse)
         return list(grids) if self.sparse else stack(grids)

@@ -25,7 +25,7 @@ from ...effects.operations.foundations.shapes import (
     canonical_axis,
     canonical_shape,
 )
-from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim
+from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim, index_holding
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
@@ -380,7 +380,8 @@ def _roll(x: Any, step: Any, axis: int) -> Any:
         source = (iota(INT32, canonical_shape(size)[0]) - convert(step, INT32)) % count
         return x[(*(slice(None),) * axis, source)]
     if isinstance(step, Array) and not isinstance(step, ConcreteArray):
-        return dynamic_slice_in_dim(perform(Concatenate(axis), x, x), size - step % size, size, axis)
+        step = index_holding(step, 2 * size) % size
+        return dynamic_slice_in_dim(perform(Concatenate(axis), x, x), size - step, size, axis)
     step = int(step) % size
     if not step:
         return x

@@ -162,7 +162,9 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     y = convert(x, dtypes.float32, kind.weak) if kind.dtype in HALF else x
     dtype = y.type.dtype
     reach = int(finfo(dtype).maxexp - finfo(dtype).minexp + finfo(dtype).nmant + 4)
-    n = comparison.clamp(-reach, convert(n, dtypes.int32), reach)
+    if n.type.dtype.itemsize < 4:
+        n = convert(n, dtypes.int32)
+    n = convert(comparison.clamp(0 if dtypes.is_unsigned(n.type.dtype) else -reach, n, reach), dtypes.int32)
     # three factors: each is a normal number wherever the exponent lies
     third: Any = numpy_arithmetic.floor_divide(n, 3)
     for part in (third, third, n - 2 * third):

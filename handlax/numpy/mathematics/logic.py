@@ -219,7 +219,7 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     >>> array_equiv(ones(3), 1)
     Array(True, dtype=bool)
     """
-    x, y = promote(a1, a2)
+    x, y = promote(array_beside(a2, a1), array_beside(a1, a2))
     try:
         broadcast_shape("array_equiv", x.type.shape, y.type.shape)
     except ShapeMismatch:

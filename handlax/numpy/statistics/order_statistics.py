@@ -10,7 +10,7 @@ import numpy as np
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.functions.unsupported import no_sharding
-from ...effects.operations.elementwise.arithmetic import ceil, floor
+from ...effects.operations.elementwise.arithmetic import RoundingMethod, ceil, floor, round
 from ...effects.operations.elementwise.comparison import clamp, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
@@ -197,7 +197,7 @@ def _at_concrete(x: Any, positions: np.ndarray[Any, Any], method: str) -> Any:
     ends = [np.where(missing, 0, side(positions)) for side in (np.floor, np.ceil)]
     low, high = (np.clip(end, 0, size - 1).astype(np.int32) for end in ends)
     if method == "nearest":
-        low = high = np.where(weight > 0.5, high, low)
+        low = high = np.where((weight > 0.5) | ((weight == 0.5) & (low % 2 == 1)), high, low)  # NumPy's np.around
     y = _elements_at(x, high if method == "higher" else low)
     exact = ~missing & ((low == high) | (method in ("lower", "higher")))
     if exact.all():
@@ -239,7 +239,7 @@ def _at_traced(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
     low, high = floor(position), ceil(position)
     weight = position - low
     if method == "nearest":
-        low = high = select_n(weight <= 0.5, high, low)
+        low = high = round(position, RoundingMethod.TO_NEAREST_EVEN)
     if method == "midpoint":
         weight = select_n(low == high, like(weight, 0.5), like(weight, 0))
     lower, upper = (_row_elements(x, clamp(like(i, 0), i, _max(last, like(last, 0)))) for i in (low, high))
