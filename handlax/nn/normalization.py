@@ -17,6 +17,7 @@ from ..effects.operations.elementwise.complex_parts import real
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, log
 from ..effects.operations.foundations import shapes
+from ..effects.operations.foundations.half_precision import HALF
 from ..effects.operations.foundations.shapes import canonical_axis
 from ..effects.operations.indexing.dynamic_slicing import index_holding
 from ..effects.operations.manipulation.creation import iota
@@ -80,7 +81,10 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     if where is not None:
         top = select_n(top == -float("inf"), top, like(top, 0))
     away = _below(x, top)
-    total = log(reductions.sum(exp(away), axes, keepdims=True))
+    powers = exp(away)
+    if powers.type.dtype in HALF:  # whose sum may overflow
+        powers = convert(powers, dtypes.float32)
+    total = convert(log(reductions.sum(powers, axes, keepdims=True)), away.type.dtype)
     if where is not None:
         total = select_n(total == -float("inf"), total, like(total, 0))
     return _below(away, total)
@@ -106,23 +110,27 @@ def logsumexp(
     >>> logsumexp(array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)
     """
-    x = inexact(a)
+    x, weights = inexact(a), None
     if b is not None:
         x, weights = inexact_together("logsumexp", x, b if is_number(b) else inexact(b))
         x = choose(weights != 0, x, like(x, -float("inf")))
         weights = shapes.broadcast(weights, x.type.shape)
     if where is not None:
         x = choose(where, x, like(x, -float("inf")))
+    kind = x.type
+    if kind.dtype in HALF:  # whose sum may overflow
+        x = convert(x, dtypes.float32, kind.weak)
+        weights = None if weights is None else convert(weights, dtypes.float32)
     axes = axes_of(axis, len(x.type.shape), "logsumexp")
     if axes and 0 in [x.type.shape[d] for d in axes]:
-        kept = reductions.sum(x, axes, keepdims=keepdims)
+        kept = convert(reductions.sum(x, axes, keepdims=keepdims), kind.dtype)
         return (log(kept), kept) if return_sign else log(kept)
     top = _constant_maximum(x, axes)
     top = select_n(isfinite(top), like(top, 0), top)
     if dtypes.is_complex(x.type.dtype):
         top = _complex(top, like(top, 0))
     powers = exp(_below(x, top))
-    if b is not None:
+    if weights is not None:
         powers = powers * weights
     total = reductions.sum(powers, axes, keepdims=True)
     none = total == 0
@@ -137,7 +145,8 @@ def logsumexp(
         left = tuple([n for d, n in enumerate(x.type.shape) if d not in axes])
         y = shapes.reshape(y, left)
         signs = shapes.reshape(signs, left) if return_sign else None
-    y = convert(y, y.type.dtype)
+    y = convert(y, kind.dtype if kind.dtype in HALF else y.type.dtype)
+    signs = convert(signs, y.type.dtype) if return_sign and kind.dtype in HALF else signs
     return (y, signs) if return_sign else y
 
 

@@ -368,3 +368,12 @@ def test_exponents_of_every_width_scale_as_numpys(dtype):
 def test_lists_are_compared_as_numpy_compares_them():
     assert not hnp.array_equal([1, 2], [1, 2, 3]) and hnp.array_equal([1.0, 2], [1, 2]) and hnp.array_equal([], [])
     assert hnp.array_equal([[1], [2]], np.array([[1], [2]])) and hnp.array_equiv([1, 1], [[1], [1]])
+
+
+def test_quotients_of_infinities_and_by_zero_are_numpys():
+    values = np.asarray([np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -2.5], np.float32)
+    x, y = np.meshgrid(values, values)
+    with np.errstate(all="ignore"):
+        want = np.floor_divide(x, y)
+    for f in (hnp.floor_divide, hx.jit(hnp.floor_divide)):
+        np.testing.assert_array_equal(f(x, y), want)

@@ -17,9 +17,9 @@ from .conversion import convert
 
 
 def _floor_divide(x, y):
-    """NumPy's quotient, and that of infinity by a finite number; of an integer by 0 what ``FloorDivide`` says."""
+    """NumPy's quotient; of an integer by 0 what ``FloorDivide`` says."""
     if x.dtype.kind not in "iu":
-        return np.where(np.isinf(x), np.divide(x, y), np.floor_divide(x, y))
+        return np.floor_divide(x, y)
     by_zero = y == 0
     quotient = np.floor_divide(x, np.where(by_zero, np.ones((), y.dtype), y))
     none = -1 - (x != 0) if x.dtype.kind == "i" else np.asarray(-1)
@@ -39,11 +39,11 @@ def _composed(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _quotient(x: Any, y: Any) -> Any:
-    """floor(x / y); of floats ``(x - rem(x, y)) / y`` is an integer up to rounding."""
+    """floor(x / y); of floats ``(x - rem(x, y)) / y`` is an integer up to rounding, and by 0 it is ``x / y``."""
     if not is_floating(x.type.dtype):
         return div(x, y) if is_unsigned(x.type.dtype) else _integer_quotient(x, y)
     zero, rest = like(x, 0), rem(x, y)
-    quotient = div(select_n(ne(rest, rest), sub(x, rest), x), y)
+    quotient = div(select_n(eq(y, zero), sub(x, rest), x), y)
     below = bitwise_and(ne(rest, zero), ne(sign(y), sign(rest)))
     quotient = round(select_n(below, quotient, sub(quotient, like(x, 1))))
     return select_n(eq(quotient, zero), quotient, mul(zero, mul(sign(x), sign(y))))

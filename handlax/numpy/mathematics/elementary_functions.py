@@ -187,10 +187,16 @@ def i0(x: Any) -> Array:
     x = inexact(x)
     near = lt(_abs(x), like(x, 1))  # strict in dtype: refuses complex numbers
     inner, outer = select_n(near, like(x, 0), x), select_n(near, x, like(x, 1))
-    finite = _exp(_abs(x)) < math.inf  # beyond, i0 is e^|x|: infinite, with its derivatives
+    finite = _i0_far(x) < math.inf  # beyond, i0 is e^|x|: infinite, with its derivatives
     outer, beyond = select_n(finite, like(x, 1), outer), select_n(finite, x, like(x, 0))
-    outer = select_n(finite, _exp(_abs(beyond)), _exp(_abs(outer)) * bessel_functions.bessel_i0e(outer))
+    outer = select_n(finite, _exp(_abs(beyond)), _i0_far(outer))
     return select_n(near, outer, polynomial(inner * inner, _I0))
+
+
+def _i0_far(x: Any) -> Any:
+    """e^|x| i0e(x), by the root of e^|x|, which is finite wherever the product is."""
+    root = _exp(_abs(x) / 2)
+    return root * bessel_functions.bessel_i0e(x) * root
 
 
 programs(globals())

@@ -68,10 +68,11 @@ def _divergence(p: Any, q: Any, density: Any, rest: Any) -> Any:
 
 
 def _log_ratio(p: Any, q: Any) -> Any:
-    """log(p / q), by the difference where that is exact."""
-    ratio = p / q
-    near = (ratio > 0.5) & (ratio < 2)
-    return hnp.where(near, hnp.log1p(hnp.where(near, (p - q) / q, 0)), hnp.log(ratio))
+    """log(p / q), by the difference where that is exact, and by both logarithms where the quotient is not normal."""
+    ratio, least = p / q, float(hnp.finfo(p.dtype).tiny)
+    near, normal = (ratio > 0.5) & (ratio < 2), (ratio >= least) & (ratio <= 1 / least)
+    far = hnp.where(normal, hnp.log(hnp.where(normal, ratio, 1)), hnp.log(p) - hnp.log(q))
+    return hnp.where(near, hnp.log1p(hnp.where(near, (p - q) / q, 0)), far)
 
 
 def _gap(u: Any) -> Any:
@@ -102,7 +103,7 @@ def kl_div(p: Any, q: Any) -> Array:
     Array([ 0.,  3., inf], dtype=float32)
     """
     near = hnp.abs(q - p) < 0.3 * p
-    y = hnp.where(near, p * _gap(hnp.where(near, (q - p) / hnp.where(near, p, 1), 0)), p * hnp.log(p / q) - p + q)
+    y = hnp.where(near, p * _gap(hnp.where(near, (q - p) / hnp.where(near, p, 1), 0)), p * _log_ratio(p, q) - p + q)
     return _divergence(p, q, y, q)
 
 

@@ -254,7 +254,8 @@ def beta(a: Any, b: Any) -> Array:
     Array(1., dtype=float32)
     """
     a, b = floats("beta", a, b)
-    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * hnp.exp(betaln(a, b))
+    size = hnp.exp(betaln(a, b))
+    return hnp.where(size == 0, size, gammasgn(a) * gammasgn(b) * gammasgn(a + b) * size)  # 0 at poles of gamma(a + b)
 
 
 @strong
@@ -343,7 +344,9 @@ def _pochhammer(z: Any, m: Any) -> Any:
 def _poch(z: Any, m: Any) -> Any:
     """``poch``, also where ``z`` and ``z + m`` are poles of the gamma function."""
     pole = (z <= 0) & (z == hnp.floor(z)) & (m == hnp.floor(m))
-    y = _pochhammer(hnp.where(pole, 1, z), m)
+    falling = ~pole & (z < 0.5) & (m < 0) & (m == hnp.floor(m))  # z + m may be rounded to a pole: by reflection
+    y = _pochhammer(hnp.where(pole, 1, hnp.where(falling, 1 - z, z)), hnp.where(falling, -m, m))
+    y = hnp.where(falling, hnp.where(m % 2 == 0, 1, -1) / y, y)
     mirrored = hnp.where(m % 2 == 0, 1, -1) * _pochhammer(hnp.where(pole, 1 - z - m, 1), hnp.where(pole, m, 0))
     return hnp.where(m == 0, 1, hnp.where(pole, hnp.where(z + m <= 0, mirrored, 0), y)).astype(z.dtype)
 

@@ -46,6 +46,12 @@ def i1e(x: Any) -> Array:
     return bessel_i1e(*floats("i1e", x))
 
 
+def _grown(x: Any, scaled: Any) -> Any:
+    """``e^|x| scaled`` by the root of ``e^|x|``, which is finite wherever the product is."""
+    root = hnp.exp(hnp.abs(x) / 2)
+    return root * scaled * root
+
+
 @analytic(lambda y, x: i1(x))
 def i0(x: Any) -> Array:
     """The modified Bessel function of the first kind of order 0.
@@ -53,7 +59,7 @@ def i0(x: Any) -> Array:
     >>> i0(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    return hnp.exp(hnp.abs(x)) * bessel_i0e(x)
+    return _grown(x, bessel_i0e(x))
 
 
 _I1 = [0.5 * 0.25**k / math.factorial(k) / math.factorial(k + 1) for k in range(11)]
@@ -73,7 +79,7 @@ def i1(x: Any) -> Array:
     >>> i1(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    return hnp.exp(hnp.abs(x)) * bessel_i1e(x)
+    return _grown(x, bessel_i1e(x))
 
 
 LARGE = 1e10
@@ -233,7 +239,8 @@ def _sine_integral(x: Any) -> Any:
 def _cosine_integral(x: Any) -> Any:
     near, far, f, g = _near_and_far(x)
     small = EULER + hnp.log(near) + near**2 * chebyshev(near**2 / 8 - 1, _ci_near, 16)
-    return hnp.where(hnp.abs(x) <= 4, small, f * hnp.sin(far) - g * hnp.cos(far))
+    y = hnp.where(hnp.abs(x) <= 4, small, f * hnp.sin(far) - g * hnp.cos(far))
+    return hnp.where(hnp.isinf(x), 0, y)
 
 
 @strong

@@ -64,11 +64,25 @@ def _tangent_turns(q: Any) -> Any:
     return hnp.where(q == 0.5, 0, hnp.where(q < 0.5, -size, size))
 
 
+
+def _log1p_square(z: Any) -> Any:
+    """log(1 + z^2), where the square may overflow."""
+    far = hnp.abs(z) > float(hnp.finfo(z.dtype).eps) ** -0.5
+    return hnp.where(far, 2 * hnp.log(hnp.abs(hnp.where(far, z, 1))), hnp.log1p(hnp.where(far, 0, z) ** 2))
+
+
+def _log_turns(z: Any) -> Any:
+    """log(arctan2(1, z) / pi), whose argument is near 1 for negative ``z``."""
+    below = z < 0
+    near_one = hnp.log1p(-hnp.arctan2(1.0, hnp.where(below, -z, 1)) / math.pi)
+    return hnp.where(below, near_one, hnp.log(hnp.arctan2(1.0, hnp.where(below, 1, z))) - LOG_PI)
+
+
 cauchy = distribution(
     "cauchy", "Cauchy's distribution: that of the quotient of two centred normal variables.",
-    logpdf=lambda z: -LOG_PI - hnp.log1p(z * z), cdf=lambda z: hnp.arctan2(1.0, -z) / math.pi,
-    logcdf=lambda z: hnp.log(hnp.arctan2(1.0, -z)) - LOG_PI, sf=lambda z: hnp.arctan2(1.0, z) / math.pi,
-    logsf=lambda z: hnp.log(hnp.arctan2(1.0, z)) - LOG_PI, ppf=_tangent_turns, isf=lambda q: -_tangent_turns(q),
+    logpdf=lambda z: -LOG_PI - _log1p_square(z), cdf=lambda z: hnp.arctan2(1.0, -z) / math.pi,
+    logcdf=lambda z: _log_turns(-z), sf=lambda z: hnp.arctan2(1.0, z) / math.pi,
+    logsf=lambda z: _log_turns(z), ppf=_tangent_turns, isf=lambda q: -_tangent_turns(q),
 )  # fmt: skip
 
 gumbel_l = distribution(
@@ -134,7 +148,8 @@ t = distribution(
     "t", "Student's distribution with ``df`` degrees of freedom.", shapes="df",
     valid=lambda df: df > 0,
     logpdf=lambda z, df: (
-        -(df + 1) / 2 * hnp.log1p(z * z / df) - hnp.log(df) / 2 - special.betaln(hnp.full_like(df, 0.5), df / 2)
+        -(df + 1) / 2 * _log1p_square(z / hnp.sqrt(df))
+        - hnp.log(df) / 2 - special.betaln(hnp.full_like(df, 0.5), df / 2)
     ),
 )  # fmt: skip
 

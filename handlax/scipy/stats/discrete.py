@@ -16,7 +16,7 @@ bernoulli = distribution(
     valid=lambda p: (p >= 0) & (p <= 1), trailing="loc",
     support=StandardRange(0.0, 1.0, 0.0, whole=True), arguments={"cdf": "k:", "ppf": "q:"},
     logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1 - k, -p),
-    cdf=lambda k, p: hnp.where(k < 1, 1 - p, 1.0), ppf=lambda q, p: hnp.where(q <= 1 - p, 0.0, 1.0),
+    cdf=lambda k, p: hnp.where(k >= 1, 1.0, 1 - p + 0 * k), ppf=lambda q, p: hnp.where(q <= 1 - p, 0.0, 1.0),
 )  # fmt: skip
 
 binom = distribution(

@@ -335,3 +335,35 @@ def test_mixed_derivatives_of_logarithms_at_zero(f, slope):
 def test_the_complex_gamma_function_is_not_defined_at_its_poles():
     z = hnp.array([0.0, -1.0, -3.0], "complex64")
     assert hnp.isnan(special.gamma(z).real).all() and hnp.isnan(special.gamma(z).imag).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("rel_entr", (1e-30, 1e30)),
+        ("rel_entr", (1e30, 1e-7)),
+        ("kl_div", (1e-30, 1e30)),
+        ("beta", (0.5, -1.5)),
+        ("i0", (90.0,)),
+        ("i1", (-90.0,)),
+        ("poch", (1e-10, -1.0)),
+        ("poch", (-2.5, -2.0)),
+    ],
+)
+def test_values_that_are_in_range_though_their_factors_are_not(name, args):
+    want = getattr(scipy_special, name)(*args)
+    args = [np.float32(x) for x in args]
+    for f in (getattr(special, name), hx.jit(getattr(special, name))):
+        np.testing.assert_allclose(float(f(*args)), np.float32(want), rtol=1e-5)
+
+
+def test_sums_of_many_halves_do_not_overflow():
+    x = np.zeros(100_000, np.float16)
+    for f in (special.logsumexp, hx.jit(special.logsumexp)):
+        assert f(x).dtype == np.float16 and abs(float(f(x)) - np.log(1e5)) < 0.01
+    assert abs(float(hx.nn.log_softmax(x)[0]) + np.log(1e5)) < 0.01
+    assert abs(float(special.i0(np.float16(12.5))) / scipy_special.i0(12.5) - 1) < 2e-3
+
+
+def test_integral_of_cosine_ends_at_zero():
+    assert special.sici(np.inf)[1] == 0

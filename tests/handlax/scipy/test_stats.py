@@ -301,3 +301,23 @@ def test_a_truncated_tail_next_to_certainty_is_not_lost(name, x, a, b, dtype):
     expected = getattr(scipy.stats.truncnorm, name)(*[y.astype(float) for y in (x, a, b)])
     np.testing.assert_allclose(f(x, a, b), expected, rtol=1e-4 if dtype == "float32" else 1e-12)
     assert np.isfinite(hx.grad(hx.grad(f))(x, a, b))
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if hasattr(getattr(scipy.stats, name), "pdf")])
+def test_far_tails_and_values_that_are_no_numbers(name):
+    names, _, _, parameters, _ = CASES[name]
+    shapes = [np.float32(p[0]) for p in parameters]
+    for x in np.asarray([1e20, -1e20, 1e30, np.inf, -np.inf, np.nan], np.float32):
+        for kind in names.split():
+            if name == "laplace" and kind == "logpdf" and np.isfinite(x):
+                continue  # SciPy takes the logarithm of a density that is rounded to 0
+            with np.errstate(all="ignore"):
+                want = getattr(getattr(scipy.stats, name), kind)(float(x), *[float(p) for p in shapes])
+                want = np.float32(want)
+            got = float(getattr(getattr(stats, name), kind)(x, *shapes))
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-30, err_msg=f"{kind}({x})")
+
+
+def test_bernoulli_of_no_number_is_none():
+    assert np.isnan(stats.bernoulli.cdf(np.nan, 0.5)) and stats.bernoulli.cdf(0, 0.25) == 0.75
+    assert stats.bernoulli.cdf(np.inf, 0.25) == 1 and stats.bernoulli.cdf(-np.inf, 0.25) == 0
