@@ -491,7 +491,14 @@ def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
 
 def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
     if op.bodied or op.deferred or not (op.named or any([t.varying for t in types])):  # bodies have types of their own
-        return op.result_type(*types)
+        out = op.result_type(*types)
+        if isinstance(out, (tuple, list)) is not op.multiple_results:
+            needed = "a tuple of types" if op.multiple_results else "one type"
+            raise RegistrationError(
+                f"{op.name}: result_type must give {needed}, got {out}.",
+                hint=f"multiple_results = {not op.multiple_results} in its block says that.",
+            )
+        return out
     varying = INVARIANT.union(*[t.varying for t in types])
     out = op.result_type(*[t.along(INVARIANT) for t in types])
     varying = op.varies(varying)

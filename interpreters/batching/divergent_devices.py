@@ -115,7 +115,7 @@ def _loop(op: Any, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> An
     joined = LaneOperations.lowest if _performs(op) else LaneOperations.highest
     again = record(lambda *xs: [joined(axes, interpret(test, xs)[0])], test.in_types, test.name)
     if not _performs(op):
-        step = guarded_step(test, body, (True,) * op.shared)
+        step = guarded_step(test, body, (True,) * op.shared, bool(op.slots))
         return perform(CoherentWhile((again, step), op.shared, op.carry, op.slots), *operands)
     results = perform(CoherentWhile((again, body), op.shared, op.carry, op.slots), *operands)
     (more,) = interpret(test, (*operands[: op.shared], *results))

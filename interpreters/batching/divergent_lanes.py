@@ -53,7 +53,8 @@ def while_any(run: Any, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
     _, shared, carry, _ = op.groups(operands)
     fixed = [run.split(x) for x in shared]
     mapped = tuple([mark is not None for mark, _ in fixed])
-    step = _STEPS.get((test, body, mapped), lambda: guarded_step(test, body, mapped))
+    reversible = bool(op.slots)
+    step = _STEPS.get((test, body, mapped, reversible), lambda: guarded_step(test, body, mapped, reversible))
     moving = [run.mapped_mark(t) for t in body.out_types]
     marks = [*[mark for mark, _ in fixed], *moving]
     transformed = [
@@ -71,12 +72,18 @@ def while_any(run: Any, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([run.box(mark, [next(results) for _ in parts]) for mark, parts in zip(moving, carried)])
 
 
-def guarded_step(test: Program, body: Program, mapped: tuple[bool, ...]) -> Program:
-    """A body that is applied if the test holds and else returns the carry; ``mapped``: the mapped shared operands."""
+def guarded_step(test: Program, body: Program, mapped: tuple[bool, ...], reversible: bool) -> Program:
+    """A body that is applied if the test holds and else returns the carry; ``mapped``: the mapped shared operands.
+
+    Of a loop that has a reverse mode the body may be undefined for lanes that have ended.
+    """
     recorder = Record(BASE, "")
     inputs = recorder.inputs(body.in_types)
     with inside(recorder):
         (more,) = interpret(test, inputs)
+        if reversible:
+            body = where_taken(body, (*mapped, *[True] * (len(inputs) - len(mapped))), False)
+            inputs, mapped = [more, *inputs], (True, *mapped)
         env, guarded = _guarded(body, inputs, more, mapped)
         first = len(mapped)
         ends = [_end(body, env, guarded, more, first + i, n) for i, n in enumerate(body.outs)]

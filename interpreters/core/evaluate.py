@@ -31,6 +31,7 @@ from ...effects.core.operation import MEMOS, Operation, result_type
 from ...effects.programs.program import Program, bind, memoised
 from ...effects.types.dtypes import INTEGER, ExtendedDType
 from .bad_values import bad_result, bad_value
+from .evaluated_results import checked_rule
 from .numpy_errors import IN_CALLERS_CONTEXT, IN_OWN_CONTEXT, context_for
 from .rule_codegen import numpy_function
 
@@ -231,10 +232,13 @@ def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., A
     """The function by which ``rule`` evaluates ``op`` on NumPy arrays of these types.
 
     NumPy's own function where the operation names one as equal to the rule of its block; a rule from ``hx.rules`` is
-    always called itself.
+    always called itself. What a rule of the user's returns is checked.
     """
     function = op.numpy_function(types) if rule is _RULES.get(type(op)) else None
-    return functools.partial(rule, op) if function is None else function
+    if function is not None:
+        return function
+    ours = rule is _RULES.get(type(op)) and type(op).__module__.startswith("handlax.")
+    return functools.partial(rule, op) if ours else checked_rule(rule, op, result_type(op, tuple(types)))
 
 
 def _fitted(y: Any, type: Any) -> np.ndarray[Any, Any]:

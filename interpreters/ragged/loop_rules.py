@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base.stack import BASE, inside
@@ -17,7 +18,7 @@ from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.programs.program import interpret
 from ...effects.types.array_type import BOOL, array_type
 from ...effects.types.extent import extents_in
-from ..batching.taken_lanes import held
+from ..batching.taken_lanes import where_taken
 from ..core.body_transform import cross
 from ..core.record import Record
 from .lane_lengths import LaneLengths, line
@@ -36,7 +37,8 @@ def scan_along(op: Any, run: RaggedBatch, types: Any, *operands: Any) -> Any:
     _, shared, carry, each = op.groups(operands)
     with inside(n.level):
         mask = run.lanes.mask(extent, run.lanes.whole, 0)
-    guarded = type(op)((_guarded(op, _share(run, n)),), op.shared, op.carry, n.longest, op.backwards, op.unroll)
+    body = _guarded(op, _share(run, n), [run.split(x)[0] is not None for x in shared])
+    guarded = type(op)((body,), op.shared, op.carry, n.longest, op.backwards, op.unroll)
     columns = [_columns(run, x, n.longest) for x in each]
     results = cross(run, guarded, (*shared, *carry, run.box(0, (mask,)), *columns))
     return (*results[: op.carry], *[_rows(run, y, extent) for y in results[op.carry :]])
@@ -98,8 +100,11 @@ def _share(run: RaggedBatch, n: LaneLengths) -> tuple[int, ...]:
     return () if n.known is None else (int(n.known.sum()), max(run.size, 1) * n.longest)
 
 
-def _guarded(op: Any, share: Any) -> Any:
-    """The loop's body with a further stacked input, first: a bool, whether the lane has not ended."""
+def _guarded(op: Any, share: Any, mapped: Sequence[bool]) -> Any:
+    """The loop's body with a further stacked input, first: a bool, whether the lane has not ended.
+
+    ``mapped``: the shared operands that differ from lane to lane.
+    """
     body = op.bodies[0]
     recorder = Record(BASE, "")
     first = op.shared + op.carry
@@ -112,6 +117,7 @@ def _guarded(op: Any, share: Any) -> Any:
             nothing = [zeros(t) for t in body.out_types[op.carry :]]
             ends = execute_if(more, lambda: tuple(interpret(body, inputs)), lambda: (*carry, *nothing), share)
             return recorder.freeze(ends, body.name)
-        ys = interpret(body, [*inputs[: op.shared], *[held(more, x) for x in inputs[op.shared :]]])
+        step = where_taken(body, (*mapped, *[True] * (len(body.in_types) - op.shared)), False)
+        ys = interpret(step, [more, *inputs])
         ends = [select(more, new, old) for new, old in zip(ys, carry)]
         return recorder.freeze([*ends, *ys[op.carry :]], body.name)

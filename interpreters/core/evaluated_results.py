@@ -1,0 +1,71 @@
+"""What the user's ``evaluate`` rules return, checked against the types that the operation declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import DTypeMismatch, HandlaxError, NotAnArray, ShapeMismatch
+from ...effects.core.operation import Operation
+from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import ExtendedDType, is_complex, is_floating, is_integer
+
+_HINT = "convert it in the rule, or correct result_type."
+
+
+def checked_rule(rule: Callable[..., Any], op: Operation, results: Any) -> Callable[..., Any]:
+    """``rule`` of ``op``, whose results must have the shapes of ``results`` and numbers that these dtypes hold.
+
+    Integers keep their values, floats are rounded, and what is real may stand for a complex number.
+
+    Raises: NotAnArray: a result is no array of numbers. ShapeMismatch: it has another shape, or there are more or fewer
+        results. DTypeMismatch: its numbers do not fit the dtype.
+    """
+    if op.multiple_results:
+        return lambda *xs: _all_checked(op, rule(op, *xs), results)
+
+    def returned(*xs: Any) -> Any:
+        y = rule(op, *xs)
+        if y.__class__ is np.ndarray and y.dtype is results.dtype and y.shape == results.shape:
+            return y
+        return _checked(op, y, results)
+
+    return returned
+
+
+def _all_checked(op: Operation, ys: Any, types: Sequence[ArrayType]) -> tuple[Any, ...]:
+    if ys is None and not types:
+        return ()
+    if not isinstance(ys, (tuple, list)) or len(ys) != len(types):
+        got = f"{len(ys)} in a {type(ys).__name__}" if isinstance(ys, (tuple, list)) else type(ys).__name__
+        raise ShapeMismatch(f"{op.name}: evaluate must return a tuple of {len(types)} results, got {got}.", hint=_HINT)
+    return tuple([_checked(op, y, t) for y, t in zip(ys, types)])
+
+
+def _checked(op: Operation, y: Any, expected: ArrayType) -> Any:
+    dtype = expected.dtype
+    if isinstance(dtype, ExtendedDType):
+        return y
+    data = np.asarray(y)
+    if data.dtype.kind in "OSUmM":
+        raise _mismatch(NotAnArray, op, expected, type(y).__name__)
+    if len(data.shape) != len(expected.shape) or any(
+        [isinstance(n, int) and n != size for n, size in zip(expected.shape, data.shape)]
+    ):
+        raise _mismatch(ShapeMismatch, op, expected, f"an array of shape {data.shape}")
+    if _rank(data.dtype) > _rank(dtype):
+        raise _mismatch(DTypeMismatch, op, expected, f"one of {data.dtype}")
+    if is_integer(dtype) and data.dtype != dtype and not (data.astype(dtype) == data).all():
+        raise _mismatch(DTypeMismatch, op, expected, f"integers of {data.dtype} that it does not hold")
+    return data
+
+
+def _rank(dtype: Any) -> int:
+    """The position of a dtype's kind in: boolean, integer, floating, complex."""
+    return 3 if is_complex(dtype) else 2 if is_floating(dtype) else 1 if is_integer(dtype) else 0
+
+
+def _mismatch(kind: type[HandlaxError], op: Operation, expected: ArrayType, got: str) -> HandlaxError:
+    return kind(f"{op.name}: evaluate must return {expected}, as result_type says, got {got}.", hint=_HINT)
