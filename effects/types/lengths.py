@@ -126,7 +126,7 @@ def read(*sizes: Any) -> tuple[Any, ...]:
 
 
 def held(*sizes: Any) -> tuple[Any, ...]:
-    """The sizes as ``Length``s, bound to the ``vmap`` installations in force."""
+    """The symbolic sizes as ``Length`` objects, each of which keeps the ``vmap`` installation that introduced it."""
     return tuple([_bound(size, _homes(size)) for size in sizes])
 
 

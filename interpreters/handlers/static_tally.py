@@ -48,7 +48,9 @@ def _tally_bodies(handler: Handler, op: Any, operands: Sequence[Any], known: Kno
 
 
 def _repeated(moves: Any, shares: Shares, times: int, of: int = 1) -> Shares:
-    """The tallies of ``times`` executions of a program, or of ``times`` among ``of`` executions."""
+    """The shares of a program's tally, multiplied by ``times / of``: it is executed ``times`` times in each ``of``
+    executions.
+    """
     total: Shares = {}
     for (number, among), value in shares.items():
         factor = gcd(number * times, among * of)

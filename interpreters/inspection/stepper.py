@@ -252,8 +252,8 @@ class Stepper(ImmutableObject):
         return False, s
 
     def _search_bodies(self, holds: Condition, enters: Callable[[Any], bool], lines: bool) -> tuple[bool, Stepper]:
-        """Whether a condition holds in a sub-program of the next equation, and the stepper where it does; else after
-        the equation.
+        """Search the sub-programs of the next equation for a step at which a condition holds: whether there is one,
+        and the stepper there, or that after the equation.
         """
         r = self._first()
         while not body_iterations.over(r):

@@ -41,7 +41,9 @@ def merged(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) -
 
 
 def divided(run: RaggedBatch, x: Any, pair: AdjacentAxes, shape: Sequence[Any]) -> Any:
-    """The inverse of ``merged``."""
+    """The value with axis ``(i * m + j)`` divided into the two axes ``i`` and ``j`` again, where ``m`` is the size
+    of the second.
+    """
     axis, n, m = pair
     index, inverse = _layout(run, n, m)
     elements = relocate(move_axis(run.rows(x), axis, 0), inverse, index, copies=True)

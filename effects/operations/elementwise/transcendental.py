@@ -39,7 +39,7 @@ def _one_minus(x: Any) -> Any:
 
 
 def _turned(z: Any) -> Any:
-    """iz."""
+    """The complex number ``i z``."""
     return complex(neg(imag(z)), real(z))
 
 
