@@ -24,6 +24,8 @@ EXPLAINED = {
     "any order of the rest": ("partition argpartition", tuple(ARRAYS)),
     "negative powers of integers": ("pow power", ("i32",)),
     "a sign, as of wider floats": ("spacing", ("f16",)),
+    "the default width, as the array API standard says": ("cumulative_prod", ("i8", "u8")),
+    "the imaginary part of no number": ("roots", ("special", "c64 special")),
     "sizes that are no integers": ("bartlett blackman hamming hanning", ("scalar",)),
 }  # fmt: skip
 
