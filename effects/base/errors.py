@@ -219,6 +219,10 @@ class CompileError(HandlaxError, RuntimeError):
     """XLA refused a program."""
 
 
+class OutOfMemory(HandlaxError, MemoryError, RuntimeError):
+    """A device without the memory for a program's results or intermediate arrays."""
+
+
 class CallbackError(HandlaxError, RuntimeError):
     """A callback that raised, its error being ``__cause__``, or returned other types than declared."""
 

@@ -97,4 +97,4 @@ class OnDevices:
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the data on the device."""
-        return int(self.buffer.unsafe_buffer_pointer())
+        return int(self.block_until_ready().buffer.unsafe_buffer_pointer())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -59,6 +59,14 @@ def note_placement(device: Any) -> None:
             listener()
 
 
+def _fail(buffer: Any, error: Exception, deleted: str) -> NoReturn:
+    """Raise the error of a buffer that cannot be read: DeletedArray with the text ``deleted``, or why it has no data.
+    """
+    if runtime.is_deleted(buffer):
+        raise DeletedArray(deleted, hint="copy it before.") from None
+    raise_translated(error)
+
+
 class XlaBackend:
     """``effects.core.array_backend.ArrayBackend`` over XLA's runtime."""
 
@@ -69,7 +77,7 @@ class XlaBackend:
         try:
             return runtime.to_numpy(buffer, dtype, shape)
         except runtime.RuntimeFailure as error:
-            raise_translated(error)
+            _fail(buffer, error, "an array must be read before it is deleted or donated.")
 
     def to_buffer(self, value: np.ndarray[Any, Any], type: ArrayType) -> Any:
         device = default_device()
@@ -82,10 +90,7 @@ class XlaBackend:
         try:
             runtime.block_until_ready(buffer)
         except runtime.RuntimeFailure as error:
-            if runtime.is_deleted(buffer):
-                deleted = "block_until_ready: the array was deleted or donated."
-                raise DeletedArray(deleted, hint="copy it before.") from None
-            raise_translated(error)
+            _fail(buffer, error, "block_until_ready: the array was deleted or donated.")
 
     def is_ready(self, buffer: Any) -> bool:
         return runtime.is_ready(buffer)
@@ -123,4 +128,9 @@ class XlaBackend:
         return runtime.is_deleted(buffer)
 
     def duplicate(self, buffer: Any) -> Any:
-        return runtime.duplicate(buffer)
+        if runtime.is_deleted(buffer):  # XLA ends the process
+            raise DeletedArray("copy: the array was deleted or donated.", hint="copy it before.")
+        try:
+            return runtime.duplicate(buffer)
+        except runtime.RuntimeFailure as error:
+            raise_translated(error)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...effects.base.caches import cached
-from ...effects.base.errors import DeletedArray, NotAddressable
+from ...effects.base.errors import NotAddressable
 from ...effects.types.array_type import ArrayType, Shape
 from ..clients.jaxlib_modules import xc
 from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, named_sharding, sharding
@@ -170,18 +170,16 @@ def to_numpy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[A
 
     On a CPU the array shares the buffer's memory and keeps it alive; from a GPU it is a copy.
 
-    Raises: DeletedArray: the buffer was deleted or donated. RuntimeFailure: the program that computes it failed.
+    Raises: RuntimeFailure: the program that computes it failed, or the buffer was deleted or donated.
     """
+    block_until_ready(buffer)  # XLA ends the process where memory is asked for that a failed program never had
     try:
         return np.asarray(memoryview(buffer))
-    except BufferError:  # not a dtype of NumPy, or not in the memory of the host, or deleted
+    except BufferError:  # not a dtype of NumPy, or not in the memory of the host
         return _to_numpy_by_copy(buffer, dtype, shape)
 
 
 def _to_numpy_by_copy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
-    if buffer.is_deleted():
-        raise DeletedArray("an array must be read before it is deleted or donated.", hint="copy it before.")
-    buffer.block_until_ready()
     named = named_sharding(buffer)
     if named is not None and not named.is_fully_addressable:
         return to_numpy(_part_of_all(buffer, dtype, shape), dtype, shape)
@@ -247,7 +245,10 @@ def pointer(buffer: Buffer) -> int:
 
 
 def block_until_ready(buffer: Buffer) -> None:
-    """Wait until the elements are computed. Raises: RuntimeFailure: the program that computes them failed."""
+    """Wait until the elements are computed.
+
+    Raises: RuntimeFailure: the program that computes them failed, or the buffer was deleted or donated.
+    """
     buffer.block_until_ready()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..clients.jaxlib_modules import _jax
 from ..clients.platforms import backend
 from .buffer_types import Device, aval, sharding
-from .buffers import Buffer, copy_to_device, device_of, put
+from .buffers import Buffer, block_until_ready, copy_to_device, device_of, put
 from .jax_import_guard import without_jax
 
 _DLPACK_CPU, _DLPACK_CUDA = 1, 2
@@ -18,6 +18,7 @@ def to_dlpack(buffer: Buffer, *, stream: int | None = None) -> Any:
 
     Raises: RuntimeFailure: DLPack has no name for the dtype (the 4-bit integers).
     """
+    block_until_ready(buffer)  # XLA ends the process where memory is asked for that a failed program never had
     return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)
 
 

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...effects.base.errors import BadCall, CallbackError, HandlaxError
+from ...effects.base.errors import BadCall, CallbackError, HandlaxError, OutOfMemory
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import STACK, Run, installed, perform
 from ...effects.control.callbacks import TOKEN, Callback, Sequenced
@@ -186,9 +186,12 @@ def _record_failure(error: BaseException) -> int:
 
 
 def translated(error: Exception) -> BaseException:
-    """The error to raise for a failure of the runtime: that of a callback or of another process, else itself."""
-    found = _NUMBERED.search(str(error))
+    """The error to raise for a failure of the runtime: of a callback, another process or the memory, else itself."""
+    text = str(error)
+    found = _NUMBERED.search(text)
     failure = _FAILURES.get(int(found[1])) if found else None
+    if failure is None and "Out of memory" in text:
+        return OutOfMemory(f"the memory of the device must suffice, got {text}")
     if failure is None:
         return runtime.failure_of_others(error) or error
     failure.reported = True

@@ -6,7 +6,10 @@ import pytest
 from helpers.device_buffers import cpu_device, read, samples
 from helpers.new_process import in_new_process
 
-from handlax.effects.base.errors import DeletedArray, DTypeMismatch
+import handlax as hx
+import handlax.numpy as hnp
+from handlax import errors
+from handlax.effects.base.errors import DTypeMismatch
 from handlax.lowering.xla import jaxlib_runtime
 from handlax.lowering.xla.buffer_types import EXTENDED, NATIVE
 
@@ -100,7 +103,7 @@ def test_a_deleted_buffer_cannot_be_read(device, dtype):
     assert not jaxlib_runtime.is_deleted(buffer)
     jaxlib_runtime.delete(buffer)
     assert jaxlib_runtime.is_deleted(buffer)
-    with pytest.raises(DeletedArray):
+    with pytest.raises(jaxlib_runtime.RuntimeFailure):
         read(buffer)
 
 
@@ -120,3 +123,36 @@ r.delete(x)
 print(r.device_of(y) == b, r.copy_to_device(y, b) is y, r.to_numpy(y, y.aval.dtype, y.aval.shape).tolist())
 """
     assert in_new_process(code) == "True True [0, 1, 2, 3, 4]"
+
+
+READS = {
+    "float": lambda x: float(x[0, 0]),
+    "numpy": np.asarray,
+    "device_put": lambda x: hx.device_put(x, hx.devices("cpu")[-1]).block_until_ready(),
+    "sharded": lambda x: hx.device_put(x, hx.NamedSharding(hx.make_mesh((1,), ("i",)), hx.P())).block_until_ready(),
+    "wait": lambda x: x.block_until_ready(),
+    "wait for a tree": lambda x: hx.block_until_ready([x]),
+    "dlpack": lambda x: x.__dlpack__(),
+    "copy": lambda x: x.copy(),
+    "repr": repr,
+    "shards": lambda x: np.asarray(x.addressable_shards[0].data),
+    "pointer": lambda x: x.unsafe_buffer_pointer(),
+    "an eager operation": lambda x: (x + 1).block_until_ready(),
+    "another program": lambda x: hx.jit(hnp.sum)(x).block_until_ready(),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_reading_the_result_of_a_program_without_memory_raises(read):
+    too_large = hx.jit(lambda x: x[:, None] + x)(hnp.ones(2**24))  # 2**50 bytes, more than a process can address
+    for _ in range(2):
+        with pytest.raises(errors.OutOfMemory, match="must suffice"):
+            read(too_large)
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_reading_a_deleted_array_says_so(read):
+    x = hx.jit(lambda x: x + 1)(hnp.ones((3, 3)))
+    x.delete()
+    with pytest.raises(errors.DeletedArray):
+        read(x)
