@@ -1,7 +1,11 @@
 """Calls that nest deeper than Python's stack."""
 
+import gc
 import sys
 import threading
+import weakref
+from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -37,6 +41,25 @@ def test_an_error_arrives_at_the_caller():
         descend(DEEP, fail)
 
 
+def test_an_error_from_another_stack_holds_nothing_once_it_is_handled():
+    class Held:
+        pass
+
+    def fail(held):
+        raise KeyError
+
+    gc.disable()
+    try:
+        held = Held()
+        alive = weakref.ref(held)
+        with suppress(KeyError):
+            descend(DEEP, partial(fail, held))
+        del held
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
 def test_a_deep_call_has_the_configuration_of_its_caller():
     with hx.configure(default_float="float64"):
         seen = []
@@ -66,3 +89,13 @@ def test_the_gradient_of_nested_jitted_functions_is_recorded_printed_and_lowered
     f = nested(lambda f: hx.jit(lambda x: f(x) * 1.001), 300)
     assert str(hx.make_program(hx.grad(f))(1.0)).count("call[") > 300
     assert hx.jit(hx.grad(f)).lower(1.0).as_text().count("func.func") > 300
+
+
+@pytest.mark.parametrize("wrap", [hx.jit, hx.checkpoint, lambda f: hx.jit(hx.grad(f)), lambda f: hx.jit(hx.vmap(f, None, axis_size=2))],
+                         ids=["jit", "checkpoint", "grad", "vmap"])  # fmt: skip
+def test_a_function_that_calls_itself_without_end_raises(wrap):
+    again = wrap(lambda x: again(x))
+    x = hnp.float32(1.0)
+    with pytest.raises(RecursionError):
+        again(x)
+    assert hx.jit(lambda x: x + 1)(x) == 2.0
