@@ -58,8 +58,8 @@ def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
     depth = _DEPTH.stacks + 1
     if depth > MOST_STACKS:
         raise RecursionError(
-            "calls must end, got thousands within each other; a jitted function that calls itself is traced without end: "
-            "lax.cond and lax.while_loop decide by values."
+            "calls must end, got thousands within each other; a jitted function that calls itself is traced without "
+            "end: lax.cond and lax.while_loop decide by values."
         )
     call = _Call(partial(copy_context().run, f, *args, **kwargs), depth)
     _thread.start_new_thread(_bottom, (call, sys._getframe()))

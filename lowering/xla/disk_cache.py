@@ -1,9 +1,11 @@
 """Compiled programs on disk, shared between processes: setting ``compilation_cache_dir``.
 
 The key of an entry is all that it depends on: the program's text, the compile options, the devices, the machine and the
-version of jaxlib. An entry is written to a temporary file that is then renamed: readers see a complete entry or none,
-and concurrent writers do not conflict. An entry that is truncated, corrupt or of another machine is never loaded; its
-program is compiled again.
+version of jaxlib. It is the file's name and stands in the file too, which may have been renamed. An entry is written to
+a temporary file that is then renamed: readers see a complete entry or none, and concurrent writers do not conflict. An
+entry that is truncated, corrupt, of another program or machine is never loaded; its program is compiled again.
+
+What is loaded is executed: the folder must belong to the user, and no one else may write to it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pathlib
+import stat
 import tempfile
 import warnings
 from collections import Counter
@@ -26,8 +29,9 @@ from .lazy import runtime
 COUNTS: Counter[str] = Counter()
 """Counts of look-ups and entries: "hit", "miss", "written", "rejected"."""
 
-_MAGIC = b"handlax program 1\n"
+_MAGIC = b"handlax program 2\n"
 _DIGEST = hashlib.sha256().digest_size
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def compile(
@@ -39,9 +43,13 @@ def compile(
     places: Any = None,
 ) -> Any:
     """``runtime.compile`` of a program without host functions, cached in ``folder``."""
-    facts = runtime.cache_key_facts(devices, options)
-    path = pathlib.Path(folder) / entry_name(text, facts)
-    found = load(path, facts)
+    key = entry_key(text, runtime.cache_key_facts(devices, options))
+    safe = made_safe(pathlib.Path(folder))
+    if isinstance(safe, Failure):
+        warnings.warn(f"compilation cache: {folder} is not used, {safe.failure()}; programs are compiled", stacklevel=2)
+        return runtime.compile(text, devices=devices, results=results, options=options, places=places)
+    path = safe.unwrap() / (key.hex() + ".xla")
+    found = load(path, key)
     if isinstance(found, Success):
         try:
             blob = found.unwrap()
@@ -60,19 +68,39 @@ def compile(
     else:
         _reject(path, found.failure())
     compiled = runtime.compile(text, devices=devices, results=results, options=options, places=places)
-    store(path, facts, compiled.serialize())
+    store(path, key, compiled.serialize())
     return compiled
 
 
-def entry_name(text: str, facts: bytes) -> str:
-    """The file name of a program: equal texts under equal facts have equal names."""
-    return hashlib.sha256(text.encode() + b"\0" + facts).hexdigest() + ".xla"
-
-
-def load(path: pathlib.Path, facts: bytes) -> Result[bytes, str | None]:
-    """The program that ``store`` wrote under equal facts; else a failure with its reason, None: no such file."""
+def made_safe(folder: pathlib.Path) -> Result[pathlib.Path, str]:
+    """The folder, made with mode 0700 if it is missing; a failure with its reason if others may write programs to it.
+    """
     try:
-        content = path.read_bytes()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        facts = folder.stat()
+    except OSError as error:
+        return Failure(f"it cannot be made: {error}")
+    if facts.st_uid != os.geteuid():
+        return Failure(f"it belongs to the user {facts.st_uid}, whose programs would be executed")
+    if facts.st_mode & _OTHERS_MAY_WRITE:
+        mode = stat.S_IMODE(facts.st_mode)
+        return Failure(f"others may write to it (mode {mode:o}), whose programs would be executed")
+    return Success(folder)
+
+
+def entry_key(text: str, facts: bytes) -> bytes:
+    """What names a program in the folder and in its file: equal texts under equal facts have equal keys."""
+    return hashlib.sha256(text.encode() + b"\0" + facts).digest()
+
+
+def load(path: pathlib.Path, key: bytes) -> Result[bytes, str | None]:
+    """The program that ``store`` wrote under this key; else a failure with its reason, None: no such file."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # a FIFO would not be opened otherwise
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return Failure("it is not a file")
+            content = file.read()
     except FileNotFoundError:
         return Failure(None)
     except OSError as error:
@@ -83,19 +111,18 @@ def load(path: pathlib.Path, facts: bytes) -> Result[bytes, str | None]:
     body = head + 2 * _DIGEST
     if len(content) < body:
         return Failure("it is truncated")
-    if content[head : head + _DIGEST] != hashlib.sha256(facts).digest():
-        return Failure("it was written on another machine or by another version")
+    if content[head : head + _DIGEST] != key:
+        return Failure("it has another program, or one of another machine or version")
     blob = content[body:]
     if content[head + _DIGEST : body] != hashlib.sha256(blob).digest():
         return Failure("its checksum does not match its content")
     return Success(blob)
 
 
-def store(path: pathlib.Path, facts: bytes, blob: bytes) -> Result[pathlib.Path, str]:
+def store(path: pathlib.Path, key: bytes, blob: bytes) -> Result[pathlib.Path, str]:
     """Write a complete entry or none. A folder that cannot be written to is a warning, not an error."""
-    content = _MAGIC + hashlib.sha256(facts).digest() + hashlib.sha256(blob).digest() + blob
+    content = _MAGIC + key + hashlib.sha256(blob).digest() + blob
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

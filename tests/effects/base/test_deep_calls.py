@@ -91,8 +91,9 @@ def test_the_gradient_of_nested_jitted_functions_is_recorded_printed_and_lowered
     assert hx.jit(hx.grad(f)).lower(1.0).as_text().count("func.func") > 300
 
 
-@pytest.mark.parametrize("wrap", [hx.jit, hx.checkpoint, lambda f: hx.jit(hx.grad(f)), lambda f: hx.jit(hx.vmap(f, None, axis_size=2))],
-                         ids=["jit", "checkpoint", "grad", "vmap"])  # fmt: skip
+@pytest.mark.parametrize("wrap", [
+    hx.jit, hx.checkpoint, lambda f: hx.jit(hx.grad(f)), lambda f: hx.jit(hx.vmap(f, None, axis_size=2)),
+], ids=["jit", "checkpoint", "grad", "vmap"])  # fmt: skip
 def test_a_function_that_calls_itself_without_end_raises(wrap):
     again = wrap(lambda x: again(x))
     x = hnp.float32(1.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
 import sys
 import threading
@@ -67,7 +69,7 @@ def test_lanes_of_other_lengths_load_one_program(folder):
     lambda content: b"",
     lambda content: content[:-1] + bytes([content[-1] ^ 1]),
     lambda content: b"another tool's file" + content,
-    lambda content: content[: len(b"handlax program 1\n")] + bytes(32) + content[len(b"handlax program 1\n") + 32 :],
+    lambda content: content[: len(b"handlax program 2\n")] + bytes(32) + content[len(b"handlax program 2\n") + 32 :],
     lambda content: content + b"x",
 ])  # fmt: skip
 def test_a_damaged_or_foreign_entry_is_not_loaded(folder, damage):
@@ -85,6 +87,50 @@ def test_a_damaged_or_foreign_entry_is_not_loaded(folder, damage):
         assert compiles(run) == 0
 
 
+def test_an_entry_under_the_name_of_another_program_is_not_loaded(folder):
+    run(3)
+    (three,) = folder.iterdir()
+    run(5)
+    (five,) = set(folder.iterdir()) - {three}
+    five.write_bytes(three.read_bytes())
+    hx.clear_caches()
+    with pytest.warns(UserWarning, match="another program"):
+        np.testing.assert_array_equal(run(5), X * 5 + 1)
+
+
+def test_an_entry_that_is_no_file_does_not_hang(folder):
+    run()
+    (entry,) = folder.iterdir()
+    entry.unlink()
+    os.mkfifo(entry)
+    hx.clear_caches()
+    with pytest.warns(UserWarning, match="it is not a file"):
+        np.testing.assert_array_equal(run(), X * 3 + 1)
+
+
+def test_a_folder_is_made_for_its_user_alone(tmp_path):
+    hx.clear_caches()
+    with hx.configure(compilation_cache_dir=str(tmp_path / "a" / "b")):
+        run()
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+
+
+def test_a_folder_to_which_others_may_write_is_not_used(folder):
+    run()
+    folder.chmod(0o770)
+    hx.clear_caches()
+    with pytest.warns(UserWarning, match=r"others may write to it \(mode 770\)"):
+        assert compiles(run) == 1
+
+
+def test_the_folder_of_another_user_is_not_used(folder, monkeypatch):
+    run()
+    hx.clear_caches()
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.warns(UserWarning, match="belongs to the user"):
+        assert compiles(run) == 1
+
+
 def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
     (tmp_path / "file").write_text("")
     hx.clear_caches()
@@ -94,17 +140,17 @@ def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
 
 
 def test_writers_at_once_lose_nothing(folder):
-    facts, blob = b"facts", b"program" * 100_000
+    key, blob = bytes(32), b"program" * 100_000
     path = folder / "entry.xla"
 
     def store() -> None:
         for _ in range(20):
-            disk_cache.store(path, facts, blob)
+            disk_cache.store(path, key, blob)
 
     threads = [threading.Thread(target=store) for _ in range(4)]
     for thread in threads:
         thread.start()
-    seen = [disk_cache.load(path, facts) for _ in range(200)]
+    seen = [disk_cache.load(path, key) for _ in range(200)]
     for thread in threads:
         thread.join()
     assert all(found == Success(blob) or found == Failure(None) for found in seen)
