@@ -9,7 +9,7 @@ is updated within the block. The record in force is part of every cache key that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from threading import Lock
@@ -144,7 +144,7 @@ _WIDTHS: Mapping[bool | None, Mapping[str, str]] = {
     True: {"default_float": "float64", "default_int": "int64"},
 }
 
-# The values that a setting may have. A later module adds those of which it alone knows.
+# The values that a setting may have. A later module adds those of which it alone knows, by ``add_choices``.
 CHOICES: dict[str, tuple[Any, ...]] = {
     "default_float": tuple(map(np.dtype, ("float32", "float64"))),
     "default_int": tuple(map(np.dtype, ("int32", "int64"))),
@@ -162,6 +162,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "cpu_collectives_implementation": ("gloo", "mpi", None),
     "traceback_filtering": ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
 }
+TEXTS = ("compilation_cache_dir", "default_device")  # any text of the environment is a value of theirs
 # The classes of settings that are None where they are not set; a later module adds those of which it alone knows.
 CLASSES: dict[str, type] = {}
 
@@ -219,13 +220,14 @@ def _device_count(value: Any) -> int | None:
 DEFAULT = _record(tuple(DEFAULTS.values()))
 
 
-def _of_environment() -> Configuration:
-    """The defaults, overridden by environment variables of the package or of JAX.
+def _of_environment(names: Iterable[str]) -> dict[str, Any]:
+    """The settings among ``names`` that environment variables of the package or of JAX name.
 
     Raises: ConfigurationError: a variable has a value that its setting cannot have.
     """
     settings = {}
-    for name, choices in CHOICES.items():
+    for name in names:
+        choices = CHOICES.get(name, ())
         variable, text = from_environment(name)
         if text:
             try:
@@ -233,7 +235,7 @@ def _of_environment() -> Configuration:
             except (ConfigurationError, TypeError) as error:
                 listed = "0 or 1" if False in choices else f"one of {', '.join(map(str, choices))}"
                 raise ConfigurationError(f"config: {variable} must be {listed}, got {text!r}.") from error
-    return DEFAULT.set(**settings)
+    return settings
 
 
 class SettingScope:
@@ -252,7 +254,7 @@ class Process(SettingScope):
     __slots__ = ("cpu_devices", "joined", "_inner", "_lock")
 
     def __init__(self) -> None:
-        super().__init__({}, _of_environment())
+        super().__init__({}, DEFAULT.set(**_of_environment((*CHOICES, *TEXTS))))
         self.cpu_devices: int | None = None  # how many there are, once they are made
         self.joined = 1  # how many processes are one program
         self._inner: WeakSet[SettingScope] = WeakSet()  # weakly: a scope lives as long as a context that is within it
@@ -282,6 +284,17 @@ class Process(SettingScope):
 
 
 PROCESS = Process()
+
+
+def add_choices(name: str, choices: tuple[Any, ...]) -> None:
+    """State the values that a setting may have, and set it for the process if the environment does.
+
+    Raises: ConfigurationError: the environment names another value.
+    """
+    CHOICES[name] = choices
+    PROCESS.update(**_of_environment([name]))
+
+
 CONFIG: ContextVar[SettingScope] = ContextVar("handlax_config", default=PROCESS)
 
 

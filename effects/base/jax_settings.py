@@ -84,9 +84,10 @@ WITHOUT_MEANING = frozenset([f"jax_{name}" for name in _NAMES.split()]) | frozen
 
 
 def from_environment(name: str) -> tuple[str, str]:
-    """The variable of the environment that sets ``name``, and its text: ``HANDLAX_NAME``, or else ``JAX_NAME``."""
-    ours, theirs = f"HANDLAX_{name.upper()}", f"JAX_{name.upper()}"
-    variable = theirs if ours not in os.environ and theirs in os.environ else ours
+    """The variable of the environment that sets ``name``, and its text: ``HANDLAX_NAME``, or else JAX's variable."""
+    theirs = [jax.upper() for jax, ours in ALIASES.items() if ours == name] or [f"JAX_{name.upper()}"]
+    variables = [f"HANDLAX_{name.upper()}", *theirs]
+    variable = next((v for v in variables if v in os.environ), variables[0])
     return variable, os.environ.get(variable, "").strip()
 
 

@@ -114,7 +114,9 @@ _PRECISIONS = {
     "fastest": Precision.DEFAULT, "bfloat16": Precision.DEFAULT, "tensorfloat32": Precision.HIGH,
     "float32": Precision.HIGHEST,
 }  # fmt: skip
-config.CHOICES["default_matmul_precision"] = (None, *_PRECISIONS, *[p.name for p in DotAlgorithmPreset if p.value])
+config.add_choices(
+    "default_matmul_precision", (None, *_PRECISIONS, *[p.name for p in DotAlgorithmPreset if p.value])
+)
 _FLOAT8 = frozenset(d for d in SMALL_FLOATING if "float8" in d.name)
 
 

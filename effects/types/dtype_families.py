@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from ..base.caches import cached
-from ..base.config import CHOICES
+from ..base.config import CHOICES, add_choices
 from ..base.errors import BadArgument, DTypeMismatch
 from ..base.frozen_values import Value
 
@@ -126,7 +126,7 @@ PHILOX2 = KeyImpl("philox2x32", "phx2", (1,))
 PHILOX4 = KeyImpl("philox4x32", "phx4", (2,))
 _KEY_IMPLS = (THREEFRY, THREEFRY4, PHILOX2, PHILOX4, RBG, UNSAFE_RBG)
 _BY_NAME = MappingProxyType({s: i for i in _KEY_IMPLS for s in (i.name, i.tag)})
-CHOICES["default_prng_impl"] = tuple([impl.name for impl in _KEY_IMPLS])
+add_choices("default_prng_impl", tuple([impl.name for impl in _KEY_IMPLS]))
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,13 +1,17 @@
 """Settings: records in force for a scope, a thread, or the process."""
 
 import contextvars
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 import handlax as hx
-from handlax.effects.base.config import Process, configure, current
+from handlax.effects.base.config import CHOICES, DEFAULTS, Process, configure, current
+from handlax.effects.base.jax_settings import ALIASES
 from handlax.errors import ConfigurationError
 
 
@@ -155,6 +159,42 @@ def test_settings_are_read_from_the_environment(variable, name, text, value, mon
     monkeypatch.setenv(variable, "nonsense")
     with pytest.raises(ConfigurationError, match=f"{variable} must be"):
         Process()
+
+
+OBJECTS = {"mesh", "abstract_mesh", "user_contexts", "tables", "containers"}  # no text stands for them
+AT_FIRST_USE = {"platforms", "num_cpu_devices"}  # read by the runtime
+
+
+def jax_variable(name):
+    return next((theirs.upper() for theirs, ours in ALIASES.items() if ours == name), f"JAX_{name.upper()}")
+
+
+@pytest.mark.parametrize("name", sorted(DEFAULTS.keys() - OBJECTS - AT_FIRST_USE))
+def test_every_setting_is_read_from_its_variable_and_that_of_jax(name, monkeypatch):
+    choices = CHOICES.get(name, ("cpu",))
+    value = next(x for x in choices[::-1] if x is not None)
+    for variable in (f"HANDLAX_{name.upper()}", jax_variable(name)):
+        with monkeypatch.context() as changed:
+            changed.delenv(f"HANDLAX_{name.upper()}", raising=False)
+            changed.setenv(variable, str(value))
+            assert getattr(Process().settings, name) == value
+            if name in CHOICES:
+                changed.setenv(variable, "nonsense")
+                with pytest.raises(ConfigurationError, match=f"{variable} must be"):
+                    Process()
+
+
+@pytest.mark.parametrize(("variable", "text", "expected"), [
+    ("JAX_DEFAULT_PRNG_IMPL", "rbg", "rbg"), ("HANDLAX_DEFAULT_MATMUL_PRECISION", "highest", "highest"),
+    ("JAX_COMPILATION_CACHE_DIR", "/nowhere", "/nowhere"),
+    ("HANDLAX_DEFAULT_PRNG_IMPL", "none", "must be one of threefry2x32"),
+])  # fmt: skip
+def test_a_new_process_has_the_settings_of_its_environment(variable, text, expected):
+    name = variable.partition("_")[2].lower()
+    code = f"import handlax as hx; print(hx.config.{name})"
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, variable: text}, capture_output=True,
+                          text=True, timeout=60)  # fmt: skip
+    assert expected in done.stdout + done.stderr
 
 
 def test_our_variables_are_stronger_than_those_of_jax(monkeypatch):
