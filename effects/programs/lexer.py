@@ -11,17 +11,18 @@ from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.extent_text import EXTENT, parse_extent
 
-_REAL = r"(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
+# Quantifiers that give nothing back (``++``, ``*+``) keep a text that is no token from being tried in many ways.
+_REAL = r"(?:\d++(?:\.\d*+)?(?:e[+-]?\d++)?|inf|nan)"
 _SIZE = rf"(?:{EXTENT}|\d+)"
 TYPE = rf"[a-z]\w*(?:<\w+>)?\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{\w+:\d+(?:,\w+:\d+)*\}})?"
 TOKEN = re.compile(
-    r"(?:[ \t\r]+|\#[^\n]*)*(?:"
+    r"(?:[ \t\r]++|\#[^\n]*+)*+(?:"
     r"(?P<line>\n\s*)"
     rf"|(?P<type>{TYPE})"
     rf"|(?P<extent>{EXTENT}(?![\w.]))"
     rf"|(?P<number>0x[0-9a-f]+|[+-]?{_REAL}(?:[+-]{_REAL}j)?(?![\w.]))"
     rf"|(?P<path>[A-Za-z_][\w.]*:(?!{TYPE})[A-Za-z_<][\w.<>]*)"
-    r"|(?P<string>b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\")"
+    r"|(?P<string>b?'(?:[^'\\\n]|\\.)*+'|b?\"(?:[^\"\\\n]|\\.)*+\")"
     r"|(?P<name>[A-Za-z_]\w*(?:-[A-Za-z]\w*)*(?:<\w+>)?|<\w+>)"
     r"|(?P<punctuation>@[cp]\d+|->|\.\.\.|[()\[\]{},:=!?])"
     r"|(?P<end>\Z))"

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.deep_calls import on_deep_stack
 from ..base.errors import HandlaxError, ParseError
 from ..core.arrays import Array, as_array, concrete, share
 from ..core.operation import LATE_OPERATIONS, OPERATIONS, Operation, result_type
@@ -64,9 +65,14 @@ class ProgramParser(Tokens):
 
     def parse(self) -> Any:
         """The program of the whole text. Raises ParseError: anything follows the program."""
-        self.skip_lines()
-        program = self.program()
-        self.skip_lines()
+        try:
+            self.skip_lines()
+            program = self.program()
+            self.skip_lines()
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
+            if isinstance(error, HandlaxError):
+                raise
+            self.fail("a part of a program", got=f"{self.token[:40]!r}, {str(error).rstrip('.')}")
         if self.kind != "end":
             self.fail("the end of the text")
         return program
@@ -194,7 +200,7 @@ class ProgramParser(Tokens):
             return self.punctuated(token)
         if kind == "name":
             if token == "program":
-                return self.program()
+                return on_deep_stack(self.program)
             self.advance()
             if token in _CONSTANTS:
                 return _CONSTANTS[token]
@@ -221,9 +227,9 @@ class ProgramParser(Tokens):
             self.advance()
             return ...
         if self.accept("("):
-            return tuple(self.listed(self.value, ")"))
+            return tuple(on_deep_stack(self.listed, self.value, ")"))
         if self.accept("{"):
-            return frozenset(self.listed(self.value, "}"))
+            return frozenset(on_deep_stack(self.listed, self.value, "}"))
         return self.fail("a value")
 
     def operation_class(self) -> type[Operation]:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from returns.result import Failure, Result, Success
 
+from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, HandlaxError, TypeCheckError
 from ...effects.base.source_locations import NOWHERE
 from ...effects.core.operation import EMPTY_ROW, Operation, result_type
@@ -65,7 +66,7 @@ def _check(program: Program, done: set[int]) -> None:
             for mismatch in boundary(op, operands):
                 _fail(program, i, mismatch)
             for body in op.bodies:  # type: ignore[attr-defined]
-                _check(body, done)
+                on_deep_stack(_check, body, done)
         types.extend(op.as_results(stated))
     lengths = {len(program.ops), len(program.args), len(program.types), len(program.sites)}
     if len(lengths) != 1:
@@ -84,8 +85,9 @@ def _check_type(program: Program, i: int, op: Any, operands: Sequence[ArrayType]
         _fail(program, None, f"equation {i} performs {op!r}, which is no operation")
     try:
         computed = result_type(op, tuple(operands))
-    except (HandlaxError, TypeError) as error:
-        _fail(program, i, error.what.rstrip(".") if isinstance(error, HandlaxError) else str(error))
+    except Exception as error:  # of a rule that meets fields or operands for which it is not made
+        reason = error.what if isinstance(error, HandlaxError) else f"{type(error).__name__}: {error}"
+        _fail(program, i, reason.rstrip(".: "))
     if computed != stated:
         _fail(program, i, f"states {_shown(stated)}, its type is {_shown(computed)}")
 
@@ -121,10 +123,10 @@ def boundary(op: Any, operands: Sequence[ArrayType]) -> Iterator[str]:
             yield f"{body.name} takes {len(body.in_types)} values, it is given {len(inner)}"
             return
         for k, (stated, given) in enumerate(zip(body.in_types, inner)):
-            sliced = k >= first_each and op.slices(stated)
-            if not _agrees(stated, given, sliced):
-                each = ' per iteration' if sliced else ''
-                yield f"{body.name} takes {stated} as input {k}, it is given {given}{each}"
+            whole = op.stacked(stated) if k >= first_each else stated
+            if (whole.dtype, whole.shape) != (given.dtype, given.shape):  # whether they are weak concerns promotion
+                each = f" per iteration, of {whole}" if whole is not stated else ""
+                yield f"{body.name} takes {stated} as input {k}{each}, it is given {given}"
     for body in bodies:
         if len(body.outs) != len(bodies[0].outs) or body.out_types != bodies[0].out_types:
             yield f"{body.name} gives {_shown(body.out_types)}, {bodies[0].name} gives {_shown(bodies[0].out_types)}"
@@ -135,9 +137,3 @@ def boundary(op: Any, operands: Sequence[ArrayType]) -> Iterator[str]:
     for test in tests:
         if len(test.outs) != 1 or test.out_types[0].shape or test.out_types[0].dtype.kind != "b":
             yield f"the test {test.name} must give one bool, it gives {_shown(test.out_types)}"
-
-
-def _agrees(stated: ArrayType, given: ArrayType, sliced: bool) -> bool:
-    """Whether a body's input type agrees with its operand's type, up to weakness, which concerns promotion alone."""
-    shape = given.shape[1:] if sliced else given.shape
-    return stated.dtype == given.dtype and stated.shape == shape and (not sliced or bool(given.shape))

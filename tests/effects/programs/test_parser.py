@@ -1,5 +1,8 @@
 """Parsing: a text that is no program is a ParseError with line and column."""
 
+import time
+from contextlib import suppress
+
 import pytest
 from helpers.random_programs import programs
 from helpers.written_programs import program
@@ -8,10 +11,13 @@ from hypothesis import strategies as st
 from returns.result import Success
 
 import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
 from handlax.effects.base.errors import ParseError
 from handlax.effects.operations.elementwise.arithmetic import Neg
 from handlax.effects.programs.parse_result import parse_program
 from handlax.effects.programs.program import Program
+from handlax.interpreters.analysis.typecheck import typecheck
 
 
 def line(text):
@@ -88,3 +94,49 @@ def test_an_effect_that_replaced_another_of_its_name_must_fit_the_types_of_the_t
     assert again.effects == {newer}
     same = asking("int32")
     assert parse_program(str(again)).unwrap().effects == {same}
+
+
+PREFIXES = ("", "program ", "program f(a: ", "program f(a: f32[", line("b: f32[2] = neg[x=").partition("\n  return")[0],
+            line("b: f32[2] = neg ").partition("\n  return")[0])  # fmt: skip
+REPEATED = ("1", "1.", "1e", "a", "a.", "a-", "f32[1,", "f32[", "n0+", "2*n0", "max(", "max(n0,", "floordiv(", "n0*",
+            ")", "[", "'", "\\'", "# x\n", "\n ", " ", "\t", "-1", "1+1j", "inf", "<a>", "a:b", "@c1", "f32[2]{i:1,")
+ENDS = ("", "x", "_x", "§", "(", '"', ".x")
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_text_is_refused_in_time_that_grows_with_its_length(prefix):
+    def seconds(repeated, end, count):
+        text = prefix + repeated * count + end
+        start = time.process_time()
+        with suppress(ParseError):
+            Program.parse(text)
+        return time.process_time() - start
+
+    # 4,000 characters take a millisecond; in the worst case of a quadratic search they would take a tenth of a second
+    slow = [(r, e) for r in REPEATED for e in ENDS if seconds(r, e, 4000) > 2 and seconds(r, e, 4000) > 2]
+    assert not slow
+
+
+@pytest.mark.parametrize("text", [
+    "program f(a: f32[{}]) -> (f32[3]) {{", "program f(a: f32[n{}]) -> (f32[3]) {{", line("b: f32[3] = neg {}:i32[]"),
+    line("b: f32[3] = neg @c{}"), line("b: f32[3] = integer_pow[y={}] a"), line("b: f32[3] = reduce_sum[axes=({},)] a"),
+    "program f(a: f32[3]{{i:{}}}) -> (f32[3]) {{",
+])  # fmt: skip
+def test_a_number_of_more_digits_than_python_reads_is_a_parse_error(text):
+    text = text.replace("{\n", "{{\n").replace("\n}", "\n}}") if "return" in text else text
+    with pytest.raises(ParseError, match="expected"):
+        Program.parse(text.format("9" * 5000))
+
+
+@pytest.mark.parametrize("open", ["(", "{"])
+def test_values_within_each_other_without_end_are_a_parse_error(open):
+    with pytest.raises(ParseError, match="expected"):
+        Program.parse(line("b: f32[3] = neg[x=" + open * 100_000))
+
+
+def test_a_thousand_nested_bodies_are_read_and_checked():
+    f = hnp.sin
+    for _ in range(1000):
+        f = (lambda inner: lambda x: lax.cond(x > 0, inner, lambda y: y, x * 1.5))(f)
+    p = hx.make_program(f)(1.0)
+    assert typecheck(Program.parse(str(p), p.constants)) == p

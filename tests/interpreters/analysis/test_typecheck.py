@@ -1,5 +1,7 @@
 """Typecheck: what a record makes passes, and each way of being wrong is found."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers.random_programs import Chime, programs
@@ -7,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Success
 
-from handlax.effects.base.errors import TypeCheckError
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.effects.base.errors import ParseError, TypeCheckError
 from handlax.effects.base.source_locations import user_site
 from handlax.effects.core.arrays import scalar
 from handlax.effects.operations.elementwise.arithmetic import Add, Neg, add, mul, neg
@@ -65,6 +70,25 @@ def test_each_mistake_is_named(wrong, found):
     assert found in error.what
     with pytest.raises(TypeCheckError):
         typecheck(wrong)
+
+
+def test_a_scan_whose_length_is_not_that_of_its_slices_is_found():
+    p = hx.make_program(lambda xs: lax.scan(lambda c, x: (c + x, c), 0.0, xs))(hnp.ones(5))
+    text = str(p)
+    assert text.count("length=5") == 1
+    wrong = re.sub(r"length=5|f32\[5\](?=~?(?: =|\) \{))", lambda m: m.group().replace("5", "4"), text)
+    found = check_program(Program.parse(wrong, p.constants)).failure().what
+    assert "per iteration, of f32[4], it is given f32[5]" in found
+
+
+@pytest.mark.parametrize("wrong", [
+    "c: f32[4,2] = relocate[sizes=(4,)] a b", "c: f32[4,2] = dot_general[dimension_numbers=range(0,3,1)] a b",
+    "c: f32[4,2] = reduce_window_max[window_dimensions=(2,),window_strides=(0,)] a", "c: f32[4] = eig[right=9] a",
+])  # fmt: skip
+def test_fields_that_a_rule_is_not_made_for_are_a_type_error(wrong):
+    text = f"program f(a: f32[4,2], b: i32[2]) -> (f32[4,2]) {{\n  {wrong}\n  return (a)\n}}"
+    with pytest.raises((TypeCheckError, ParseError)):
+        typecheck(Program.parse(text))
 
 
 def test_an_effect_row_that_is_not_that_of_the_equations_is_found():

@@ -1,0 +1,59 @@
+"""The text of every operation's program, changed at random: parsing, checking and printing raise only our errors."""
+
+import random
+import re
+import zlib
+
+import numpy as np
+import pytest
+from laws.test_laws import CASES
+
+import handlax as hx
+from handlax.effects.programs.program import Program
+from handlax.errors import HandlaxError
+from handlax.interpreters.analysis.typecheck import typecheck
+from handlax.testing.laws import results
+
+TOKEN = re.compile(r"'[^']*'|[a-z]+\d+\[[^\]]*\]|\([\d, ()-]*\)|-?\d+\.?\d*(?:e[+-]?\d+)?|[A-Za-z_]\w*|[^\s\w]")
+OTHERS = (
+    "0", "-1", "1", "2", "7", "9" * 5000, "99999999999", "1.5", "nan", "inf", "-0.0", "1e400", "True", "None", "()",
+    "(0,)", "(0,0)", "(-1,)", "(1,2)", "(0,1,0)", "((0,0),)", "(0,(1,))", "(9999999999999,)", "'x'", "{}", "f32",
+    "f32[2]", "n0", "op neg", "class neg", "range(0,3,1)", "frozen(1,2)", "tree()", "key<fry>", "@p0", "@c0", "...",
+    "builtins:int", "complex(1,2)", "float(zz)",
+)  # fmt: skip
+
+
+def damaged(text, rng):
+    """The text with one or two of its tokens replaced, removed or followed by another."""
+    for _ in range(rng.choice((1, 1, 2))):
+        tokens = list(TOKEN.finditer(text))
+        token = rng.choice(tokens[2:])
+        new = rng.choice((rng.choice(OTHERS), rng.choice(tokens).group(), "", f"{token.group()} {rng.choice(OTHERS)}"))
+        text = text[: token.start()] + new + text[token.end() :]
+    return text
+
+
+def check(case, count):
+    dtype = min(case.dtypes, key=lambda d: d.name)
+    operands = case.operands(dtype, case.shapes[min(1, len(case.shapes) - 1)], np.random.default_rng(0))
+    program = hx.make_program(lambda *xs: results(case.op, xs))(*operands)
+    rng = random.Random(zlib.crc32(str(case).encode()))
+    for _ in range(count):
+        text = damaged(str(program), rng)
+        try:
+            found = Program.parse(text, program.constants)
+            typecheck(found)
+        except HandlaxError:
+            continue
+        assert Program.parse(str(found), found.constants) == found, text
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_damaged_program_raises_only_our_errors(case):
+    check(case, 20)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_program_damaged_in_many_ways_raises_only_our_errors(case):
+    check(case, 500)
