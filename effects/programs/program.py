@@ -92,6 +92,8 @@ class Program(Equations, OwnCopy, Sized):
         row = EMPTY_ROW
         kinds: set[type[Operation]] = set(map(type, ops))
         for kind in kinds:
+            if not issubclass(kind, Operation):
+                raise BadArgument(f"Program: the equations must perform operations, got {kind.__name__}.")
             if kind.has_row:
                 rows = [effects for each in ops if type(each) is kind and (effects := each.effects)]
                 row = row.union(*rows) if rows else row

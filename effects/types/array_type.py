@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..base.errors import ShapeMismatch
 from ..base.immutables import ImmutableObject, setter
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
 from .extent import SYMBOLIC, Extent, Sized, as_size, extents_in, with_sizes
@@ -134,7 +135,10 @@ _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 def array_type(
     shape: tuple[int, ...], dtype: Any, weak: bool = False, varying: frozenset[tuple[Hashable, int]] = INVARIANT
 ) -> ArrayType:
-    """The interned type of this shape (ints and ``Extent``s), dtype (or scalar type, or name) and weakness."""
+    """The interned type of this shape (ints and ``Extent``s), dtype (or scalar type, or name) and weakness.
+
+    Raises: ShapeMismatch: it has 2**63 bytes or more.
+    """
     key = (shape, dtype, weak, varying)
     cached = _INTERNED.get(key)
     if cached is not None:
@@ -144,6 +148,8 @@ def array_type(
     sizes = tuple([as_size(size) if isinstance(size, SYMBOLIC) else int(size) for size in shape])
     new: ArrayType = object.__new__(SymbolicType if Extent in map(type, sizes) else ArrayType)
     size = prod(sizes)
+    if size.__class__ is int and max(size, *sizes, 0) * int(dtype.itemsize) >= 2**63:
+        raise ShapeMismatch(f"an array must have fewer than 2**63 bytes, got {short_name(dtype)}{list(sizes)}.")
     for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, size, size * int(dtype.itemsize))):
         assign(new, value)
     # setdefault: two threads that create the same type get one object

@@ -47,9 +47,7 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
     if positions is None and names is None:
         return ArgumentChoice()
     chosen = _positions(positions, what)
-    chosen_names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
-    if not all(isinstance(name, str) for name in chosen_names):
-        raise BadArgument(f"{what}_argnames: names must be strings, got {names!r}.")
+    chosen_names = _names(names, what)
     signature = signature_of(fun)
     if signature is None:
         return ArgumentChoice(chosen, chosen_names)
@@ -84,11 +82,19 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
 def _positions(positions: Positions, what: str) -> tuple[int, ...]:
     if positions is None:
         return ()
-    listed = (positions,) if hasattr(positions, "__index__") else tuple(positions)
     try:
+        listed = (positions,) if hasattr(positions, "__index__") else tuple(positions)
         return tuple([n.__index__() for n in listed])
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise BadArgument(f"{what}_argnums: positions must be integers, got {positions!r}.") from None
+
+
+def _names(names: ArgumentNames, what: str) -> tuple[str, ...]:
+    if names is None or isinstance(names, str):
+        return () if names is None else (names,)
+    if not isinstance(names, Iterable) or not all([isinstance(name, str) for name in names]):
+        raise BadArgument(f"{what}_argnames: names must be strings, got {names!r}.")
+    return tuple(names)
 
 
 def check_disjoint(fun: Callable[..., Any], static: ArgumentChoice, donated: ArgumentChoice) -> None:

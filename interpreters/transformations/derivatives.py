@@ -306,7 +306,7 @@ def abstract(x: Any) -> ArrayType:
 
 
 def _argnums(where: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    listed = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    listed = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for n in listed:
         if not isinstance(n, int):
             raise BadCall(f"{where}: argnums is an integer or a tuple of them, got {argnums!r}.")

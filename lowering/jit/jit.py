@@ -99,6 +99,8 @@ def jit(
     check_disjoint(fun, static, donate)
     if device is not None and backend is not None:
         raise BadArgument(f"jit: device or backend must be None, got {device} and {backend!r}.")
+    if device is not None and not runtime.is_device(device):
+        raise BadArgument(f"jit: device must be a device, got {device!r}.", hint="hx.devices()[0] is one.")
     if backend is not None:
         device = runtime.backend(backend).default_device
     early = inline is Inline.JAX_EARLY or inline is True

@@ -11,6 +11,7 @@ import pytest
 import handlax as hx
 from handlax import errors, lax, random
 from handlax import numpy as hnp
+from handlax.effects.programs.program import Program
 
 x = hnp.ones(3)
 A = hnp.ones((2, 3))
@@ -81,8 +82,30 @@ SHAPES = {
     "ragged list": (lambda: hnp.array([[1, 2], [3]]), errors.ShapeMismatch, ValueError, "equal lengths"),
     "negative size": (lambda: hnp.zeros((-1,)), errors.BadArgument, ValueError, "negative"),
     "float size": (lambda: hnp.zeros((1.5,)), errors.BadShape, TypeError, "integers"),
+    **{
+        f"{name} of more bytes than a machine addresses": (call, errors.ShapeMismatch, ValueError, "2**63 bytes")
+        for name, call in {
+            "zeros": lambda: hnp.zeros(10**25), "a product of sizes": lambda: hnp.zeros((2**62, 2**62)),
+            "arange": lambda: hnp.arange(10**25), "eye": lambda: hnp.eye(10**25), "tile": lambda: hnp.tile(x, 10**25),
+            "broadcast_to": lambda: hnp.broadcast_to(x, (10**25, 3)), "pad": lambda: hnp.pad(x, 10**25),
+            "linspace": lambda: hnp.linspace(0, 1, 10**25), "repeat": lambda: hnp.repeat(x, 10**25),
+        }.items()
+    },
     "shape in eval_shape": (lambda: hx.eval_shape(lambda a: a @ a, A), errors.ShapeMismatch, ValueError, "matmul"),
 }  # fmt: skip
+
+POSITIONS = {
+    f"{name}={given!r}": (call, kind, ValueError, said)
+    for name, given, kind, said, call in [
+        ("static_argnums", ..., errors.BadArgument, "integers, got Ellipsis", lambda: hx.jit(abs, static_argnums=...)),
+        ("donate_argnums", ..., errors.BadArgument, "integers, got Ellipsis", lambda: hx.jit(abs, donate_argnums=...)),
+        ("donate_argnums", 1.0, errors.BadArgument, "integers, got 1.0", lambda: hx.jit(abs, donate_argnums=1.0)),
+        ("static_argnames", 1, errors.BadArgument, "strings, got 1", lambda: hx.jit(abs, static_argnames=1)),
+        ("device", {}, errors.BadArgument, "a device, got {}", lambda: hx.jit(abs, device={})),
+        ("total", abs, errors.BadArgument, "progress(total)(f)", lambda: hx.debug.progress(abs)),
+        ("ops", "b", errors.BadArgument, "operations, got str", lambda: Program((), "b", (), (), ())),
+    ]
+}
 
 AXES = {
     "sum": (lambda: hnp.sum(A, axis=2), errors.BadAxis, ValueError, "axis 2"),
@@ -243,6 +266,7 @@ DERIVATIVES = {
     "None": (lambda: hx.grad(lambda x: None)(1.0), errors.NotDifferentiable, TypeError, "NoneType"),
     "no aux": (lambda: hx.grad(lambda x: x, has_aux=True)(1.0), errors.TreeMismatch, ValueError, "(result, aux)"),
     "argnums": (lambda: hx.grad(lambda x: x, argnums=2)(1.0), errors.BadArgument, ValueError, "got 2"),
+    "no argnums": (lambda: hx.grad(lambda x: x, argnums=...)(1.0), errors.BadCall, TypeError, "got Ellipsis"),
     "argnums of text": (lambda: hx.grad(lambda x: x, argnums="a")(1.0), errors.BadCall, TypeError, "'a'"),
     "jacfwd of an integer": (lambda: hx.jacfwd(lambda x: x)(1), errors.NotDifferentiable, TypeError, "int32"),
     "transpose of a square": (
@@ -295,7 +319,8 @@ def lax_reduce_over(axes):
 
 
 TABLES = {
-    "shape": SHAPES, "axis": AXES, "dtype": DTYPES, "array": ARRAYS, "python": PYTHON, "static": STATIC, "tree": TREES,
+    "shape": SHAPES, "axis": AXES, "dtype": DTYPES, "array": ARRAYS, "python": PYTHON, "static": STATIC,
+    "position": POSITIONS, "tree": TREES,
     "derivative": DERIVATIVES, "rule": RULES,
 }  # fmt: skip
 CASES = [pytest.param(*case, id=f"{table}: {name}") for table, cases in TABLES.items() for name, case in cases.items()]

@@ -493,3 +493,11 @@ def test_a_condition_that_holds_beyond_the_array_is_refused():
     assert hnp.compress(np.array([1, 0, 0]), x).tolist() == [1]
     with pytest.raises(ValueError, match="must not hold beyond"):
         hnp.compress(np.array([1, 0, 1]), x)
+
+
+@pytest.mark.parametrize("method", ["set", "add", "multiply", "divide", "power", "min", "max"])
+@pytest.mark.parametrize("index", [10**25, -(10**25), 2**63, -(2**63) - 1])
+def test_an_update_beyond_every_index_is_dropped(method, index):
+    x = hnp.arange(3.0)
+    assert getattr(x.at[index], method)(2.0).tolist() == [0.0, 1.0, 2.0]
+    assert hx.jit(lambda x: getattr(x.at[index], method)(2.0))(x).tolist() == [0.0, 1.0, 2.0]

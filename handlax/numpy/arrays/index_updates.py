@@ -130,6 +130,11 @@ def window(items: list[Any], shape: tuple[int, ...], wrap: bool) -> Any:
     return tuple(starts), tuple(sizes), tuple(out)
 
 
+def _int64(index: int) -> np.int64:
+    """The index, or the nearest of its width: both are outside of every array."""
+    return np.int64(min(max(index, -(2**63)), 2**63 - 1))
+
+
 def scatter_plan(items: list[Any], shape: tuple[int, ...], wrap: bool, mode: Any) -> ScatterPlan:
     """The scatter to an index with arrays, or with slices of steps other than 1."""
     arrays = any([item is not None and item.__class__ not in (int, slice) for item in items])
@@ -167,7 +172,7 @@ def scatter_plan(items: list[Any], shape: tuple[int, ...], wrap: bool, mode: Any
             result.append(count)
             sizes.append(count)
         else:
-            i = np.asarray(item, np.int64) if item.__class__ is int else narrow(on_host(item))
+            i = np.asarray(_int64(item)) if item.__class__ is int else narrow(on_host(item))
             parts.append((dim, wrapped(i, n) if wrap else i, None))
             dropped.append(dim)
         dim += 1

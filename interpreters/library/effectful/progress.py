@@ -84,10 +84,11 @@ def progress(
     4 of 4
     Array(16, dtype=int32, weak_type=True)
     """
-    step = max(1, (total or 0) // 100) if every is None else every
-    for name, value in (("total", total), ("every", step)):
+    for name, value in (("total", total), ("every", every)):
         if value is not None and (not isinstance(value, int) or value < 1):
-            raise BadArgument(f"progress: {name} must be a positive integer, got {value!r}.")
+            hint = "progress(total)(f) wraps the function f." if callable(value) else None
+            raise BadArgument(f"progress: {name} must be a positive integer, got {value!r}.", hint=hint)
+    step = max(1, (total or 0) // 100) if every is None else every
 
     def around(f: Callable[..., Any]) -> Callable[..., Any]:
         function = hashable(_Bar(total, label) if show is None else _UserDisplay(show, total))
