@@ -23,6 +23,7 @@ from ...effects.base import config
 from ...effects.base.caches import once
 from ...effects.base.errors import ConfigurationError
 from ...effects.base.jax_settings import from_environment
+from ...effects.base.source_locations import warn_user
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
 from .processes import Connection, connection, listening_ports
 
@@ -127,8 +128,25 @@ def _make_backend(name: str) -> PlatformClient:
     else:
         raise ConfigurationError(f"the platform must be 'cpu' or 'cuda', got {name!r}", hint="choose one of them")
     COUNTS["client"] += 1
+    _watch_forks()
     local = tuple(client.local_devices())
     return PlatformClient(client, name, tuple(client.devices()), local, local[0])
+
+
+@once
+def _watch_forks() -> None:
+    """Have the next ``os.fork`` warn: the child gets the locks of the runtime's threads, without the threads."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_warn_of_fork)
+
+
+@once
+def _warn_of_fork() -> None:
+    warn_user(
+        "os.fork: the process has threads of the runtime, for which a child would wait without end; "
+        "multiprocessing.get_context('spawn') starts new processes.",
+        RuntimeWarning,
+    )
 
 
 def _make_cpu_client(count: int, joined: Connection | None) -> Client:

@@ -1,5 +1,6 @@
 """Platforms: which there are, how one is chosen, and how many devices it has."""
 
+import subprocess
 import sys
 import threading
 
@@ -121,3 +122,38 @@ def test_lapack_is_callable_once_registered(device):
     executable = jaxlib_runtime.compile(text, devices=[device], results=[((2, 2), np.float32), ((), np.int32)])
     factor, info = executable.execute([jaxlib_runtime.put(np.float32([[4, 2], [2, 5]]), device)])
     assert np.tril(read(factor)).tolist() == [[2, 0], [1, 2]] and read(info) == 0
+
+
+FORKS = """
+import os, warnings
+import handlax as hx, handlax.numpy as hnp
+
+def fork():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+    return [(os.path.basename(w.filename), str(w.message)) for w in caught if w.category is RuntimeWarning]
+
+before = fork()
+hx.jit(lambda x: x + 1)(hnp.ones(3))
+after, again = fork(), fork()
+assert before == again == [] and len(after) == 1 and after[0][0] == "<string>" and "spawn" in after[0][1], after
+"""
+
+
+def test_a_fork_after_the_first_use_of_a_device_warns_once():
+    in_new_process(FORKS)
+
+
+def test_spawned_processes_compute(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing\nimport handlax.numpy as hnp\ndef total(n):\n    return float(hnp.ones(n).sum())\n"
+        "if __name__ == '__main__':\n    total(1)\n    with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
+        "        print(pool.map(total, [2, 3]))\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "[2.0, 3.0]", done.stderr
