@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ...effects.base import config
-from ...effects.base.caches import Cache
 from ...effects.base.errors import DeletedArray, DeviceMismatch, DonatedTwice, HandlaxError, UnhandledEffect
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
@@ -27,6 +25,7 @@ from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, transla
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .emitter import StablehloModule, lower_program
+from .executable_cache import ExecutableCache
 from .placement import Placement, meshes, settle
 
 if TYPE_CHECKING:
@@ -144,10 +143,8 @@ def _preparation(loaded: LoadedExecutable, captured: tuple[Array, ...]) -> Calla
     return lambda buffers: [*leading, *[buffers[n] for n in rest]]
 
 
-COMPILED = Cache("compile")
+COMPILED = ExecutableCache("compile")
 """Executables by closed program, donation, unused inputs, placement, options and rules in force."""
-_COMPILING: dict[Any, threading.Event] = {}
-_LOCK = threading.Lock()
 
 
 def compile_program(
@@ -183,34 +180,11 @@ def compile_program(
         placement = placement._replace(arguments=(*map(_sharding_of, captured), *placement.arguments))
     tables = config.current().tables  # a rule in force in a scope may be a lowering rule
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, _options_key(options), tables)
-    return LoadedProgram(load(key, name, options), captured)
+    return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options)), captured)
 
 
 def _options_key(options: Mapping[str, Any] | None) -> Any:
     return tuple(sorted(options.items())) if options else ()
-
-
-def load(key: Any, name: str, options: Mapping[str, Any] | None = None) -> LoadedExecutable:
-    """The executable of a key: threads that need the same one wait for one compilation. A failure is not cached."""
-    entries = COMPILED.entries
-    while True:
-        found = entries.get(key)
-        if found is not None:
-            COMPILED.hits += 1
-            return found
-        with _LOCK:
-            compiling = _COMPILING.get(key)
-            if compiling is None:
-                mine = _COMPILING[key] = threading.Event()
-        if compiling is not None:
-            compiling.wait()
-            continue
-        try:
-            return COMPILED.get(key, lambda: _compile(key, name, options))
-        finally:
-            with _LOCK:
-                del _COMPILING[key]
-            mine.set()
 
 
 def _sharding_of(x: Any) -> Any:

@@ -16,7 +16,7 @@ from math import inf
 from typing import Any
 
 from ...effects.base import config
-from ...effects.base.caches import Cache, once
+from ...effects.base.caches import once
 from ...effects.base.jax_settings import from_environment
 from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete
@@ -29,9 +29,10 @@ from ..xla.array_backend import ON_PLACED, PLACED, default_device
 from ..xla.lazy import runtime
 from .compile import LoadedProgram, compile_program, fail
 from .estimate import estimate
+from .executable_cache import ExecutableCache
 from .placement import Placement, by_settings, committed
 
-_PLANS = Cache("eager", 4096)
+_PLANS = ExecutableCache("eager")
 
 
 def plan(program: Program) -> Plan | None:

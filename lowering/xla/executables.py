@@ -212,13 +212,18 @@ def compile(
     try:
         if calls:
             module = _with_host_calls(str(text), devices[0].platform)
-            _jax.collect_garbage()  # only this releases the host functions of deleted executables
+            collect_garbage()
             loaded = client.compile_and_load(module, xc.DeviceList(tuple(devices)), built, list(calls))
         else:
             loaded = client.compile_and_load(text, xc.DeviceList(tuple(devices)), built)
     except _jax.JaxRuntimeError as error:
         raise _compile_error(str(error), text) from error
     return Executable(loaded, devices, results, places, text)
+
+
+def collect_garbage() -> None:
+    """Release the host functions of executables that were deleted, which the runtime does at no other time."""
+    _jax.collect_garbage()
 
 
 def _register_targets(text: str | bytes) -> None:

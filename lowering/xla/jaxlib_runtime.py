@@ -38,4 +38,12 @@ from .buffers import (
     to_numpy,
 )
 from .dlpack import dlpack_device, from_dlpack, to_dlpack
-from .executables import Executable, cache_key_facts, compile, deserialize, unoptimized_cost, unoptimized_hlo
+from .executables import (
+    Executable,
+    cache_key_facts,
+    collect_garbage,
+    compile,
+    deserialize,
+    unoptimized_cost,
+    unoptimized_hlo,
+)

@@ -1,6 +1,7 @@
 """What a function closes over is released with the function: no cache keeps it alive."""
 
 import gc
+import time
 import weakref
 
 import numpy as np
@@ -48,7 +49,14 @@ USES = {
 }
 
 
-def kept_alive(use, array) -> int:
+def release_executables():
+    """Clear the caches when the runtime's threads have let go of the last programs, shortly after their results."""
+    hx.effects_barrier()
+    time.sleep(0.2)
+    hx.clear_caches()
+
+
+def kept_alive(use, array, finish=hx.effects_barrier) -> int:
     """How many of the arrays are alive that functions closed over, which were used and dropped."""
     references, x = [], hnp.ones(ELEMENTS)
 
@@ -59,6 +67,7 @@ def kept_alive(use, array) -> int:
 
     for number in range(FUNCTIONS):
         used_once(float(number))
+    finish()
     gc.collect()
     return sum(reference() is not None for reference in references)
 
@@ -67,6 +76,22 @@ def kept_alive(use, array) -> int:
 @pytest.mark.parametrize("name", USES)
 def test_what_a_dropped_function_closed_over_is_released(name, array):
     assert kept_alive(USES[name], array) == 0
+
+
+RESULT = hx.ShapeDtypeStruct((ELEMENTS,), "float32")
+CALLBACKS = {
+    "pure_callback": lambda f, x: hx.jit(lambda x: hx.pure_callback(f, RESULT, x))(x),
+    "io_callback": lambda f, x: hx.jit(lambda x: hx.experimental.io_callback(f, RESULT, x, ordered=True))(x),
+    "debug.callback": lambda f, x: hx.jit(lambda x: hx.debug.callback(f, x))(x),
+    "a callback in a branch": lambda f, x: lax.cond(x[0] > 0, lambda x: hx.pure_callback(f, RESULT, x), lambda x: x, x),
+    "a callback in a loop": lambda f, x: scanned(lambda x: hx.pure_callback(f, RESULT, x), x),
+}
+
+
+@pytest.mark.parametrize("use", CALLBACKS.values(), ids=CALLBACKS)
+def test_what_a_dropped_callback_closed_over_is_released_by_the_next_ones(use):
+    assert kept_alive(use, np.asarray) <= 3
+    assert kept_alive(use, np.asarray, release_executables) == 0
 
 
 def test_what_is_kept_is_seen():

@@ -1,0 +1,120 @@
+"""The cache of executables: one compilation for equal programs, also of several threads at once.
+
+It keeps the executables of functions that were dropped, since a function that is made again has an equal program. Two
+things bound it besides the number of entries. A process may have only so many memory mappings (65,530 on Linux), of
+which an executable takes some dozens, and XLA ends the process that has no more. And a program that calls a closure or
+method of the user's on the host, which may hold data of any size, is kept by the functions that use it alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
+from typing import Any
+
+from ...effects.base.caches import Cache, once
+from ...effects.base.errors import CompileError
+from ...effects.control.callbacks import Callback
+from ...effects.programs.printer import programs_in
+from ...effects.programs.program import Program
+from ..xla.lazy import runtime
+
+_MAPPINGS = Path("/proc/self/maps")
+_EVERY = 32  # compilations between two counts of the mappings, each of which takes some milliseconds
+
+
+class ExecutableCache(Cache):
+    """Executables by keys whose first element is the closed program."""
+
+    def __init__(self, name: str):
+        super().__init__(name)
+        self.compiling: dict[Any, threading.Event] = {}
+        self.until_count = _EVERY
+
+    def get(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The executable of a key; threads that need the same one wait for one compilation. A failure is not cached."""
+        while True:
+            found = self.entries.get(key)
+            if found is not None:
+                self.hits += 1
+                return found
+            with self.lock:
+                compiling = self.compiling.get(key)
+                if compiling is None:
+                    mine = self.compiling[key] = threading.Event()
+            if compiling is not None:
+                compiling.wait()
+                continue
+            try:
+                self.spare_mappings()
+                if holds_user_data(key[0]):
+                    self.misses += 1
+                    return make()
+                return super().get(key, make)
+            finally:
+                with self.lock:
+                    del self.compiling[key]
+                mine.set()
+
+    def clear(self) -> None:
+        super().clear()
+        if self.misses:  # something was compiled, so that the runtime is in use
+            runtime.collect_garbage()
+
+    def spare_mappings(self) -> None:
+        """Drop the older half if the process has used half of its memory mappings.
+
+        Raises: CompileError: nearly all are in use, by executables of functions that are alive.
+        """
+        self.until_count -= 1
+        most = _most_mappings()
+        if self.until_count > 0 or most is None:
+            return
+        if _mappings() > most // 2:
+            for old in list(self.entries)[: (len(self) + 1) // 2]:
+                self.entries.pop(old, None)
+            gc.collect()
+            runtime.collect_garbage()
+        used = _mappings()
+        self.until_count = _EVERY if used < most // 2 else 1
+        if used > most - most // 32:
+            raise CompileError(
+                f"XLA must have memory mappings left, got {used} in use of the {most} that a process may have.",
+                hint="drop jitted functions that are no longer needed, or raise vm.max_map_count.",
+            )
+
+
+def _mappings() -> int:
+    with _MAPPINGS.open("rb") as lines:
+        return sum([1 for _ in lines])
+
+
+@once
+def _most_mappings() -> int | None:
+    """How many memory mappings a process may have; None where the system does not say."""
+    try:
+        return int(Path("/proc/sys/vm/max_map_count").read_text()) if _MAPPINGS.exists() else None
+    except OSError:
+        return None
+
+
+def holds_user_data(program: Program) -> bool:
+    """Whether the program calls a function on the host that may hold data: a closure, a method, any object."""
+    if not any([issubclass(kind, Callback) for kind in program.operations]):
+        return False
+    for op in program.ops:
+        if isinstance(op, Callback) and _holds_data(getattr(op, "function", None)):
+            return True
+        if op.bodied and any([holds_user_data(body) for body in programs_in(op)]):  # type: ignore[arg-type]
+            return True
+    return False
+
+
+def _holds_data(function: Any) -> bool:
+    if isinstance(function, FunctionType):
+        return bool(function.__closure__ or function.__defaults__ or function.__kwdefaults__)
+    owner = getattr(function, "__self__", None) if isinstance(function, BuiltinFunctionType | NoneType) else function
+    return not isinstance(owner, ModuleType | NoneType)

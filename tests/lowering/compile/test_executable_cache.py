@@ -1,0 +1,84 @@
+"""The cache of executables: threads, memory mappings, and what programs hold."""
+
+import threading
+
+import pytest
+
+import handlax as hx
+from handlax import numpy as hnp
+from handlax.errors import CompileError
+from handlax.lowering.clients import platforms
+from handlax.lowering.compile import executable_cache
+from handlax.lowering.compile.executable_cache import ExecutableCache, holds_user_data
+
+KEY = (hx.make_program(lambda x: x + 1)(1.0),)
+TYPE = hx.ShapeDtypeStruct((), "float32")
+
+
+@pytest.fixture
+def cache():
+    made = ExecutableCache("of a test")
+    yield made
+    executable_cache.Cache.clear(made)
+
+
+def test_threads_that_wait_for_a_failing_compilation_compile_themselves(cache):
+    begun, fail = threading.Event(), threading.Event()
+    results = []
+
+    def failing():
+        begun.set()
+        fail.wait(60)
+        raise MemoryError
+
+    def first():
+        with pytest.raises(MemoryError):
+            cache.get(KEY, failing)
+
+    threads = [threading.Thread(target=first)]
+    threads[0].start()
+    begun.wait(60)
+    threads += [threading.Thread(target=lambda: results.append(cache.get(KEY, object))) for _ in range(4)]
+    for thread in threads[1:]:
+        thread.start()
+    assert not results
+    fail.set()
+    for thread in threads:
+        thread.join(60)
+    assert len(results) == 4 and len({*map(id, results)}) == 1 and not cache.compiling
+
+
+def test_executables_are_dropped_before_the_mappings_are_used_up(cache, monkeypatch):
+    monkeypatch.setattr(executable_cache, "_most_mappings", lambda: 1000)
+    monkeypatch.setattr(executable_cache, "_mappings", lambda: 20 * len(cache))
+    for number in range(200):
+        cache.get((KEY[0], number), object)
+    assert 10 < len(cache) < 60
+
+
+def test_mappings_that_are_all_in_use_are_an_error_with_its_remedy(cache, monkeypatch):
+    monkeypatch.setattr(executable_cache, "_most_mappings", lambda: 1000)
+    monkeypatch.setattr(executable_cache, "_mappings", lambda: 990)
+    cache.until_count = 1
+    with pytest.raises(CompileError, match=r"990 in use of the 1000.*\n.*\n.*vm.max_map_count"):
+        cache.get(KEY, object)
+    assert not cache.compiling
+
+
+def test_a_function_made_again_compiles_nothing():
+    def made(x):
+        return hx.jit(lambda x: hx.debug.print("{}", x) or x * 3 + 7)(x)
+
+    made(1.0)
+    before = platforms.COUNTS["compile"]
+    made(2.0)
+    assert platforms.COUNTS["compile"] == before
+
+
+@pytest.mark.parametrize(("function", "held"), [
+    (len, False), (lambda v: v, False), ((lambda k: lambda v: v + k)(1), True), (lambda v, k=1: v + k, True),
+    ({}.get, True), (hnp.ones(3).__add__, True),
+], ids=["builtin", "plain", "closure", "default", "builtin method", "method"])  # fmt: skip
+def test_what_a_host_function_holds_is_known(function, held):
+    called = lambda x: hx.lax.cond(x > 0, lambda x: hx.pure_callback(function, TYPE, x), hnp.sin, x)
+    assert holds_user_data(hx.make_program(called)(1.0)) is held
