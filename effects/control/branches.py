@@ -142,7 +142,8 @@ def _one_of(
         body_of(name_of(f), lambda *ys, f=f: f(*pytrees.unflatten(structure, ys)), types)
         for f in branches
     ]
-    programs, captured = close_all(same_results(name, bodies))
+    order = (1, 0) if name == "cond" else range(len(bodies))  # the bodies of cond are those of 0 and 1
+    programs, captured = close_all(same_results(name, bodies, order))
     varying = index.type.varying
     need_all_devices(name, programs, varying)
     inputs = [vary(x, varying) for x in (*captured, *xs)]

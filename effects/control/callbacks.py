@@ -86,6 +86,9 @@ class Callback(Operation):
     function: Callable[..., Any]
     results: tuple[ArrayType, ...] | None = None  # None: the function's result is ignored
 
+    def result_type(op, *types: ArrayType) -> Any:
+        return op.results
+
     def evaluate(op, *values: Any) -> tuple[np.ndarray[Any, Any], ...]:
         return op.call(*values)
 
@@ -155,9 +158,6 @@ class PureCallback(Callback):
         "transpose": "a Python function is not known to be linear",
     }
 
-    def result_type(op, *types):
-        return op.results
-
     def batch(op, dims, *xs):
         size = lane_count(xs, dims)
         method = op.vmap_method
@@ -214,9 +214,6 @@ class IoCallback(Callback):
     results: tuple[ArrayType, ...]
     arguments: CallbackArguments | None = None
     ordered: bool = False
-
-    def result_type(op, *types):
-        return op.results
 
     def jvp(op, primals, tangents):
         raise NotDifferentiable(

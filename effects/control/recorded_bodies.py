@@ -19,6 +19,9 @@ from ..types.array_type import ArrayType
 from ..types.dtype_promotion import promote
 from ..types.widths import NARROWER
 
+Labels = Sequence[tuple[int, str]]
+"""The place of each body among the arguments, and how a message names it; empty: the bodies have no names."""
+
 
 class RecordedBody(NamedTuple):
     """The program recorded for a function of flat arrays, and the treedef of the tree which that function returned."""
@@ -110,53 +113,69 @@ def meetings(program: Program) -> frozenset[Meeting]:
     return met
 
 
-def same_results(name: str, bodies: Sequence[RecordedBody]) -> list[Program]:
+def same_results(name: str, bodies: Sequence[RecordedBody], order: Sequence[int]) -> list[Program]:
     """The programs of branches with equal result types: weakly typed results are converted to the others' types.
+
+    ``order``: the place of each branch among the arguments, for messages.
 
     Raises: TreeMismatch: the branches return different trees. StateTypeError: their types differ in more than weakness.
     """
-    same_structure(name, "branches", [body.structure for body in bodies])
-    types = row_types(name, "branches", bodies[0].structure, [body.program.out_types for body in bodies])
+    labels = [(place, f" from {body.program.name}") for place, body in zip(order, bodies)]
+    same_structure(name, "branches", [body.structure for body in bodies], labels)
+    types = row_types(name, "branches", bodies[0].structure, [body.program.out_types for body in bodies], labels)
     return [with_types(body.program, types) for body in bodies]
 
 
-def same_structure(name: str, what: str, structures: Sequence[Any]) -> None:
+def same_structure(name: str, what: str, structures: Sequence[Any], labels: Labels = ()) -> None:
     """Check that all ``structures`` are equal: the treedefs of the results of branches or iterations, named ``what``.
 
     Raises: TreeMismatch: two differ; the message has the path of the first difference.
     """
     first = structures[0]
-    for other in structures[1:]:
+    for i, other in enumerate(structures):
         if other != first:
             one, two, where = _difference(first, other)
             raise TreeMismatch(
-                f"{name}: all {what} must give trees of one structure, got {one} and {two}{where}.",
+                f"{name}: all {what} must give trees of one structure, got {_both(one, two, labels, i)}{where}.",
                 hint="return the same tree of containers each time; None is an empty one.",
             )
 
 
-def row_types(name: str, what: str, structure: Any, rows: Sequence[Sequence[ArrayType]]) -> list[ArrayType]:
+def _both(first: Any, other: Any, labels: Labels, i: int) -> str:
+    """What the first body and body ``i`` give, in the order of the arguments, each with its label."""
+    if not labels:
+        return f"{first} and {other}"
+    (_, one), (_, two) = sorted([(labels[0][0], f"{first}{labels[0][1]}"), (labels[i][0], f"{other}{labels[i][1]}")])
+    return f"{one} and {two}"
+
+
+def row_types(
+    name: str, what: str, structure: Any, rows: Sequence[Sequence[ArrayType]], labels: Labels = ()
+) -> list[ArrayType]:
     """The common type of each result, where ``rows`` has the result types of every branch or iteration.
 
     Raises: StateTypeError: the types of a result differ in shape, or in a dtype that is not weak.
     """
-    return [_common(name, what, structure, i, column) for i, column in enumerate(zip(*rows))]
+    return [_common(name, what, structure, i, column, labels) for i, column in enumerate(zip(*rows))]
 
 
-def _common(name: str, what: str, structure: Any, i: int, types: Sequence[ArrayType]) -> ArrayType:
+def _common(
+    name: str, what: str, structure: Any, i: int, types: Sequence[ArrayType], labels: Labels
+) -> ArrayType:
     """The common type of result ``i`` of all branches: weak types are promoted to the dtype of the others.
 
     Of equal dtypes, the first type decides weakness. The common type varies along every mesh axis along which one of
     ``types`` varies.
     """
     common = types[0].along(types[0].varying.union(*[t.varying for t in types]))
-    for t in types[1:]:
+    for number, t in enumerate(types):
         if t is common or (t.dtype == common.dtype and t.shape == common.shape):
             continue
         strong, other = (common, t) if t.weak else (t, common)
         if t.shape != common.shape or not (other.weak and (strong.weak or absorbs(strong, other))):
             raise StateTypeError(
-                f"{name}: all {what} must give the same types, got {common} and {t}{at_path(structure, i)}.",
+                f"{name}: all {what} must give the same types, got {_both(common, t, labels, number)}"
+                f"{at_path(structure, i)}.",
                 hint="convert with astype, or broadcast, in one of them.",
             )
         dtype, weak = promote(common.dtype, common.weak, t.dtype, t.weak)

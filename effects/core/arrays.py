@@ -289,9 +289,24 @@ class Box(Array):
         """The user's line at which the box was created."""
         return NOWHERE
 
+    @property
+    def arguments(self) -> list[str]:
+        """The names of the arguments of the traced function on which the value depends; none where they are unknown."""
+        parts = [getattr(self, slot, None) for kind in type(self).__mro__ for slot in getattr(kind, "__slots__", ())]
+        return list(dict.fromkeys([name for part in parts if isinstance(part, Box) for name in part.arguments]))
+
+    @property
+    def described(self) -> str:
+        """The type, the transformation and the arguments that the value depends on, for messages."""
+        names = self.arguments
+        if len(names) > 4:
+            names[3:] = [f"{len(names) - 3} more"]
+        origin = f", which depends on {', '.join(names)}" if names else ""
+        return f"{self.type} under {self.run.described}{origin}"
+
     def _unknown(self, error: ErrorClass, what: str, hint: str) -> Any:
         hint = self.run.advice or hint
-        raise error(f"{what}, got {self.type} under {self.run.described}, made at {self.made_at}.", hint=hint)
+        raise error(f"{what}, got {self.described}, made at {self.made_at}.", hint=hint)
 
     def __bool__(self) -> bool:
         return self._unknown(
@@ -340,7 +355,7 @@ class Box(Array):
         return self
 
     def __repr__(self) -> str:
-        return f"Box<{self.type}> of {self.run.label}"
+        return f"Box<{self.type}> of {self.run.described}"
 
     def __iter__(self) -> Iterator[Any]:
         if not self.type.shape:

@@ -159,7 +159,7 @@ class Operation(ImmutableObject):
 
     def result_tree(self, *types: Any) -> Any:
         """The result of an effect as its block declares it: None, a type, or a tree of types."""
-        return None
+        raise MissingRule(f"{self.name}: there is no result_type in its block.")
 
     def workload_size(self, *types: Any) -> float:
         """The size to which the estimated time is proportional: by default that of the largest operand or result.
@@ -282,7 +282,7 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
     kind: Any = _class_with_slots(cls, namespace)
     inherited: Any = kind.__bases__[0]
     if effectful:  # the block declares a tree; equations have its leaves
-        kind.result_tree = namespace.get("result_type", _inherited_tree(inherited))
+        kind.result_tree = namespace.get("result_type") or _inherited_tree(cls, inherited)
         kind.result_type = _leaf_types
         kind.multiple_results = True
     elif "result_type" in namespace and not kind.__module__.startswith("handlax."):
@@ -303,10 +303,17 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
     return kind
 
 
-def _inherited_tree(base: Any) -> Any:
-    """The ``result_tree`` of an effect without a ``result_type`` of its own: what its base class declares."""
-    declares = base.result_type not in (_leaf_types, Operation.result_type)
-    return base.result_type if declares else base.result_tree
+def _inherited_tree(cls: type, base: Any) -> Any:
+    """The ``result_tree`` of an effect without a ``result_type`` of its own: what its base class declares.
+
+    Raises: RegistrationError: that declares none either.
+    """
+    if base.result_type is Operation.result_type and base.result_tree is Operation.result_tree:
+        raise RegistrationError(
+            f"effect: {cls.__name__} must declare the type of its result, there is no result_type in its block.",
+            hint="def result_type(op): return None where it has none.",
+        )
+    return base.result_tree if base.result_type is _leaf_types else base.result_type
 
 
 def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:

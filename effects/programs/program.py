@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from inspect import CO_VARARGS
 from types import CodeType
@@ -500,6 +501,15 @@ class Builder(Equations):
         self.in_types.append(type)
         self.count = number + 1
         return number
+
+    def inputs_of(self, number: int) -> list[int]:
+        """The inputs on which a value depends, as far as they are at most 10,000 equations before it."""
+        starts, first = self.starts(), max(0, len(self.ops) - 10_000)
+        needed = {number}
+        for i in range(min(bisect_right(starts, number), len(self.ops)) - 1, first - 1, -1):
+            if any([n in needed for n in range(starts[i], starts[i + 1])]):
+                needed.update(self.args[i])
+        return sorted([n for n in needed if 0 <= n < len(self.in_types)])
 
     def const(self, value: Any) -> int:
         """The number of a constant; the same object, or an equal small array, has the same number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
@@ -97,8 +97,13 @@ def _need_int(where: str, axis: Any) -> None:
         )
 
 
-def lane_count(where: str, dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None) -> int:
-    """The size of the mapped dimensions. Raises: ShapeMismatch: they differ. BadArgument: nothing is mapped."""
+def lane_count(
+    where: str, dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None, name: Callable[[int], str]
+) -> int:
+    """The size of the mapped dimensions; ``name`` gives the name of each of ``xs``.
+
+    Raises: ShapeMismatch: they differ. BadArgument: nothing is mapped.
+    """
     sizes = {x.type.shape[d] for x, d in zip(xs, dims) if d is not None}
     if axis_size is not None:
         sizes.add(axis_size)
@@ -109,12 +114,23 @@ def lane_count(where: str, dims: Sequence[int | None], xs: Sequence[Array], axis
             f"{where}: at least one argument must be mapped, or axis_size be set.",
             hint="all entries of in_axes are None.",
         )
-    listed = ", ".join(f"{x.type} along {d}" for x, d in zip(xs, dims) if d is not None)
+    of_size: dict[int, list[str]] = {}
+    for i, (x, d) in enumerate(zip(xs, dims)):
+        if d is not None:
+            of_size.setdefault(x.type.shape[d], []).append(f"{name(i)} ({x.type} along {d})")
+    if axis_size is not None:
+        of_size.setdefault(axis_size, []).append("axis_size")
+    groups = sorted(of_size.items(), key=lambda group: -len(group[1]))
+    listed = [f"{size} of {_several(names)}" for size, names in groups]
     raise ShapeMismatch(
-        f"{where}: mapped axes must have one size, got {listed}"
-        + (f" and axis_size={axis_size}." if axis_size is not None else "."),
+        f"{where}: mapped axes must have one size, got {'; '.join(listed)}.",
         hint="in_axes=None shares an argument between the lanes.",
     )
+
+
+def _several(names: Sequence[str]) -> str:
+    """The names, after the third their number."""
+    return ", ".join(names if len(names) < 5 else [*names[:3], f"{len(names) - 3} more"])
 
 
 def stacked(run: Any, y: Any, target: int | None) -> Any:

@@ -32,6 +32,11 @@ class RecordBox(Box):
     def made_at(self) -> Site:
         return self.run.made_at(self.number)
 
+    @property
+    def arguments(self) -> list[str]:
+        names = self.run.names
+        return [] if names is None else [names(i) for i in self.run.builder.inputs_of(self.number)]
+
 
 def box(type: ArrayType, run: Record, number: int) -> RecordBox:
     """The box of variable ``number``. Created once for every equation: slots are set without a slower ``__init__``."""
@@ -45,7 +50,7 @@ def box(type: ArrayType, run: Record, number: int) -> RecordBox:
 class Record(Run):
     """A run that records a program in ``builder``. It answers every operation, with boxes of its variables."""
 
-    __slots__ = ("builder", "owner")
+    __slots__ = ("builder", "owner", "names")
     new_builder: type[Builder] = Builder
     records_everything = True  # a subclass, such as a tape, may forward some operations
 
@@ -53,6 +58,7 @@ class Record(Run):
         super().__init__(outer, label, site)
         self.builder = self.new_builder()
         self.owner = owner  # the run that transforms a body by this record
+        self.names: Callable[[int], str] | None = None  # the name of the argument that an input is, for messages
 
     @property
     def described(self) -> str:

@@ -80,7 +80,10 @@ def _fastest(structure: PyTreeDef) -> Callable[[Sequence[Any]], Any]:
 
 
 class TraceRequest(NamedTuple):
-    """A function to trace, with the structure and types of its dynamic arguments; ``merge`` adds the static values."""
+    """A function to trace, with the structure and types of its dynamic arguments; ``merge`` adds the static values.
+
+    ``names`` gives the name of each leaf of the dynamic arguments, for messages.
+    """
 
     fun: Callable[..., Any]
     name: str
@@ -89,6 +92,7 @@ class TraceRequest(NamedTuple):
     merge: Callable[[Any, Any], tuple[Any, Any]] | None
     key: Any
     label: str = "jit"
+    names: Callable[[int], str] | None = None
 
 
 _TRACES = WeakCache("trace")
@@ -141,6 +145,7 @@ def record(request: TraceRequest) -> Trace:
     COUNTS["trace"] += 1
     start = time.perf_counter()
     run = Record(current(), request.label, user_site(2))
+    run.names = request.names
     with installed(run):
         args, kwargs = request.tree.unflatten(run.inputs(request.types))
         if request.merge is not None:
@@ -203,7 +208,8 @@ def trace_request(
         hash(key)
     except TypeError:
         check_hashable(args, kwargs)
-    return TraceRequest(fun, name, tree, types, None if partition is None else partition.merge, key, label), leaves
+    names = lambda i: leaf_name(fun, i, partition, *tree.unflatten(range(len(types))))
+    return TraceRequest(fun, name, tree, types, partition and partition.merge, key, label, names), leaves
 
 
 def leaf_name(
@@ -223,6 +229,13 @@ def leaf_names(argument: Callable[[int], str], args: Sequence[Any], kwargs: dict
         return f"{first}{pytrees.keystr(path[2:])}"
 
     return name
+
+
+def chosen_name(fun: Callable[..., Any], argnums: Any, chosen: Sequence[Any], i: int) -> str:
+    """The name of leaf ``i`` of the arguments ``chosen`` by ``argnums``, as ``leaf_names`` gives it."""
+    positions = argnums if isinstance(argnums, Sequence) else [argnums]
+    argument = argument_names(fun)
+    return leaf_names(lambda n: argument(positions[n]), chosen, {})(i)
 
 
 def check_hashable(args: Any, kwargs: Any) -> None:

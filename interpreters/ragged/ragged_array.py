@@ -116,7 +116,13 @@ class Ragged(ImmutableObject):
         return RaggedType(self.count, shown, pytrees.tree_map(type_of, self.data))
 
     def __repr__(self) -> str:
-        return f"Ragged({self.type})"
+        """The type and, if all are known, the rows of the first lanes."""
+        leaves = pytrees.leaves((self.data, self.segment_lengths))
+        if not all([isinstance(x, ConcreteArray | int) for x in leaves]):
+            return f"Ragged({self.type})"
+        lanes = [str(pytrees.tree_map(lambda x: x.tolist(), self[i])) for i in range(min(self.count, 6))]
+        shown = [lane if len(lane) < 80 else f"{lane[:76]} ..." for lane in lanes] + ["..."] * (self.count > 6)
+        return "\n  ".join([f"Ragged({self.type},", *shown]) + ")"
 
     def __reduce__(self) -> Any:
         return _unflatten, ((self.segment_lengths, self.longest), (self.data,))

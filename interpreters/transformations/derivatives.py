@@ -32,6 +32,7 @@ from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
 from ..analysis.dependence import scattered
 from ..core.record import record
+from ..core.trace_cache import chosen_name
 from ..differentiation.jvp import Jvp
 from ..differentiation.linearize import linearize as linearize_flat
 from ..differentiation.transpose import transpose_program
@@ -385,13 +386,13 @@ def _value_and_grad(
     return both
 
 
-def _check_input(x: Any, holomorphic: bool, allow_int: bool) -> None:
+def _check_input(x: Any, name: Callable[[], str], holomorphic: bool, allow_int: bool) -> None:
     dtype = _differentiable("grad", x).type.dtype
     if holomorphic and not dtypes.is_complex(dtype):
         raise NotDifferentiable(f"grad: with holomorphic=True arguments are complex, got {dtype}.")
     if not dtypes.is_inexact(dtype) and not allow_int:
         raise NotDifferentiable(
-            f"grad: the derivative by an argument of dtype {dtype} is not defined.",
+            f"grad: the derivative by {name()}, of dtype {dtype}, is not defined.",
             hint="use a floating-point argument, leave it out of argnums, or set allow_int=True; "
             "experimental.sparse.grad is of the entries of sparse arrays.",
         )
@@ -399,9 +400,10 @@ def _check_input(x: Any, holomorphic: bool, allow_int: bool) -> None:
 
 def _check_output(value: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
     if len(outs) != 1 or value is not outs[0]:
+        hint = "return (value, aux) and set has_aux=True for more than the value."
         raise NotDifferentiable(
-            f"grad: the function must give one scalar, got {type(value).__name__}.",
-            hint="return (value, aux) and set has_aux=True for more than the value.",
+            f"grad: the function must give one scalar, got {'None' if value is None else type(value).__name__}.",
+            hint="it returns nothing: a return statement is missing." if value is None else hint,
         )
     (y,) = outs
     if y.type.shape:
@@ -572,8 +574,8 @@ def _of_argnums(
 ) -> tuple[tuple[Any, ...], F]:
     """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these arguments alone."""
     chosen, of_chosen = argnums_partial(where, fun, argnums, args, kwargs)
-    for leaf in pytrees.leaves(chosen):
-        _check_input(leaf, holomorphic, allow_int)
+    for i, leaf in enumerate(pytrees.leaves(chosen)):
+        _check_input(leaf, lambda i=i: chosen_name(fun, argnums, chosen, i), holomorphic, allow_int)
     return chosen, of_chosen
 
 

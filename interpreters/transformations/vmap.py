@@ -25,6 +25,7 @@ from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
 from ..batching.mapped_axes import dimension, flat_arguments, flat_axes, flat_out_axes, lane_count, stacked
+from ..core.trace_cache import leaf_name
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
 
@@ -98,7 +99,8 @@ def vmap(
                 raise
             return _on_references(fun, settings, args, kwargs)
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
-        run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size), axis_name, user_site(2))
+        count = lane_count("vmap", dims, xs, axis_size, lambda i: leaf_name(fun, i, None, args, kwargs))
+        run = new_run(STACK.get(), count, axis_name, user_site(2))
         boxes = [x if d is None else run.box(d, (x,)) for x, d in zip(xs, dims)]
         with installed(run):
             positional = pytrees.unflatten(tree, boxes[: tree.num_leaves])

@@ -22,7 +22,7 @@ from ...base.errors import (
 )
 from ...base.stack import BASE, current, perform
 from ...core import columns
-from ...core.arrays import Array, as_array, concrete, scalar
+from ...core.arrays import Array, Box, as_array, concrete, scalar
 from ...core.columns import data_movement, linear, per_operand
 from ...core.operation import operation, shared
 from ...core.varying import vary
@@ -38,7 +38,7 @@ def canonical_axis(axis: Any, rank: int, name: str) -> int:
     try:
         index = axis.__index__()
     except ConcretizationError:
-        raise _traced(f"{name}: an axis must be known, got {axis.type}.") from None
+        raise _traced(f"{name}: an axis must be known, got {axis.described}.") from None
     except (AttributeError, TypeError):
         raise BadAxis(f"{name}: an axis must be an integer, got {axis!r}.") from None
     if not -rank <= index < rank:
@@ -83,8 +83,8 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
         sizes = tuple([positive(as_size(size)) if isinstance(size, SYMBOLIC) else as_size(size) for size in shape])
     except ConcretizationError:
         sizes = (shape,) if isinstance(shape, Array) else shape
-        shown = tuple([x.type if isinstance(x, Array) else x for x in sizes])
-        raise _traced(f"{name}: the sizes of a shape must be known, got {shown}.") from None
+        unknown = next(x for x in sizes if isinstance(x, Box))
+        raise _traced(f"{name}: the sizes of a shape must be known, got {unknown.described}.") from None
     except (AttributeError, TypeError):
         raise BadShape(f"{name}: a shape is a sequence of integers, got {shape!r}.") from None
     if any(size < 0 for size in sizes):

@@ -148,7 +148,7 @@ def _unmasked(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
         mask = item.value
         if isinstance(mask, Array) and not isinstance(mask, ConcreteArray):
             raise NonConcreteBooleanIndexError(
-                f"index: the values of a mask must be known, got {mask.type} under {mask.run.label}.",  # type: ignore[union-attr]
+                f"index: the values of a mask must be known, got {mask.described}.",  # type: ignore[attr-defined]
                 hint="use where(mask, x, y), or nonzero(mask, size=n) for a known number of elements.",
             )
         size = shape[dim : dim + mask.ndim]
@@ -287,7 +287,7 @@ def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
             raise NotAnInteger(f"index: the ends and the step of a slice must be integers, got {item}.") from None
         unknown = next(end for end in (item.start, item.stop, item.step) if isinstance(end, Box))
         raise BadIndex(
-            f"index: the start, stop and step of a slice must be known, got {unknown.type} under {unknown.run.label}.",
+            f"index: the start, stop and step of a slice must be known, got {unknown.described}.",
             hint="lax.dynamic_slice takes unknown starts; or make the argument static (static_argnums).",
         ) from None
 

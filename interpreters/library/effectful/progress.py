@@ -33,6 +33,9 @@ from ...handlers.handler import handler
 class ProgressTick:
     by: int = 1
 
+    def result_type(op, *operands):
+        return None
+
 
 # calls function(count, done) on the host, in order
 @effect(vmap="once", diff="stop")

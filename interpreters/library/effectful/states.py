@@ -47,6 +47,9 @@ class Put:
     tree: PyTreeDef
     remedy = _REMEDY
 
+    def result_type(op, *operands):
+        return None
+
     def batch(op, dims, *leaves):
         raise CannotCross(
             f"put: lanes would overwrite each other's {op.label!r}, and only the last would stay.",
@@ -62,6 +65,9 @@ class Modify:
     body: Program
     tree: PyTreeDef
     remedy = _REMEDY
+
+    def result_type(op, *operands):
+        return None
 
 
 def get(name: Any = None) -> Any:

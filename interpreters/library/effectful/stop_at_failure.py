@@ -22,6 +22,9 @@ from .first_event import EventNote, LaneNumbers, in_lanes, no_event, packed
 class Stop:
     note: EventNote
 
+    def result_type(op, *operands):
+        return None
+
 
 def stopped(
     f: Callable[..., Any],
