@@ -296,13 +296,17 @@ class Box(Array):
         return list(dict.fromkeys([name for part in parts if isinstance(part, Box) for name in part.arguments]))
 
     @property
-    def described(self) -> str:
-        """The type, the transformation and the arguments that the value depends on, for messages."""
+    def origin(self) -> str:
+        """The arguments on which the value depends, for messages: ``, which depends on x``; empty if unknown."""
         names = self.arguments
         if len(names) > 4:
             names[3:] = [f"{len(names) - 3} more"]
-        origin = f", which depends on {', '.join(names)}" if names else ""
-        return f"{self.type} under {self.run.described}{origin}"
+        return f", which depends on {', '.join(names)}" if names else ""
+
+    @property
+    def described(self) -> str:
+        """The type, the transformation and the origin, for messages."""
+        return f"{self.type} under {self.run.described}{self.origin}"
 
     def _unknown(self, error: ErrorClass, what: str, hint: str) -> Any:
         hint = self.run.advice or hint

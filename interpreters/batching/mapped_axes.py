@@ -118,10 +118,9 @@ def lane_count(
     for i, (x, d) in enumerate(zip(xs, dims)):
         if d is not None:
             of_size.setdefault(x.type.shape[d], []).append(f"{name(i)} ({x.type} along {d})")
-    if axis_size is not None:
-        of_size.setdefault(axis_size, []).append("axis_size")
     groups = sorted(of_size.items(), key=lambda group: -len(group[1]))
     listed = [f"{size} of {_several(names)}" for size, names in groups]
+    listed += [f"axis_size={axis_size}"] if axis_size is not None else []
     raise ShapeMismatch(
         f"{where}: mapped axes must have one size, got {'; '.join(listed)}.",
         hint="in_axes=None shares an argument between the lanes.",

@@ -192,6 +192,29 @@ PYTHON = {
     "unknown axis": (
         _jit(lambda n: hnp.sum(A, axis=n)), errors.TracerIntegerConversionError, TypeError, "sum: an axis",
     ),
+    "if of arguments": (
+        lambda: hx.jit(lambda p, x, n: x if p["w"] * x > 0 else n)({"b": 1.0, "w": 2.0}, 3.0, 4.0),
+        errors.TracerBoolConversionError, TypeError, "bool[] under jit, which depends on p['w'], x, made at",
+    ),
+    "if of many arguments": (
+        lambda: hx.jit(lambda *xs: 1 if sum(xs) else 2)(*range(9)),
+        errors.TracerBoolConversionError, TypeError, "which depends on xs[0], xs[1], xs[2], 6 more,",
+    ),
+    "if within grad": (
+        lambda: hx.jit(hx.grad(lambda x, y: x if x * y > 0 else y))(1.0, 2.0),
+        errors.TracerBoolConversionError, TypeError, "under jit, which depends on x, y, made at",
+    ),
+    "range of an argument": (
+        lambda: hx.jit(lambda x, n: x + len(range(n)))(1.0, 3),
+        errors.TracerIntegerConversionError, TypeError, "which depends on n,",
+    ),
+    "size of an argument": (
+        lambda: hx.jit(lambda x, n: hnp.zeros((n, 2)) + x)(1.0, 3),
+        errors.TracerIntegerConversionError, TypeError, "got (i32[]~, 2), which depends on n.",
+    ),
+    "slice of an argument": (
+        lambda: hx.jit(lambda x, n: x[: n + 1])(x, 3), errors.BadIndex, IndexError, "which depends on n.",
+    ),
     "unknown stop": (_jit(lambda n: hnp.arange(n)), errors.ConcretizationError, TypeError, "arange"),
 }  # fmt: skip
 
@@ -258,12 +281,16 @@ TREES = {
 }
 
 DERIVATIVES = {
+    "of an integer leaf": (
+        lambda: hx.grad(lambda t, p: p["b"], argnums=1)(1.0, {"a": 1, "b": 2.0}), errors.NotDifferentiable, TypeError,
+        "grad: the derivative by p['a'], of dtype int32, is not defined.",
+    ),
     "of an integer": (lambda: hx.grad(lambda x: x * 1.0)(1), errors.NotDifferentiable, TypeError, "allow_int"),
     "of a vector": (lambda: hx.grad(lambda x: x)(x), errors.NotDifferentiable, TypeError, "jacrev"),
     "integer value": (lambda: hx.grad(lambda x: x.astype(int))(1.0), errors.NotDifferentiable, TypeError, "int32"),
     "complex value": (lambda: hx.grad(lambda x: x * 1j)(1.0), errors.NotDifferentiable, TypeError, "holomorphic"),
     "a tuple": (lambda: hx.grad(lambda x: (x, x))(1.0), errors.NotDifferentiable, TypeError, "has_aux"),
-    "None": (lambda: hx.grad(lambda x: None)(1.0), errors.NotDifferentiable, TypeError, "NoneType"),
+    "None": (lambda: hx.grad(lambda x: None)(1.0), errors.NotDifferentiable, TypeError, "return statement is missing"),
     "no aux": (lambda: hx.grad(lambda x: x, has_aux=True)(1.0), errors.TreeMismatch, ValueError, "(result, aux)"),
     "argnums": (lambda: hx.grad(lambda x: x, argnums=2)(1.0), errors.BadArgument, ValueError, "got 2"),
     "no argnums": (lambda: hx.grad(lambda x: x, argnums=...)(1.0), errors.BadCall, TypeError, "got Ellipsis"),
@@ -283,6 +310,9 @@ DERIVATIVES = {
 }  # fmt: skip
 
 RULES = {
+    "an effect without a type": (
+        lambda: hx.effect(type("Silent", (), {})), errors.RegistrationError, ValueError, "Silent must declare the type",
+    ),
     "batch": (
         lambda: hx.vmap(lambda x: hx.perform(Unruled(), x))(x),
         errors.MissingRule, LookupError, "@hx.columns.batch.rule(Unruled)",

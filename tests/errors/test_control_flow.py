@@ -105,23 +105,24 @@ OPERANDS = {
 BRANCHES = {
     "types": (
         lambda: lax.cond(True, lambda x: {"a": x, "b": (1, x)}, lambda x: {"a": x, "b": (1, x.astype(int))}, x),
-        errors.StateTypeError, TypeError, "the same types, got i32[3] and f32[3] at ['b'][1]", "astype",
+        errors.StateTypeError, TypeError, "got f32[3] from <lambda> and i32[3] from <lambda> at ['b'][1]", "astype",
     ),
     "shapes": (
         lambda: lax.cond(True, lambda x: x, lambda x: x[0], x), errors.StateTypeError, TypeError,
-        "got f32[] and f32[3]", "broadcast",
+        "got f32[3] from <lambda> and f32[] from <lambda>", "broadcast",
     ),
     "structures": (
         lambda: lax.cond(True, lambda x: {"y": (x, x)}, lambda x: {"y": x}, x), errors.TreeMismatch, ValueError,
-        "one structure, got a leaf and a tuple of 2 at ['y']", "same tree",
+        "got a tuple of 2 from <lambda> and a leaf from <lambda> at ['y']", "same tree",
     ),
     "nothing": (
-        lambda: lax.cond(True, lambda x: None, lambda x: x, x), errors.TreeMismatch, ValueError, "a leaf and None",
+        lambda: lax.cond(True, lambda x: None, hnp.sin, x), errors.TreeMismatch, ValueError,
+        "got None from <lambda> and a leaf from sin",
         "None is an empty one",
     ),
     "types of three": (
         lambda: lax.switch(0, [lambda: hnp.int32(1), lambda: hnp.int32(1), lambda: hnp.float32(1)]),
-        errors.StateTypeError, TypeError, "switch: all branches must give the same types, got i32[] and f32[]",
+        errors.StateTypeError, TypeError, "the same types, got i32[] from <lambda> and f32[] from <lambda>",
         "astype",
     ),
     "a predicate of many": (

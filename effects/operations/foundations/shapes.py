@@ -83,8 +83,9 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
         sizes = tuple([positive(as_size(size)) if isinstance(size, SYMBOLIC) else as_size(size) for size in shape])
     except ConcretizationError:
         sizes = (shape,) if isinstance(shape, Array) else shape
-        unknown = next(x for x in sizes if isinstance(x, Box))
-        raise _traced(f"{name}: the sizes of a shape must be known, got {unknown.described}.") from None
+        shown = tuple([x.type if isinstance(x, Array) else x for x in sizes])
+        origin = next(x.origin for x in sizes if isinstance(x, Box))
+        raise _traced(f"{name}: the sizes of a shape must be known, got {shown}{origin}.") from None
     except (AttributeError, TypeError):
         raise BadShape(f"{name}: a shape is a sequence of integers, got {shape!r}.") from None
     if any(size < 0 for size in sizes):

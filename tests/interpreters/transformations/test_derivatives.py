@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,20 @@ def test_an_operand_that_a_rule_reads_must_not_depend_on_the_argument(f):
     for transposed in (hx.linear_transpose(f, x), hx.jit(hx.linear_transpose(f, x))):
         with pytest.raises(hx.errors.NotDifferentiable, match="must be linear"):
             transposed(f(x))
+
+
+def test_what_is_recorded_after_a_pullback_has_its_own_line():
+    lines = []
+
+    def f(x):
+        y, pull = hx.vjp(lambda x: hnp.sin(x) * x, x)
+        (dx,) = pull(y)
+        with pytest.raises(errors.NotDifferentiable):
+            hx.linear_transpose(lambda x: hnp.sin(x), x)(y)
+        lines.append(inspect.currentframe().f_lineno + 1)
+        return hnp.tanh(dx)
+
+    program = hx.make_program(f)(1.0)
+    assert [str(program.site(i)).rpartition(":")[2] for i, op in enumerate(program.ops) if op.name == "tanh"] == [
+        str(lines[0])
+    ]
