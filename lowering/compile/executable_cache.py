@@ -26,12 +26,20 @@ _MAPPINGS = Path("/proc/self/maps")
 _EVERY = 32  # compilations between two counts of the mappings, each of which takes some milliseconds
 
 
+class Compilation:
+    """A compilation in progress, and the thread in which it is."""
+
+    def __init__(self) -> None:
+        self.finished = threading.Event()
+        self.thread = threading.get_ident()
+
+
 class ExecutableCache(Cache):
     """Executables by keys whose first element is the closed program."""
 
     def __init__(self, name: str):
         super().__init__(name)
-        self.compiling: dict[Any, threading.Event] = {}
+        self.compiling: dict[Any, Compilation] = {}
         self.until_count = _EVERY
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -44,9 +52,11 @@ class ExecutableCache(Cache):
             with self.lock:
                 compiling = self.compiling.get(key)
                 if compiling is None:
-                    mine = self.compiling[key] = threading.Event()
+                    mine = self.compiling[key] = Compilation()
+            if compiling is not None and compiling.thread == threading.get_ident():
+                return make()  # called by what runs within its own compilation, such as a listener or signal handler
             if compiling is not None:
-                compiling.wait()
+                compiling.finished.wait()
                 continue
             try:
                 self.spare_mappings()
@@ -57,7 +67,7 @@ class ExecutableCache(Cache):
             finally:
                 with self.lock:
                     del self.compiling[key]
-                mine.set()
+                mine.finished.set()
 
     def clear(self) -> None:
         super().clear()

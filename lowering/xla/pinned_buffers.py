@@ -53,7 +53,8 @@ def stage_device() -> Any:
 def stage(array: np.ndarray[Any, Any]) -> PinnedBuffer | None:
     """A pinned buffer with the elements of ``array``; None if the pool's next is in use.
 
-    None too where no memory can be shared: of empty arrays, and of elements that a device packs into a byte.
+    None too where no memory can be shared: of empty arrays, and of elements that a device packs into a byte. A buffer
+    whose reader was deleted or donated may be in use for a time that is not known: it is dropped.
     """
     key = (array.shape, array.dtype)
     pool = _POOLS.entries.get(key)
@@ -65,8 +66,11 @@ def stage(array: np.ndarray[Any, Any]) -> PinnedBuffer | None:
         if array.size == 0 or itemsize_bits(array.dtype) < 8:
             return None
         found = PinnedBuffer(array.shape, array.dtype, pool)
-    if found.reader is not None and not runtime.is_ready(found.reader):
-        pool.append(found)
-        return None
+    if found.reader is not None:
+        if runtime.is_deleted(found.reader):
+            return stage(array)
+        if not runtime.is_ready(found.reader):
+            pool.append(found)
+            return None
     found.memory[...] = array
     return found

@@ -48,6 +48,28 @@ def test_threads_that_wait_for_a_failing_compilation_compile_themselves(cache):
     assert len(results) == 4 and len({*map(id, results)}) == 1 and not cache.compiling
 
 
+def test_what_runs_within_a_compilation_may_need_the_same_executable(cache):
+    inner = object()
+    made = cache.get(KEY, lambda: cache.get(KEY, lambda: inner))
+    assert made is inner and not cache.compiling
+
+
+def test_a_listener_may_call_the_function_that_is_being_compiled():
+    seen = []
+
+    def listener(event, seconds, **data):
+        if "jaxpr_to_mlir" in event and not seen:
+            seen.append(event)
+            seen.append(float(f(2.0)))
+
+    f = hx.jit(lambda x: x * 3 + 19)
+    hx.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        assert float(f(1.0)) == 22 and seen[1] == 25
+    finally:
+        hx.monitoring.unregister_event_duration_listener(listener)
+
+
 def test_executables_are_dropped_before_the_mappings_are_used_up(cache, monkeypatch):
     monkeypatch.setattr(executable_cache, "_most_mappings", lambda: 1000)
     monkeypatch.setattr(executable_cache, "_mappings", lambda: 20 * len(cache))

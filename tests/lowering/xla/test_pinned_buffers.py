@@ -11,11 +11,15 @@ from handlax.lowering.xla.pinned_buffers import stage
 class Result:
     """A result that is ready when its attribute says so."""
 
-    def __init__(self, ready):
+    def __init__(self, ready, deleted=False):
         self.ready = ready
+        self.deleted = deleted
 
     def is_ready(self):
         return self.ready
+
+    def is_deleted(self):
+        return self.deleted
 
 
 def test_a_stage_holds_the_elements_in_aligned_memory():
@@ -32,6 +36,24 @@ def test_a_stage_is_used_again_once_its_reader_is_ready_and_not_before():
     assert stage(x) is None
     reader.ready = True
     assert stage(x + 1) is held and held.memory.tolist() == [1] * 131
+
+
+def test_a_stage_whose_reader_was_deleted_is_not_used_again():
+    x = np.zeros(133, "int16")
+    held = stage(x)
+    held.release([Result(ready=True, deleted=True)])
+    assert stage(x) is not held
+
+
+@pytest.mark.parametrize("end", [
+    lambda y: y.delete(), lambda y: hx.jit(lambda y: y * 2, donate_argnums=0)(y),
+], ids=["deleted", "donated"])  # fmt: skip
+def test_results_may_be_deleted_and_donated_between_calls_with_numpy_arrays(end):
+    f = hx.jit(lambda x: (x + 1, x * 2))
+    for i in range(6):
+        y, z = f(np.full(3, i, np.float32))
+        end(y)
+        assert z.tolist() == [2.0 * i] * 3
 
 
 def test_nothing_passes_through_where_there_is_nothing():
