@@ -372,18 +372,8 @@ def no_rows_error(type: ArrayType) -> RankMismatch:
     return RankMismatch(f"iter: an array of rank 0 has no rows, got {type}.", hint="x.item() is its number.")
 
 
-def _is_read_only(x: np.ndarray[Any, Any]) -> bool:
-    """Whether nobody can write to the memory of ``x``: NumPy owns it, and ``x`` and all its bases are read-only."""
-    base: Any = x
-    while isinstance(base, np.ndarray):
-        if base.flags.writeable:
-            return False
-        base = base.base
-    return base is None
-
-
 def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None) -> ConcreteArray:
-    """The array of NumPy's data: a copy, unless the data are read-only or ``copy=False``.
+    """The array of NumPy's data: a copy unless ``copy=False``.
 
     Raises: BadArgument: the array is masked, so that some of its elements have no value.
     """
@@ -392,7 +382,7 @@ def from_numpy(x: np.ndarray[Any, Any], *, copy: bool | None = None) -> Concrete
     dtype = dtypes.canonicalize_dtype(x.dtype)
     if x.dtype is not dtype and x.dtype != dtype:
         x = x.astype(dtype)
-    elif copy or (copy is None and not _is_read_only(x)):
+    elif copy is not False:  # of read-only data too: a view made before may be writeable
         x = x.copy()
     return concrete(array_type(x.shape, dtype), x)
 

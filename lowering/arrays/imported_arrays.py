@@ -14,7 +14,7 @@ from ..xla.lazy import runtime
 
 
 def imported(x: Any, copy: bool | None = None) -> Array:
-    """The array of an object with ``__dlpack__``; memory is shared if it is read-only or ``copy=False``.
+    """The array of an object with ``__dlpack__``; memory is shared if ``copy=False``.
 
     NumPy imports it where it can, the runtime otherwise, as for bfloat16 and a GPU's memory.
 

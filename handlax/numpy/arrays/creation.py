@@ -64,7 +64,7 @@ def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
     out_sharding: Any = None,
 ) -> Array:  # fmt: skip
-    """``a`` as an array: arrays are returned as they are, NumPy arrays are copied unless ``copy=False`` or read-only.
+    """``a`` as an array: arrays are returned as they are, NumPy arrays are copied unless ``copy=False``.
 
     A Python scalar gives a weakly typed array; a list has its items' promoted dtype, unless ``dtype`` is given.
 
