@@ -12,7 +12,7 @@ __all__ = ["from_dlpack", "is_supported_dtype"]
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
-    """An array from an object with ``__dlpack__``; memory is shared where it is read-only, else copied.
+    """An array from an object with ``__dlpack__``; memory is shared if ``copy=False``, else copied.
 
         from_dlpack(x)[i] == x[i]
 

@@ -31,7 +31,8 @@ def _segments(segment_ids: Any, num_segments: Any) -> int:
                 f"segment: the number of segments must be known, got the unknown {segment_ids.type}.",
                 hint="num_segments=.",
             )
-        return int(np.max(np.asarray(segment_ids), initial=-1)) + 1
+        ids = np.asarray(segment_ids)
+        return max(int(ids.max()), -1) + 1 if ids.size else 0
     count: int = as_size(num_segments, "segment: num_segments")
     if not fits(0, count):
         raise BadArgument(f"segment: num_segments must not be negative, got {count}.")

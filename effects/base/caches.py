@@ -225,10 +225,17 @@ class Owners:
         return [owner for owner in owners if owner is not None]
 
 
+class HoldsParts:
+    """An owner of parts of a ``WeakCache`` to which their entries refer: it holds them, to be freed with them."""
+
+    cache_parts: dict[str, Part]  # by the name of the cache
+
+
 class WeakCache(AttachedCache):
     """An ``AttachedCache`` whose parts are found by the identity of an owner that needs no attribute for it.
 
-    A part is freed with its owner; it belongs to the caller if the owner cannot be weakly referenced.
+    A part is freed with its owner, unless its entries refer to the owner; such an owner is a ``HoldsParts``. A part
+    belongs to the caller if the owner cannot be weakly referenced.
     """
 
     def __init__(self, name: str, capacity: int = 4096):
@@ -237,6 +244,8 @@ class WeakCache(AttachedCache):
 
     def part(self, owner: Any) -> Part:
         """The dictionary of entries of ``owner``."""
+        if isinstance(owner, HoldsParts):
+            return owner.cache_parts.get(self.name) or owner.cache_parts.setdefault(self.name, self.new_part())
         number = id(owner)
         entry = self.watched.get(number)
         if entry is not None and entry[0]() is owner:

@@ -7,6 +7,8 @@ a ``LabelledCode`` stands in place of the code object and lists their labels.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import linecache
 import os
 import sys
@@ -25,7 +27,7 @@ RawSite = tuple[Any, int]  # (code object or LabelledCode, offset of an instruct
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
 # Frames of the standard library between the user's line and ours: partial functions, context managers.
-_MACHINERY = ("functools.py", "contextlib.py")
+_MACHINERY = (functools.__file__, contextlib.__file__)
 
 
 class LabelledCode:
@@ -123,7 +125,7 @@ def is_internal(file: str) -> bool:
     """Whether ``file`` belongs to handlax itself."""
     known = _INTERNAL.get(file)
     if known is None:
-        known = file.startswith((_PACKAGE, "<handlax")) or file.endswith(_MACHINERY)
+        known = file.startswith((_PACKAGE, "<handlax")) or file in _MACHINERY
         _FILES.add(file, known)
     return known
 

@@ -83,11 +83,13 @@ def axis_tuple(axes: Any) -> tuple[Hashable, ...]:
 def bound_axes(where: str, names: Any) -> tuple[SizedAxis, ...]:
     """The axes of these names with their sizes, for the function ``where``: of each name the innermost one.
 
-    Raises: UnboundAxis: nothing binds a name. BadArgument: a name stands twice.
+    Raises: UnboundAxis: nothing binds a name. BadArgument: a name stands twice, or is none.
     """
     names = axis_tuple(names)
     sizes = _innermost()
     for name in names:
+        if not isinstance(name, Hashable):
+            raise BadArgument(f"{where}: axes have names, got {type(name).__name__}.")
         if name not in sizes:
             raise unbound_axis(where, name)
     if len(set(names)) < len(names):

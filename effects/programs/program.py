@@ -433,6 +433,16 @@ def _equations(program: Program) -> tuple[Equation, ...]:
     return tuple(program.equations())
 
 
+def holds_rules(program: Program) -> bool:
+    """Whether the program has operations with rules of the user: derivative or batching rules, checkpoint policies."""
+    return any(map(is_rule_of_user, program.operations))
+
+
+def is_rule_of_user(kind: type[Operation]) -> bool:
+    """Whether operations of this class have a rule or policy of the user."""
+    return kind.deferred or "policy" in kind._names
+
+
 class InstalledPage:
     """How a program is rendered as HTML for notebooks; set when the package is imported."""
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import IntegerOverflow
+from ..base.errors import DTypeMismatch, IntegerOverflow
+from .dtype_families import ExtendedDType
 from .dtypes import default_int, holds, integer_range, is_complex, is_floating, is_integer, scalar_type_of
 
 
@@ -15,7 +16,12 @@ def cast(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
 
     >>> cast(np.array([1.7, -300.0, np.nan]), np.dtype("int8"))
     array([   1, -128,    0], dtype=int8)
+
+    Raises: DTypeMismatch: the dtype is that of random keys, which no number is.
     """
+    if isinstance(dtype, ExtendedDType):
+        hint = "random.key_data(keys) is an array of integers."
+        raise DTypeMismatch(f"cast: numbers have no dtype {dtype}.", hint=hint)
     if is_complex(x.dtype) and not is_complex(dtype) and dtype.kind != "b":
         x = x.real
     if x.dtype.kind == "V" and dtype.kind == "V":  # ml_dtypes converts most pairs of its types, but not all

@@ -95,6 +95,7 @@ class ExtendedDType:
 
     __slots__ = ()
     type: ClassVar[Any] = extended
+    kind: ClassVar[str] = "V"  # no number, in the letters of NumPy's dtypes
     name: str
     base: np.dtype[Any]
     shape: tuple[int, ...]

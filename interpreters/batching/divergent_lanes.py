@@ -6,7 +6,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.caches import Cache
 from ...effects.base.stack import BASE, current, inside, perform
 from ...effects.core.columns import MASKED
 from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
@@ -15,6 +14,7 @@ from ...effects.operations.reductions.reductions import ReduceOr
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, bind, interpret
+from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import bool_
 from ..analysis.dependence import body_dependence, is_root
@@ -22,9 +22,9 @@ from ..core.body_transform import RequiredSignature, transform_body
 from ..core.record import Record, record
 from .taken_lanes import where_taken
 
-_STEPS = Cache("while_any")
+_STEPS = ProgramCache("while_any")
 """Bodies of a while loop whose lanes end at different iterations, by test, body and mapped operands."""
-_GUARDS = Cache("guarded loops")
+_GUARDS = ProgramCache("guarded loops")
 """Loops inside a while loop's body, without iterations for lanes that have ended, by operation."""
 
 

@@ -20,7 +20,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base import config
-from ...effects.base.caches import AttachedCache, Cache, Part
+from ...effects.base.caches import AttachedCache, Part
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, Run, inside
 from ...effects.core.arrays import as_array
@@ -32,6 +32,7 @@ from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import BodyTransforms, HigherOrder
 from ...effects.programs.program import Program, interpret
+from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from .record import Record
@@ -39,9 +40,9 @@ from .record import Record
 # Static description of a value that belongs to a handler's run, such as the mapped axis of a batched value; None for
 # values that do not belong to the run.
 Mark = Any
-_BODIES = Cache("transform_body")
+_BODIES = ProgramCache("transform_body")
 """Bodies as a handler transforms them, by handler, body, marks of inputs and wanted results, and settings."""
-_OPERATIONS = Cache("cross")
+_OPERATIONS = ProgramCache("cross")
 """Operations with the bodies that a handler transformed, by handler, operation, marks and settings."""
 INNER_BODIES = AttachedCache("bodies within a body", None)
 """Transformed bodies whose effects an outer handler may answer, kept while the outermost body is transformed."""

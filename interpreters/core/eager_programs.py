@@ -25,8 +25,7 @@ import numpy as np
 
 from ...effects.base.caches import Cache
 from ...effects.base.config import CONFIG
-from ...effects.base.errors import HandlaxError
-from ...effects.base.source_locations import NO_WARNINGS, WarningRefused
+from ...effects.base.source_locations import NO_WARNINGS
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, from_numpy
 from ...effects.core.operation import Operation, result_type
@@ -176,7 +175,7 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
     token = NO_WARNINGS.set(True)
     try:
         program, tree = record_apart(flat, [x.type for x in arrays], kind=EagerRecord)
-    except (HandlaxError, WarningRefused):  # it reads values, or a handler outside has to answer; or it warns each time
+    except Exception:  # it reads values, or a handler outside has to answer; it warns each time; or it fails on boxes
         return None
     finally:
         NO_WARNINGS.reset(token)

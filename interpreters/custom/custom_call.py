@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple
 
+from ...effects.base.caches import HoldsParts
 from ...effects.base.errors import BadArgument, BadCall, EscapedBox, MissingUserRule, NotAnArray, need_function
 from ...effects.base.stack import BASE, STACK, Run, current, inside, runs
 from ...effects.base.tracebacks import boundary
@@ -102,7 +103,7 @@ def substitution(boxes: Sequence[KeyedValue], values: Sequence[Any]) -> dict[int
     return {id(box.value): value for box, value in zip(boxes, values)}
 
 
-class CustomFunction(Generic[P, R]):
+class CustomFunction(HoldsParts, Generic[P, R]):
     """A function with a custom rule: handlers that ask for the rule get it in place of the function's operations.
 
     ``operation``: the operation that a call performs, with the function as body. ``rule_names``: the attributes that
@@ -123,6 +124,7 @@ class CustomFunction(Generic[P, R]):
         where = type(self).__name__
         need_function(where, fun)
         wraps(fun, attributes=True)(self)
+        self.cache_parts = {}
         self.fun: Callable[..., R] = fun
         self._arguments = BoundArguments(where, fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self._arguments.static

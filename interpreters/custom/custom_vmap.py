@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base import config
-from ...effects.base.caches import Cache
 from ...effects.base.errors import CannotCross, TreeMismatch, need_function
 from ...effects.base.stack import current, installed, perform
 from ...effects.control.custom_rules import CustomVmap
@@ -20,6 +19,7 @@ from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import record_body
 from ...effects.programs.program import Program
+from ...effects.programs.program_cache import ProgramCache
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
@@ -32,7 +32,7 @@ from ..differentiation.partial_eval import partial_eval_program
 from ..differentiation.transpose import pull_back
 from .custom_call import CustomFunction, substitution
 
-_DERIVED = Cache("derivatives of functions with a rule for lanes")
+_DERIVED = ProgramCache("derivatives of functions with a rule for lanes")
 """Derivatives of a ``custom_vmap``, which carry its rule, by operation, operands with a tangent and settings."""
 
 

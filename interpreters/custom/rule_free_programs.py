@@ -1,4 +1,4 @@
-"""Programs without users' derivative and batching rules, which evaluation does not need."""
+"""Programs without users' derivative and batching rules and policies, which evaluation does not need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ...effects.base import config
 from ...effects.control.custom_rules import CustomJvp
 from ...effects.core.operation import Operation
-from ...effects.programs.program import Program, derived_once
+from ...effects.programs.program import Program, derived_once, holds_rules
 from ...effects.types.array_type import ArrayType
 from ..analysis.simplify import dead_code_elimination
 from .derivative_rules import forward_program
@@ -19,8 +19,7 @@ def without_rules(program: Program) -> Program:
 
     without_rules(p)(*xs) == p(*xs)
     """
-    deferred = any([kind.deferred for kind in program.operations])
-    return _without_rules(program, config.current()) if deferred else program
+    return _without_rules(program, config.current()) if holds_rules(program) else program
 
 
 @derived_once
@@ -33,4 +32,5 @@ def _without_rules(program: Program, settings: Any) -> Program:
 def _without_rule(op: Any, types: Sequence[ArrayType]) -> Operation:
     if not op.bodied:
         return CustomJvp((without_rules(forward_program(op, types)),), 0, None) if op.deferred else op
-    return op.with_bodies([*map(without_rules, op.bodies)], **({"rule": None} if op.deferred else {}))
+    own = [name for name in ("rule", "policy") if name in op._names]
+    return op.with_bodies([*map(without_rules, op.bodies)], **dict.fromkeys(own))

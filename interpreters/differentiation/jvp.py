@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base import config
-from ...effects.base.caches import Cache
 from ...effects.base.errors import HandlaxError, NotDifferentiable
 from ...effects.base.stack import BASE, STACK, Run, current, inside
 from ...effects.core.columns import JVP, zeros_like
 from ...effects.core.named_axes import under
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program, interpret
+from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
 from ..analysis.dependence import scattered
 from ..core.body_transform import BodyTransformer, cross
@@ -28,7 +28,7 @@ from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
 from ..core.sited_box import SitedBox
 
-_PROGRAMS = Cache("jvp_program")
+_PROGRAMS = ProgramCache("jvp_program")
 """Derivative programs, by program, inputs that have a tangent and settings."""
 
 

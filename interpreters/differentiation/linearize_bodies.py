@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base import config
-from ...effects.base.caches import Cache
 from ...effects.base.source_locations import Sites
 from ...effects.base.stack import BASE, STACK, Run, inside
 from ...effects.core.columns import JVP, zeros_like
@@ -26,13 +25,14 @@ from ...effects.core.named_axes import under
 from ...effects.operations.elementwise.conversion import as_type
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Builder, Program, ResidualBuilder, interpret, set_out_types
+from ...effects.programs.program_cache import ProgramCache
 from ..analysis.dependence import Marks
 from ..core.record import Record
 from .jvp import Jvp
 from .partial_eval import Tape, split_program
 from .partial_eval_bodies import Assembly, BodyTypes, SplitOperation, SplitProgram, sources_of
 
-_OPERATIONS = Cache("linearize_operation")
+_OPERATIONS = ProgramCache("linearize_operation")
 """Linearized operations with bodies, in two parts, by operation, operands that have a tangent and settings."""
 
 

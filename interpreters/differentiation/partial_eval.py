@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base import config
-from ...effects.base.caches import AttachedCache, Cache
+from ...effects.base.caches import AttachedCache
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.stack import Run
 from ...effects.control.checkpoint_policies import Policy, Recompute, exceeded_budget, plan_of
 from ...effects.core.operation import MEMOS, Operation
 from ...effects.programs.closure_conversion import with_inputs
 from ...effects.programs.program import Program, ResidualBuilder, memoised
+from ...effects.programs.program_cache import ProgramCache
 from ..analysis.dependence import effect_kinds, is_root
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record, recorder_of
@@ -30,9 +31,9 @@ from ..core.rule_cache import inlined_block
 from ..core.rule_codegen import partitioned_function
 from .partial_eval_bodies import Operand, SplitOperation, SplitProgram, sources_of, split_bodies
 
-_PROGRAMS = Cache("partial_eval_program")
+_PROGRAMS = ProgramCache("partial_eval_program")
 """Programs in two parts, by program, unknown inputs, results forced into the rest, policy and settings."""
-_OPERATIONS = Cache("split_operation")
+_OPERATIONS = ProgramCache("split_operation")
 """Operations with bodies in two parts, by operation without a memo, unknown operands, policy and settings."""
 _SPLITS = AttachedCache("splits of one operation", "splits", owners=MEMOS)
 """Operations with bodies in two parts, attached to each operation with a memo."""

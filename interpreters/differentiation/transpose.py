@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base import config
-from ...effects.base.caches import Cache
 from ...effects.base.errors import HandlaxError, MissingRule, NotAnArray, NotDifferentiable
 from ...effects.base.stack import BASE, SiteCell, current, inside
 from ...effects.core.arrays import ConcreteArray
@@ -24,6 +23,7 @@ from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, componentwise
 from ...effects.core.named_axes import under
 from ...effects.core.varying import with_varying
 from ...effects.programs.program import Builder, Program, interpret
+from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
 from ..analysis.dependence import body_dependence, scattered
 from ..core.record import Record
@@ -31,7 +31,7 @@ from ..core.rule_cache import ADJOINTS, InlinedBlock, is_inlinable
 from .partial_eval import split_program
 from .transpose_bodies import transpose_operation
 
-_PROGRAMS = Cache("transpose_program")
+_PROGRAMS = ProgramCache("transpose_program")
 """Adjoint programs, by program, linear inputs, results that have a cotangent and settings."""
 
 

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base import config
-from ...effects.base.caches import Cache
 from ...effects.base.errors import NotDifferentiable
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.columns import add_tangents, zeros_like
@@ -24,6 +23,7 @@ from ...effects.core.named_axes import Bound
 from ...effects.operations.reductions.reductions import reduce_sum
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
+from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
 from ..analysis.dependence import Marks, as_set, body_dependence, dependence
 from ..analysis.simplify import dead_code_elimination
@@ -32,7 +32,7 @@ from .partial_eval import split_operation
 from .remat_barriers import delayed
 from .while_adjoint import BodyTranspose, transpose_until, typed_cotangent
 
-_BODIES = Cache("transpose_operation")
+_BODIES = ProgramCache("transpose_operation")
 """Adjoints of operations with bodies, by operation, linear operands, results that have a cotangent and settings."""
 
 

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.caches import Cache
 from ...effects.base.errors import NotDifferentiable
 from ...effects.base.stack import BASE, current, inside
 from ...effects.control.loops import while_loop
@@ -32,6 +31,7 @@ from ...effects.operations.foundations.shapes import broadcast_in_dim
 from ...effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from ...effects.programs.higher_order import Call, HigherOrder
 from ...effects.programs.program import Program, interpret
+from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32
 from ..analysis.dependence import Marks, body_dependence
@@ -41,7 +41,7 @@ from .partial_eval import split_program
 
 # ``transpose(program, linear, nonzero)``: the adjoint program, and which linear inputs have a cotangent
 BodyTranspose = Callable[[Program, Sequence[bool], Sequence[bool]], tuple[Program, Marks]]
-_ADJOINTS = Cache("adjoints of loops of unknown length")
+_ADJOINTS = ProgramCache("adjoints of loops of unknown length")
 """Adjoints of while loops, by operation, linear operands, results that have a cotangent and settings."""
 # The most slots of the adjoint's own loops, in each of which reverse mode saves all the carries saved here.
 _STATES = 16

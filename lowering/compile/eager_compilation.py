@@ -24,6 +24,7 @@ from ...effects.core.columns import EVALUATE, LOWER
 from ...effects.programs.program import Program
 from ...interpreters.core import evaluate
 from ...interpreters.core.evaluate import Plan
+from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.references.reference import discharge, references_in
 from ..xla.array_backend import ON_PLACED, PLACED, default_device
 from ..xla.lazy import runtime
@@ -71,6 +72,7 @@ def _compiled_here(program: Program) -> Callable[..., tuple[ConcreteArray, ...]]
 
 def _compiled(program: Program, placement: Placement | None) -> LoadedProgram:
     """The program compiled for a placement; None: for the mesh of its operations, or the default device."""
+    program = without_rules(program)
     return _PLANS.get(
         (program, placement or by_settings()),
         lambda: compile_program(program, program.name, keep_unused=True, placement=placement),

@@ -63,6 +63,6 @@ def estimate(program: Program) -> Estimate | None:
         size = op.workload_size(*operands)
         row = RATES.get(kind.__module__, {}).get(kind.__qualname__)
         by_numpy, by_xla = (row and row[KINDS.index(column([*operands, *results]))]) or UNMEASURED
-        numpy += NUMPY_CALL + by_numpy * size if size < inf else inf
-        xla += by_xla * size if size < inf else 0.0
+        numpy += NUMPY_CALL + (by_numpy * size if 0 < size < inf else size)
+        xla += by_xla * size if 0 < size < inf else 0.0
     return Estimate(numpy, xla, COMPILE + COMPILE_EACH * len(program.ops))

@@ -66,3 +66,10 @@ def test_segments_are_clipped_or_of_several_axes():
 def test_segments_that_are_none(error, call):
     with pytest.raises(error, match="segment"):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "int64"])
+def test_the_number_of_segments_follows_from_ids_of_any_dtype(dtype):
+    x = np.arange(3.0, dtype=np.float32)
+    assert ops.segment_sum(x, np.array([0, 1, 1], dtype)).tolist() == [0.0, 3.0]
+    assert ops.segment_sum(x[:0], np.array([], dtype)).shape == (0,)

@@ -78,6 +78,35 @@ def test_what_a_dropped_function_closed_over_is_released(name, array):
     assert kept_alive(USES[name], array) == 0
 
 
+def with_jvp(f):
+    g = hx.custom_jvp(lambda x: f(x).sum())
+    g.defjvp(lambda primals, tangents: (f(primals[0]).sum(), (f(primals[0]) * tangents[0]).sum()))
+    return g
+
+
+def with_vjp(f):
+    g = hx.custom_vjp(lambda x: f(x).sum())
+    g.defvjp(lambda x: (f(x).sum(), None), lambda residual, ct: (ct * f(hnp.ones(ELEMENTS)),))
+    return g
+
+
+RULES = {
+    "custom_jvp": lambda f, x: hx.grad(with_jvp(f))(x),
+    "jit of custom_jvp": lambda f, x: hx.grad(hx.jit(with_jvp(f)))(x),
+    "custom_vjp": lambda f, x: hx.grad(with_vjp(f))(x),
+    "jit of custom_vjp": lambda f, x: hx.grad(hx.jit(with_vjp(f)))(x),
+    "custom_vjp in jit": lambda f, x: hx.grad(hx.jit(lambda x: with_vjp(f)(x) * 2.0))(x),
+    "custom_vjp in a scan": lambda f, x: hx.grad(lambda x: scanned(lambda x: x * with_vjp(f)(x), x))(x),
+    "a policy": lambda f, x: hx.grad(hx.jit(hx.checkpoint(lambda x: hnp.sin(hnp.sin(x)).sum(), policy=(
+        lambda *_, **__: f is None))))(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_a_dropped_rule_closed_over_is_released(name):
+    assert kept_alive(RULES[name], np.asarray, count=8) <= 1  # the last one
+
+
 RESULT = hx.ShapeDtypeStruct((ELEMENTS,), "float32")
 CALLBACKS = {
     "pure_callback": lambda f, x: hx.jit(lambda x: hx.pure_callback(f, RESULT, x))(x),

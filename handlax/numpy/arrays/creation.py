@@ -421,7 +421,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> Array:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array from an object with ``__dlpack__``; memory is shared where it is read-only, else copied.
+    """An array from an object with ``__dlpack__``; memory is shared if ``copy=False``, else copied.
 
     Args:
         copy: False shares memory that may be written to as well; True always copies.

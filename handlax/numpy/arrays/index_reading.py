@@ -507,8 +507,10 @@ def mode_of(mode: Any, default: Any) -> Any:
 
 def positions(indices: Any, where: str) -> Any:
     """Indices as int32 or int64: a NumPy array if their values are on the host, else an array."""
-    i = np.asarray(indices) if isinstance(indices, (int, np.integer, np.ndarray)) else on_host(as_array(indices))
-    if i.dtype.kind == "b":
+    i = np.asarray(indices) if isinstance(indices, (int, np.integer, np.ndarray)) else as_array(indices)
+    if dtypes.is_integer(i.dtype) or i.dtype == dtypes.bool_:
+        i = on_host(i) if isinstance(i, Array) else i
+    if i.dtype == dtypes.bool_:
         i = i.astype(INT32) if not isinstance(i, Array) else convert(i, INT32)
     if not dtypes.is_integer(i.dtype):
         raise DTypeMismatch(f"{where}: indices must be integers, got {i.dtype}.", hint="convert with astype(int).")

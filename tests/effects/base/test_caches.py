@@ -54,7 +54,8 @@ STATE = {
     "lowering.clients.processes:_CURRENT": "the connection with other processes, one at most",
     "interpreters.core.trace_cache:COUNTS": "a counter",
     "lowering.xla.host_callbacks:_FAILURES": "errors not reported yet; bounded",
-    "lowering.compile.compile:_COMPILING": "what is being compiled at this moment",
+    "lowering.compile.executable_cache:ExecutableCache.compiling": "what is being compiled at this moment",
+    "interpreters.custom.custom_call:CustomFunction.cache_parts": "the parts of counted caches, one for each",
     "lowering.clients.platforms:_backends": "the runtime's clients, which are never made again",
     "lowering.xla.buffer_types:AVALS": "interned: equal avals are one object",
 }

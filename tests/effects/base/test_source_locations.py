@@ -17,6 +17,7 @@ from handlax.effects.base.tracebacks import unnamed_boundary
 def test_frames_of_handlax_and_of_functools_are_nobodys_lines():
     assert is_internal(hnp.sin.__code__.co_filename) and is_internal(functools.__file__)
     assert not is_internal(__file__) and not is_internal(np.__file__)
+    assert not is_internal("/home/user/my_functools.py") and not is_internal("/home/user/contextlib.py")
 
 
 def test_a_site_is_the_line_of_the_caller():
@@ -78,7 +79,7 @@ def test_a_thread_has_a_site_however_deep_it_is(depth):
     nested = user_site
     for _ in range(depth):
         nested = unnamed_boundary(nested)
-    call = _Call(nested)
+    call = _Call(nested, 1)
     _thread.start_new_thread(_bottom, (call, sys._getframe()))  # no frame of this file is on its stack
     call.running.acquire()
     assert call.error is None and len(call.result) == 2

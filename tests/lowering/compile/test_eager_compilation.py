@@ -39,6 +39,12 @@ def test_the_estimate_decides_by_size(dtype, faster):
     assert compiled(settled(hx.lax.add, large, large)) == faster
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "float32", "int8"])
+def test_operations_on_no_elements_are_not_compiled(dtype):
+    x = device(np.zeros((0, 3)), dtype)
+    assert not compiled(settled(hx.numpy.exp, x)) and not compiled(settled(hx.numpy.var, x))
+
+
 def test_functions_that_numpy_has_not_are_compiled():
     x = device(np.linspace(-2, 2, 1000), np.float32)
     y = settled(hx.lax.erf, x)
