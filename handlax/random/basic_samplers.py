@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects.base.caches import cached
-from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_one_of
 from ..effects.base.stack import perform
 from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
@@ -331,8 +331,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     dtype = probability.type.dtype
     if dtype not in FLOATING:
         raise DTypeMismatch(f"random.bernoulli: the probability must be a float, got {probability.type}.")
-    if mode not in ("low", "high"):
-        raise BadArgument(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}.")
+    need_one_of("random.bernoulli: mode", mode, ("low", "high"))
     shape, (probability,) = parameters("random.bernoulli", shape, dtype, probability)
     probability = spread(probability, shape)
     if mode == "low":

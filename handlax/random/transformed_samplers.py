@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.errors import BadArgument, ShapeMismatch, need_one_of
 from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.dot_general import dot_general
@@ -53,8 +53,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
         mode: "low", the default, draws one uniform float for each result, "high" two, for an accurate upper tail.
     """
     one, shape, dtype = checked("gumbel", key, shape, dtype, out_sharding)
-    if mode not in (None, "low", "high"):
-        raise BadArgument(f"random.gumbel: mode must be 'low' or 'high', got {mode!r}.")
+    need_one_of("random.gumbel: mode", mode, (None, "low", "high"))
     if mode != "high":
         return -log(-log(between(one, shape, dtype, float_format(dtype).tiny, 1.0)))
     first, second = two_units(one, shape, dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.errors import BadArgument, ShapeMismatch, need_one_of
 from ..effects.core.arrays import Array
 from ..effects.operations.foundations.shapes import axes_listed, canonical_axis, reshape
 from ..effects.operations.manipulation.operand_promotion import promote
@@ -83,10 +83,9 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
     >>> convolve(array([1.0, 2.0, 3.0]), array([1.0, 1.0]))
     Array([1., 3., 5., 3.], dtype=float32)
     """
+    need_one_of("convolve: method", method, ("auto", "direct", "fft"))
     if method == "fft":
         return fftconvolve(in1, in2, mode)
-    if method not in ("auto", "direct"):
-        raise BadArgument(f"convolve: method must be 'auto', 'direct' or 'fft', got {method!r}.")
     return _direct("convolve", in1, in2, mode, precision)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ..effects.base.errors import BadArgument, ShapeMismatch, need_one_of, whole_number
 from ..effects.base.lazy_module import late_module
 from ..effects.base.source_locations import warn_user
 from ..effects.core.arrays import Array
@@ -49,10 +49,9 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
         raise BadArgument(f"detrend: overwrite_data must be None, got {overwrite_data!r}.")
     x = inexact(data)
     axis = canonical_axis(axis, x.ndim, "detrend")
+    need_one_of("detrend: type", type, ("linear", "constant"))
     if type == "constant":
         return sub(x, broadcast(mean(x, axis, keepdims=True), x.type.shape))
-    if type != "linear":
-        raise BadArgument(f"detrend: type must be 'linear' or 'constant', got {type!r}.")
     size = x.shape[axis]
     bounds = np.unique(np.r_[0, np.asarray(bp), size])
     if bounds[0] < 0 or bounds[-1] > size:
@@ -170,11 +169,8 @@ def _transforms(x: Any, segments: SignalDivision, level: Callable[[Any], Any], o
 
 def _scale(name: str, scaling: str, window: Any, fs: Any) -> Any:
     """The factor of squared transforms. Raises BadArgument: ``scaling`` is unknown."""
-    if scaling == "density":
-        return 1.0 / (fs * total(window * window))
-    if scaling == "spectrum":
-        return 1.0 / total(window) ** 2
-    raise BadArgument(f"{name}: scaling must be 'density' or 'spectrum', got {scaling!r}.")
+    need_one_of(f"{name}: scaling", scaling, ("density", "spectrum"))
+    return 1.0 / (fs * total(window * window)) if scaling == "density" else 1.0 / total(window) ** 2
 
 
 def _signals(name: str, x: Any, y: Any, axis: Any) -> tuple[int, Any, Any]:
@@ -276,10 +272,9 @@ def csd(
     )  # fmt: skip
     if z.ndim < 2 or not z.size:
         return frequencies, z
+    need_one_of("csd: average", average, ("mean", "median"))
     if average == "mean":
         return frequencies, mean(z, -1)
-    if average != "median":
-        raise BadArgument(f"csd: average must be 'mean' or 'median', got {average!r}.")
     even = np.arange(2.0, z.shape[-1], 2)
     bias = 1 + np.sum(1 / (even + 1) - 1 / even)
     if not dtypes.is_complex(z.type.dtype):
