@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from .. import nn, random
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument
-from ..effects.trees.registration import register_dataclass
+from ..effects.trees.registration import frozen_node
 from ..effects.types.dtypes import default_int
 from ..scipy import stats
 from .distribution import COUNTS, POSITIVE, UNIT, Distribution, Support, inside, type_of
@@ -21,8 +20,7 @@ def _within(support: Support, x: Any, log_prob: Any) -> Any:
     return hnp.where(good, log_prob(hnp.where(good, x, 0)), -math.inf)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Normal(Distribution):
     """The normal distribution of mean ``loc`` and standard deviation ``scale``."""
 
@@ -44,8 +42,7 @@ class Normal(Distribution):
         return stats.norm.logpdf(x, self.loc, self.scale)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Uniform(Distribution):
     """The uniform distribution between ``low`` and ``high``."""
 
@@ -90,8 +87,7 @@ class _Choice(Distribution):
         return hnp.broadcast_to(hnp.arange(n).reshape(n, *[1] * len(self.batch_shape)), (n, *self.batch_shape))
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Bernoulli(_Choice):
     """The Bernoulli distribution: 1 with probability ``probs``, which is ``sigmoid(logits)``, else 0."""
 
@@ -121,8 +117,7 @@ class Bernoulli(_Choice):
         return _within(self.support, x, log_prob)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Categorical(_Choice):
     """The categorical distribution: ``i`` with probability ``probs[..., i]``, which sum to 1; or ``softmax(logits)[...,
     i]``.
@@ -167,8 +162,7 @@ class Categorical(_Choice):
         return _within(self.support, x, log_prob)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Beta(Distribution):
     """The beta distribution: density proportional to ``x**(a-1) * (1-x)**(b-1)`` between 0 and 1."""
 
@@ -192,8 +186,7 @@ class Beta(Distribution):
         return stats.beta.logpdf(x, self.a, self.b)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Gamma(Distribution):
     """The gamma distribution: density proportional to ``x**(concentration-1) * exp(-rate * x)``."""
 
@@ -216,8 +209,7 @@ class Gamma(Distribution):
         return stats.gamma.logpdf(x, self.concentration, scale=1 / hnp.asarray(self.rate))
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Poisson(Distribution):
     """The Poisson distribution of mean ``rate``."""
 
@@ -240,8 +232,7 @@ class Poisson(Distribution):
         return stats.poisson.logpmf(x, self.rate)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Factor(Distribution):
     """The distribution that ``factor`` observes: its log-probability is ``log_weight`` for any value."""
 
