@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError
+from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.base.stack import current, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, scalar
 from ...effects.core.operation import shared
@@ -21,8 +20,9 @@ from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim,
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
+from ...effects.operations.manipulation.rearranging import completed
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
-from ...effects.types.extent import Extent, as_size, extents_in
+from ...effects.types.extent import Extent, extents_in
 from ...effects.types.lengths import read
 from ...interpreters.core.eager_programs import programs
 from .creation import asarray, shape_of
@@ -80,7 +80,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     if out_sharding is not None:
         no_sharding("reshape", out_sharding)
     x = a if isinstance(a, Array) else as_array(a)
-    sizes = completed(shape, x.type, "reshape")
+    sizes = completed(shape, x.type)
     if order == "C":
         if sizes != x.type.shape:
             return current().answer(shapes.Reshape(sizes), (x,))
@@ -88,27 +88,6 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     if order != "F":
         raise BadArgument(f"reshape: order must be 'C' or 'F', got {order!r}.")
     return transpose(shapes.reshape(transpose(x), sizes[::-1]))
-
-
-def completed(shape: Any, of: Any, where: str) -> tuple[int, ...]:
-    """``shape`` as a tuple, its -1 replaced by what remains of the elements of an array of type ``of``."""
-    if not (shape.__class__ is tuple or shape.__class__ is list):
-        shape = (shape,) if not hasattr(shape, "__len__") or not getattr(shape, "ndim", 1) else tuple(shape)
-    try:
-        if -1 not in shape:
-            return shapes.canonical_shape(shape, where)
-    except TracerBoolConversionError:
-        return shapes.canonical_shape(shape, where)  # which names the size that is not known
-    sizes = [as_size(size, f"{where}: a size") for size in shape]
-    if sizes.count(-1) > 1:
-        raise BadArgument(f"{where}: one size at most may be -1, got {tuple(sizes)}.")
-    at = sizes.index(-1)
-    known = prod(shapes.canonical_shape(sizes[:at] + sizes[at + 1 :], where))
-    rest = of.size % known if known else None
-    if not isinstance(rest, int) or rest:
-        raise ShapeMismatch(f"{where}: {of} with {of.size} elements does not divide into {tuple(sizes)}.")
-    sizes[at] = of.size // known
-    return tuple(sizes)
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
