@@ -23,7 +23,6 @@ from .basic_samplers import *
 from .binomial_samplers import *
 from .choices import *
 from .keys import *
-from .orthogonal_matrices import *
 from .rejection_samplers import *
 from .transformed_samplers import *
 

@@ -42,7 +42,7 @@ from .matrices import csr_matvec as csr_matvec
 from .matrices import csr_todense as csr_todense
 from .matrices import empty as empty
 from .matrices import eye as eye
-from .random_arrays import random_bcoo as random_bcoo
+from .matrices import random_bcoo as random_bcoo
 from .slices import bcoo_conv_general_dilated as bcoo_conv_general_dilated
 from .slices import bcoo_dynamic_slice as bcoo_dynamic_slice
 from .slices import bcoo_gather as bcoo_gather
