@@ -20,7 +20,6 @@ import typing as _typing
 
 from ..effects.base.lazy_module import late_names as _late_names
 from .basic_samplers import *
-from .binomial_samplers import *
 from .choices import *
 from .keys import *
 from .rejection_samplers import *
