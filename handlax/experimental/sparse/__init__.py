@@ -26,8 +26,11 @@ from .bcsr import bcsr_sum_duplicates as bcsr_sum_duplicates
 from .bcsr import bcsr_todense as bcsr_todense
 from .layouts import bcoo_broadcast_in_dim as bcoo_broadcast_in_dim
 from .layouts import bcoo_concatenate as bcoo_concatenate
+from .layouts import bcoo_dynamic_slice as bcoo_dynamic_slice
+from .layouts import bcoo_gather as bcoo_gather
 from .layouts import bcoo_reshape as bcoo_reshape
 from .layouts import bcoo_rev as bcoo_rev
+from .layouts import bcoo_slice as bcoo_slice
 from .layouts import bcoo_squeeze as bcoo_squeeze
 from .matrices import COO as COO
 from .matrices import CSC as CSC
@@ -43,11 +46,6 @@ from .matrices import csr_todense as csr_todense
 from .matrices import empty as empty
 from .matrices import eye as eye
 from .matrices import random_bcoo as random_bcoo
-from .slices import bcoo_conv_general_dilated as bcoo_conv_general_dilated
-from .slices import bcoo_dynamic_slice as bcoo_dynamic_slice
-from .slices import bcoo_gather as bcoo_gather
-from .slices import bcoo_reduce_sum as bcoo_reduce_sum
-from .slices import bcoo_slice as bcoo_slice
 from .sparse_array import CuSparseEfficiencyWarning as CuSparseEfficiencyWarning
 from .sparse_array import JAXSparse as JAXSparse
 from .sparse_array import SparseEfficiencyError as SparseEfficiencyError
@@ -57,10 +55,12 @@ from .sparse_derivatives import jacfwd as jacfwd
 from .sparse_derivatives import jacobian as jacobian
 from .sparse_derivatives import jacrev as jacrev
 from .sparse_derivatives import value_and_grad as value_and_grad
+from .sparse_products import bcoo_conv_general_dilated as bcoo_conv_general_dilated
 from .sparse_products import bcoo_dot_general as bcoo_dot_general
 from .sparse_products import bcoo_dot_general_sampled as bcoo_dot_general_sampled
 from .sparse_products import bcoo_multiply_dense as bcoo_multiply_dense
 from .sparse_products import bcoo_multiply_sparse as bcoo_multiply_sparse
+from .sparse_products import bcoo_reduce_sum as bcoo_reduce_sum
 from .sparsify import SparseTracer as SparseTracer
 from .sparsify import sparsify as sparsify
 from .todense import todense as todense
