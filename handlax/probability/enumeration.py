@@ -25,6 +25,8 @@ from ..interpreters.handlers.handler import ctl, handler
 from ..interpreters.transformations.vmap import vmap_leaves
 from .sites import DRAWN, Sample, need_open_sites
 
+__all__ = ["Worlds", "enumerate_values"]
+
 
 @frozen_node
 class Worlds:

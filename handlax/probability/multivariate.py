@@ -10,6 +10,8 @@ from ..effects.trees.registration import frozen_node
 from ..scipy import special, stats
 from .distribution import UNIT, Distribution
 
+__all__ = ["Dirichlet", "MultivariateNormal"]
+
 
 @frozen_node
 class Dirichlet(Distribution):

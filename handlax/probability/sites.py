@@ -26,6 +26,8 @@ from .univariate import Factor
 if TYPE_CHECKING:
     from ..effects.trees.cpp_pytrees import PyTreeDef
 
+__all__ = ["Sample", "factor", "observe", "sample"]
+
 DRAWN, GIVEN, OBSERVED = "drawn", "given", "observed"
 
 

@@ -31,6 +31,8 @@ from ..interpreters.handlers.state_movements import AppendedState, Movement, Whe
 from .sites import DRAWN, OBSERVED, Sample, need_open_sites
 from .values import substitute
 
+__all__ = ["SampleSite", "log_density", "trace"]
+
 
 @frozen_node
 class SampleSite:

@@ -13,6 +13,8 @@ from ..effects.types.dtypes import default_int
 from ..scipy import stats
 from .distribution import COUNTS, POSITIVE, UNIT, Distribution, Support, inside, type_of
 
+__all__ = ["Bernoulli", "Beta", "Categorical", "Factor", "Gamma", "Normal", "Poisson", "Uniform"]
+
 
 def _within(support: Support, x: Any, log_prob: Any) -> Any:
     """``log_prob`` evaluated at values in the support; -inf at all others."""

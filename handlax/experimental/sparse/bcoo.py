@@ -35,6 +35,11 @@ from .stored_entries import (
     taken,
 )
 
+__all__ = [
+    "BCOO", "bcoo_extract", "bcoo_fromdense", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense",
+    "bcoo_transpose", "bcoo_update_layout",
+]  # fmt: skip
+
 
 class BCOO(BatchedArray):
     """A sparse array by coordinates: entry e of batch position b has the coordinate ``indices[b, e]``.

@@ -16,6 +16,11 @@ from .sparse_methods import BatchedArray
 from .sparse_products import bcoo_dot_general
 from .stored_entries import placed, taken
 
+__all__ = [
+    "BCSR", "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_fromdense",
+    "bcsr_sum_duplicates", "bcsr_todense",
+]  # fmt: skip
+
 
 def _histogram(places: Any, count: int) -> Any:
     """The number of occurrences of 0, 1, ..., ``count - 1`` along the last dimension."""

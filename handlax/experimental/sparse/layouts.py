@@ -15,6 +15,11 @@ from ...interpreters.transformations.vmap import vmap
 from .bcoo import BCOO, bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout, stored_mask, with_nse
 from .stored_entries import columns_of, in_range, masked, repeated_batch, size_vector
 
+__all__ = [
+    "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dynamic_slice", "bcoo_gather", "bcoo_reshape", "bcoo_rev",
+    "bcoo_slice", "bcoo_squeeze",
+]  # fmt: skip
+
 
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None

@@ -18,6 +18,11 @@ from .bcsr import BCSR, pointers_of
 from .sparse_array import JAXSparse
 from .sparse_products import bcoo_dot_general
 
+__all__ = [
+    "COO", "CSC", "CSR", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense", "csr_fromdense", "csr_matmat",
+    "csr_matvec", "csr_todense", "empty", "eye", "random_bcoo",
+]  # fmt: skip
+
 
 class _Matrix(JAXSparse):
     """The base of COO, CSR and CSC: two dimensions, and products with dense vectors and matrices."""

@@ -24,6 +24,11 @@ from .stored_entries import (
     size_vector,
 )
 
+__all__ = [
+    "bcoo_conv_general_dilated", "bcoo_dot_general", "bcoo_dot_general_sampled", "bcoo_multiply_dense",
+    "bcoo_multiply_sparse", "bcoo_reduce_sum",
+]  # fmt: skip
+
 
 def bcoo_dot_general(
     lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: None = None, preferred_element_type: Any = None,
