@@ -99,13 +99,6 @@ class COO(_Matrix):
     def to_bcoo(self) -> BCOO:
         return BCOO((self.data, hnp.stack([self.row, self.col], -1)), shape=self.shape)
 
-    def _sort_indices(self) -> COO:
-        """The matrix with its entries sorted by row, then column."""
-        if self._rows_sorted:  # type: ignore[attr-defined]
-            return self
-        x = self.to_bcoo().sort_indices()
-        return COO((x.data, x.indices[:, 0], x.indices[:, 1]), shape=self.shape, rows_sorted=True)
-
     def _transposed(self) -> COO:
         flags = {"rows_sorted": self._cols_sorted, "cols_sorted": self._rows_sorted}  # type: ignore[attr-defined]
         return COO((self.data, self.col, self.row), shape=self.shape[::-1], **flags)
