@@ -29,6 +29,12 @@ from ..interpreters.custom.custom_jvp import custom_jvp
 from ..lowering.arrays.device_put import put_like
 from ..numpy.arrays import joining_splitting
 
+__all__ = [
+    "DotDimensionNumbers", "PrecisionLike", "after_all", "approx_max_k", "approx_min_k", "broadcast_like",
+    "create_token", "dtype", "full", "full_like", "log2", "one_minus_square", "polynomial", "shape_as_value", "stage",
+    "unstack",
+]  # fmt: skip
+
 dtype = dtype_of
 TOKEN = array_type((0,), bool_)
 # The dimensions that are summed over, of both operands, and those that both share.

@@ -25,7 +25,6 @@ from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ..effects.operations.reductions.reductions import reduce_max
 from ..effects.types import dtypes
-from ..effects.types.dtypes import int32
 
 
 def symmetric_product(
@@ -83,7 +82,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
         cosine, sine = (broadcast(div(x, length), (n,)) for x in (a, b))
         return sub(mul(cosine, w), mul(sine, row)), add(mul(cosine, row), mul(sine, w))
 
-    return triangle(scan(rotate, w, (r, iota(int32, n)))[1], upper=True)
+    return triangle(scan(rotate, w, (r, iota(dtypes.int32, n)))[1], upper=True)
 
 
 def qdwh(
