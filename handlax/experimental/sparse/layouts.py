@@ -225,7 +225,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     data, indices = arr.data, arr.indices
     if len(kept) < arr.n_sparse:  # entries may be padding because of an index that is dropped
         keep = stored_mask(arr)
-        data = masked(repeated_batch(data, np.broadcast_shapes(data.shape[:n], keep.shape[:-1])), keep)
+        data = masked(data, keep)
         indices = columns_of(hnp.where(keep[..., None], indices, size_vector(indices, arr.sparse_shape)), kept)
     data = lax.squeeze(data, (*batch, *[d - arr.n_sparse + 1 for d in dims if d >= n_lead]))
     shape = tuple([size for d, size in enumerate(arr.shape) if d not in dims])
@@ -282,9 +282,8 @@ def _sliced(data: Any, indices: Any, sizes: Any, lengths: Any, begin: Any, step:
     offset = wide - begin.astype(wide.dtype).reshape(step.shape)
     number = offset // step
     keep = in_range(indices, sizes) & ((offset == number * step) & (offset >= 0)).all(-1) & in_range(number, lengths)
-    data = masked(repeated_batch(data, np.broadcast_shapes(data.shape[: keep.ndim - 1], keep.shape[:-1])), keep)
     shifted = number.astype(indices.dtype)
-    return data, hnp.where(keep[..., None], shifted, size_vector(shifted, lengths))
+    return masked(data, keep), hnp.where(keep[..., None], shifted, size_vector(shifted, lengths))
 
 
 def _fitted(mat: BCOO, nse: int) -> BCOO:

@@ -306,17 +306,17 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     data = data.sum(tuple(dense), dtype=data.dtype) if dense else data
     if len(kept) < mat.n_sparse:
         keep = stored_mask(mat)
-        data = masked(repeated_batch(data, np.broadcast_shapes(data.shape[:n], keep.shape[:-1])), keep)
+        data = masked(data, keep)
         indices = columns_of(hnp.where(keep[..., None], indices, size_vector(indices, mat.sparse_shape)), kept)
-    for d in batch:  # entries of all positions stand beside each other
-        count = [mat.shape[k] if k == d else size for k, size in enumerate(data.shape)]
-        data = hnp.broadcast_to(data, count)
-        indices = hnp.broadcast_to(indices, [mat.shape[k] if k == d else size for k, size in enumerate(indices.shape)])
     others = [d for d in range(n) if d not in batch]
     nse = mat.nse * math.prod([mat.shape[d] for d in batch])
-    beside = lambda x: x.transpose(*others, *batch, *range(n, x.ndim)).reshape(
-        *[x.shape[d] for d in others], nse, *x.shape[n + 1 :]
-    )
+
+    def beside(x: Any) -> Any:
+        """A buffer in which the entries of all positions that are summed stand beside each other."""
+        x = hnp.broadcast_to(x, [mat.shape[d] if d in batch else size for d, size in enumerate(x.shape)])
+        x = x.transpose(*others, *batch, *range(n, x.ndim))
+        return x.reshape(*x.shape[: len(others)], nse, *x.shape[n + 1 :])
+
     shape = [size for d, size in enumerate(mat.shape) if d not in axes]
     return BCOO((beside(data), beside(indices)), shape=shape)
 
