@@ -223,9 +223,7 @@ class Poisson(Distribution):
     def mean(self) -> Any:
         return hnp.asarray(self.rate)
 
-    @property
-    def variance(self) -> Any:
-        return hnp.asarray(self.rate)
+    variance = mean
 
     def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
         return random.poisson(key, self.rate, self.value_type(shape).shape, self.dtype)
