@@ -9,6 +9,7 @@ from __future__ import annotations
 import pkgutil
 import sys
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 
 import handlax
@@ -20,7 +21,12 @@ HEADER = '''"""The operations of modules that ``import handlax`` does not load: 
 Written by ``python tools/late_operations.py``.
 """
 
-LATE_OPERATION_NAMES = {
+# module -> the names of its operations
+_NAMES = {
+'''
+FOOTER = '''}
+
+LATE_OPERATION_NAMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 '''
 
 
@@ -30,8 +36,16 @@ def table() -> str:
     for module in pkgutil.walk_packages(handlax.__path__, "handlax."):
         import_module(module.name)
     later = {kind for kind in OPERATIONS.values() if kind.__module__ not in early}
-    rows = sorted((kind.__module__, kind.name) for kind in later if not kind.__module__.startswith("handlax.testing."))
-    return HEADER + "".join([f'    "{name}": "{module}",\n' for module, name in rows]) + "}\n"
+    pairs = sorted((kind.__module__, kind.name) for kind in later if not kind.__module__.startswith("handlax.testing."))
+    groups = groupby(pairs, lambda pair: pair[0])
+    rows = [_row(module, " ".join([name for _, name in group])) for module, group in groups]
+    return HEADER + "".join(rows) + FOOTER
+
+
+def _row(module: str, names: str) -> str:
+    """An entry of the table, in two lines where one would have more than 120 characters."""
+    row = f'    "{module}": "{names}",\n'
+    return row if len(row) <= 121 else row.replace('": "', '":\n        "')
 
 
 def main(arguments: list[str]) -> int:

@@ -71,6 +71,8 @@ def public_names(module: ModuleType) -> list[str]:
         if isinstance(node, ast.ImportFrom):
             if node.names[0].name == "*":
                 source = importlib.util.resolve_name(f"{'.' * node.level}{node.module}", str(module.__package__))
+                if source.startswith(f"{module.__name__}."):  # a file of the package says what it exports
+                    exported |= {*importlib.import_module(source).__all__}
                 values = vars(module).items()
                 exported |= {name for name, value in values if getattr(value, "__module__", None) == source}
             exported |= {alias.asname for alias in node.names if alias.asname == alias.name.rpartition(".")[2]}

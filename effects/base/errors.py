@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from . import stack
@@ -301,3 +301,13 @@ def need_function(where: str, fun: object) -> None:
     """Raises NotAFunction if ``fun`` is not callable."""
     if not callable(fun) or isinstance(fun, staticmethod):
         raise NotAFunction(f"{where}: a function is needed, got {type(fun).__name__}.")
+
+
+def need_one_of(where: str, value: object, choices: Collection[object]) -> None:
+    """Raises BadArgument if ``value`` is none of ``choices``: ``where`` must be 'a', 'b' or 'c'.
+
+    None, where it is a choice, is the default, and not said.
+    """
+    if value not in choices:
+        *others, last = [repr(choice) for choice in choices if choice is not None]
+        raise BadArgument(f"{where} must be {', '.join(others)} or {last}, got {value!r}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 from ..base.errors import BadArgument
 from .node_types import Flattened, FlattenedWithKeys, NodeType, register
@@ -138,6 +138,13 @@ def register_dataclass(
 
     register(NodeType(nodetype, flatten, unflatten, flatten_with_keys))
     return nodetype
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
+def frozen_node(cls: C) -> C:
+    """Make a class a frozen dataclass, equal to itself alone, and a node, as ``register_dataclass`` makes it."""
+    dataclasses.dataclass(frozen=True, eq=False)(cls)
+    return register_dataclass(cls)
 
 
 def _data_and_meta_fields(

@@ -210,26 +210,6 @@ from ..interpreters.transformations.vmap import map as map
 from ..lowering.arrays.sharding_constraints import with_sharding_constraint as with_sharding_constraint
 from ..lowering.jit.devices import platform_dependent as platform_dependent
 from . import linalg as linalg
-from .bit_generators import RandomAlgorithm as RandomAlgorithm
-from .bit_generators import rng_bit_generator as rng_bit_generator
-from .bit_generators import rng_uniform as rng_uniform
-from .composed import DotDimensionNumbers as DotDimensionNumbers
-from .composed import PrecisionLike as PrecisionLike
-from .composed import after_all as after_all
-from .composed import approx_max_k as approx_max_k
-from .composed import approx_min_k as approx_min_k
-from .composed import broadcast_like as broadcast_like
-from .composed import create_token as create_token
-from .composed import dtype as dtype
-from .composed import full as full
-from .composed import full_like as full_like
-from .composed import log2 as log2
-from .composed import one_minus_square as one_minus_square
-from .composed import polynomial as polynomial
-from .composed import shape_as_value as shape_as_value
-from .composed import stage as stage
-from .composed import unstack as unstack
-from .grouped_products import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
-from .grouped_products import ragged_dot as ragged_dot
-from .grouped_products import ragged_dot_general as ragged_dot_general
-from .grouped_products import scaled_dot as scaled_dot
+from .bit_generators import *
+from .composed import *
+from .grouped_products import *

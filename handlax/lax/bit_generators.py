@@ -24,6 +24,8 @@ from ..effects.types.dtypes import canonical, is_integer, itemsize_bits, uint32,
 from ..interpreters.library.effectful.random_streams import fresh_key
 from ..random import randint, uniform
 
+__all__ = ["RandomAlgorithm", "rng_bit_generator", "rng_uniform"]
+
 
 class RandomAlgorithm(enum.IntEnum):
     """Algorithms of ``rng_bit_generator``. The default is Philox, on every device."""

@@ -16,10 +16,10 @@ from ..effects.operations.dot_general import DotAlgorithm, DotAlgorithmPreset, P
 from ..effects.operations.elementwise import transcendental
 from ..effects.operations.elementwise.arithmetic import add, mul
 from ..effects.operations.elementwise.conversion import as_type, convert
-from ..effects.operations.foundations.shapes import broadcast, canonical_axis, canonical_shape, reshape, zeros
+from ..effects.operations.foundations.shapes import broadcast, canonical_axis, canonical_shape, zeros
 from ..effects.operations.manipulation import creation
 from ..effects.operations.manipulation.operand_promotion import broadcast_shapes, together
-from ..effects.operations.manipulation.slicing import index_in_dim, slice_in_dim, split
+from ..effects.operations.manipulation.slicing import index_in_dim, slice_in_dim
 from ..effects.operations.reductions.sorting import top_k
 from ..effects.types.array_type import array_type
 from ..effects.types.casting import cast
@@ -27,6 +27,13 @@ from ..effects.types.dtypes import ANY_FLOATING, bool_, dtype_of
 from ..interpreters.core.eager_programs import evaluated_at_once
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..lowering.arrays.device_put import put_like
+from ..numpy.arrays import joining_splitting
+
+__all__ = [
+    "DotDimensionNumbers", "PrecisionLike", "after_all", "approx_max_k", "approx_min_k", "broadcast_like",
+    "create_token", "dtype", "full", "full_like", "log2", "one_minus_square", "polynomial", "shape_as_value", "stage",
+    "unstack",
+]  # fmt: skip
 
 dtype = dtype_of
 TOKEN = array_type((0,), bool_)
@@ -177,12 +184,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     >>> unstack(array([[1, 2], [3, 4]]), axis=1)
     (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
     """
-    x = as_array(x)
-    shape = x.type.shape
-    axis = canonical_axis(axis, len(shape), "unstack")
-    if not shape[axis]:
-        return ()
-    return tuple([reshape(part, (*shape[:axis], *shape[axis + 1 :])) for part in split(x, (1,) * shape[axis], axis)])
+    return joining_splitting.unstack(x, axis=axis)
 
 
 def _approximate(name: str, operand: Any, k: int, axis: int) -> tuple[Any, int, int]:

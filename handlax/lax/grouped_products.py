@@ -19,6 +19,8 @@ from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.types.array_type import ArrayType, array_type
 from ..effects.types.dtypes import bfloat16, canonical, is_integer
 
+__all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "scaled_dot"]
+
 
 class RaggedDotDimensionNumbers(NamedTuple):
     """The dimensions of ``ragged_dot_general``.

@@ -18,6 +18,6 @@ from ..effects.operations.linalg.svd import SvdAlgorithm as SvdAlgorithm
 from ..effects.operations.linalg.svd import svd as svd
 from ..effects.operations.linalg.triangular import triangular_solve as triangular_solve
 from ..effects.operations.linalg.tridiagonal_systems import tridiagonal_solve as tridiagonal_solve
-from .matrix_updates import cholesky_update as cholesky_update
-from .matrix_updates import symmetric_product as symmetric_product
-from .polar_decomposition import qdwh as qdwh
+from .composed_linalg import cholesky_update as cholesky_update
+from .composed_linalg import qdwh as qdwh
+from .composed_linalg import symmetric_product as symmetric_product

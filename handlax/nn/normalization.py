@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
-from ..effects.base.errors import BadArgument
+from ..effects.base.errors import BadArgument, need_one_of
 from ..effects.base.stack import perform
 from ..effects.core.arrays import Array, is_number
 from ..effects.core.operation import shared
@@ -177,8 +177,7 @@ def standardize(
     >>> standardize(array([1.0, 1.0]))
     Array([0., 0.], dtype=float32)
     """
-    if algorithm not in ("fast", "stable"):
-        raise BadArgument(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
+    need_one_of("standardize: algorithm", algorithm, ("fast", "stable"))
     x = inexact(x)
     axes = axes_of(axis, len(x.type.shape), "standardize")
     if mean is None:

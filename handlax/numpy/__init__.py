@@ -33,7 +33,6 @@ from .mathematics.reductions import *
 from .mathematics.universal_functions import *
 from .namespace_info import __array_api_version__ as __array_api_version__
 from .namespace_info import __array_namespace_info__ as __array_namespace_info__
-from .polynomial_fitting import *
 from .polynomials import *
 from .signal_processing import *
 from .statistics.averages import *

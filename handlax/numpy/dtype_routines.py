@@ -10,18 +10,8 @@ import ml_dtypes
 import numpy as np
 
 from ..effects.core.arrays import Array
-from ..effects.types.dtypes import (
-    can_cast,
-    default_complex,
-    default_float,
-    default_int,
-    finfo,
-    iinfo,
-    isdtype,
-    issubdtype,
-    promote_types,
-)
-from ..effects.types.dtypes import result_type as _result_type
+from ..effects.types import dtypes
+from ..effects.types.dtypes import can_cast, finfo, iinfo, isdtype, issubdtype, promote_types
 from .arrays.creation import asarray
 
 __all__ = [
@@ -116,9 +106,9 @@ def _default_type(name: str, default: Callable[[], Any]) -> Any:
     return _DefaultType(name, (), {"default": staticmethod(default), "__module__": "handlax.numpy"})
 
 
-int_, float_ = _default_type("int_", default_int), _default_type("float_", default_float)
-complex_ = _default_type("complex_", default_complex)
-uint = _default_type("uint", lambda: np.dtype(f"u{default_int().name}"))
+int_, float_ = _default_type("int_", dtypes.default_int), _default_type("float_", dtypes.default_float)
+complex_ = _default_type("complex_", dtypes.default_complex)
+uint = _default_type("uint", lambda: np.dtype(f"u{dtypes.default_int().name}"))
 
 
 def result_type(*args: Any) -> np.dtype[Any]:
@@ -127,4 +117,4 @@ def result_type(*args: Any) -> np.dtype[Any]:
     >>> result_type(float32, 2)
     dtype('float32')
     """
-    return _result_type(*args)
+    return dtypes.result_type(*args)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, whole_number, whole_numbers
+from ..effects.base.errors import BadArgument, need_one_of, whole_number, whole_numbers
 from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.elementwise.conversion import convert
@@ -40,8 +40,7 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | 
     """
     x = array_of(a)
     rank = x.ndim
-    if norm not in _SWAPPED:
-        raise BadArgument(f"{name}: the norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
+    need_one_of(f"{name}: the norm", norm, _SWAPPED)
     sizes = None if s is None else _lengths(name, s)
     last = rank if sizes is None else len(sizes)
     along = range(rank - last, rank) if axes is None else axes_listed(axes)

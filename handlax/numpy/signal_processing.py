@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ..effects.base.errors import BadArgument, ShapeMismatch, need_one_of, whole_number
 from ..effects.base.lazy_module import LazyModule
 from ..effects.core.arrays import Array, from_numpy
 from ..effects.operations.elementwise.arithmetic import abs as _abs
@@ -93,14 +93,13 @@ def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any, preferred: 
     ``x`` is at least as long as ``y``; elements outside ``x`` are zeros.
     """
     n, m = x.type.shape[0], y.type.shape[0]
+    need_one_of(f"{name}: mode", mode, ("full", "same", "valid"))
     if mode == "valid":
         around, count = (0, 0), positive(n - m + 1)
     elif mode == "same":
         around, count = (m // 2, m - m // 2 - 1), n
-    elif mode == "full":
-        around, count = (m - 1, m - 1), n + m - 1
     else:
-        raise BadArgument(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
+        around, count = (m - 1, m - 1), n + m - 1
     if isinstance(n, Extent) or isinstance(m, Extent):
         base = pad(x, like(x, 0), [(*around, 0)])
         rows = concatenate([shapes.reshape(slice(base, (j,), (j + count,)), (1, count)) for j in range(m)], 0)

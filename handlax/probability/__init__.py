@@ -17,33 +17,12 @@ Source: Bingham et al., Pyro (2019); Phan, Pradhan & Jankowiak, Composable effec
 probabilistic programming in NumPyro (2019); Gordon, Henzinger, Nori & Rajamani, Probabilistic programming (2014).
 """
 
-from .changes import block as block
-from .changes import mask as mask
-from .changes import scale as scale
-from .changes import seed as seed
-from .distribution import Distribution as Distribution
-from .distribution import Support as Support
-from .enumeration import Worlds as Worlds
-from .enumeration import enumerate_values as enumerate_values
-from .multivariate import Dirichlet as Dirichlet
-from .multivariate import MultivariateNormal as MultivariateNormal
-from .plates import plate as plate
-from .sites import Sample as Sample
-from .sites import factor as factor
-from .sites import observe as observe
-from .sites import sample as sample
-from .traces import SampleSite as SampleSite
-from .traces import log_density as log_density
-from .traces import trace as trace
-from .univariate import Bernoulli as Bernoulli
-from .univariate import Beta as Beta
-from .univariate import Categorical as Categorical
-from .univariate import Factor as Factor
-from .univariate import Gamma as Gamma
-from .univariate import Normal as Normal
-from .univariate import Poisson as Poisson
-from .univariate import Uniform as Uniform
-from .values import condition as condition
-from .values import do as do
-from .values import replay as replay
-from .values import substitute as substitute
+from .changes import *
+from .distribution import *
+from .enumeration import *
+from .multivariate import *
+from .plates import *
+from .sites import *
+from .traces import *
+from .univariate import *
+from .values import *

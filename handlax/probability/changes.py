@@ -15,6 +15,8 @@ from ..interpreters.handlers.handler import handler
 from ..interpreters.library.effectful.random_streams import SEED, FreshKey, Stream, seeding, start
 from .sites import DRAWN, Sample, SiteParts, need_open_sites, perform_site
 
+__all__ = ["block", "mask", "scale", "seed"]
+
 
 def _draw(stream: Stream, op: Any, *leaves: Any) -> tuple[Stream, Any]:
     """The clause of ``seed``: a draw with a key from the stream, or the site's own value."""

@@ -19,6 +19,8 @@ from ..effects.types.array_type import ArrayType, array_type
 from ..effects.types.dtype_promotion import promote
 from ..effects.types.dtypes import FLOATING, default_float, default_int
 
+__all__ = ["Distribution", "Support"]
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Support:

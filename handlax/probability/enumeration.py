@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from .. import nn
@@ -20,15 +19,16 @@ from ..effects.base.tracebacks import unnamed_boundary
 from ..effects.base.wrapping import wraps
 from ..effects.operations.foundations.shapes import reshape
 from ..effects.trees import pytrees
-from ..effects.trees.registration import register_dataclass
+from ..effects.trees.registration import frozen_node
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import ctl, handler
 from ..interpreters.transformations.vmap import vmap_leaves
 from .sites import DRAWN, Sample, need_open_sites
 
+__all__ = ["Worlds", "enumerate_values"]
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+
+@frozen_node
 class Worlds:
     """All worlds (combinations of sample sites' values) of a program along a first axis: results and joint
     log-probabilities.

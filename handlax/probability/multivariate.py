@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from .. import numpy as hnp
 from .. import random
-from ..effects.trees.registration import register_dataclass
+from ..effects.trees.registration import frozen_node
 from ..scipy import special, stats
 from .distribution import UNIT, Distribution
 
+__all__ = ["Dirichlet", "MultivariateNormal"]
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+
+@frozen_node
 class Dirichlet(Distribution):
     """The Dirichlet distribution: positive vectors of sum 1, density proportional to ``prod(x**(concentration-1))``."""
 
@@ -42,8 +42,7 @@ class Dirichlet(Distribution):
         return hnp.where((x < 0).any(-1) | (hnp.abs(x.sum(-1) - 1) > rounding), -hnp.inf, y)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class MultivariateNormal(Distribution):
     """Normal vectors of mean ``loc`` and ``covariance``, a positive definite matrix."""
 

@@ -22,6 +22,8 @@ from ..effects.trees import pytrees
 from ..interpreters.core.body_transform import perform_transformed
 from ..interpreters.library.effectful.random_streams import Keyed
 
+__all__ = ["plate"]
+
 
 # y[i] = body(s, x[i])  for every i < length, independently
 @operation

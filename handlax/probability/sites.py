@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import numpy as hnp
@@ -17,7 +16,7 @@ from ..effects.core.operation import effect
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations.shapes import canonical_shape
 from ..effects.trees import pytrees
-from ..effects.trees.registration import register_dataclass
+from ..effects.trees.registration import frozen_node
 from ..effects.types.array_type import ArrayType
 from ..effects.types.dtypes import FLOATING
 from ..interpreters.library.effectful.random_streams import Keyed
@@ -27,11 +26,12 @@ from .univariate import Factor
 if TYPE_CHECKING:
     from ..effects.trees.cpp_pytrees import PyTreeDef
 
+__all__ = ["Sample", "factor", "observe", "sample"]
+
 DRAWN, GIVEN, OBSERVED = "drawn", "given", "observed"
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class SiteParts:
     """The operands of a sample site: a distribution; and optionally a value, a mask and a scale of its log-probability.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .. import numpy as hnp
@@ -22,7 +22,7 @@ from ..effects.core.arrays import as_array, perform
 from ..effects.operations.elementwise.comparison import select
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.trees import pytrees
-from ..effects.trees.registration import register_dataclass, static
+from ..effects.trees.registration import frozen_node, static
 from ..interpreters.core.body_transform import StateFlow
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import handler
@@ -31,9 +31,10 @@ from ..interpreters.handlers.state_movements import AppendedState, Movement, Whe
 from .sites import DRAWN, OBSERVED, Sample, need_open_sites
 from .values import substitute
 
+__all__ = ["SampleSite", "log_density", "trace"]
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+
+@frozen_node
 class SampleSite:
     """One sample site of a trace: its value, its log-probability (masked and scaled), and whether it is observed. A
     pytree.
@@ -44,8 +45,7 @@ class SampleSite:
     observed: bool = static(default=False)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class SiteEntry:
     """A sample site in the log: ``taken`` is the mask of the branches around it, or None.
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from .. import nn, random
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument
-from ..effects.trees.registration import register_dataclass
+from ..effects.trees.registration import frozen_node
 from ..effects.types.dtypes import default_int
 from ..scipy import stats
 from .distribution import COUNTS, POSITIVE, UNIT, Distribution, Support, inside, type_of
+
+__all__ = ["Bernoulli", "Beta", "Categorical", "Factor", "Gamma", "Normal", "Poisson", "Uniform"]
 
 
 def _within(support: Support, x: Any, log_prob: Any) -> Any:
@@ -21,8 +22,7 @@ def _within(support: Support, x: Any, log_prob: Any) -> Any:
     return hnp.where(good, log_prob(hnp.where(good, x, 0)), -math.inf)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Normal(Distribution):
     """The normal distribution of mean ``loc`` and standard deviation ``scale``."""
 
@@ -44,8 +44,7 @@ class Normal(Distribution):
         return stats.norm.logpdf(x, self.loc, self.scale)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Uniform(Distribution):
     """The uniform distribution between ``low`` and ``high``."""
 
@@ -90,8 +89,7 @@ class _Choice(Distribution):
         return hnp.broadcast_to(hnp.arange(n).reshape(n, *[1] * len(self.batch_shape)), (n, *self.batch_shape))
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Bernoulli(_Choice):
     """The Bernoulli distribution: 1 with probability ``probs``, which is ``sigmoid(logits)``, else 0."""
 
@@ -121,8 +119,7 @@ class Bernoulli(_Choice):
         return _within(self.support, x, log_prob)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Categorical(_Choice):
     """The categorical distribution: ``i`` with probability ``probs[..., i]``, which sum to 1; or ``softmax(logits)[...,
     i]``.
@@ -167,8 +164,7 @@ class Categorical(_Choice):
         return _within(self.support, x, log_prob)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Beta(Distribution):
     """The beta distribution: density proportional to ``x**(a-1) * (1-x)**(b-1)`` between 0 and 1."""
 
@@ -192,8 +188,7 @@ class Beta(Distribution):
         return stats.beta.logpdf(x, self.a, self.b)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Gamma(Distribution):
     """The gamma distribution: density proportional to ``x**(concentration-1) * exp(-rate * x)``."""
 
@@ -216,8 +211,7 @@ class Gamma(Distribution):
         return stats.gamma.logpdf(x, self.concentration, scale=1 / hnp.asarray(self.rate))
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Poisson(Distribution):
     """The Poisson distribution of mean ``rate``."""
 
@@ -229,9 +223,7 @@ class Poisson(Distribution):
     def mean(self) -> Any:
         return hnp.asarray(self.rate)
 
-    @property
-    def variance(self) -> Any:
-        return hnp.asarray(self.rate)
+    variance = mean
 
     def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
         return random.poisson(key, self.rate, self.value_type(shape).shape, self.dtype)
@@ -240,8 +232,7 @@ class Poisson(Distribution):
         return stats.poisson.logpmf(x, self.rate)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Factor(Distribution):
     """The distribution that ``factor`` observes: its log-probability is ``log_weight`` for any value."""
 

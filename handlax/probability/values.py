@@ -27,6 +27,8 @@ from ..interpreters.handlers.state_movements import Movement, When, leaves_of
 from ..interpreters.library.effectful.random_streams import FreshKey
 from .sites import DRAWN, GIVEN, OBSERVED, Sample, fit_value, need_open_sites, perform_site
 
+__all__ = ["condition", "do", "replay", "substitute"]
+
 
 @dataclass(frozen=True)
 class GivenValues:

@@ -20,10 +20,8 @@ import typing as _typing
 
 from ..effects.base.lazy_module import late_names as _late_names
 from .basic_samplers import *
-from .binomial_samplers import *
 from .choices import *
 from .keys import *
-from .orthogonal_matrices import *
 from .rejection_samplers import *
 from .transformed_samplers import *
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..effects.base.caches import cached
-from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_one_of
 from ..effects.base.stack import perform
 from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
@@ -26,24 +26,7 @@ from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.operations.manipulation.slicing import index_in_dim
 from ..effects.operations.random_bits import UINT
 from ..effects.operations.random_generators import key_bits
-from ..effects.types.dtypes import (
-    ANY_INTEGER,
-    ANY_UNSIGNED,
-    FLOATING,
-    canonical,
-    default_float,
-    default_int,
-    finfo,
-    iinfo,
-    int32,
-    int64,
-    is_complex,
-    is_signed,
-    itemsize_bits,
-    to_real,
-    uint32,
-    uint64,
-)
+from ..effects.types import dtypes
 from ..interpreters.core.eager_programs import programs
 from .keys import pair, single
 
@@ -55,16 +38,16 @@ SQRT2 = math.sqrt(2)
 
 def floating(name: str, dtype: Any) -> Any:
     """``dtype``, or the default float for None. Raises: DTypeMismatch: it is not a floating dtype."""
-    dtype = default_float() if dtype is None else canonical(dtype)
-    if dtype not in FLOATING:
+    dtype = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
+    if dtype not in dtypes.FLOATING:
         raise DTypeMismatch(f"{name}: the dtype must be float16, bfloat16, float32 or float64, got {dtype}.")
     return dtype
 
 
 def integral(name: str, dtype: Any) -> Any:
     """``dtype``, or the default integer for None. Raises: DTypeMismatch: it is not an integer dtype."""
-    dtype = default_int() if dtype is None else canonical(dtype)
-    if dtype not in ANY_INTEGER:
+    dtype = dtypes.default_int() if dtype is None else dtypes.canonical(dtype)
+    if dtype not in dtypes.ANY_INTEGER:
         raise DTypeMismatch(f"{name}: the dtype must be an integer one, got {dtype}.")
     return dtype
 
@@ -114,10 +97,11 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     Array([167, 146], dtype=uint8)
     """
     no_sharding("bits", out_sharding)
-    dtype = (uint64 if default_int() == int64 else uint32) if dtype is None else canonical(dtype)
-    if dtype not in ANY_UNSIGNED or itemsize_bits(dtype) not in UINT:
+    default = dtypes.uint64 if dtypes.default_int() == dtypes.int64 else dtypes.uint32
+    dtype = default if dtype is None else dtypes.canonical(dtype)
+    if dtype not in dtypes.ANY_UNSIGNED or dtypes.itemsize_bits(dtype) not in UINT:
         raise BadArgument(f"random.bits: the dtype must be uint8, uint16, uint32 or uint64, got {dtype}.")
-    return key_bits(single("random.bits", key), itemsize_bits(dtype), canonical_shape(shape, "random.bits"))
+    return key_bits(single("random.bits", key), dtypes.itemsize_bits(dtype), canonical_shape(shape, "random.bits"))
 
 
 class FloatFormat(NamedTuple):
@@ -137,7 +121,7 @@ class FloatFormat(NamedTuple):
 @cached("formats of random floats", 8)
 def float_format(dtype: Any) -> FloatFormat:
     """The constants by which uniform floats of a dtype are made from random bits."""
-    info = finfo(dtype)
+    info = dtypes.finfo(dtype)
     width, mantissa = int(info.bits), int(info.nmant)
     drawn, uint = 8 if mantissa < 8 else width, UINT[width]
     exponent = int(np.ones((), dtype).view(uint))
@@ -205,8 +189,9 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     >>> random.normal(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    kind = default_float() if dtype is None else canonical(dtype)
-    one, shape, dtype = checked("normal", key, shape, to_real(kind) if is_complex(kind) else kind, out_sharding)
+    kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
+    real_kind = dtypes.to_real(kind) if dtypes.is_complex(kind) else kind
+    one, shape, dtype = checked("normal", key, shape, real_kind, out_sharding)
     if dtype == kind:
         return standard_normal(one, shape, dtype)
     real, imaginary = [convert(standard_normal(k, shape, dtype), kind) for k in pair(one)]
@@ -256,10 +241,10 @@ def randint(
     dtype = integral("random.randint", dtype)
     one = single("random.randint", key)
     shape = canonical_shape(shape, "random.randint")
-    low, high = int(iinfo(dtype).min), int(iinfo(dtype).max)
-    if itemsize_bits(dtype) < 32:  # computed in 32 bits, and narrowed
-        start, _ = _clipped(minval, int32, low, high)
-        stop, _ = _clipped(maxval, int32, low, high + 1)
+    low, high = int(dtypes.iinfo(dtype).min), int(dtypes.iinfo(dtype).max)
+    if dtypes.itemsize_bits(dtype) < 32:  # computed in 32 bits, and narrowed
+        start, _ = _clipped(minval, dtypes.int32, low, high)
+        stop, _ = _clipped(maxval, dtypes.int32, low, high + 1)
         return convert(_integers(one, shape, start, stop, None), dtype)
     start, _ = _clipped(minval, dtype, low, high)
     stop, beyond = _clipped(maxval, dtype, low, high)
@@ -273,10 +258,10 @@ def _clipped(bound: Any, dtype: Any, low: int, high: int) -> tuple[Any, Any]:
         inside = low if number < low else high if number > high else number
         return scalar(inside, dtype), scalar(True) if number > high else None
     x = as_array(bound)
-    if x.type.dtype not in ANY_INTEGER:
-        x = convert(x, default_int())
+    if x.type.dtype not in dtypes.ANY_INTEGER:
+        x = convert(x, dtypes.default_int())
     source = x.type.dtype
-    least, most = int(iinfo(source).min), int(iinfo(source).max)
+    least, most = int(dtypes.iinfo(source).min), int(dtypes.iinfo(source).max)
     beyond = gt(x, scalar(high, source)) if most > high else None
     if least < low:
         x = max(x, scalar(low, source))
@@ -295,7 +280,7 @@ def _integers(key: Any, shape: tuple[int, ...], start: Any, stop: Any, beyond: A
     bound = broadcast_shape("random.randint", start.type.shape, stop.type.shape)
     start, stop = spread(start, bound), spread(stop, bound)
     dtype = start.type.dtype
-    width = itemsize_bits(dtype)
+    width = dtypes.itemsize_bits(dtype)
     uint = UINT[width]
     upper, lower = [key_bits(k, width, shape) for k in pair(key)]
     span = select(le(stop, start), ones(bound, uint), convert(stop - start, uint))
@@ -305,7 +290,7 @@ def _integers(key: Any, shape: tuple[int, ...], start: Any, stop: Any, beyond: A
     multiplier = spread(rem(half * half, span), shape)
     span = spread(span, shape)
     offset = rem(rem(upper, span) * multiplier + rem(lower, span), span)
-    return spread(start, shape) + (convert(offset, dtype) if is_signed(dtype) else offset)
+    return spread(start, shape) + (convert(offset, dtype) if dtypes.is_signed(dtype) else offset)
 
 
 def ones(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -329,10 +314,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     no_sharding("bernoulli", out_sharding)
     one, probability = single("random.bernoulli", key), as_array(p)
     dtype = probability.type.dtype
-    if dtype not in FLOATING:
+    if dtype not in dtypes.FLOATING:
         raise DTypeMismatch(f"random.bernoulli: the probability must be a float, got {probability.type}.")
-    if mode not in ("low", "high"):
-        raise BadArgument(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}.")
+    need_one_of("random.bernoulli: mode", mode, ("low", "high"))
     shape, (probability,) = parameters("random.bernoulli", shape, dtype, probability)
     probability = spread(probability, shape)
     if mode == "low":
@@ -351,7 +335,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     """1 or -1 with equal probability, of the default integer dtype unless ``dtype`` is given."""
     no_sharding("rademacher", out_sharding)
     heads = bernoulli(single("random.rademacher", key), 0.5, canonical_shape(shape, "random.rademacher"))
-    return convert(heads, default_int() if dtype is None else canonical(dtype)) * 2 - 1
+    return convert(heads, dtypes.default_int() if dtype is None else dtypes.canonical(dtype)) * 2 - 1
 
 
 programs(globals())

@@ -6,22 +6,23 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.errors import BadArgument, ShapeMismatch, need_one_of
 from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.dot_general import dot_general
-from ..effects.operations.elementwise.arithmetic import abs, floor, sign, sqrt
+from ..effects.operations.elementwise.arithmetic import abs, div, floor, mul, sign, sqrt
 from ..effects.operations.elementwise.comparison import eq, ge, le, lt, select
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, log, log1p, pow, tan
-from ..effects.operations.foundations.shapes import broadcast_in_dim, canonical_shape, full, reduce_sum
+from ..effects.operations.foundations.shapes import broadcast_in_dim, canonical_shape, full, permute, reduce_sum
 from ..effects.operations.linalg.cholesky import cholesky
 from ..effects.operations.linalg.eigh import eigh
-from ..effects.operations.linalg.matrices import columns_of
+from ..effects.operations.linalg.matrices import columns_of, diagonal
+from ..effects.operations.linalg.qr import qr
 from ..effects.operations.linalg.svd import svd
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.operations.reductions.reductions import reduce_max
-from ..effects.types.dtypes import FLOATING, default_float, result_type, to_inexact
+from ..effects.types.dtypes import FLOATING, canonical, default_float, result_type, to_inexact
 from ..interpreters.core.eager_programs import programs
 from .basic_samplers import (
     between,
@@ -29,6 +30,7 @@ from .basic_samplers import (
     float_format,
     floating,
     integral,
+    normal,
     ones,
     open_units,
     parameters,
@@ -42,7 +44,7 @@ from .keys import pair, single
 
 __all__ = [
     "cauchy", "double_sided_maxwell", "exponential", "geometric", "gumbel", "laplace", "logistic", "lognormal",
-    "maxwell", "multivariate_normal", "pareto", "rayleigh", "triangular", "wald", "weibull_min",
+    "maxwell", "multivariate_normal", "orthogonal", "pareto", "rayleigh", "triangular", "wald", "weibull_min",
 ]  # fmt: skip
 
 
@@ -53,8 +55,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
         mode: "low", the default, draws one uniform float for each result, "high" two, for an accurate upper tail.
     """
     one, shape, dtype = checked("gumbel", key, shape, dtype, out_sharding)
-    if mode not in (None, "low", "high"):
-        raise BadArgument(f"random.gumbel: mode must be 'low' or 'high', got {mode!r}.")
+    need_one_of("random.gumbel: mode", mode, (None, "low", "high"))
     if mode != "high":
         return -log(-log(between(one, shape, dtype, float_format(dtype).tiny, 1.0)))
     first, second = two_units(one, shape, dtype)
@@ -232,6 +233,35 @@ def multivariate_normal(
         over = tuple(range(rank))
         drawn = dot_general(spread(factor, (*shape, *n, *n)), x, (((rank + 1,), (rank,)), (over, over)))
     return spread(middle, (*shape, *n)) + drawn
+
+
+def orthogonal(
+    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
+) -> Array:
+    """Random orthogonal matrices, uniform in the Haar measure; unitary matrices if ``dtype`` is complex.
+
+        q = orthogonal(key, n):  q @ q.mT.conj() == identity
+
+    Shapes: ``[*shape, n, m]``, where m is n by default. The rows are orthonormal if ``n <= m``, the columns if
+    ``n >= m``.
+
+    Source: Mezzadri, How to generate random matrices from the classical compact groups (2007).
+
+    >>> from handlax import random
+    >>> q = random.orthogonal(random.key(0), 3)
+    >>> bool(abs(q @ q.mT - random.orthogonal(random.key(1), 3) @ random.orthogonal(random.key(1), 3).mT).max() < 1e-5)
+    True
+    """
+    no_sharding("orthogonal", out_sharding)
+    columns = n if m is None else m
+    sizes = canonical_shape(shape, "orthogonal")
+    rank = len(sizes)
+    dtype = default_float() if dtype is None else canonical(dtype)
+    q, r = qr(normal(key, (*sizes, max(n, columns), min(n, columns)), dtype), full_matrices=False)
+    d = diagonal(r)
+    phase = div(d, convert(abs(d), d.type.dtype))
+    x = mul(q, broadcast_in_dim(phase, q.type.shape, (*range(rank), rank + 1)))
+    return x if n >= columns else permute(x, (*range(rank), rank + 1, rank))
 
 
 programs(globals())

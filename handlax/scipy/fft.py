@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, whole_numbers
+from ..effects.base.errors import BadArgument, need_one_of, whole_numbers
 from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.arithmetic import div, like, mul, neg
 from ..effects.operations.elementwise.comparison import eq, select_n
@@ -92,8 +92,7 @@ def _along(name: str, f: Callable[[Any, Any], Any], x: Any, type: int, s: Any, a
     x = array_of(x)
     if type != 2:
         raise BadArgument(f"{name}: the type must be 2, the one that there is, got {type!r}.")
-    if norm not in _NORMS:
-        raise BadArgument(f"{name}: the norm must be 'backward', 'ortho' or 'forward', got {norm!r}.")
+    need_one_of(f"{name}: the norm", norm, _NORMS)
     if dtypes.is_complex(x.dtype):
         return complex_number(*[_along(name, f, part(x), type, s, axes, norm) for part in (real, imag)])
     x = convert(x, dtypes.to_real(dtypes.to_complex(x.dtype)))

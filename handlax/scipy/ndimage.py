@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import product
 from typing import Any
 
-from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.errors import BadArgument, ShapeMismatch, need_one_of
 from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.arithmetic import RoundingMethod, abs, floor, round
 from ..effects.operations.elementwise.conversion import convert
@@ -79,8 +79,7 @@ def map_coordinates(
         raise ShapeMismatch(f"map_coordinates: there must be coordinates for each axis of {x.type}, got {len(points)}.")
     if mode not in _INDEX_READ:
         raise BadArgument(f"map_coordinates: mode must be one of {', '.join(_INDEX_READ)}, got {mode!r}.")
-    if order not in (0, 1):
-        raise BadArgument(f"map_coordinates: order must be 0 or 1, got {order!r}.")
+    need_one_of("map_coordinates: order", order, (0, 1))
     outside = array(cval, dtype=x.type.dtype)
     axes = [
         [(_INDEX_READ[mode](i, size), (i >= 0) & (i < size), weight) for i, weight in _nodes(order, coordinate)]

@@ -65,7 +65,7 @@ def create_device_mesh(
             f"create_device_mesh: a grid of shape {tuple(mesh_shape)} holds {prod(mesh_shape)} devices, "
             f"got {len(found)}."
         )
-    return _array(found).reshape(tuple(mesh_shape))
+    return np.array(found, object).reshape(tuple(mesh_shape))
 
 
 def create_hybrid_device_mesh(
@@ -113,9 +113,3 @@ def _granule(device: Any, process_is_granule: bool) -> int:
             hint="process_is_granule=True makes a block of every process.",
         )
     return int(device.slice_index)
-
-
-def _array(devices: Sequence[Any]) -> Grid:
-    grid = np.empty(len(devices), object)
-    grid[:] = devices
-    return grid

@@ -74,30 +74,18 @@ class Author:
     def line(self, scope: Scope, text: str) -> None:
         self.lines.append("    " * scope.indent + text)
 
-    def let(self, scope: Scope, kind: ValueKind, text: str) -> None:
-        """Write an assignment of an expression to a new variable."""
-        name = self.name(kind.letter)
-        self.line(scope, f"{name} = {text}")
-        scope.values.append((name, kind))
-
-    def bind(self, scope: Scope, kinds: Sequence[ValueKind], text: str) -> None:
-        """Write an assignment of a tuple to new variables."""
-        targets = self.parameters(kinds)
-        self.line(scope, f"{listed(targets)} = {text}")
-        scope.values.extend(targets)
-
-    def bind_two(self, scope: Scope, first: Sequence[ValueKind], second: Sequence[ValueKind], text: str) -> None:
-        """Write an assignment of two tuples to new variables."""
-        groups = [self.parameters(first), self.parameters(second)]
-        targets = [f"({listed(group)})" if group else self.name("none") for group in groups]
+    def let(self, scope: Scope, text: str, *groups: ValueKind | Sequence[ValueKind]) -> None:
+        """Write an assignment of an expression to new variables; a group of several is a tuple."""
+        targets = []
+        for group in groups:
+            if isinstance(group, ValueKind):
+                named = self.parameters([group])
+                targets.append(named[0][0])
+            else:
+                named = self.parameters(group)
+                targets.append(f"({listed(named)})" if named else self.name("none"))
+            scope.values.extend(named)
         self.line(scope, f"{', '.join(targets)} = {text}")
-        scope.values.extend([*groups[0], *groups[1]])
-
-    def bind_beside(self, scope: Scope, first: ValueKind, kinds: Sequence[ValueKind], text: str) -> None:
-        """Write an assignment of a value and a tuple to new variables."""
-        name, targets = self.name(first.letter), self.parameters(kinds)
-        self.line(scope, f"{name}, ({listed(targets)}) = {text}")
-        scope.values.extend([*targets, (name, first)])
 
     def kind(self, scope: Scope, letters: str = "fib") -> ValueKind:
         """The kind of a random variable in scope whose letter is among ``letters``."""
@@ -165,7 +153,7 @@ class Author:
     def plain(self, scope: Scope) -> None:
         """Write a statement without bodies."""
         if scope.tells and self.random.random() < 0.3:
-            self.let(scope, NUMBER, f"hx.tell({self.value(scope, NUMBER)})")
+            self.let(scope, f"hx.tell({self.value(scope, NUMBER)})", NUMBER)
             return
         make = self.pick((self.smooth, self.smooth, self.smooth, self.shaped, self.counted, self.tested))
         make(scope)
@@ -178,13 +166,13 @@ class Author:
             f"hnp.tanh({x} + {y})", f"hnp.sin({x}) * {y}", f"0.5 * {x} * hnp.cos({y})", f"hnp.tanh({x} - 0.5 * {y})",
             f"hnp.where({b}, {x}, {y})", f"hnp.tanh({x}) * (1 + {i})", f"hnp.exp(-{x} * {x})", f"0.5 * {x}",
         )  # fmt: skip
-        self.let(scope, kind, self.pick(forms))
+        self.let(scope, self.pick(forms), kind)
 
     def shaped(self, scope: Scope) -> None:
         kind = self.kind(scope, "f")
         x, shape = self.value(scope, kind), kind.shape
         if not shape:
-            self.let(scope, ValueKind("f", (2,)), f"hnp.stack([{x}, {self.value(scope, kind)}])")
+            self.let(scope, f"hnp.stack([{x}, {self.value(scope, kind)}])", ValueKind("f", (2,)))
             return
         forms = [
             (shape[1:], f"0.5 * hnp.sum({x}, axis=0)"), (shape[::-1], f"{x}.T"), (shape, f"{x}[::-1]"),
@@ -195,16 +183,16 @@ class Author:
             row = ValueKind("f", shape[1:])
             forms += [(row.shape, f"{x}[{i}]"), (shape, f"{x}.at[{i}].set({self.value(scope, row)})")]
         new_shape, text = self.pick(forms)
-        self.let(scope, ValueKind("f", new_shape), text)
+        self.let(scope, text, ValueKind("f", new_shape))
 
     def counted(self, scope: Scope) -> None:
         i, j, b = self.value(scope, COUNT), self.value(scope, COUNT), self.value(scope, TRUTH)
-        self.let(scope, COUNT, self.pick((f"({i} * 2 + {j}) % 5", f"({i} + 1) % 4", f"hnp.where({b}, {i}, {j})")))
+        self.let(scope, self.pick((f"({i} * 2 + {j}) % 5", f"({i} + 1) % 4", f"hnp.where({b}, {i}, {j})")), COUNT)
 
     def tested(self, scope: Scope) -> None:
         x, i, j = self.value(scope, NUMBER), self.value(scope, COUNT), self.value(scope, COUNT)
         b = self.value(scope, TRUTH)
-        self.let(scope, TRUTH, self.pick((f"{x} > 0.1234", f"{i} % 2 == 0", f"{i} > {j}", f"~{b}")))
+        self.let(scope, self.pick((f"{x} > 0.1234", f"{i} % 2 == 0", f"{i} > {j}", f"~{b}")), TRUTH)
 
 
 def listed(named: Iterable[Named]) -> str:

@@ -46,7 +46,7 @@ def scan(a: Author, scope: Scope) -> None:
     operand = parenthesized([name for name, _ in xs]) if xs else f"None, {length}"
     options = a.pick(("", "", ", reverse=True", ", unroll=2", ", unroll=True", ", reverse=True, unroll=2"))
     text = f"hx.scan({f}, {a.start(scope, carried)}, {operand}{options})"
-    a.bind_two(scope, carried, [stacked(length, kind) for kind in out_kinds], text)
+    a.let(scope, text, carried, [stacked(length, kind) for kind in out_kinds])
 
 
 @node
@@ -58,7 +58,7 @@ def fori_loop(a: Author, scope: Scope) -> None:
     options = a.pick(("", ", unroll=2"))
     if not (scope.reverse or scope.flat) and a.chance():
         high, options = f"{a.value(scope, COUNT)} % 4", ""
-    a.bind(scope, carried, f"hx.fori_loop({low}, {high}, {f}, {a.start(scope, carried)}{options})")
+    a.let(scope, f"hx.fori_loop({low}, {high}, {f}, {a.start(scope, carried)}{options})", carried)
 
 
 @node
@@ -78,7 +78,7 @@ def while_loop(a: Author, scope: Scope) -> None:
     if not scope.reverse and a.chance():
         options = ""
     start = f"({first}, {a.start(scope, carried)[1:]}"
-    a.bind(scope, [COUNT, *carried], f"hx.while_loop({test}, {f}, {start}{options})")
+    a.let(scope, f"hx.while_loop({test}, {f}, {start}{options})", [COUNT, *carried])
 
 
 def branches(a: Author, scope: Scope, count: int, **changes: Any) -> tuple[list[ValueKind], list[str], list[str]]:
@@ -99,7 +99,7 @@ def cond(a: Author, scope: Scope) -> None:
         return
     kinds, (f, g), operands = branches(a, scope, 2)
     p = a.value(scope, a.pick((TRUTH, TRUTH, COUNT)))
-    a.bind(scope, kinds, f"hx.cond({', '.join([p, f, g, *operands])})")
+    a.let(scope, f"hx.cond({', '.join([p, f, g, *operands])})", kinds)
 
 
 @node
@@ -108,7 +108,7 @@ def switch(a: Author, scope: Scope) -> None:
         return
     kinds, names, operands = branches(a, scope, a.pick((1, 2, 3)))
     index = f"{a.value(scope, COUNT)} - 1"
-    a.bind(scope, kinds, f"hx.switch({', '.join([index, parenthesized(names), *operands])})")
+    a.let(scope, f"hx.switch({', '.join([index, parenthesized(names), *operands])})", kinds)
 
 
 @node
@@ -121,27 +121,27 @@ def map(a: Author, scope: Scope) -> None:
     f, inner = a.function(scope, a.parameters([sliced(kind)]), tells=scope.tells and not options)
     out_kinds = a.kinds(inner, 1, 2)
     a.write_return(inner, out_kinds)
-    a.bind(scope, [stacked(kind.shape[0], k) for k in out_kinds], f"hx.map({f}, {xs}{options})")
+    a.let(scope, f"hx.map({f}, {xs}{options})", [stacked(kind.shape[0], k) for k in out_kinds])
 
 
 @node
 def jit(a: Author, scope: Scope) -> None:
     kinds, (f,), operands = branches(a, scope, 1)
-    a.bind(scope, kinds, f"hx.jit({f})({', '.join(operands)})")
+    a.let(scope, f"hx.jit({f})({', '.join(operands)})", kinds)
 
 
 @node
 def checkpoint(a: Author, scope: Scope) -> None:
     kinds, (f,), operands = branches(a, scope, 1)
     policy = a.pick(("", ", policy=hx.nothing", ", policy=hx.everything", ", policy=hx.some"))
-    a.bind(scope, kinds, f"hx.checkpoint({f}{policy})({', '.join(operands)})")
+    a.let(scope, f"hx.checkpoint({f}{policy})({', '.join(operands)})", kinds)
 
 
 @node
 def handle(a: Author, scope: Scope) -> None:
     """Write a function under a handler; effects ``tell`` in the function read and update the state of the handler."""
     kinds, (f,), operands = branches(a, scope, 1, tells=True)
-    a.bind_beside(scope, NUMBER, kinds, f"hx.handled({f}, {a.value(scope, NUMBER)})({', '.join(operands)})")
+    a.let(scope, f"hx.handled({f}, {a.value(scope, NUMBER)})({', '.join(operands)})", NUMBER, kinds)
 
 
 @node
@@ -162,7 +162,7 @@ def vmap(a: Author, scope: Scope) -> None:
     axes = parenthesized([*[str(axis) for *_, axis in mapped], *["None"] * len(shared)])
     operands = ", ".join([*[name for name, *_ in mapped], *[a.value(scope, kind) for kind in shared]])
     text = f"hx.vmap({f}, {axes}, {parenthesized([str(axis) for axis in outs])})({operands})"
-    a.bind(scope, [stacked(size, kind, axis) for kind, axis in zip(out_kinds, outs)], text)
+    a.let(scope, text, [stacked(size, kind, axis) for kind, axis in zip(out_kinds, outs)])
 
 
 def smooth_function(a: Author, scope: Scope, **changes: Any) -> tuple[list[ValueKind], str, list[ValueKind]]:
@@ -185,15 +185,15 @@ def grad(a: Author, scope: Scope) -> None:
     a.line(scope, f"    return sum([hnp.sum(y) for y in {f}(*{xs})])")
     argnums, operands = tuple(range(len(kinds))), a.tuple_of(scope, kinds)
     if a.chance():
-        a.bind(scope, kinds, f"hx.grad({total}, {argnums})(*{operands})")
+        a.let(scope, f"hx.grad({total}, {argnums})(*{operands})", kinds)
     else:
-        a.bind_beside(scope, NUMBER, kinds, f"hx.value_and_grad({total}, {argnums})(*{operands})")
+        a.let(scope, f"hx.value_and_grad({total}, {argnums})(*{operands})", NUMBER, kinds)
 
 
 @node
 def jvp(a: Author, scope: Scope) -> None:
     kinds, f, out_kinds = smooth_function(a, scope)
-    a.bind_two(scope, out_kinds, out_kinds, f"hx.jvp({f}, {a.tuple_of(scope, kinds)}, {a.tuple_of(scope, kinds)})")
+    a.let(scope, f"hx.jvp({f}, {a.tuple_of(scope, kinds)}, {a.tuple_of(scope, kinds)})", out_kinds, out_kinds)
 
 
 @node
@@ -216,7 +216,7 @@ def linear(a: Author, scope: Scope, name: str, ends: Callable[..., Any], **chang
     start, end = ends(kinds, out_kinds)
     for _ in range(a.random.randint(1, 2)):
         directions = a.tuple_of(scope, start)
-        a.bind(scope, end, f"{apply}({'*' * (name == 'linearize')}{directions})")
+        a.let(scope, f"{apply}({'*' * (name == 'linearize')}{directions})", end)
 
 
 def ruled_function(a: Author, scope: Scope) -> tuple[list[ValueKind], str, list[ValueKind]]:
@@ -236,7 +236,7 @@ def custom_jvp(a: Author, scope: Scope) -> None:
     a.line(scope, f"def {rule}(xs, dxs):")
     a.line(scope, f"    return hx.jvp({f}, xs, dxs)")
     a.line(scope, f"{ruled}.defjvp({rule})")
-    a.bind(scope, out_kinds, f"{ruled}(*{a.tuple_of(scope, kinds)})")
+    a.let(scope, f"{ruled}(*{a.tuple_of(scope, kinds)})", out_kinds)
 
 
 @node
@@ -249,4 +249,4 @@ def custom_vjp(a: Author, scope: Scope) -> None:
     a.line(scope, f"def {back}(xs, cts):")
     a.line(scope, f"    return hx.vjp({f}, *xs)[1](cts)")
     a.line(scope, f"{ruled}.defvjp({forth}, {back})")
-    a.bind(scope, out_kinds, f"{ruled}(*{a.tuple_of(scope, kinds)})")
+    a.let(scope, f"{ruled}(*{a.tuple_of(scope, kinds)})", out_kinds)

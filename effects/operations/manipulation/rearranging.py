@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ...base.errors import BadArgument, ShapeMismatch, whole_number
+from ...base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError, whole_number
 from ...core.arrays import Array, as_array
 from ...functions.unsupported import no_sharding
-from ...types.extent import is_size
+from ...types.array_type import ArrayType
+from ...types.extent import as_size, is_size
 from ..foundations import shapes
 from ..foundations.shapes import as_tuple, axes_listed, canonical_axes, canonical_axis, canonical_shape, permute
 from .slicing import concatenate
@@ -80,20 +81,29 @@ def reshape(
     x = as_array(operand)
     if dimensions is not None:
         x = permute(x, canonical_permutation(dimensions, x.ndim, "reshape"))
-    return shapes.reshape(x, _completed(new_sizes, x))
+    sizes = (new_sizes,) if is_size(new_sizes) else as_tuple(new_sizes, "reshape", "a shape")
+    return shapes.reshape(x, completed(sizes, x.type))
 
 
-def _completed(sizes: Any, x: Any) -> tuple[int, ...]:
-    """A shape with its -1, if there is one, replaced by the size that gives the number of elements of ``x``."""
-    sizes = (sizes,) if is_size(sizes) else as_tuple(sizes, "reshape", "a shape")
-    unknown = [i for i, size in enumerate(sizes) if type(size) is int and size == -1]
-    if not unknown:
-        return canonical_shape(sizes, "reshape")
-    rest = [size for i, size in enumerate(sizes) if i != unknown[0]]
-    known = prod(canonical_shape(rest, "reshape"))
-    if known == 0 or x.size % known:
-        raise ShapeMismatch(f"reshape: {x.type} with {x.size} elements does not divide into {tuple(sizes)}.")
-    return (*sizes[: unknown[0]], x.size // known, *sizes[unknown[0] + 1 :])
+def completed(shape: Any, of: ArrayType) -> tuple[int, ...]:
+    """``shape`` as a tuple, its -1 replaced by what remains of the elements of an array of type ``of``."""
+    if not (shape.__class__ is tuple or shape.__class__ is list):
+        shape = (shape,) if not hasattr(shape, "__len__") or not getattr(shape, "ndim", 1) else tuple(shape)
+    try:
+        if -1 not in shape:
+            return canonical_shape(shape, "reshape")
+    except TracerBoolConversionError:
+        return canonical_shape(shape, "reshape")  # which names the size that is not known
+    sizes = [as_size(size, "reshape: a size") for size in shape]
+    if sizes.count(-1) > 1:
+        raise BadArgument(f"reshape: one size at most may be -1, got {tuple(sizes)}.")
+    at = sizes.index(-1)
+    known = prod(canonical_shape(sizes[:at] + sizes[at + 1 :], "reshape"))
+    rest = of.size % known if known else None
+    if not isinstance(rest, int) or rest:
+        raise ShapeMismatch(f"reshape: {of} with {of.size} elements does not divide into {tuple(sizes)}.")
+    sizes[at] = of.size // known
+    return tuple(sizes)
 
 
 def transpose(operand: Any, permutation: Any) -> Array:

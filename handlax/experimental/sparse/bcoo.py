@@ -13,7 +13,6 @@ from ...effects.base.errors import (
     BadArgument,
     BadCall,
     ConcretizationError,
-    DTypeMismatch,
     NotSparse,
     ShapeMismatch,
     whole_number,
@@ -35,6 +34,11 @@ from .stored_entries import (
     sorted_order,
     taken,
 )
+
+__all__ = [
+    "BCOO", "bcoo_extract", "bcoo_fromdense", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense",
+    "bcoo_transpose", "bcoo_update_layout",
+]  # fmt: skip
 
 
 class BCOO(BatchedArray):
@@ -63,16 +67,12 @@ class BCOO(BatchedArray):
 
     buffers = ("data", "indices")
     indices_rank = 2
+    _forms = "data[*batch, nse, *dense] and indices[*batch, nse, n_sparse]"
 
-    def __init__(
-        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
-    ):
-        data, indices = map(hnp.asarray, args)
-        shape = whole_numbers("BCOO: a size", shape)
-        _check(data, indices, shape)
-        self._set(
-            data=data, indices=indices, shape=shape, indices_sorted=indices_sorted, unique_indices=unique_indices
-        )
+    @staticmethod
+    def _fits(n_batch: int, shape: Sequence[int], data: Any, indices: Any) -> bool:
+        n_lead = n_batch + indices.shape[-1]
+        return n_lead <= len(shape) and data.shape[n_batch:] == (indices.shape[-2], *shape[n_lead:])
 
     @property
     def n_sparse(self) -> int:
@@ -132,21 +132,6 @@ class BCOO(BatchedArray):
     ) -> BCOO:
         """``bcoo_update_layout``."""
         return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
-
-
-def _check(data: Any, indices: Any, shape: tuple[int, ...]) -> None:
-    """Check the buffers against the shape. Raises: ShapeMismatch, DTypeMismatch."""
-    if not np.issubdtype(indices.dtype, np.integer):
-        raise DTypeMismatch(f"BCOO: indices are integers, got {indices.type}.")
-    n_batch, n_sparse = indices.ndim - 2, indices.shape[-1] if indices.ndim else 0
-    n_lead = n_batch + n_sparse
-    batch = shape[:n_batch]
-    agree = n_batch >= 0 and n_lead <= len(shape) and data.shape[n_batch:] == (indices.shape[-2], *shape[n_lead:])
-    if not agree or any([m not in (1, n) for x in (data, indices) for m, n in zip(x.shape, batch)]):
-        raise ShapeMismatch(
-            f"BCOO: buffers are data[*batch, nse, *dense] and indices[*batch, nse, n_sparse] of the array, got "
-            f"{data.type} and {indices.type} for shape {shape}."
-        )
 
 
 def known_nse(where: str, count: Any) -> int:

@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as hnp
-from ...effects.base.errors import DTypeMismatch, NotSparse, ShapeMismatch, whole_numbers
+from ...effects.base.errors import NotSparse, ShapeMismatch
 from ...effects.core.containers import register_vmappable
 from .bcoo import BCOO, bcoo_fromdense, from_lanes, to_lane
 from .layouts import bcoo_broadcast_in_dim, bcoo_concatenate
 from .sparse_methods import BatchedArray
 from .sparse_products import bcoo_dot_general
 from .stored_entries import placed, taken
+
+__all__ = [
+    "BCSR", "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_fromdense",
+    "bcsr_sum_duplicates", "bcsr_todense",
+]  # fmt: skip
 
 
 def _histogram(places: Any, count: int) -> Any:
@@ -62,20 +67,15 @@ class BCSR(BatchedArray):
 
     buffers = ("data", "indices", "indptr")
     indices_rank = 1
+    _forms = "data[*batch, nse, *dense], indices[*batch, nse] and indptr[*batch, rows + 1]"
     n_sparse = 2
     indptr: Any
 
-    def __init__(
-        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
-        unique_indices: bool = False,
-    ):  # fmt: skip
-        data, indices, indptr = map(hnp.asarray, args)
-        shape = whole_numbers("BCSR: a size", shape)
-        _check(data, indices, indptr, shape)
-        self._set(
-            data=data, indices=indices, indptr=indptr, shape=shape, indices_sorted=indices_sorted,
-            unique_indices=unique_indices,
-        )  # fmt: skip
+    @staticmethod
+    def _fits(n_batch: int, shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> bool:
+        if len(shape) < n_batch + 2 or indptr.shape[n_batch:] != (shape[n_batch] + 1,):
+            return False
+        return data.shape[n_batch:] == (indices.shape[-1], *shape[n_batch + 2 :])
 
     @classmethod
     def fromdense(
@@ -130,20 +130,6 @@ class BCSR(BatchedArray):
             remove_zeros: drop entries that are 0. Derivatives by these entries are lost.
         """
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
-
-
-def _check(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> None:
-    """Check the buffers against the shape. Raises: ShapeMismatch, DTypeMismatch."""
-    if not (np.issubdtype(indices.dtype, np.integer) and np.issubdtype(indptr.dtype, np.integer)):
-        raise DTypeMismatch(f"BCSR: indices are integers, got {indices.type} and {indptr.type}.")
-    n = indices.ndim - 1
-    agree = n >= 0 and len(shape) >= n + 2 and data.shape[n:] == (indices.shape[-1], *shape[n + 2 :])
-    agree = agree and indptr.shape[n:] == (shape[n] + 1,)
-    if not agree or any([m not in (1, k) for x in (data, indices, indptr) for m, k in zip(x.shape, shape[:n])]):
-        raise ShapeMismatch(
-            f"BCSR: buffers are data[*batch, nse, *dense], indices[*batch, nse] and indptr[*batch, rows + 1] of the "
-            f"array, got {data.type}, {indices.type} and {indptr.type} for shape {shape}."
-        )
 
 
 def bcsr_fromdense(

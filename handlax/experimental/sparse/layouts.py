@@ -1,4 +1,4 @@
-"""Sparse arrays rearranged without arithmetic: broadcast, concatenated, reshaped, reversed, squeezed."""
+"""Sparse arrays rearranged without arithmetic: broadcast, concatenated, reshaped, reversed, sliced, gathered."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ import numpy as np
 from ... import lax
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, BadAxis, NotSparse, ShapeMismatch, whole_number, whole_numbers
-from .bcoo import BCOO, bcoo_transpose, bcoo_update_layout, stored_mask, with_nse
-from .stored_entries import columns_of, masked, repeated_batch, size_vector
+from ...interpreters.transformations.vmap import vmap
+from .bcoo import BCOO, bcoo_sum_duplicates, bcoo_transpose, bcoo_update_layout, stored_mask, with_nse
+from .stored_entries import columns_of, in_range, masked, repeated_batch, size_vector
+
+__all__ = [
+    "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dynamic_slice", "bcoo_gather", "bcoo_reshape", "bcoo_rev",
+    "bcoo_slice", "bcoo_squeeze",
+]  # fmt: skip
 
 
 def bcoo_broadcast_in_dim(
@@ -219,7 +225,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     data, indices = arr.data, arr.indices
     if len(kept) < arr.n_sparse:  # entries may be padding because of an index that is dropped
         keep = stored_mask(arr)
-        data = masked(repeated_batch(data, np.broadcast_shapes(data.shape[:n], keep.shape[:-1])), keep)
+        data = masked(data, keep)
         indices = columns_of(hnp.where(keep[..., None], indices, size_vector(indices, arr.sparse_shape)), kept)
     data = lax.squeeze(data, (*batch, *[d - arr.n_sparse + 1 for d in dims if d >= n_lead]))
     shape = tuple([size for d, size in enumerate(arr.shape) if d not in dims])
@@ -239,3 +245,139 @@ def merged_entries(x: BCOO, y: BCOO) -> BCOO:
     batch = x.shape[: x.n_batch]
     both = lambda a, b: hnp.concatenate([repeated_batch(a, batch), repeated_batch(b, batch)], x.n_batch)
     return BCOO((both(x.data, y.data), both(x.indices, y.indices)), shape=x.shape)
+
+
+def bcoo_slice(
+    mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> BCOO:
+    """``lax.slice``: entries outside of the slice become padding; at most as many entries as the slice has elements
+    remain.
+
+    Raises: ShapeMismatch: as many starts, limits and strides as dimensions are needed. BadArgument: they are out of
+        range.
+    """
+    starts, limits = [whole_numbers("bcoo_slice: an index", x) for x in (start_indices, limit_indices)]
+    steps = (1,) * mat.ndim if strides is None else whole_numbers("bcoo_slice: a stride", strides)
+    if not len(starts) == len(limits) == len(steps) == mat.ndim:
+        raise ShapeMismatch(f"bcoo_slice: {mat} needs {mat.ndim} starts, limits and strides, got {starts}, {limits}.")
+    if min(steps, default=1) <= 0 or any([not 0 <= i <= j <= n for i, j, n in zip(starts, limits, mat.shape)]):
+        raise BadArgument(f"bcoo_slice: starts {starts}, limits {limits}, strides {steps} are out of range of {mat}.")
+    n, n_lead = mat.n_batch, mat.n_batch + mat.n_sparse
+    cuts = [slice(*cut) for cut in zip(starts, limits, steps)]
+    shape = tuple([-((i - j) // k) for i, j, k in zip(starts, limits, steps)])
+    whole = slice(None)
+    own = lambda x: tuple([cut if x.shape[d] == mat.shape[d] else whole for d, cut in enumerate(cuts[:n])])
+    data, indices = mat.data[(*own(mat.data), whole, *cuts[n_lead:])], mat.indices[own(mat.indices)]
+    lengths = shape[n:n_lead]
+    if lengths != mat.sparse_shape:
+        begin, step = [np.array(x[n:n_lead], np.int64) for x in (starts, steps)]
+        data, indices = _sliced(data, indices, mat.sparse_shape, lengths, hnp.asarray(begin), step)
+    return _fitted(BCOO((data, indices), shape=shape), mat.nse)
+
+
+def _sliced(data: Any, indices: Any, sizes: Any, lengths: Any, begin: Any, step: Any) -> tuple[Any, Any]:
+    """The entries of a slice, with indices relative to its start; all others become padding with data 0."""
+    wide = indices.astype(hnp.promote_types(indices.dtype, np.int32))
+    step = size_vector(wide, step)
+    offset = wide - begin.astype(wide.dtype).reshape(step.shape)
+    number = offset // step
+    keep = in_range(indices, sizes) & ((offset == number * step) & (offset >= 0)).all(-1) & in_range(number, lengths)
+    shifted = number.astype(indices.dtype)
+    return masked(data, keep), hnp.where(keep[..., None], shifted, size_vector(shifted, lengths))
+
+
+def _fitted(mat: BCOO, nse: int) -> BCOO:
+    """The array with at most as many entries as its sparse dimensions have elements."""
+    size = math.prod(mat.sparse_shape)
+    return bcoo_sum_duplicates(mat, nse=size) if mat.n_sparse and nse > size else mat
+
+
+def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
+    """``lax.dynamic_slice``: a slice of static sizes from computed starts, which are clamped.
+
+    Raises: ShapeMismatch: as many starts and sizes as dimensions are needed. BadArgument: a size is out of range.
+    """
+    sizes = whole_numbers("bcoo_dynamic_slice: a size", slice_sizes)
+    starts = [hnp.asarray(start) for start in start_indices]
+    if not len(starts) == len(sizes) == mat.ndim or any([start.ndim for start in starts]):
+        raise ShapeMismatch(f"bcoo_dynamic_slice: {mat} needs {mat.ndim} starts and sizes, got {starts} and {sizes}.")
+    if any([not 0 <= size <= whole for size, whole in zip(sizes, mat.shape)]):
+        raise BadArgument(f"bcoo_dynamic_slice: slice sizes {sizes} are out of range of {mat}.")
+    starts = [hnp.where(i < 0, i + n, i) if n else i for i, n in zip(starts, mat.shape)]
+    starts = [hnp.clip(i, 0, n - size).astype(np.int32) for i, n, size in zip(starts, mat.shape, sizes)]
+    n, n_lead = mat.n_batch, mat.n_batch + mat.n_sparse
+
+    def own(buffer: Any, dense: bool) -> Any:
+        """The part of a buffer along its batch and dense dimensions."""
+        cut = [(d, d) for d in range(n) if buffer.shape[d] == mat.shape[d]]
+        cut += [(d - mat.n_sparse + 1, d) for d in range(n_lead, mat.ndim)] if dense else []
+        for axis, d in cut:
+            if sizes[d] != mat.shape[d]:
+                buffer = lax.dynamic_slice_in_dim(buffer, starts[d], sizes[d], axis)
+        return buffer
+
+    data, indices = own(mat.data, True), own(mat.indices, False)
+    lengths = sizes[n:n_lead]
+    if lengths != mat.sparse_shape:
+        begin = hnp.stack(starts[n:n_lead])
+        data, indices = _sliced(data, indices, mat.sparse_shape, lengths, begin, [1] * mat.n_sparse)
+    return _fitted(BCOO((data, indices), shape=sizes), mat.nse)
+
+
+def bcoo_gather(
+    operand: BCOO, start_indices: Any, dimension_numbers: Any, slice_sizes: Sequence[int], *,
+    unique_indices: bool = False, indices_are_sorted: bool = False, mode: Any = None, fill_value: Any = None,
+) -> BCOO:  # fmt: skip
+    """``lax.gather``: slices of a sparse array, one for each vector of starts.
+
+    Args:
+        unique_indices, indices_are_sorted: ignored.
+        mode: as of ``lax.gather``; slices out of bounds are clamped or, in mode ``"fill"``, are 0.
+
+    Raises: NotSparse: with batching dimensions, or a ``fill_value`` other than 0.
+    """
+    mode = lax.GatherScatterMode.from_any(mode)
+    filled = mode == lax.GatherScatterMode.FILL_OR_DROP
+    numbers, starts = dimension_numbers, hnp.asarray(start_indices)
+    if numbers.operand_batching_dims or (filled and fill_value is not None and not np.all(np.equal(fill_value, 0))):
+        raise NotSparse(
+            f"bcoo_gather: no batching dimensions, and no fill value but 0, got {numbers} and {fill_value}.",
+            hint="sparse.todense(x) gives the dense array.",
+        )
+    sizes = [slice_sizes[d] if d in numbers.start_index_map else operand.shape[d] for d in range(operand.ndim)]
+    whole = [d for d in range(operand.ndim) if d not in numbers.start_index_map]
+    if any([slice_sizes[d] != operand.shape[d] for d in whole]):
+        operand = bcoo_slice(operand, start_indices=[0] * operand.ndim, limit_indices=[
+            slice_sizes[d] if d in whole else operand.shape[d] for d in range(operand.ndim)
+        ])  # fmt: skip
+        sizes = [slice_sizes[d] for d in range(operand.ndim)]
+    bounds = np.array([operand.shape[d] - sizes[d] for d in numbers.start_index_map], np.int32)
+
+    def part(index: Any) -> BCOO:
+        inside = ((index >= 0) & (index <= bounds)).all()
+        index = hnp.clip(index, 0, bounds)
+        full: list[Any] = [0] * operand.ndim
+        for k, d in enumerate(numbers.start_index_map):
+            full[d] = index[k]
+        window = bcoo_dynamic_slice(operand, full, sizes)
+        window = bcoo_squeeze(window, dimensions=numbers.collapsed_slice_dims)
+        return window.replaced(data=hnp.where(inside, window.data, 0).astype(window.dtype)) if filled else window
+
+    rows = vmap(part)(starts.reshape(-1, starts.shape[-1]).astype(np.int32))
+    return _with_offsets(rows, starts.shape[:-1], numbers.offset_dims)
+
+
+def _with_offsets(rows: BCOO, lead: Sequence[int], offset_dims: Sequence[int]) -> BCOO:
+    """The stacked slices of a gather with their dimensions permuted to ``offset_dims``."""
+    data, indices = [repeated_batch(x, rows.shape[: rows.n_batch]) for x in (rows.data, rows.indices)]
+    split = lambda x: x.reshape(*lead, *x.shape[1:])
+    result = BCOO((split(data), split(indices)), shape=(*lead, *rows.shape[1:]))
+    others = [d for d in range(result.ndim) if d not in offset_dims]
+    permutation = [0] * result.ndim
+    for k, d in enumerate([*others, *offset_dims]):
+        permutation[d] = k
+    if permutation == sorted(permutation):
+        return result
+    if set(permutation[: len(lead)]) != set(range(len(lead))):
+        result = bcoo_update_layout(result, n_batch=0)
+    return bcoo_transpose(result, permutation=permutation)

@@ -1,19 +1,27 @@
-"""COO, CSR and CSC: sparse matrices without batch dimensions; and constructors of sparse arrays: empty, eye."""
+"""COO, CSR and CSC: sparse matrices without batch dimensions; and makers of sparse arrays: empty, eye, random_bcoo."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import numpy as hnp
+from ... import random
 from ...effects.base.errors import BadArgument, NotSparse, ShapeMismatch, whole_number, whole_numbers
+from ...interpreters.transformations.vmap import vmap
 from .bcoo import BCOO, bcoo_fromdense, count_stored_elements
 from .bcsr import BCSR, pointers_of
 from .sparse_array import JAXSparse
 from .sparse_products import bcoo_dot_general
+
+__all__ = [
+    "COO", "CSC", "CSR", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense", "csr_fromdense", "csr_matmat",
+    "csr_matvec", "csr_todense", "empty", "eye", "random_bcoo",
+]  # fmt: skip
 
 
 class _Matrix(JAXSparse):
@@ -90,13 +98,6 @@ class COO(_Matrix):
 
     def to_bcoo(self) -> BCOO:
         return BCOO((self.data, hnp.stack([self.row, self.col], -1)), shape=self.shape)
-
-    def _sort_indices(self) -> COO:
-        """The matrix with its entries sorted by row, then column."""
-        if self._rows_sorted:  # type: ignore[attr-defined]
-            return self
-        x = self.to_bcoo().sort_indices()
-        return COO((x.data, x.indices[:, 0], x.indices[:, 1]), shape=self.shape, rows_sorted=True)
 
     def _transposed(self) -> COO:
         flags = {"rows_sorted": self._cols_sorted, "cols_sorted": self._rows_sorted}  # type: ignore[attr-defined]
@@ -254,6 +255,51 @@ def eye(
         nse = int(count_stored_elements(np.eye(n, m, k), n_batch, n_dense).max(initial=0))
         x = bcoo_fromdense(x.todense(), nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
     return _as_format(x, format)
+
+
+def random_bcoo(
+    key: Any, shape: Sequence[int], *, dtype: Any = float, indices_dtype: Any = None, nse: float = 0.2,
+    n_batch: int = 0, n_dense: int = 0, unique_indices: bool = True, sorted_indices: bool = False,
+    generator: Callable[..., Any] = random.uniform, **kwds: Any,
+) -> BCOO:  # fmt: skip
+    """A sparse array of random entries at random coordinates.
+
+    Args:
+        nse: the number of entries, in each batch position; if less than 1, as a fraction of all.
+        unique_indices: no coordinate occurs twice.
+        sorted_indices: the entries are in lexicographic order.
+        generator: ``generator(key, shape=, dtype=, **kwds)`` returns the data.
+
+    Raises: BadArgument: ``nse`` or a number of dimensions is out of range.
+
+    >>> random_bcoo(random.key(0), (4, 5), nse=3)
+    BCOO(float32[4, 5], nse=3)
+    """
+    shape = whole_numbers("random_bcoo: a size", shape)
+    n_batch, n_dense = whole_number("random_bcoo: n_batch", n_batch), whole_number("random_bcoo: n_dense", n_dense)
+    n_sparse = len(shape) - n_batch - n_dense
+    if min(n_batch, n_dense, n_sparse) < 0:
+        raise BadArgument(f"random_bcoo: shape {shape} has not {n_batch=} and {n_dense=}.")
+    batch, sizes, dense = shape[:n_batch], shape[n_batch : n_batch + n_sparse], shape[n_batch + n_sparse :]
+    count = math.prod(sizes)
+    if not 0 <= nse < count:
+        raise BadArgument(f"random_bcoo: nse must be at least 0 and less than {count}, got {nse}.")
+    number = math.ceil(nse * count) if 0 < nse < 1 else int(nse)
+    int_dtype = hnp.asarray(0).dtype if indices_dtype is None else np.dtype(indices_dtype)
+    if count > np.iinfo(int_dtype).max:
+        raise BadArgument(f"random_bcoo: {int_dtype} cannot count the {count} elements of {sizes}.")
+
+    def places(key: Any) -> Any:
+        if not sizes:
+            return hnp.zeros((number, 0), int_dtype)
+        flat = random.choice(key, count, shape=(number,), replace=not unique_indices).astype(int_dtype)
+        return hnp.stack(hnp.unravel_index(flat, sizes), -1).astype(int_dtype)
+
+    keys = random.split(key, math.prod(batch) + 1)
+    data = generator(keys[0], shape=(*batch, number, *dense), dtype=dtype, **kwds)
+    indices = vmap(places)(keys[1:]).reshape(*batch, number, n_sparse)
+    drawn = BCOO((data, indices), shape=shape)
+    return drawn.sort_indices() if sorted_indices else drawn
 
 
 def _format(name: str) -> Any:

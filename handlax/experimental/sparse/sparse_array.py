@@ -15,6 +15,8 @@ from ...effects.core.arrays import Box
 from ...effects.trees import pytrees
 from ...lowering.jit.devices import block_until_ready
 
+__all__ = ["CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError", "SparseEfficiencyWarning"]
+
 
 class SparseEfficiencyError(BadArgument):
     """A layout that would store many zeros."""

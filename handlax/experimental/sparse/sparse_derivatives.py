@@ -10,6 +10,8 @@ from ...effects.trees import pytrees
 from ...interpreters.transformations import derivatives
 from .sparse_array import is_sparse
 
+__all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
+
 
 class _StoredData:
     """A stand-in for sparse argument ``number``: its data, with respect to which the derivative is taken."""

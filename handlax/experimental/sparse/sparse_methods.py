@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ... import numpy as hnp
+from ...effects.base.errors import DTypeMismatch, ShapeMismatch, whole_numbers
 from ...effects.operators.array_operators import Method
 from .sparse_array import JAXSparse
 from .sparsify import sparsify
@@ -27,9 +30,28 @@ class BatchedArray(JAXSparse):
 
     flags = ("indices_sorted", "unique_indices")
     indices_rank: ClassVar[int]  # the rank of the indices in one batch position
+    _forms: ClassVar[str]  # the shapes of the buffers, in words
+    _fits: ClassVar[Callable[..., bool]]  # whether buffers with so many batch dimensions are those of a shape
     indices: Any
     indices_sorted: bool
     unique_indices: bool
+
+    def __init__(
+        self, args: tuple[Any, ...], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
+    ):
+        name, buffers = type(self).__name__, [hnp.asarray(x) for x in args]
+        shape = whole_numbers(f"{name}: a size", shape)
+        *types, last = [str(x.type) for x in buffers]
+        if not all([np.issubdtype(x.dtype, np.integer) for x in buffers[1:]]):
+            raise DTypeMismatch(f"{name}: indices are integers, got {' and '.join([*types[1:], last])}.")
+        n = buffers[1].ndim - self.indices_rank
+        agree = n >= 0 and self._fits(n, shape, *buffers)
+        if not agree or any([m not in (1, k) for x in buffers for m, k in zip(x.shape, shape[:n])]):
+            raise ShapeMismatch(
+                f"{name}: buffers are {self._forms} of the array, got {', '.join(types)} and {last} for shape {shape}."
+            )
+        flags = {"indices_sorted": indices_sorted, "unique_indices": unique_indices}
+        self._set(**dict(zip(self.buffers, buffers)), shape=shape, **flags)
 
     @property
     def nse(self) -> int:

@@ -1,4 +1,4 @@
-"""Products of sparse arrays: contractions with dense and sparse arrays, sampled contractions, elementwise products."""
+"""Products and sums of sparse arrays: contractions with dense and sparse arrays, elementwise products, convolutions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from ... import lax
 from ... import numpy as hnp
-from ...effects.base.errors import NotSparse, ShapeMismatch, whole_numbers
+from ...effects.base.errors import BadAxis, NotSparse, ShapeMismatch, whole_numbers
 from .bcoo import BCOO, bcoo_sum_duplicates, bcoo_update_layout, stored_mask
-from .layouts import bcoo_broadcast_in_dim, merged_entries
+from .layouts import bcoo_broadcast_in_dim, bcoo_squeeze, merged_entries
 from .stored_entries import (
     columns_of,
     coordinates,
@@ -23,6 +23,11 @@ from .stored_entries import (
     scattered,
     size_vector,
 )
+
+__all__ = [
+    "bcoo_conv_general_dilated", "bcoo_dot_general", "bcoo_dot_general_sampled", "bcoo_multiply_dense",
+    "bcoo_multiply_sparse", "bcoo_reduce_sum",
+]  # fmt: skip
 
 
 def bcoo_dot_general(
@@ -284,3 +289,78 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     indices = distinct.compressed(nse, sizes)
     indices = hnp.where((met[0] & met[1])[..., None], indices, size_vector(indices, sizes))
     return bcoo_sum_duplicates(BCOO((left * right, indices), shape=shape), nse=min(lhs.nse, rhs.nse))
+
+
+def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
+    """The sum over dimensions: entries drop their indices in these, which may leave several entries per coordinate.
+
+    Raises: BadAxis: an axis is none of the array.
+    """
+    axes = sorted(set(whole_numbers("bcoo_reduce_sum: an axis", axes)))
+    if axes and not 0 <= axes[0] <= axes[-1] < mat.ndim:
+        raise BadAxis(f"bcoo_reduce_sum: axes {tuple(axes)} are none of {mat}.")
+    n, n_lead = mat.n_batch, mat.n_batch + mat.n_sparse
+    data, indices = mat.data, mat.indices
+    kept = [k for k in range(mat.n_sparse) if k + n not in axes]
+    dense, batch = [d - mat.n_sparse + 1 for d in axes if d >= n_lead], [d for d in axes if d < n]
+    data = data.sum(tuple(dense), dtype=data.dtype) if dense else data
+    if len(kept) < mat.n_sparse:
+        keep = stored_mask(mat)
+        data = masked(data, keep)
+        indices = columns_of(hnp.where(keep[..., None], indices, size_vector(indices, mat.sparse_shape)), kept)
+    others = [d for d in range(n) if d not in batch]
+    nse = mat.nse * math.prod([mat.shape[d] for d in batch])
+
+    def beside(x: Any) -> Any:
+        """A buffer in which the entries of all positions that are summed stand beside each other."""
+        x = hnp.broadcast_to(x, [mat.shape[d] if d in batch else size for d, size in enumerate(x.shape)])
+        x = x.transpose(*others, *batch, *range(n, x.ndim))
+        return x.reshape(*x.shape[: len(others)], nse, *x.shape[n + 1 :])
+
+    shape = [size for d, size in enumerate(mat.shape) if d not in axes]
+    return BCOO((beside(data), beside(indices)), shape=shape)
+
+
+def bcoo_conv_general_dilated(
+    lhs: Any, rhs: Any, *, window_strides: Sequence[int], padding: Any, lhs_dilation: Any = None,
+    rhs_dilation: Any = None, dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
+    precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None,
+) -> BCOO:  # fmt: skip
+    """``lax.conv_general_dilated`` in one dimension with one channel: every pair of entries makes an entry of the
+    result.
+
+    Args:
+        precision, out_sharding: ignored.
+
+    Raises: NotSparse: there are several channels, groups or dimensions, or strides or dilations other than 1.
+    """
+    ones = [window_strides, lhs_dilation or (1,), rhs_dilation or (1,), (feature_group_count, batch_group_count)]
+    numbers = lax.conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    plain = all([list(x) == sorted(x) for x in (numbers.lhs_spec, numbers.rhs_spec, numbers.out_spec)])
+    if lhs.ndim != 3 or {*lhs.shape[:2], *rhs.shape[:2]} != {1} or any([{*x} != {1} for x in ones]) or not plain:
+        raise NotSparse(
+            f"conv_general_dilated: of sparse arrays along one dimension, of one channel, got {lhs} and {rhs}.",
+            hint="sparse.todense(x) gives the dense array.",
+        )
+    if isinstance(padding, str):
+        padding = lax.padtype_to_pads(lhs.shape[2:], rhs.shape[2:], window_strides, padding)
+    ((low, high),) = padding
+    x, y = _entries_of_line(lhs), _entries_of_line(rhs)
+    dtype = preferred_element_type or hnp.promote_types(x.dtype, y.dtype)
+    length = max(0, lhs.shape[2] + low + high - rhs.shape[2] + 1)
+    position = x.indices[:, None] - y.indices[None, :] + low
+    keep = (stored_mask(x)[:, None] & stored_mask(y)[None, :]) & (position[..., 0] >= 0) & (position[..., 0] < length)
+    data = masked(x.data[:, None].astype(dtype) * y.data[None, :].astype(dtype), keep).reshape(1, 1, -1)
+    indices = hnp.where(keep[..., None], position, length).reshape(1, 1, -1, 1)
+    return BCOO((data, indices), shape=(1, 1, length))
+
+
+def _entries_of_line(x: Any) -> BCOO:
+    """An array of shape ``[1, 1, n]`` as a sparse vector; of a dense one all elements are entries."""
+    if not isinstance(x, BCOO):
+        x = hnp.asarray(x)
+        line = hnp.arange(x.shape[2], dtype=np.int32)[:, None]
+        return BCOO((x[0, 0], line), shape=x.shape[2:])
+    x = bcoo_update_layout(x, n_batch=0, n_dense=0)
+    x = bcoo_squeeze(x, dimensions=(0, 1))
+    return x.replaced(indices=x.indices.astype(hnp.promote_types(x.indices.dtype, np.int32)))

@@ -25,7 +25,7 @@ from ...effects.operations.indexing.dynamic_slicing import DynamicSlice
 from ...effects.operations.indexing.gather_scatter import Gather
 from ...effects.operations.manipulation.slicing import Concatenate, Rev, Slice, Split
 from ...effects.operations.windows.convolution import ConvGeneralDilated
-from . import layouts, slices, sparse_products
+from . import layouts, sparse_products
 from .bcoo import BCOO, bcoo_transpose
 from .bcsr import BCSR
 from .sparse_array import is_sparse
@@ -151,7 +151,7 @@ def difference(op: Any, x: Any, y: Any) -> Any:
 @SPARSE.rule(ReduceSum)
 @by_coordinates
 def summed(op: Any, x: Any) -> Any:
-    y = slices.bcoo_reduce_sum(x, axes=op.axes)
+    y = sparse_products.bcoo_reduce_sum(x, axes=op.axes)
     return y if y.ndim else y.todense()
 
 
@@ -177,7 +177,7 @@ def contracted(op: Any, x: Any, y: Any) -> Any:
 def convolved(op: Any, x: Any, y: Any) -> Any:
     fields = {name: value for name, value in zip(op._names, op.fields) if name != "precision"}
     x, y = wrapped(op, x, y)
-    return slices.bcoo_conv_general_dilated(x, y, **fields)
+    return sparse_products.bcoo_conv_general_dilated(x, y, **fields)
 
 
 @SPARSE.rule(Gather)
@@ -185,7 +185,7 @@ def convolved(op: Any, x: Any, y: Any) -> Any:
 def parts(op: Any, x: Any, starts: Any) -> Any:
     if is_sparse(starts):
         return refused(op, x, starts)
-    return slices.bcoo_gather(
+    return layouts.bcoo_gather(
         x, starts, op.dimension_numbers, op.slice_sizes, mode=op.mode, fill_value=op.fill_value
     )
 
@@ -195,7 +195,7 @@ def parts(op: Any, x: Any, starts: Any) -> Any:
 def part(op: Any, x: Any, *starts: Any) -> Any:
     if any(map(is_sparse, starts)):
         return refused(op, x, *starts)
-    return slices.bcoo_dynamic_slice(x, starts, op.slice_sizes)
+    return layouts.bcoo_dynamic_slice(x, starts, op.slice_sizes)
 
 
 @SPARSE.rule(Split)
@@ -204,7 +204,7 @@ def pieces(op: Any, x: Any) -> Any:
     ends = np.cumsum(op.sizes).tolist()
     cut = lambda end, size: [(0, n) if d != op.axis else (end - size, end) for d, n in enumerate(x.shape)]
     bounds = [zip(*cut(end, size)) for end, size in zip(ends, op.sizes)]
-    return tuple([slices.bcoo_slice(x, start_indices=starts, limit_indices=limits) for starts, limits in bounds])
+    return tuple([layouts.bcoo_slice(x, start_indices=starts, limit_indices=limits) for starts, limits in bounds])
 
 
 for kind, rule in {
@@ -212,7 +212,7 @@ for kind, rule in {
     Reshape: lambda op, x: layouts.bcoo_reshape(x, new_sizes=op.shape),
     Transpose: lambda op, x: bcoo_transpose(x, permutation=op.permutation),
     Rev: lambda op, x: layouts.bcoo_rev(x, op.dimensions),
-    Slice: lambda op, x: slices.bcoo_slice(x, start_indices=op.start, limit_indices=op.limit, strides=op.strides),
+    Slice: lambda op, x: layouts.bcoo_slice(x, start_indices=op.start, limit_indices=op.limit, strides=op.strides),
 }.items():
     SPARSE.rule(kind)(by_coordinates(rule))
 

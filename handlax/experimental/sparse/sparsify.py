@@ -28,6 +28,8 @@ from ...interpreters.core.body_transform import BodyTransformer, cross
 from ...interpreters.core.sited_box import SitedBox
 from .sparse_array import JAXSparse, is_sparse
 
+__all__ = ["SparseTracer", "sparsify"]
+
 
 class SparseTracer(SitedBox):
     """The box of a sparse array under ``sparsify``: its type is that of the dense array, its ``value`` the sparse

@@ -11,6 +11,8 @@ from ...effects.operations.foundations.elementwise_factory import elementwise
 from ...effects.types.dtypes import ANY
 from .sparse_array import is_sparse
 
+__all__ = ["todense"]
+
 # y = x; of a sparse x, under ``sparsify``, the dense array
 Todense = elementwise(
     "todense", ANY, lambda x: x, jvp=linear, transpose=lambda op, ct, x: ct, lower=lambda op, emit, x: x,

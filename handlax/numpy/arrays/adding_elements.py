@@ -17,7 +17,7 @@ from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axes, canonical_axis
 from ...effects.operations.indexing.gather_scatter import ScatterAdd
 from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
-from ...effects.operations.manipulation import slicing
+from ...effects.operations.manipulation import rearranging, slicing
 from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.operations.manipulation.slicing import Concatenate
@@ -48,9 +48,7 @@ def tile(A: Any, reps: Any) -> Array:
     counts = shape_of(reps, "tile")
     shape = (*(1,) * (len(counts) - x.ndim), *x.shape)
     counts = (*(1,) * (len(shape) - len(counts)), *counts)
-    pairs = tuple([size for pair in zip(counts, shape) for size in pair])
-    spread = shapes.broadcast_in_dim(shapes.reshape(x, shape), pairs, tuple(range(1, 2 * len(shape), 2)))
-    return shapes.reshape(spread, tuple([k * n for k, n in zip(counts, shape)]))
+    return rearranging.tile(shapes.reshape(x, shape), counts)
 
 
 def repeat(

@@ -241,8 +241,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     return placed(duplicate(y) if copy and y is x else y, device)
 
 
-def _full(shape: Any, dtype: Any, value: Any, device: Any, where: str) -> Any:
+def _full(where: str, shape: Any, dtype: Any, value: Any, device: Any, out_sharding: Any) -> Any:
     """The array of this shape whose elements are all ``value``, of the default float dtype unless one is given."""
+    no_sharding(where, out_sharding)
     kind = config.current().default_float if dtype is None else dtypes.canonical(dtype)
     return _filled(array_type(shape_of(shape, where), kind), value, device)
 
@@ -260,8 +261,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> zeros((2, 2)).dtype
     dtype('float32')
     """
-    no_sharding("zeros", out_sharding)
-    return _full(shape, dtype, 0, device, "zeros")
+    return _full("zeros", shape, dtype, 0, device, out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -270,8 +270,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     >>> ones(2)
     Array([1., 1.], dtype=float32)
     """
-    no_sharding("ones", out_sharding)
-    return _full(shape, dtype, 1, device, "ones")
+    return _full("ones", shape, dtype, 1, device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -280,8 +279,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> empty((2, 3)).shape
     (2, 3)
     """
-    no_sharding("empty", out_sharding)
-    return _full(shape, dtype, 0, device, "empty")
+    return _full("empty", shape, dtype, 0, device, out_sharding)
 
 
 def _element(value: Any, dtype: Any, weak: bool = False) -> Any:
@@ -307,8 +305,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     return placed(shapes.broadcast(value, sizes) if sizes != value.type.shape else value, device)
 
 
-def _like(a: Any, dtype: Any, shape: Any, where: str) -> Any:
+def _like(where: str, a: Any, dtype: Any, shape: Any, out_sharding: Any) -> Any:
     """The type with the shape and dtype of ``a``, unless others are given; weak as ``a``, unless ``dtype`` is given."""
+    no_sharding(where, out_sharding)
     like = a if hasattr(a, "shape") and hasattr(a, "dtype") else type_of(a)
     sizes = tuple(like.shape) if shape is None else shape_of(shape, where)
     if dtype is not None:
@@ -322,8 +321,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     >>> zeros_like(array([1, 2]))
     Array([0, 0], dtype=int32)
     """
-    no_sharding("zeros_like", out_sharding)
-    return _filled(_like(a, dtype, shape, "zeros_like"), 0, device, a)
+    return _filled(_like("zeros_like", a, dtype, shape, out_sharding), 0, device, a)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -332,8 +330,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     >>> ones_like(2.5)
     Array(1., dtype=float32, weak_type=True)
     """
-    no_sharding("ones_like", out_sharding)
-    return _filled(_like(a, dtype, shape, "ones_like"), 1, device, a)
+    return _filled(_like("ones_like", a, dtype, shape, out_sharding), 1, device, a)
 
 
 def empty_like(
@@ -344,8 +341,7 @@ def empty_like(
     >>> empty_like(array([1, 2])).shape
     (2,)
     """
-    no_sharding("empty_like", out_sharding)
-    return put_like(shapes.full(_like(prototype, dtype, shape, "empty_like"), 0), prototype, device)
+    return put_like(shapes.full(_like("empty_like", prototype, dtype, shape, out_sharding), 0), prototype, device)
 
 
 def full_like(
@@ -356,8 +352,7 @@ def full_like(
     >>> full_like(array([1, 2]), 2.7)
     Array([2, 2], dtype=int32)
     """
-    no_sharding("full_like", out_sharding)
-    type = _like(a, dtype, shape, "full_like")
+    type = _like("full_like", a, dtype, shape, out_sharding)
     value = _element(fill_value, type.dtype, type.weak)
     return put_like(shapes.broadcast(value, type.shape) if type.shape != value.type.shape else value, a, device)
 

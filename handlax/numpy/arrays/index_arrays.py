@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, need_one_of, whole_number
 from ...effects.base.stack import perform
 from ...effects.core.array_interface import ArrayLike
 from ...effects.core.arrays import Array, ConcreteArray, as_array, from_numpy, scalar
@@ -236,8 +236,7 @@ def ravel_multi_index(
     sizes = shape_of(dims, "ravel_multi_index")
     if len(multi_index) != len(sizes):
         raise ShapeMismatch(f"ravel_multi_index: {len(sizes)} entries are needed, got {len(multi_index)}.")
-    if order not in ("C", "F"):
-        raise BadArgument(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
+    need_one_of("ravel_multi_index: order", order, ("C", "F"))
     modes = mode if isinstance(mode, (tuple, list)) else (mode,) * len(sizes)
     parts = [as_array(part) for part in multi_index]
     kind = dtypes.result_type(*parts) if dtype is None else dtypes.canonical(dtype)

@@ -48,7 +48,7 @@ from .creation import asarray, leaves
 from .joining_splitting import joined_along
 
 CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
-FULL, FULL_BACK = slice(None), slice(None, None, -1)
+FULL = slice(None)
 INT32, INT64 = np.dtype("int32"), np.dtype("int64")
 
 

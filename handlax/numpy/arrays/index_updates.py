@@ -24,15 +24,8 @@ from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.indexing import gather_scatter
 from ...effects.operations.indexing.dynamic_slicing import DynamicUpdateSlice
-from ...effects.operations.indexing.gather_scatter import (
-    Scatter,
-    ScatterAdd,
-    ScatterMax,
-    ScatterMin,
-    ScatterMul,
-    ScatterSub,
-)
 from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
 from ...effects.operations.indexing.scatter_functions import scatter_apply
 from ...effects.operations.manipulation.creation import iota
@@ -87,12 +80,12 @@ class UpdateMethod(NamedTuple):
 
 
 UPDATE_METHODS: Mapping[str, UpdateMethod] = MappingProxyType({
-    "set": UpdateMethod(Scatter, lambda x, y: y, "x[index] = values"),
-    "add": UpdateMethod(ScatterAdd, arithmetic.add, "x[index] += values"),
-    "subtract": UpdateMethod(ScatterSub, arithmetic.sub, "x[index] -= values"),
-    "multiply": UpdateMethod(ScatterMul, arithmetic.mul, "x[index] *= values"),
-    "min": UpdateMethod(ScatterMin, comparison.min, "x[index] = min(x[index], values)"),
-    "max": UpdateMethod(ScatterMax, comparison.max, "x[index] = max(x[index], values)"),
+    "set": UpdateMethod(gather_scatter.Scatter, lambda x, y: y, "x[index] = values"),
+    "add": UpdateMethod(gather_scatter.ScatterAdd, arithmetic.add, "x[index] += values"),
+    "subtract": UpdateMethod(gather_scatter.ScatterSub, arithmetic.sub, "x[index] -= values"),
+    "multiply": UpdateMethod(gather_scatter.ScatterMul, arithmetic.mul, "x[index] *= values"),
+    "min": UpdateMethod(gather_scatter.ScatterMin, comparison.min, "x[index] = min(x[index], values)"),
+    "max": UpdateMethod(gather_scatter.ScatterMax, comparison.max, "x[index] = max(x[index], values)"),
 })  # fmt: skip
 
 

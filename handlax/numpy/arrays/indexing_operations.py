@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, BadIndex, ConcretizationError, DTypeMismatch, ShapeMismatch
+from ...effects.base.errors import BadArgument, BadIndex, ConcretizationError, DTypeMismatch, ShapeMismatch, need_one_of
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.elementwise.comparison import select_n
@@ -155,6 +155,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     no_out(out, "choose")
     i, cases = as_array(positions(a, "choose")), promote(*choices)
     n = len(cases)
+    need_one_of("choose: mode", mode, ("raise", "clip", "wrap"))
     if mode == "raise":
         if not known(i):
             raise ConcretizationError(
@@ -164,8 +165,6 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
         values = np.asarray(i)
         if values.size and not ((values >= 0) & (values < n)).all():
             raise BadArgument(f"choose: indices must lie in [0, {n}).", hint="mode='clip' or 'wrap' allows others.")
-    elif mode not in ("clip", "wrap"):
-        raise BadArgument(f"choose: mode must be 'raise', 'clip' or 'wrap', got {mode!r}.")
     else:
         i = as_array(limited(on_host(i), n, mode, "choose")[0])
     made = broadcast_shape("choose", i.shape, *[x.shape for x in cases])

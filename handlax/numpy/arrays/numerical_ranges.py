@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
+from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, need_one_of
 from ...effects.core.arrays import Array, Box, as_array, from_numpy
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import floor, like, sign
@@ -211,8 +211,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     >>> [grid.shape for grid in meshgrid(np.zeros(2), np.zeros(3))]
     [(3, 2), (3, 2)]
     """
-    if indexing not in ("xy", "ij"):
-        raise BadArgument(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
+    need_one_of("meshgrid: indexing", indexing, ("xy", "ij"))
     xs = [as_array(x) for x in xi]
     if any(x.ndim > 1 for x in xs):
         raise ShapeMismatch(f"meshgrid: vectors are needed, got {', '.join(str(x.type) for x in xs)}.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, ShapeMismatch, need_one_of
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.operations.elementwise.arithmetic import RoundingMethod
@@ -219,8 +219,7 @@ def _mirrors(mode: str) -> Callable[..., Any]:
     """The entry of ``_PADDERS`` of "reflect" or "symmetric"."""
 
     def prepare(x: Any, reflect_type: str = "even") -> Any:
-        if reflect_type not in ("even", "odd"):
-            raise BadArgument(f"pad: reflect_type must be 'even' or 'odd', got {reflect_type!r}.")
+        need_one_of("pad: reflect_type", reflect_type, ("even", "odd"))
         return _mirror, (mode, reflect_type)
 
     return prepare

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError
+from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.base.stack import current, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, scalar
 from ...effects.core.operation import shared
@@ -17,20 +16,13 @@ from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
-from ...effects.operations.foundations.shapes import (
-    Reshape,
-    Transpose,
-    axes_listed,
-    canonical_axes,
-    canonical_axis,
-    canonical_shape,
-)
 from ...effects.operations.indexing.dynamic_slicing import dynamic_slice_in_dim, index_holding
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
+from ...effects.operations.manipulation.rearranging import completed
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
-from ...effects.types.extent import Extent, as_size, extents_in
+from ...effects.types.extent import Extent, extents_in
 from ...effects.types.lengths import read
 from ...interpreters.core.eager_programs import programs
 from .creation import asarray, shape_of
@@ -88,35 +80,14 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     if out_sharding is not None:
         no_sharding("reshape", out_sharding)
     x = a if isinstance(a, Array) else as_array(a)
-    sizes = completed(shape, x.type, "reshape")
+    sizes = completed(shape, x.type)
     if order == "C":
         if sizes != x.type.shape:
-            return current().answer(Reshape(sizes), (x,))
+            return current().answer(shapes.Reshape(sizes), (x,))
         return duplicate(x) if copy else x
     if order != "F":
         raise BadArgument(f"reshape: order must be 'C' or 'F', got {order!r}.")
     return transpose(shapes.reshape(transpose(x), sizes[::-1]))
-
-
-def completed(shape: Any, of: Any, where: str) -> tuple[int, ...]:
-    """``shape`` as a tuple, its -1 replaced by what remains of the elements of an array of type ``of``."""
-    if not (shape.__class__ is tuple or shape.__class__ is list):
-        shape = (shape,) if not hasattr(shape, "__len__") or not getattr(shape, "ndim", 1) else tuple(shape)
-    try:
-        if -1 not in shape:
-            return canonical_shape(shape, where)
-    except TracerBoolConversionError:
-        return canonical_shape(shape, where)  # which names the size that is not known
-    sizes = [as_size(size, f"{where}: a size") for size in shape]
-    if sizes.count(-1) > 1:
-        raise BadArgument(f"{where}: one size at most may be -1, got {tuple(sizes)}.")
-    at = sizes.index(-1)
-    known = prod(canonical_shape(sizes[:at] + sizes[at + 1 :], where))
-    rest = of.size % known if known else None
-    if not isinstance(rest, int) or rest:
-        raise ShapeMismatch(f"{where}: {of} with {of.size} elements does not divide into {tuple(sizes)}.")
-    sizes[at] = of.size // known
-    return tuple(sizes)
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
@@ -142,8 +113,9 @@ def transpose(a: Any, axes: Any = None) -> Array:
     x = a if isinstance(a, Array) else as_array(a)
     rank = len(x.type.shape)
     if axes is None:
-        return x if rank < 2 else current().answer(Transpose(tuple(range(rank))[::-1]), (x,))
-    return shapes.permute(x, tuple([canonical_axis(axis, rank, "transpose") for axis in axes_listed(axes)]))
+        return x if rank < 2 else current().answer(shapes.Transpose(tuple(range(rank))[::-1]), (x,))
+    order = [shapes.canonical_axis(axis, rank, "transpose") for axis in shapes.axes_listed(axes)]
+    return shapes.permute(x, tuple(order))
 
 
 def permute_dims(a: Any, /, axes: Sequence[int]) -> Array:
@@ -175,7 +147,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """
     x = as_array(a)
     order = list(range(x.ndim))
-    first, second = canonical_axis(axis1, x.ndim, "swapaxes"), canonical_axis(axis2, x.ndim, "swapaxes")
+    first, second = shapes.canonical_axis(axis1, x.ndim, "swapaxes"), shapes.canonical_axis(axis2, x.ndim, "swapaxes")
     order[first], order[second] = second, first
     return shapes.permute(x, order)
 
@@ -189,10 +161,10 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     x = as_array(a)
     rank = x.ndim
     if isinstance(source, int) and isinstance(destination, int):
-        first, last = canonical_axis(source, rank, "moveaxis"), canonical_axis(destination, rank, "moveaxis")
+        first, last = [shapes.canonical_axis(axis, rank, "moveaxis") for axis in (source, destination)]
         return shapes.move_axis(x, first, last)
     sources, targets = (
-        [canonical_axis(axis, rank, "moveaxis") for axis in (axes if hasattr(axes, "__iter__") else (axes,))]
+        [shapes.canonical_axis(axis, rank, "moveaxis") for axis in (axes if hasattr(axes, "__iter__") else (axes,))]
         for axes in (source, destination)
     )
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
@@ -210,8 +182,8 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     (4, 2, 3)
     """
     x = as_array(a)
-    axis = canonical_axis(axis, x.ndim, "rollaxis")
-    start = canonical_axis(start, x.ndim + (start >= 0), "rollaxis")
+    axis = shapes.canonical_axis(axis, x.ndim, "rollaxis")
+    start = shapes.canonical_axis(start, x.ndim + (start >= 0), "rollaxis")
     return shapes.move_axis(x, axis, start - (axis < start))
 
 
@@ -222,9 +194,9 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Array:
     (1, 3, 1)
     """
     x = a if isinstance(a, Array) else as_array(a)
-    listed = axes_listed(axis)
+    listed = shapes.axes_listed(axis)
     rank = len(x.type.shape) + len(listed)
-    new = canonical_axes(listed, rank, "expand_dims")
+    new = shapes.canonical_axes(listed, rank, "expand_dims")
     sizes = iter(x.type.shape)
     return shapes.reshape(x, tuple([1 if d in new else next(sizes) for d in range(rank)]))
 
@@ -246,7 +218,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Array:
                 hint="name the axes that go: axis=1.",
             )
         return shapes.reshape(x, tuple([n for n in shape if n != 1]))
-    gone = canonical_axes(axis, len(shape), "squeeze")
+    gone = shapes.canonical_axes(axis, len(shape), "squeeze")
     if any([shape[d] != 1 for d in gone]):
         raise ShapeMismatch(f"squeeze: axes that go must have size 1, got axes {gone} of {x.type}.")
     return shapes.reshape(x, tuple([n for d, n in enumerate(shape) if d not in gone]))
@@ -294,7 +266,7 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Array:
     Array([2, 1, 0], dtype=int32)
     """
     x = as_array(m)
-    axes = canonical_axes(axis, x.ndim, "flip")
+    axes = shapes.canonical_axes(axis, x.ndim, "flip")
     return perform(shared(Rev, axes), x) if axes else x
 
 
@@ -324,7 +296,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
            [1, 3]], dtype=int32)
     """
     x = as_array(m)
-    first, second = (canonical_axis(axis, x.ndim, "rot90") for axis in axes)
+    first, second = (shapes.canonical_axis(axis, x.ndim, "rot90") for axis in axes)
     if first == second:
         raise BadArgument(f"rot90: two different axes are needed, got {axes}.")
     match k % 4:
@@ -348,7 +320,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
     x = as_array(a)
     if axis is None:
         return shapes.reshape(roll(shapes.reshape(x, (x.size,)), shift, 0), x.shape)
-    axes = axes_listed(axis)
+    axes = shapes.axes_listed(axis)
     steps = list(_steps(shift))
     if len(steps) == 1:
         steps = steps * len(axes)
@@ -357,7 +329,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
     if len(steps) != len(axes):
         raise ShapeMismatch(f"roll: one shift, or one for each axis, is needed, got {len(steps)} for axes {axis}.")
     for step, along in zip(steps, axes):
-        x = _roll(x, step, canonical_axis(along, x.ndim, "roll"))
+        x = _roll(x, step, shapes.canonical_axis(along, x.ndim, "roll"))
     return x
 
 
@@ -377,7 +349,7 @@ def _roll(x: Any, step: Any, axis: int) -> Any:
         return x
     if isinstance(size, Extent):
         count = maximum(convert(size, INT32), scalar(1, INT32))
-        source = (iota(INT32, canonical_shape(size)[0]) - convert(step, INT32)) % count
+        source = (iota(INT32, shapes.canonical_shape(size)[0]) - convert(step, INT32)) % count
         return x[(*(slice(None),) * axis, source)]
     if isinstance(step, Array) and not isinstance(step, ConcreteArray):
         step = index_holding(step, 2 * size) % size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, overload
 
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, need_one_of
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.linalg.cholesky import cholesky as _cholesky
@@ -183,8 +183,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 def _is_lower(name: str, word: str | None) -> bool:
     """Whether ``UPLO`` names the lower triangle, as None does. Raises BadArgument: it is neither "L" nor "U"."""
-    if word not in (None, "L", "U"):
-        raise BadArgument(f"{name}: UPLO must be 'L' or 'U', got {word!r}.")
+    need_one_of(f"{name}: UPLO", word, (None, "L", "U"))
     return word != "U"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, ShapeMismatch, need_one_of, whole_number
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import abs as _abs
 from ...effects.operations.elementwise.conversion import convert
@@ -235,8 +235,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     >>> slogdet(array([[0.0, 1.0], [1.0, 0.0]]))
     SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
-    if method not in (None, "lu", "qr"):
-        raise BadArgument(f"slogdet: the method must be 'lu' or 'qr', got {method!r}.")
+    need_one_of("slogdet: the method", method, (None, "lu", "qr"))
     return SlogdetResult(*_slogdet(matrices("slogdet", a, square=True)))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, DTypeMismatch
+from ...effects.base.errors import DTypeMismatch, need_one_of
 from ...effects.core.arrays import Array, from_numpy
 from ...effects.operations.elementwise import bitwise
 from ...effects.operations.elementwise.bitwise import shift_left, shift_right_logical
@@ -65,8 +65,7 @@ def bitwise_count(x: Any, /) -> Array:
 
 def _shifts(bitorder: str, where: str) -> Any:
     """By how much each of eight bits is shifted in its byte. Raises BadArgument: ``bitorder`` is unknown."""
-    if bitorder not in ("big", "little"):
-        raise BadArgument(f"{where}: bitorder must be 'big' or 'little', got {bitorder!r}.")
+    need_one_of(f"{where}: bitorder", bitorder, ("big", "little"))
     return from_numpy(np.arange(8, dtype=np.uint8)[:: -1 if bitorder == "big" else 1])
 
 

@@ -7,24 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...effects.base.lazy_module import LazyModule
 from ...effects.core.arrays import Array
-from ...effects.operations.elementwise import transcendental
-from ...effects.operations.elementwise.arithmetic import (
-    Cbrt,
-    RoundingMethod,
-    Sqrt,
-    floor,
-    integer_pow,
-    polynomial,
-    round,
-)
-from ...effects.operations.elementwise.arithmetic import abs as _abs
+from ...effects.operations.elementwise import arithmetic, complex_parts, transcendental
 from ...effects.operations.elementwise.comparison import lt, select_n
-from ...effects.operations.elementwise.complex_parts import complex as _complex
-from ...effects.operations.elementwise.complex_parts import imag as _imag
-from ...effects.operations.elementwise.complex_parts import real as _real
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.elementwise.transcendental import exp as _exp
-from ...effects.operations.elementwise.transcendental import log as _log
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import inexact, like, strong
@@ -55,12 +40,12 @@ log = unary(
     "The natural logarithm: ``exp(log(x)) == x``; NaN where ``x[i] < 0``. Source: NumPy, ``log``."
 )
 log1p = unary("log1p", transcendental.Log1p, "``y[i] = log(1 + x[i])``, exact near 0. Source: NumPy, ``log1p``.")
-sqrt = unary("sqrt", Sqrt, """The square root: ``y[i]**2 == x[i]``, ``y[i] >= 0``; NaN where ``x[i] < 0``.
+sqrt = unary("sqrt", arithmetic.Sqrt, """The square root: ``y[i]**2 == x[i]``, ``y[i] >= 0``; NaN where ``x[i] < 0``.
 
 >>> sqrt(4)
 Array(2., dtype=float32, weak_type=True)
 """)  # fmt: skip
-cbrt = unary("cbrt", Cbrt, "The real cube root: ``y[i]**3 == x[i]``. Source: NumPy, ``cbrt``.")
+cbrt = unary("cbrt", arithmetic.Cbrt, "The real cube root: ``y[i]**3 == x[i]``. Source: NumPy, ``cbrt``.")
 
 # trigonometric and hyperbolic functions and their inverses, by both of their names
 sin = unary("sin", transcendental.Sin, "The sine. Integers become floats. Source: NumPy, ``sin``.")
@@ -81,10 +66,11 @@ asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh
 def _based(x: Any, base: float) -> Any:
     """The logarithm to ``base``; of complex numbers each part is divided, since one may be infinite."""
     x = inexact(x)
-    y = _log(x)
+    y = transcendental.log(x)
     if not dtypes.is_complex(x.type.dtype):
         return y / like(x, math.log(base))
-    return _complex(*[part / like(part, math.log(base)) for part in (_real(y), _imag(y))])
+    parts = [part / like(part, math.log(base)) for part in (complex_parts.real(y), complex_parts.imag(y))]
+    return complex_parts.complex(*parts)
 
 
 def log2(x: Any, /) -> Array:
@@ -112,7 +98,7 @@ def reciprocal(x: Any, /) -> Array:
     >>> reciprocal(4)
     Array(0.25, dtype=float32, weak_type=True)
     """
-    return integer_pow(inexact(x), -1)
+    return arithmetic.integer_pow(inexact(x), -1)
 
 
 def deg2rad(x: Any, /) -> Array:
@@ -144,7 +130,8 @@ def angle(z: Any, deg: bool = False) -> Array:
     Array(1.5707964, dtype=float32)
     """
     z = inexact(z)
-    y = transcendental.atan2(*((_imag(z), _real(z)) if dtypes.is_complex(z.type.dtype) else (like(z, 0), z)))
+    y, x = (complex_parts.imag(z), complex_parts.real(z)) if dtypes.is_complex(z.type.dtype) else (like(z, 0), z)
+    y = transcendental.atan2(y, x)
     return rad2deg(y) if deg else y
 
 
@@ -156,21 +143,21 @@ def sinc(x: Any, /) -> Array:
     """
     x = inexact(x)
     y = x * math.pi
-    size = _abs(y)
+    size = arithmetic.abs(y)
     near, far = size < 1, size == math.inf
     outer = select_n(near | far, x, like(x, 1))
     y = select_n(near, like(y, 0), y)
-    series = polynomial(y * y, _SINC)
+    series = arithmetic.polynomial(y * y, _SINC)
     return select_n(near, select_n(far, sin_pi(outer) / (outer * math.pi), like(y, 0)), series)
 
 
 def sin_pi(x: Any) -> Any:
     """``sin(pi * x)``, exactly 0 for integers: computed from the distance of ``x`` to the nearest integer."""
-    part = _real(x) if dtypes.is_complex(x.type.dtype) else x
-    nearest = round(part, RoundingMethod.TO_NEAREST_EVEN)
+    part = complex_parts.real(x) if dtypes.is_complex(x.type.dtype) else x
+    nearest = arithmetic.round(part, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
     half = nearest * 0.5
     y = transcendental.sin((x - convert(nearest, x.type.dtype, x.type.weak)) * math.pi)
-    return select_n(half == floor(half), -y, y)
+    return select_n(half == arithmetic.floor(half), -y, y)
 
 
 # the series about 0 of sinc(x) in (pi x)^2 and of i0(x) in x^2, exact to 1 in 64 bits: all derivatives come from them
@@ -185,17 +172,17 @@ def i0(x: Any) -> Array:
     Array(1., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    near = lt(_abs(x), like(x, 1))  # strict in dtype: refuses complex numbers
+    near = lt(arithmetic.abs(x), like(x, 1))  # strict in dtype: refuses complex numbers
     inner, outer = select_n(near, like(x, 0), x), select_n(near, x, like(x, 1))
     finite = _i0_far(x) < math.inf  # beyond, i0 is e^|x|: infinite, with its derivatives
     outer, beyond = select_n(finite, like(x, 1), outer), select_n(finite, x, like(x, 0))
-    outer = select_n(finite, _exp(_abs(beyond)), _i0_far(outer))
-    return select_n(near, outer, polynomial(inner * inner, _I0))
+    outer = select_n(finite, transcendental.exp(arithmetic.abs(beyond)), _i0_far(outer))
+    return select_n(near, outer, arithmetic.polynomial(inner * inner, _I0))
 
 
 def _i0_far(x: Any) -> Any:
     """e^|x| i0e(x), by the root of e^|x|, which is finite wherever the product is."""
-    root = _exp(_abs(x) / 2)
+    root = transcendental.exp(arithmetic.abs(x) / 2)
     return root * bessel_functions.bessel_i0e(x) * root
 
 

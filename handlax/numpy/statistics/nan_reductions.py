@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 from ...effects.core.arrays import Array
@@ -58,16 +59,16 @@ def nanprod(
     return reductions.prod(_filled(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
-def _extreme(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    """``f`` of the elements that are not NaN, which ``unit`` of the dtype replaces; NaN where there is none."""
+def _extreme(f: Any, unit: Any, missing: float, a: Any, axis: Any, out: Any, keepdims: Any, **options: Any) -> Any:
+    """``f`` of the elements that are not NaN, which ``unit`` of the dtype replaces; ``missing`` where there is none."""
     x = array_of(a)
     if not dtypes.is_inexact(x.type.dtype):
-        return f(x, axis, out, keepdims, initial, where)
-    y = f(_filled(x, unit(x.type.dtype)), axis, out, keepdims, initial, where)
-    if initial is not None:
+        return f(x, axis, out, keepdims, **options)
+    y = f(_filled(x, unit(x.type.dtype)), axis, out, keepdims, **options)
+    if options.get("initial") is not None:
         return y
-    nothing = reductions.all(x != x, axis, keepdims=keepdims, where=where)
-    return select_n(nothing, y, like(y, float("nan")))
+    nothing = reductions.all(x != x, axis, keepdims=bool(keepdims), where=options.get("where"))
+    return select_n(nothing, y, like(y, missing))
 
 
 def nanmax(
@@ -79,7 +80,7 @@ def nanmax(
     >>> nanmax(array([2.0, float("nan")]))
     Array(2., dtype=float32)
     """
-    return _extreme(reductions.max, folds.lowest, a, axis, out, keepdims, initial, where)
+    return _extreme(reductions.max, folds.lowest, nan, a, axis, out, keepdims, initial=initial, where=where)
 
 
 def nanmin(
@@ -91,7 +92,7 @@ def nanmin(
     >>> nanmin(array([2.0, float("nan")]))
     Array(2., dtype=float32)
     """
-    return _extreme(reductions.min, folds.highest, a, axis, out, keepdims, initial, where)
+    return _extreme(reductions.min, folds.highest, nan, a, axis, out, keepdims, initial=initial, where=where)
 
 
 def nanmean(
@@ -150,16 +151,6 @@ def nanstd(
     return sqrt(_variance("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
-def _index_of_extreme(f: Any, unit: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
-    """``f``, ``argmax`` or ``argmin``, of the elements that are not NaN; -1 where there is none."""
-    x = array_of(a)
-    if not dtypes.is_inexact(x.type.dtype):
-        return f(x, axis, out, keepdims)
-    index = f(_filled(x, unit(x.type.dtype)), axis, out, keepdims)
-    nothing = reductions.all(x != x, axis, keepdims=bool(keepdims))
-    return select_n(nothing, index, like(index, -1))
-
-
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the largest element that is not NaN; -1 where there is none. Source: NumPy, ``nanargmax``.
 
@@ -167,7 +158,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     >>> nanargmax(array([float("nan"), 2.0]))
     Array(1, dtype=int32)
     """
-    return _index_of_extreme(reductions.argmax, folds.lowest, a, axis, out, keepdims)
+    return _extreme(reductions.argmax, folds.lowest, -1, a, axis, out, keepdims)
 
 
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
@@ -177,7 +168,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     >>> nanargmin(array([float("nan"), 2.0]))
     Array(1, dtype=int32)
     """
-    return _index_of_extreme(reductions.argmin, folds.highest, a, axis, out, keepdims)
+    return _extreme(reductions.argmin, folds.highest, -1, a, axis, out, keepdims)
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:

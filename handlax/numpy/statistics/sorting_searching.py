@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, NotProvided, ShapeMismatch, need_one_of, whole_number
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.operations.elementwise.comparison import min as _min
 from ...effects.operations.elementwise.comparison import select_n
@@ -163,8 +163,7 @@ def top_k(a: Any, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: b
     >>> top_k(array([3, 1, 3, 2]), 2, mode="smallest")
     (Array([1, 2], dtype=int32), Array([1, 3], dtype=int32))
     """
-    if mode not in ("largest", "smallest"):
-        raise BadArgument(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}.")
+    need_one_of("top_k: mode", mode, ("largest", "smallest"))
     x = array_of(a)
     axis = canonical_axis(axis, len(x.type.shape), "top_k")
     k = whole_number("top_k: k", k)
@@ -202,8 +201,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     >>> searchsorted(array([1, 2, 2, 3]), 2), searchsorted(array([1, 2, 2, 3]), 2, side="right")
     (Array(1, dtype=int32), Array(3, dtype=int32))
     """
-    if side not in ("left", "right"):
-        raise BadArgument(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
+    need_one_of("searchsorted: side", side, ("left", "right"))
     if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
         raise BadArgument(f"searchsorted: method must be scan, scan_unrolled, sort or compare_all, got {method!r}.")
     x, y = promote(a, v)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_one_of
 from ...effects.control.loops import fori_loop
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.conversion import convert
@@ -119,8 +119,7 @@ def qr(
     >>> abs(qr(array([[3.0], [4.0]]), mode="economic")[1])
     Array([[5.]], dtype=float32)
     """
-    if mode not in ("full", "economic", "r"):
-        raise BadArgument(f"qr: the mode must be 'full', 'economic' or 'r', got {mode!r}.")
+    need_one_of("qr: the mode", mode, ("full", "economic", "r"))
     factors = _qr(decompositions.matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
     return tuple(factors[1:] if mode == "r" else factors)
 
@@ -142,8 +141,7 @@ def qr_multiply(
     >>> abs(qr_multiply(array([[3.0], [4.0]]), array([3.0, 4.0]))[0])
     Array([5.], dtype=float32)
     """
-    if mode not in ("right", "left"):
-        raise BadArgument(f"qr_multiply: the mode must be 'right' or 'left', got {mode!r}.")
+    need_one_of("qr_multiply: the mode", mode, ("right", "left"))
     x, y = (hnp.asarray(inexact(z)) for z in promote(a, c))
     x, vector, left = decompositions.matrices("qr_multiply", x), y.ndim == 1, mode == "left"
     y = (y[:, None] if left else y[None, :]) if vector else y
@@ -259,12 +257,11 @@ def eigh_tridiagonal(
             f"eigh_tridiagonal: diagonals must be floats of one dtype, got {ends.type} and {side.type}."
         )
     start, end = 0, ends.shape[-1]
+    need_one_of("eigh_tridiagonal: select", select, ("a", "i"))
     if select == "i":
         if select_range is None or select_range[0] > select_range[1]:
             raise BadArgument(f"eigh_tridiagonal: select='i' needs a range of numbers, got {select_range}.")
         start, end = int(select_range[0]), int(select_range[1]) + 1
-    elif select != "a":
-        raise BadArgument(f"eigh_tridiagonal: select must be 'a' or 'i', got {select!r}.")
     x = hnp.diag(ends.real.astype(ends.dtype)) + hnp.diag(side, -1) + hnp.diag(hnp.conj(side), 1)
     if eigvals_only:
         return eigvalsh(x, symmetrize_input=False)[start:end]
@@ -283,8 +280,7 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     Array([[1., 2.],
            [0., 3.]], dtype=float32)
     """
-    if output not in ("real", "complex"):
-        raise BadArgument(f"schur: the output must be 'real' or 'complex', got {output!r}.")
+    need_one_of("schur: the output", output, ("real", "complex"))
     x = decompositions.matrices("schur", a, square=True)
     t, z = _schur(x.astype(dtypes.to_complex(x.dtype)) if output == "complex" else x)
     return t, z

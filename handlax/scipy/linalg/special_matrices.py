@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, ShapeMismatch, need_one_of, whole_number
 from ...effects.core.arrays import Array
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
@@ -263,8 +263,7 @@ def _of_kind(name: str, n: Any, kind: str | None, symmetric: Any, lower: Any) ->
     for "upper". Raises BadArgument: another kind.
     """
     elements = {None: symmetric, "symmetric": symmetric, "lower": lower, "upper": lambda i, j: lower(j, i)}
-    if kind not in elements:
-        raise BadArgument(f"{name}: the kind must be 'symmetric', 'lower' or 'upper', got {kind!r}.")
+    need_one_of(f"{name}: the kind", kind, elements)
     return _exact(n, elements[kind])
 
 

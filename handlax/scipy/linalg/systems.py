@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, ShapeMismatch, need_one_of
 from ...effects.control.loops import scan
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.arithmetic import stop_gradient
@@ -76,8 +76,7 @@ def solve(
     >>> solve(array([[2.0, 0.0], [1.0, 4.0]]), array([2.0, 9.0]))
     Array([1., 2.], dtype=float32)
     """
-    if assume_a not in ("gen", "sym", "her", "pos"):
-        raise BadArgument(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {assume_a!r}.")
+    need_one_of("solve: assume_a", assume_a, ("gen", "sym", "her", "pos"))
     if assume_a != "pos":
         return solutions.solve(a, b)
     x, y, vector = _sides("solve", a, b)
@@ -114,8 +113,7 @@ def solve_triangular(
     >>> solve_triangular(array([[2.0, 0.0], [1.0, 4.0]]), array([2.0, 9.0]), lower=True)
     Array([1., 2.], dtype=float32)
     """
-    if trans not in (0, 1, 2, "N", "T", "C"):
-        raise BadArgument(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}.")
+    need_one_of("solve_triangular: trans", trans, (0, 1, 2, "N", "T", "C"))
     x, y, vector = _sides("solve_triangular", a, b)
     y = triangular_solve(
         x, y, left_side=True, lower=lower, transpose_a=trans not in (0, "N"), conjugate_a=trans in (2, "C"),
@@ -161,8 +159,7 @@ def lu_solve(
     >>> lu_solve((array([[2.0, 1.0], [0.5, 4.0]]), array([0, 1])), array([2.0, 9.0]))
     Array([0., 2.], dtype=float32)
     """
-    if trans not in (0, 1, 2):
-        raise BadArgument(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}.")
+    need_one_of("lu_solve: trans", trans, (0, 1, 2))
     factors, pivots = _factor("lu_solve", lu_and_piv, "the factors and the pivots")
     x, y, vector = _sides("lu_solve", factors, b)
     order = lu_pivots_to_permutation(hnp.asarray(pivots).astype("int32"), x.shape[-1])
@@ -183,8 +180,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     >>> solve_sylvester(array([[2.0]]), array([[1.0]]), array([[6.0]])).round(4)
     Array([[2.]], dtype=float32)
     """
-    if method not in ("schur", "eigen"):
-        raise BadArgument(f"solve_sylvester: the method must be 'schur' or 'eigen', got {method!r}.")
+    need_one_of("solve_sylvester: the method", method, ("schur", "eigen"))
     a, b, c = (hnp.asarray(inexact(z)) for z in promote(A, B, C))
     if min(a.ndim, b.ndim, c.ndim) < 2 or a.shape[-2:] != c.shape[-2:-1] * 2 or b.shape[-2:] != c.shape[-1:] * 2:
         raise ShapeMismatch(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ... import numpy as hnp
 from ... import random
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ...effects.core.arrays import Array
-from ...effects.trees.registration import register_dataclass
+from ...effects.trees.registration import frozen_node
 
 __all__ = ["Rotation", "Slerp"]
 
@@ -56,8 +55,7 @@ def _elementary(axis: str, angle: Any) -> Any:
     return hnp.concatenate([hnp.sin(half) * unit, hnp.cos(half)], -1)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Rotation:
     """A rotation, or an array of them: ``quat: f[4]`` or ``f[n, 4]``, of length 1. A pytree.
 
@@ -254,8 +252,7 @@ def _wrapped(angle: Any) -> Any:
     return hnp.where(angle > math.pi, angle - 2 * math.pi, angle)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@frozen_node
 class Slerp:
     """Spherical linear interpolation of rotations. Make it by ``Slerp.init(times, rotations)``.
 
