@@ -10,35 +10,17 @@ from .caches import cached
 from .source_locations import warn_user
 
 # JAX's name -> the name here, for settings that mean the same
+_SAME = """
+    check_static_indices compilation_cache_dir cpu_collectives_implementation debug_infs debug_nans default_device
+    default_matmul_precision default_prng_impl disable_bwd_checks disable_jit enable_custom_prng enable_x64
+    explain_cache_misses legacy_prng_key log_compiles no_execution no_tracing num_cpu_devices numpy_dtype_promotion
+    numpy_rank_promotion platforms traceback_filtering transfer_guard transfer_guard_device_to_device
+    transfer_guard_device_to_host transfer_guard_host_to_device
+"""
 ALIASES: Mapping[str, str] = MappingProxyType({
-    "jax_check_static_indices": "check_static_indices",
+    **{f"jax_{name}": name for name in _SAME.split()},
     "jax_check_tracer_leaks": "check_leaks",
-    "jax_compilation_cache_dir": "compilation_cache_dir",
-    "jax_cpu_collectives_implementation": "cpu_collectives_implementation",
-    "jax_debug_infs": "debug_infs",
-    "jax_debug_nans": "debug_nans",
-    "jax_default_device": "default_device",
-    "jax_default_matmul_precision": "default_matmul_precision",
-    "jax_default_prng_impl": "default_prng_impl",
-    "jax_disable_bwd_checks": "disable_bwd_checks",
-    "jax_disable_jit": "disable_jit",
-    "jax_enable_custom_prng": "enable_custom_prng",
-    "jax_enable_x64": "enable_x64",
-    "jax_explain_cache_misses": "explain_cache_misses",
-    "jax_legacy_prng_key": "legacy_prng_key",
-    "jax_log_compiles": "log_compiles",
-    "jax_no_execution": "no_execution",
-    "jax_no_tracing": "no_tracing",
-    "jax_num_cpu_devices": "num_cpu_devices",
-    "jax_numpy_dtype_promotion": "numpy_dtype_promotion",
-    "jax_numpy_rank_promotion": "numpy_rank_promotion",
     "jax_platform_name": "platforms",
-    "jax_platforms": "platforms",
-    "jax_traceback_filtering": "traceback_filtering",
-    "jax_transfer_guard": "transfer_guard",
-    "jax_transfer_guard_device_to_device": "transfer_guard_device_to_device",
-    "jax_transfer_guard_device_to_host": "transfer_guard_device_to_host",
-    "jax_transfer_guard_host_to_device": "transfer_guard_host_to_device",
 })
 
 _NAMES = """

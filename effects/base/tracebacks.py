@@ -71,7 +71,7 @@ def leave(error: Exception) -> None:
         frame = caller_of(frame)
     mode = current().traceback_filtering
     if mode == "auto":
-        mode = "tracebackhide" if "IPython" in sys.modules and _in_ipython() else "quiet_remove_frames"
+        mode = "tracebackhide" if _in_ipython() else "quiet_remove_frames"
     if mode == "off":
         return
     whole = error.__traceback__
@@ -133,4 +133,4 @@ def _attach(error: Exception, whole: TracebackType | None) -> None:
 
 
 def _in_ipython() -> bool:
-    return sys.modules["IPython"].get_ipython() is not None
+    return "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None

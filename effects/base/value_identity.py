@@ -92,13 +92,19 @@ def leaf_key(x: Any) -> tuple[Any, Any]:
     return kind, bits(x) if kind in _NUMBERS_AND_STRINGS else id(x)
 
 
-class ByIdentity:
-    """Compares by identity, and keeps the value alive."""
+class _Holder:
+    """Holds a value, of which a subclass replaces the ``==`` and the hash."""
 
     __slots__ = ("value",)
 
     def __init__(self, value: Any):
         self.value = value
+
+
+class ByIdentity(_Holder):
+    """Compares by identity, and keeps the value alive."""
+
+    __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ByIdentity) and other.value is self.value
@@ -107,13 +113,10 @@ class ByIdentity:
         return id(self.value)
 
 
-class ByData:
+class ByData(_Holder):
     """Compares a hashable value by ``same_data``: ``1`` and ``1.0`` differ."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
+    __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ByData) and same_data(self.value, other.value)
@@ -125,13 +128,10 @@ class ByData:
         return repr(self.value)
 
 
-class ByEquality:
+class ByEquality(_Holder):
     """Compares a value without a hash by identity, then by its ``==`` if that returns True."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
+    __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ByEquality):

@@ -173,15 +173,6 @@ class ConcreteArray(UnsealedArray, OnDevices, OwnCopy):
             raise self._keys_error(name)
         return self.value
 
-    def __int__(self) -> int:
-        return int(self._scalar("int"))
-
-    def __float__(self) -> float:
-        return float(self._scalar("float"))
-
-    def __complex__(self) -> complex:
-        return complex(self._scalar("complex"))
-
     def __index__(self) -> int:
         if not dtypes.is_integer(self.type.dtype):
             raise DTypeMismatch(
@@ -329,15 +320,6 @@ class Box(Array):
     def _scalar(self, name: str) -> Any:
         hint = f"keep it an array (astype), or move {name}() outside the transformed function."
         return self._unknown(ConcretizationTypeError, f"{name}: a Python number needs a known value", hint)
-
-    def __int__(self) -> int:
-        return self._scalar("int")
-
-    def __float__(self) -> float:
-        return self._scalar("float")
-
-    def __complex__(self) -> complex:
-        return self._scalar("complex")
 
     def item(self, *index: int) -> Any:
         return self._scalar("item")

@@ -14,7 +14,7 @@ from typing import Any
 from ..base.config import configure, current
 from ..base.errors import BadStaticArgument, ConfigurationError, TransferRefused
 from ..base.immutables import ImmutableObject
-from ..base.jax_settings import note_without_meaning
+from ..base.jax_settings import WITHOUT_MEANING, note_without_meaning
 from ..base.watching import logger
 
 EXPLICIT: ContextVar[bool] = ContextVar("handlax_explicit_transfer", default=False)
@@ -113,11 +113,11 @@ def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def _without_meaning(name: str, setting: str) -> Any:
+def _without_meaning(name: str) -> Any:
     """A context manager that does nothing but log once that the setting of JAX has no meaning here."""
 
     def context(new_val: Any = None) -> AbstractContextManager[Any]:
-        note_without_meaning(setting)
+        note_without_meaning(name if name in WITHOUT_MEANING else f"jax_{name}")
         return nullcontext()
 
     context.__name__ = context.__qualname__ = name
@@ -125,14 +125,12 @@ def _without_meaning(name: str, setting: str) -> Any:
     return context
 
 
-allow_f16_reductions = _without_meaning("allow_f16_reductions", "jax_allow_f16_reductions")
-auto_pcast = _without_meaning("auto_pcast", "jax_auto_pcast")
-enable_checks = _without_meaning("enable_checks", "jax_enable_checks")
-softmax_custom_jvp = _without_meaning("softmax_custom_jvp", "jax_softmax_custom_jvp")
-jax2tf_associative_scan_reductions = _without_meaning(*["jax2tf_associative_scan_reductions"] * 2)
-remove_size_one_mesh_axis_from_type = _without_meaning(
-    "remove_size_one_mesh_axis_from_type", "jax_remove_size_one_mesh_axis_from_type"
-)
+allow_f16_reductions = _without_meaning("allow_f16_reductions")
+auto_pcast = _without_meaning("auto_pcast")
+enable_checks = _without_meaning("enable_checks")
+softmax_custom_jvp = _without_meaning("softmax_custom_jvp")
+jax2tf_associative_scan_reductions = _without_meaning("jax2tf_associative_scan_reductions")
+remove_size_one_mesh_axis_from_type = _without_meaning("remove_size_one_mesh_axis_from_type")
 
 
 class UserContext(ImmutableObject):

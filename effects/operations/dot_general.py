@@ -304,13 +304,21 @@ def contraction_type(numbers: DotNumbers, preferred: Any, x: ArrayType, y: Array
             raise DTypeMismatch(f"dot_general: operands must be numeric, got {kind}.")
     dtype = _bound(x.dtype, y.dtype) if preferred is None else preferred
     for kind in (x, y):
-        integers = kind.dtype in ANY_INTEGER and dtype in ANY_INTEGER
-        narrower = integers and itemsize_bits(dtype) < itemsize_bits(kind.dtype)
-        if narrower or (kind.dtype in COMPLEX and dtype not in COMPLEX):
-            raise DTypeMismatch(f"dot_general: preferred_element_type must represent all of {kind}, got {dtype}.")
+        need_represented("dot_general", kind, dtype, EVERY)
     plan = layout(numbers, len(x.shape), len(y.shape))
     shape = [x.shape[d] for d in plan.lhs[0] + plan.lhs[1]] + [y.shape[d] for d in plan.rhs[2]]
     return array_type(tuple(shape), dtype, x.weak and y.weak and preferred is None)
+
+
+def need_represented(name: str, kind: ArrayType, dtype: Any, family: frozenset[Any]) -> None:
+    """Check that ``dtype``, in which products are summed, is one of ``family`` that represents an operand of this type.
+
+    Raises: DTypeMismatch.
+    """
+    integers = kind.dtype in ANY_INTEGER and dtype in ANY_INTEGER
+    narrower = integers and itemsize_bits(dtype) < itemsize_bits(kind.dtype)
+    if narrower or dtype not in family or (kind.dtype in COMPLEX and dtype not in COMPLEX):
+        raise DTypeMismatch(f"{name}: preferred_element_type must represent all of {kind}, got {dtype}.")
 
 
 def _transposed(x: ArrayType, y: ArrayType, a: int, b: int) -> str | None:

@@ -195,17 +195,15 @@ def check_keys(op: Any, keys: ArrayType) -> None:
         )
 
 
-def batch_first(op: Any, dims: tuple[int | None, ...], x: Any) -> tuple[Any, int]:
-    """The batch rule of an operation on any number of leading dimensions: the mapped one becomes the first."""
-    return perform(op, move_axis(x, dims[0], 0)), 0  # type: ignore[arg-type]
-
-
 class KeyOperation(Operation):
     """Maps keys, key data or seeds with any number of leading dimensions, and has no derivative."""
 
     __slots__ = ()
-    batch = batch_first
     jvp = zero
+
+    def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
+        """The batch rule: the mapped dimension becomes the first of the leading ones."""
+        return perform(op, move_axis(x, dims[0], 0)), 0
 
 
 # (y0, y1) = block((k0, k1), (x0, x1))

@@ -11,7 +11,9 @@ Those of Threefry-2x32 have operations of their own. The others are composed of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
+from operator import xor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,44 +92,26 @@ def joined(high: Any, low: Any) -> Any:
 ZERO = scalar(0, uint32)
 
 
-def counted(draw: Callable[..., tuple[Any, Any, Any]]) -> Callable[[KeyWords, int, tuple[int, ...]], Any]:
-    """The bits of a generator that has a block for every element: ``draw(key, number)`` gives its words.
+def of_blocks(
+    block: Callable[..., Any],
+    size: int,
+    seed: Callable[..., KeyWords],
+    halves: Callable[[Any], Sequence[Any]] = lambda words: words[:2],
+) -> Generator:
+    """The generator that computes a block for every element and every new key, of counters of ``size`` words.
 
-    They are the high and the low word of 64 bits, and a word of 32.
+    ``halves``: the high and the low word of 64 bits from the words of a block; 32 bits are the xor of them all.
     """
 
+    def derive(key: KeyWords, number: Any) -> KeyWords:
+        return block(*_aligned(*key, *[ZERO] * (size - 1), number))[: len(key)]
+
     def bits(key: KeyWords, width: int, shape: tuple[int, ...]) -> Any:
-        high, low, word = draw(key, _numbers(shape, len(key[0].type.shape)))
-        return joined(high, low) if width == 64 else convert(word, UINT[width])
+        number = _numbers(shape, len(key[0].type.shape))
+        words = block(*_aligned(*key, ZERO, number, *[ZERO] * (size - 2)))
+        return joined(*halves(words)) if width == 64 else convert(reduce(xor, words), UINT[width])
 
-    return bits
-
-
-def _draw_philox2(key: KeyWords, number: Any) -> tuple[Any, Any, Any]:
-    x0, x1 = philox2x32(*_aligned(*key, ZERO, number))
-    return x0, x1, x0 ^ x1
-
-
-def _draw_philox4(key: KeyWords, number: Any) -> tuple[Any, Any, Any]:
-    x0, x1, x2, x3 = philox4x32(*_aligned(*key, ZERO, number, ZERO, ZERO))
-    return x0, x1, x0 ^ x1 ^ x2 ^ x3
-
-
-def _draw_threefry4(key: KeyWords, number: Any) -> tuple[Any, Any, Any]:
-    x0, x1, x2, x3 = threefry4x32(*_aligned(*key, ZERO, number, ZERO, ZERO))
-    return x0 ^ x2, x1 ^ x3, x0 ^ x1 ^ x2 ^ x3
-
-
-def _derive_philox2(key: KeyWords, number: Any) -> KeyWords:
-    return philox2x32(*_aligned(*key, ZERO, number))[:1]
-
-
-def _derive_philox4(key: KeyWords, number: Any) -> KeyWords:
-    return philox4x32(*_aligned(*key, ZERO, ZERO, ZERO, number))[:2]
-
-
-def _derive_threefry4(key: KeyWords, number: Any) -> KeyWords:
-    return threefry4x32(*_aligned(*key, ZERO, ZERO, ZERO, number))
+    return Generator(seed, derive, derive, bits)
 
 
 def _derive_rbg(key: KeyWords, number: Any) -> KeyWords:
@@ -187,23 +171,15 @@ def _fold_in_unsafe_rbg(key: KeyWords, number: Any) -> KeyWords:
 
 # The generators beside Threefry-2x32, by the dtype of their keys.
 GENERATORS = {
-    KeyDType(PHILOX2): Generator(
-        lambda high, low: philox2x32(*_aligned(ZERO, high, low))[:1],
-        _derive_philox2,
-        _derive_philox2,
-        counted(_draw_philox2),
+    KeyDType(PHILOX2): of_blocks(philox2x32, 2, lambda high, low: philox2x32(*_aligned(ZERO, high, low))[:1]),
+    KeyDType(PHILOX4): of_blocks(
+        philox4x32, 4, lambda high, low: philox4x32(*_aligned(ZERO, ZERO, high, low, ZERO, ZERO))[:2]
     ),
-    KeyDType(PHILOX4): Generator(
-        lambda high, low: philox4x32(*_aligned(ZERO, ZERO, high, low, ZERO, ZERO))[:2],
-        _derive_philox4,
-        _derive_philox4,
-        counted(_draw_philox4),
-    ),
-    KeyDType(THREEFRY4): Generator(
+    KeyDType(THREEFRY4): of_blocks(
+        threefry4x32,
+        4,
         lambda high, low: threefry4x32(*_aligned(high, low, *[ZERO] * 6)),
-        _derive_threefry4,
-        _derive_threefry4,
-        counted(_draw_threefry4),
+        lambda words: (words[0] ^ words[2], words[1] ^ words[3]),
     ),
     KeyDType(RBG): Generator(_seed_rbg, _derive_rbg, _derive_rbg, draw_stream),
     KeyDType(UNSAFE_RBG): Generator(_seed_rbg, _split_unsafe_rbg, _fold_in_unsafe_rbg, draw_stream),

@@ -39,6 +39,14 @@ def numbers(name: str, *xs: Any) -> list[Array]:
     return arrays
 
 
+def _real_numbers(name: str, *xs: Any) -> list[Array]:
+    """``numbers``. Raises: DTypeMismatch: the operands are complex."""
+    arrays = numbers(name, *xs)
+    if dtypes.is_complex(arrays[0].type.dtype):
+        raise DTypeMismatch(f"{name}: complex numbers have no floor, got {arrays[0].type}.")
+    return arrays
+
+
 def inexact(name: str, *xs: Any) -> list[Array]:
     """The operands promoted and broadcast; integers and booleans become floats, numbers from their full value."""
     return together(name, *xs, floats=True)
@@ -65,10 +73,7 @@ def floor_divide(x: Any, y: Any, /) -> Array:
     >>> floor_divide(np.array([7, -7, 7]), np.array([2, 2, -2]))
     Array([ 3, -4, -4], dtype=int64)
     """
-    x, y = numbers("floor_divide", x, y)
-    if dtypes.is_complex(x.type.dtype):
-        raise DTypeMismatch(f"floor_divide: complex numbers have no floor, got {x.type}.")
-    return floor_division.floor_divide(x, y)
+    return floor_division.floor_divide(*_real_numbers("floor_divide", x, y))
 
 
 def remainder(x: Any, y: Any, /) -> Array:
@@ -80,10 +85,7 @@ def remainder(x: Any, y: Any, /) -> Array:
     >>> remainder(np.array([7, -7, 7]), np.array([3, 3, -3]))
     Array([ 1,  2, -2], dtype=int64)
     """
-    x, y = numbers("remainder", x, y)
-    if dtypes.is_complex(x.type.dtype):
-        raise DTypeMismatch(f"remainder: complex numbers have no floor, got {x.type}.")
-    return floor_division.mod(x, y)
+    return floor_division.mod(*_real_numbers("remainder", x, y))
 
 
 def divmod(x: Any, y: Any, /) -> tuple[Array, Array]:

@@ -371,7 +371,7 @@ class BodyParser:
         reader, parts = self.reader, self.parts
         results: list[tuple[str, Any, int]] = []
         first = reader.start
-        while reader.kind == "name" and self.colon_follows():
+        while reader.kind == "name" and reader.text.startswith(":", reader.end):
             at, name = reader.start, reader.token
             reader.advance()
             reader.advance()
@@ -411,10 +411,6 @@ class BodyParser:
     def type_of(self, n: int) -> ArrayType:
         """The type of value ``n``; of a constant for a negative number."""
         return self.value_types[n] if n >= 0 else self.parts.consts[-1 - n].type
-
-    def colon_follows(self) -> bool:
-        reader = self.reader
-        return reader.text.startswith(":", reader.end)
 
     def operand(self) -> int:
         """The number of the value that is the next operand."""

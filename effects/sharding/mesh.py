@@ -7,6 +7,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from contextvars import ContextVar, Token
+from functools import partial
 from math import prod
 from threading import Lock
 from typing import Any
@@ -152,7 +153,8 @@ class AbstractMesh(MeshAxes):
         self._set_key(sizes, names, types, abstract_device)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _abstract_mesh, (self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device)
+        make = partial(AbstractMesh, abstract_device=self.abstract_device)
+        return make, (self.axis_sizes, self.axis_names, self.axis_types)
 
     def __repr__(self) -> str:
         device = "" if self.abstract_device is None else f", {self.abstract_device._shown()}"
@@ -315,10 +317,6 @@ def sdy_axis(name: Hashable) -> str:
     """An axis name in Shardy's syntax: a quoted string; a name that is no string is quoted as its ``repr``."""
     text = name if isinstance(name, str) else f"{name!r}:{type(name).__name__}"
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A") + '"'
-
-
-def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:
-    return AbstractMesh(sizes, names, types, abstract_device=device)
 
 
 def _without_devices(mesh: MeshAxes, assignment: tuple[MeshDevice, ...]) -> AbstractMesh:

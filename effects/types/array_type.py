@@ -95,8 +95,7 @@ class ArrayType(ImmutableObject, Sized):
             return plain
         return f"{plain}{{{','.join([f'{name}:{size}' for name, size in sorted(self.varying, key=str)])}}}"
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def __reduce__(self) -> tuple[Any, ...]:
         return array_type, (self.shape, self.dtype, self.weak, self.varying)

@@ -65,8 +65,9 @@ def number_data(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
                 raise _too_large(value, dtype)
             return np.asarray(value, default_int()).astype(dtype)
         return np.asarray(value).astype(dtype)
+    twice = type(value) is float and is_floating(dtype) and dtype.kind != "f"  # ml_dtypes rounds to a float first
     try:
-        return cast(_odd(value) if _is_rounded_twice(dtype, value) else np.asarray(value), dtype)
+        return cast(_odd(value) if twice else np.asarray(value), dtype)
     except OverflowError:
         raise _too_large(value, dtype) from None
 
@@ -74,11 +75,6 @@ def number_data(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
 def _too_large(value: int, dtype: Any) -> IntegerOverflow:
     hint = "convert the array to a wider dtype."
     return IntegerOverflow(f"an integer must fit its dtype, got {value} for {dtype}.", hint=hint)
-
-
-def _is_rounded_twice(dtype: Any, value: Any) -> bool:
-    """Whether ml_dtypes converts a double to ``dtype`` by way of a float."""
-    return type(value) is float and is_floating(dtype) and dtype.kind != "f"
 
 
 def _odd(value: float) -> Any:

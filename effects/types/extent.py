@@ -127,12 +127,12 @@ class Extent(ImmutableObject):
 
     def __add__(self, other: Any) -> Any:
         terms = _terms(other)
-        return _computed(operator.add, self, other) if terms is None else extent([*self.terms, *terms])
+        return self.value + other if terms is None else extent([*self.terms, *terms])
 
     def __mul__(self, other: Any) -> Any:
         terms = _terms(other)
         if terms is None:
-            return _computed(operator.mul, self, other)
+            return self.value * other
         return extent([(tuple(sorted(m + k, key=_order)), f * g) for m, f in self.terms for k, g in terms])
 
     def __neg__(self) -> Any:
@@ -435,15 +435,7 @@ def _terms(size: Any) -> Any:
         return size.terms
     if isinstance(size, bool) or not hasattr(size, "__index__") or (hasattr(size, "dtype") and size.shape):
         return None
-    return None if _is_box(size) else [((), size.__index__())]
-
-
-def _is_box(x: Any) -> bool:
-    return getattr(x, "run", None) is not None
-
-
-def _computed(f: Callable[[Any, Any], Any], n: Extent, other: Any) -> Any:
-    return f(n.value, other)
+    return [((), size.__index__())] if getattr(size, "run", None) is None else None
 
 
 def _quotient(n: Extent, divisor: Any) -> Any:

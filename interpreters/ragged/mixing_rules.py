@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,30 +13,18 @@ from ...effects.core.operation import shared
 from ...effects.operations.elementwise.bitwise import bitwise_not, bitwise_or
 from ...effects.operations.elementwise.comparison import eq, lt, ne, select
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.shapes import ReduceSum, broadcast_in_dim, full, move_axis
+from ...effects.operations.foundations.shapes import Reduction, broadcast_in_dim, full, move_axis
 from ...effects.operations.manipulation.last_axes import OnLastAxes
 from ...effects.operations.manipulation.slicing import pad
-from ...effects.operations.reductions.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
+from ...effects.operations.reductions.cumulative import Cumulative
 from ...effects.operations.reductions.generic_reduce import Reduce
-from ...effects.operations.reductions.reductions import (
-    Argmax,
-    Argmin,
-    ReduceAnd,
-    ReduceMax,
-    ReduceMin,
-    ReduceOr,
-    ReduceProd,
-    ReduceXor,
-    all_ones,
-    highest,
-    lowest,
-)
+from ...effects.operations.reductions.reductions import ArgExtreme, lowest
 from ...effects.operations.reductions.row_folds import (
     AndRows,
     MaxRows,
     MinRows,
+    OnRows,
     OrRows,
-    RepeatRows,
     SumRows,
     XorRows,
 )
@@ -51,33 +38,29 @@ from .lane_lengths import INT32, EnteredRows
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes, RowsMark, equal_lengths
 from .row_rules import beside, mixing
 
-Unit = Callable[[Any], Any]  # the dtype -> the identity of a reduction
-zero: Unit = lambda dtype: 0
-one: Unit = lambda dtype: 1
 
-
-def folding(unit: Unit) -> Callable[..., Any]:
+@mixing(lambda op, x: op.axes)
+def folding(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """The rule of a reduction: pad lanes with its identity, which is also the result of an empty lane."""
-
-    def fold(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-        return run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, unit(x.type.dtype)))], zeros=())
-
-    return mixing(lambda op, x: op.axes)(fold)
+    return run.by_bucket(op, types, [run.filled(x, dict.fromkeys(op.axes, op.unit(x.type.dtype)))], zeros=())
 
 
-def folding_rows(fold: Any, dtypes: Any, padded: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of a segmented reduction of packed rows of these dtypes; with several ragged axes, ``padded``."""
+# reduction -> the fold of packed rows that computes it
+FOLDS = {fold.reduction: fold for fold in (SumRows(), MaxRows(), MinRows(), AndRows(), OrRows(), XorRows())}
 
-    def rule(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-        if not _folds_rows(op, x) or x.type.dtype not in dtypes:
-            return padded(op, run, types, x)
-        axis, extent = x.dim
-        others = tuple([a for a in op.axes if a != axis])
-        rows = perform(type(op)(others), _entered(x)) if others else _entered(x)
-        rows = move_axis(rows, axis - sum([a < axis for a in others]), 0)
-        return run.box(0, (run.folded(fold, rows, extent),))
 
-    return rule
+@RAGGED.rule(Reduction)
+def folding_rows(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
+    """The rule of a reduction: the fold of packed rows; where there is none, or with several ragged axes, ``folding``.
+    """
+    fold = FOLDS.get(type(op))
+    if fold is None or not _folds_rows(op, x) or x.type.dtype not in fold.dtypes:
+        return folding(op, run, types, x)
+    axis, extent = x.dim
+    others = tuple([a for a in op.axes if a != axis])
+    rows = perform(type(op)(others), _entered(x)) if others else _entered(x)
+    rows = move_axis(rows, axis - sum([a < axis for a in others]), 0)
+    return run.box(0, (run.folded(fold, rows, extent),))
 
 
 def _folds_rows(op: Any, x: Any) -> bool:
@@ -89,40 +72,24 @@ def _entered(x: Any) -> Any:
     return x.entered if type(x) is EnteredRows else x.value
 
 
-def index_of(fold: Any, padded: Callable[..., Any]) -> Callable[..., Any]:
+@RAGGED.rule(ArgExtreme)
+def index_of_extreme(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """The rule of argmin and argmax: the first index in the lane of a row that equals the extreme, or is NaN; 0 if
     empty.
     """
-
-    def rule(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-        if not _folds_rows(op, x):
-            return padded(op, run, types, x)
-        axis, extent = x.dim
-        n, rows = run.lanes.of(extent), move_axis(_entered(x), axis, 0)
-        is_extreme = bitwise_or(eq(rows, n.repeated(run.folded(fold, rows, extent))), ne(rows, rows))
-        kind, most = array_type(is_extreme.type.shape, INT32), np.iinfo(INT32).max
-        candidate = select(is_extreme, broadcast_in_dim(n.within, kind.shape, (0,)), full(kind, most))
-        first = run.folded(MinRows(), candidate, extent)
-        first = select(lt(first, full(first.type, most)), first, full(first.type, 0))
-        return run.box(0, (convert(first, op.index_dtype),))
-
-    return rule
+    if not _folds_rows(op, x):
+        return folding(op, run, types, x)
+    axis, extent = x.dim
+    n, rows = run.lanes.of(extent), move_axis(_entered(x), axis, 0)
+    is_extreme = bitwise_or(eq(rows, n.repeated(run.folded(FOLDS[op.extreme], rows, extent))), ne(rows, rows))
+    kind, most = array_type(is_extreme.type.shape, INT32), np.iinfo(INT32).max
+    candidate = select(is_extreme, broadcast_in_dim(n.within, kind.shape, (0,)), full(kind, most))
+    first = run.folded(MinRows(), candidate, extent)
+    first = select(lt(first, full(first.type, most)), first, full(first.type, 0))
+    return run.box(0, (convert(first, op.index_dtype),))
 
 
-RAGGED.rule(ReduceSum)(folding_rows(SumRows(), SumRows.dtypes, folding(zero)))
-RAGGED.rule(ReduceMax)(folding_rows(MaxRows(), MaxRows.dtypes, folding(lowest)))
-RAGGED.rule(ReduceMin)(folding_rows(MinRows(), MinRows.dtypes, folding(highest)))
-RAGGED.rule(ReduceAnd)(folding_rows(AndRows(), AndRows.dtypes, folding(all_ones)))
-RAGGED.rule(ReduceOr)(folding_rows(OrRows(), OrRows.dtypes, folding(zero)))
-RAGGED.rule(ReduceXor)(folding_rows(XorRows(), XorRows.dtypes, folding(zero)))
-RAGGED.rule(ReduceProd)(folding(one))
-RAGGED.rule(Argmax)(index_of(MaxRows(), folding(lowest)))
-RAGGED.rule(Argmin)(index_of(MinRows(), folding(highest)))
-
-
-beside_rows = mixing(lambda op, x, *index: (0,))(equal_lengths)
-for _rows in (SumRows, MaxRows, MinRows, AndRows, OrRows, XorRows, RepeatRows):
-    RAGGED.rule(_rows)(beside_rows)
+RAGGED.rule(OnRows)(mixing(lambda op, x, *index: (0,))(equal_lengths))
 
 
 @RAGGED.rule(Reduce)
@@ -171,23 +138,14 @@ def _shared_out(run: RaggedBatch, part: Any, x: Any, axes: Any, k: int) -> Any:
     return part
 
 
-def running(unit: Unit) -> Callable[..., Any]:
+@RAGGED.rule(Cumulative)
+@mixing(lambda op, x: (op.axis,))
+def running(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
     """The rule of a cumulative operation: a forward one never reaches padding; for a reverse one padding is its
     identity.
     """
-
-    def prefix(op: Any, run: RaggedBatch, types: ResultTypes, x: Any) -> Any:
-        operand = run.filled(x, {op.axis: unit(x.type.dtype)}) if op.reverse else x
-        return run.by_bucket(op, types, [operand])
-
-    return mixing(lambda op, x: (op.axis,))(prefix)
-
-
-RAGGED.rule(Cumsum)(running(zero))
-RAGGED.rule(Cumprod)(running(one))
-RAGGED.rule(Cummax)(running(lowest))
-RAGGED.rule(Cummin)(running(highest))
-RAGGED.rule(Cumlogsumexp)(running(lowest))
+    operand = run.filled(x, {op.axis: op.unit(x.type.dtype)}) if op.reverse else x
+    return run.by_bucket(op, types, [operand])
 
 
 @RAGGED.rule(Sort)

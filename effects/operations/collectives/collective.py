@@ -207,8 +207,9 @@ def on_table(f: Callable[[Any], Any], x: Any, axes: tuple[SizedAxis, ...]) -> An
 
 
 def collect(op: Collective, x: Any) -> Any:
-    """Perform a collective on a value that may be the same in all lanes, and then is not mapped."""
-    return perform(op, vary(x, tracked(op.axes)))
+    """Perform a collective on a value that may be the same in all lanes, and then is not mapped; over no axis, ``x``.
+    """
+    return perform(op, vary(x, tracked(op.axes))) if op.axes else x
 
 
 def lane_number(axes: tuple[SizedAxis, ...], varying: frozenset[SizedAxis]) -> Any:

@@ -53,9 +53,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
     def permute_leaf(leaf: Any) -> Any:
         y = as_array(leaf)
-        if axes:
-            return collect(Ppermute(axes, pairs), y)
-        return y if pairs else zeros(y.type)
+        return collect(Ppermute(axes, pairs), y) if axes or pairs else zeros(y.type)
 
     return tree_map(permute_leaf, x)
 
@@ -82,8 +80,7 @@ def all_gather(
         y = as_array(leaf)
         shape = y.type.shape
         d = canonical_axis(axis, len(shape) + (not tiled), "all_gather")
-        if axes:
-            y = collect(AllGather(axes, groups, _dims(axes, groups, d)), y)
+        y = collect(AllGather(axes, groups, _dims(axes, groups, d)), y)
         return reshape(y, (*shape[:d], size * (shape[d] if tiled else 1), *shape[d + tiled :]))
 
     return tree_map(gather_leaf, x)
@@ -193,7 +190,7 @@ def pgather(src: Any, idx: Any, axes: Any) -> Any:
     rank = len(x.type.shape)
     named = [item for item in items if not isinstance(item, int)]
     bound = bound_axes("pgather", named)
-    whole = collect(AllGather(bound, None, tuple(range(len(bound)))), x) if bound else x
+    whole = collect(AllGather(bound, None, tuple(range(len(bound)))), x)
     dims = [
         len(named) + canonical_axis(item, rank, "pgather") if isinstance(item, int) else named.index(item)
         for item in items

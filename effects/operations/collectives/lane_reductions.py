@@ -68,7 +68,7 @@ def _reduced(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) -> Any:
         y = _counted(kind, as_array(leaf))
         if dims:
             y = kind.reduce(y, canonical_axes(dims, len(y.type.shape), where))
-        return collect(kind(axes, groups), y) if axes else y
+        return collect(kind(axes, groups), y)
 
     return tree_map(reduce_leaf, x)
 
@@ -128,11 +128,11 @@ def _extreme_lane(kind: Any, where: str, x: Any, axis_name: Any, groups: Any) ->
 
     def lane_of_leaf(leaf: Any) -> Any:
         y = as_array(leaf)
-        best = collect(kind(axes, groups), y) if axes else y
+        best = collect(kind(axes, groups), y)
         attains = bitwise_or(eq(y, best), bitwise_and(ne(y, y), ne(best, best)))
         none = broadcast(scalar(prod([size for _, size in axes]), int32), y.type.shape)
         lane = select(attains, broadcast(lane_position(axes, groups, tracked(axes)), y.type.shape), none)
-        return collect(Pmin(axes, groups), lane) if axes else lane
+        return collect(Pmin(axes, groups), lane)
 
     return tree_map(lane_of_leaf, x)
 

@@ -31,17 +31,6 @@ def rows(mesh: Any, axes: Sequence[SizedAxis]) -> np.ndarray[Any, Any]:
     return np.moveaxis(numbers, dims, range(-len(dims), 0)).reshape(-1, prod([size for _, size in axes]))
 
 
-def device_groups(mesh: Any, op: Any) -> np.ndarray[Any, Any]:
-    """The replica groups as device numbers, one line each, padded with -1."""
-    lanes = np.array([*zip_longest(*op.groups, fillvalue=-1)]).T
-    return np.where(lanes < 0, -1, rows(mesh, op.axes)[:, lanes]).reshape(-1, lanes.shape[1])
-
-
-def device_pairs(mesh: Any, op: Any) -> np.ndarray[Any, Any]:
-    """The source-target pairs as device numbers, one line each."""
-    return rows(mesh, op.axes)[:, np.array(op.pairs)].reshape(-1, 2)
-
-
 def dense_numbers(emit: Any, numbers: np.ndarray[Any, Any]) -> str:
     """A table of integers as a dense attribute, defined once per module."""
     height, width = numbers.shape
@@ -90,7 +79,9 @@ def replica_groups(op: Any, emit: Any) -> str:
     """The replica groups in StableHLO's syntax: by sub-axes if possible, else as a table."""
     parts = axis_parts(op)
     if parts is None:
-        return f"replica_groups = {dense_numbers(emit, device_groups(emit.manual.mesh, op))}"
+        lanes = np.array([*zip_longest(*op.groups, fillvalue=-1)]).T  # one line for each group, padded with -1
+        numbers = np.where(lanes < 0, -1, rows(emit.manual.mesh, op.axes)[:, lanes])
+        return f"replica_groups = {dense_numbers(emit, numbers.reshape(-1, lanes.shape[1]))}"
     mesh = emit.mesh(emit.manual.mesh)
     return f"replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{', '.join(map(str, parts))}]>"
 
@@ -191,7 +182,8 @@ def collective_permute(op: Any, emit: Any, x: Any) -> Any:
 
 @between_lanes
 def _permute(op: Any, emit: Any, x: Any) -> Any:
-    attributes = f"source_target_pairs = {dense_numbers(emit, device_pairs(emit.manual.mesh, op))}, {CHANNEL}"
+    numbers = rows(emit.manual.mesh, op.axes)[:, np.array(op.pairs)].reshape(-1, 2)
+    attributes = f"source_target_pairs = {dense_numbers(emit, numbers)}, {CHANNEL}"
     return emit.op("collective_permute", x, attributes=attributes, type=x.type)
 
 

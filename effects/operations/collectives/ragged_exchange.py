@@ -44,7 +44,7 @@ def ragged_all_to_all(
     dims = tuple(range(len(axes) if groups is None else 1))
 
     def gathered(v: Any) -> Any:
-        return reshape(collect(AllGather(axes, groups, dims), v) if axes else v, (size, *v.type.shape))
+        return reshape(collect(AllGather(axes, groups, dims), v), (size, *v.type.shape))
 
     me = lane_position(axes, groups, tracked(axes))
 

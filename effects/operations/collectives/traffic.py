@@ -32,6 +32,7 @@ and Experience, Concurrency and Computation: Practice and Experience 19 (2007), 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
@@ -80,39 +81,28 @@ def _positions(groups: Groups, sizes: Sequence[int]) -> list[tuple[list[int], in
     return [([len({*digits.tolist()}) for digits in np.unravel_index(group, sizes)], len(group)) for group in groups]
 
 
-def ring(rounds: int, *, gathers: bool = False) -> Callable[..., Traffic]:
+def ring(rounds: int, *, gathers: bool = False, exchanges: bool = False) -> Callable[..., Traffic]:
     """The ``traffic`` rule of a ring algorithm with so many rounds over its operand; over its result if it ``gathers``.
 
-    traffic(op, mesh, operands, results) -> {axis: Sent}
+    If it ``exchanges``, all of it crosses each axis, and not the part that the inner axes have left.
+
+    traffic(op, mesh, operands, results) -> {axis: Sent}: of messages, and of bytes, the maximum over all groups.
     """
 
     def traffic(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> Traffic:
         whole = (results if gathers else operands)[0].nbytes
-        return _largest(
-            [
-                (axis, Sent(rounds * (n - 1), _ceil(rounds * (n - 1) * whole, n * inner)))
-                for group in spans(op, mesh)
-                for axis, n, inner in group
-            ]
-        )
+        most: Traffic = {}
+        for axis, n, inner in chain(*spans(op, mesh)):
+            messages, parts = rounds * (n - 1), n if exchanges else n * inner
+            sent = Sent(messages, -(-messages * whole // parts))
+            most[axis] = Sent(*map(max, sent, most.get(axis, sent)))
+        return most
 
     return traffic
 
 
-def exchange(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> Traffic:
-    """The ``traffic`` rule of all-to-all."""
-    whole = operands[0].nbytes
-    return _largest(
-        [(axis, Sent(n - 1, _ceil((n - 1) * whole, n))) for group in spans(op, mesh) for axis, n, _ in group]
-    )
-
-
-def _largest(sent: Sequence[tuple[SizedAxis, Sent]]) -> Traffic:
-    """For each axis the maximum of messages, and of bytes, over all groups."""
-    most: Traffic = {}
-    for axis, sent_along in sent:
-        most[axis] = Sent(*map(max, sent_along, most.get(axis, sent_along)))
-    return most
+exchange = ring(1, exchanges=True)
+"""The ``traffic`` rule of all-to-all."""
 
 
 def permutation(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> Traffic:
@@ -122,8 +112,3 @@ def permutation(op: Any, mesh: Any, operands: Sequence[ArrayType], results: Sequ
     ends = np.unravel_index(np.array(op.pairs), [size for _, size in op.axes])
     moved = [bool(np.any(position[:, 0] != position[:, 1])) for position in ends]
     return {axis: Sent(1, operands[0].nbytes) for axis, moves in zip(op.axes, moved) if moves}
-
-
-def _ceil(a: int, b: int) -> int:
-    """``a / b``, rounded up."""
-    return -(-a // b)

@@ -31,18 +31,19 @@ def _as(bits, dtype):
     return bits.astype(dtype) if dtype in FOUR_BITS else bits.view(dtype)
 
 
-def _shift(f: Callable[..., Any], beyond: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The NumPy rule of a shift by an unsigned amount; ``beyond(x)`` where that is not less than the width of ``x``.
+def _shift(bits: Callable[[Any], Any], f: np.ufunc, beyond: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The NumPy rule of the shift ``f`` of ``bits(x)`` by an unsigned amount.
 
-    Without this the result for such amounts would depend on the processor.
+    It is ``beyond(x)`` where the amount is not less than the width of ``x``; there ``f`` depends on the processor.
     """
 
     def shift(x, y):
         x, y = np.ascontiguousarray(x).reshape(x.shape), np.ascontiguousarray(y).reshape(y.shape)
         amount = _unsigned(y)
         within = amount < itemsize_bits(x.dtype)
-        amount = np.where(within, amount, np.zeros((), amount.dtype))
-        return np.where(within, f(x, amount), beyond(x))
+        whole = bits(x)
+        amount = np.where(within, amount, np.zeros((), amount.dtype)).astype(whole.dtype, copy=False)
+        return np.where(within, _as(f(whole, amount), x.dtype), beyond(x))
 
     return shift
 
@@ -58,19 +59,6 @@ def _count_leading_zeros(x):
         if step < bits.dtype.itemsize * 8:
             bits = bits | (bits >> np.asarray(step, bits.dtype))
     return itemsize_bits(x.dtype) - np.bitwise_count(bits).astype(np.int64)
-
-
-def _left(x, amount):
-    return _as(_unsigned(x) << amount, x.dtype)
-
-
-def _logical_right(x, amount):
-    return _as(_unsigned(x) >> amount, x.dtype)
-
-
-def _arithmetic_right(x, amount):
-    """Copies of the highest bit come in, for unsigned integers too."""
-    return _as(_signed(x) >> amount.astype(_signed(x).dtype), x.dtype)
 
 
 def _signs(x):
@@ -95,15 +83,15 @@ bitwise_not: Function = surface(Not, "bitwise_not")
 
 # z = x shifted by y bits: left; right, with zeros coming in; right, with copies of the highest bit coming in
 ShiftLeft = elementwise(
-    "shift_left", BITWISE, _shift(_left, _zero), arity=2, lower="shift_left",
+    "shift_left", BITWISE, _shift(_unsigned, np.left_shift, _zero), arity=2, lower="shift_left",
     doc="``x[i]`` shifted by ``y[i]`` bits to the left, with zeros coming in; 0 where ``y[i]`` is its width or more.",
 )  # fmt: skip
 ShiftRightLogical = elementwise(
-    "shift_right_logical", BITWISE, _shift(_logical_right, _zero), arity=2, lower="shift_right_logical",
+    "shift_right_logical", BITWISE, _shift(_unsigned, np.right_shift, _zero), arity=2, lower="shift_right_logical",
     doc="``x[i]`` shifted by ``y[i]`` bits to the right, with zeros coming in; 0 where ``y[i]`` is its width or more.",
 )  # fmt: skip
 ShiftRightArithmetic = elementwise(
-    "shift_right_arithmetic", BITWISE, _shift(_arithmetic_right, _signs), arity=2,
+    "shift_right_arithmetic", BITWISE, _shift(_signed, np.right_shift, _signs), arity=2,
     lower="shift_right_arithmetic",
     doc="``x[i]`` shifted by ``y[i]`` bits to the right, with copies of the highest bit coming in.",
 )  # fmt: skip

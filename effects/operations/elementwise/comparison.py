@@ -20,11 +20,6 @@ from ..foundations.half_precision import silent
 from ..foundations.shapes import broadcast
 
 
-def _boolean(dtype: Any) -> Any:
-    """The result dtype of a comparison."""
-    return dtypes.bool_
-
-
 def _comparison(
     name: str, symbol: str, family: Any, evaluate: Callable[..., Any], direction: str, total: bool = False
 ) -> Any:
@@ -42,7 +37,7 @@ def _comparison(
         order = "" if symbol in ("==", "!=") else "; false where one is NaN, complex by real, then imaginary parts"
     shape = "Shapes: equal but for sizes 1, or rank 0"
     doc = f"``z[i] = x[i] {symbol} y[i]``{order}.\n\n    {shape}. The result is boolean."
-    return elementwise(name, family, evaluate, arity=2, result=_boolean, lower=lower, doc=doc)
+    return elementwise(name, family, evaluate, arity=2, result=lambda dtype: dtypes.bool_, lower=lower, doc=doc)
 
 
 def _compare_parts(emit, direction, x, y):
@@ -201,11 +196,6 @@ def _share(x: Any, y: Any, z: Any) -> Any:
     return select_n(eq(x, z), zero, select_n(eq(y, z), one, half))
 
 
-def _zero_bytes(negative: bool) -> dict[int, bytes]:
-    """The bytes of a zero of this sign, by the size of the float."""
-    return {n: np.asarray(-0.0 if negative else 0.0, f"f{n}").tobytes() for n in (2, 4, 8)}
-
-
 def has_zero(x: Any, negative: bool) -> bool:
     """Whether a float array may have a zero of this sign; exactly, if it is large.
 
@@ -219,7 +209,9 @@ def has_zero(x: Any, negative: bool) -> bool:
 
 
 _FEW = 64
-_ZEROS = {negative: _zero_bytes(negative) for negative in (False, True)}
+# the bytes of a zero, by whether it is negative and the size of the float
+_ZEROS = {negative: {n: np.asarray(zero, f"f{n}").tobytes() for n in (2, 4, 8)}
+          for negative, zero in ((False, 0.0), (True, -0.0))}  # fmt: skip
 _LEAST = {(negative, n): (np.dtype(f"{'ui'[negative]}{n}"), -(1 << (8 * n - 1)) if negative else 0)
           for negative in (False, True) for n in (1, 2, 4, 8)}  # fmt: skip
 
@@ -278,8 +270,7 @@ min: Function = surface(Min)
 
 def _where(mask: Any, dx: Any, z: Any) -> Any:
     """``dx`` where the mask is true, zero elsewhere."""
-    dx = broadcast(dx, z.type.shape) if dx.type.shape != z.type.shape else dx
-    return select_n(mask, scalar(0, z.type.dtype, z.type.weak), dx)
+    return select_n(mask, scalar(0, z.type.dtype, z.type.weak), broadcast(dx, z.type.shape))
 
 
 # z = min(max(x, low), high)

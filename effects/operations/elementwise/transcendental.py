@@ -278,8 +278,8 @@ class Pow(Elementwise):
 
     def jvp(op, primals, tangents):
         (x, y), (dx, dy), z = primals, tangents, perform(op, *primals)
-        by_base = None if dx is None else _broadcast_to(mul(dx, _slope(x, y)), z)
-        by_exponent = None if dy is None else _broadcast_to(mul(dy, _slope_by_exponent(x, z)), z)
+        by_base = None if dx is None else broadcast(mul(dx, _slope(x, y)), z.type.shape)
+        by_exponent = None if dy is None else broadcast(mul(dy, _slope_by_exponent(x, z)), z.type.shape)
         return z, columns.add_tangents(by_base, by_exponent)
 
     def lower(op, emit, x, y):
@@ -303,18 +303,13 @@ def _slope(x: Any, y: Any) -> Any:
     """y x^(y-1), which is 0 for y = 0 even where x is 0 or NaN."""
     size = absolute(x)
     known = bitwise_or(gt(size, like(size, 0)), ne(y, like(y, 0)))
-    base = select_n(known, like(x, 1), _broadcast_to(x, known))
+    base = select_n(known, like(x, 1), broadcast(x, known.type.shape))
     return mul(convert(y, x.type.dtype, y.type.weak and x.type.weak), pow(base, sub(y, like(y, 1))))
 
 
 def _slope_by_exponent(x: Any, z: Any) -> Any:
     """z log(x), which is 0 where z is 0."""
-    return mul(log(select_n(eq(z, like(z, 0)), _broadcast_to(x, z), like(x, 1))), z)
-
-
-def _broadcast_to(dz: Any, z: Any) -> Any:
-    """``dz`` with the shape of ``z``."""
-    return broadcast(dz, z.type.shape) if dz.type.shape != z.type.shape else dz
+    return mul(log(select_n(eq(z, like(z, 0)), broadcast(x, z.type.shape), like(x, 1))), z)
 
 
 def pow(x: Any, y: Any) -> Array:

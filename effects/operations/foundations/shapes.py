@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from operator import methodcaller
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ...base.stack import BASE, current, perform
 from ...core import columns
 from ...core.arrays import Array, Box, as_array, concrete, scalar
 from ...core.columns import data_movement, linear, per_operand
-from ...core.operation import operation, shared
+from ...core.operation import Operation, operation, shared
 from ...core.varying import vary
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
@@ -145,37 +145,57 @@ def batch_reduction(op: Any, dims: tuple[int, ...], x: Any) -> tuple[Any, int]:
     return y, dim - sum(axis < dim for axis in axes)
 
 
-# y[j] = sum of x[i] over i along axes
-@operation
-class ReduceSum:
+class Reduction(Operation):
+    """A reduction over the dimensions ``axes`` by an associative, commutative operation.
+
+    ``ufunc`` and ``stablehlo`` are NumPy's and StableHLO's names of this operation; ``unit(dtype)`` is its identity.
+    """
+
+    __slots__ = ()
     axes: tuple[int, ...]
+    ufunc: ClassVar[np.ufunc]
+    stablehlo: ClassVar[str]
+    unit: ClassVar[Any] = staticmethod(lambda dtype: 0)
+    batch = batch_reduction
+    flops = per_operand
+
+    def result_type(self, x: ArrayType) -> ArrayType:
+        return reduced_type(self, x)
+
+
+class UfuncReduction(Reduction):
+    """A reduction that is that of its ``ufunc``; sums and products of 16-bit floats are computed in float32."""
+
+    __slots__ = ()
     dtypes = NUMERIC | FOUR_BITS
 
-    def result_type(op, x):
-        return reduced_type(op, x)
+    def keywords(self, dtype: Any) -> dict[str, Any]:
+        """The arguments of ``ufunc.reduce`` by keyword, for computing in this dtype."""
+        return {"axis": self.axes, "dtype": dtype}
 
     @in_bytes
     def evaluate(op, x):
-        wide = np.float32 if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x.dtype
-        return np.add.reduce(x, axis=op.axes, dtype=wide)
+        return op.ufunc.reduce(x, **op.keywords(dtypes.float32 if x.dtype in HALF else x.dtype))
 
-    def numpy_function(op, types):
+    def numpy_function(self, types: Sequence[ArrayType]) -> Callable[..., Any] | None:
         dtype = types[0].dtype
         if dtype in HALF or dtype in FOUR_BITS:
             return None
-        return partial(np.add.reduce, axis=op.axes, dtype=dtype, **AS_ARRAY)
+        return partial(self.ufunc.reduce, **self.keywords(dtype), **AS_ARRAY)
 
-    batch = batch_reduction
+    def lower(op, emit, x):
+        return emit.wide(x, lambda x: emit.reduce(op.stablehlo, x, op.unit(x.type.dtype), op.axes))
+
+
+# y[j] = sum of x[i] over i along axes
+@operation
+class ReduceSum(UfuncReduction):
+    axes: tuple[int, ...]
+    ufunc, stablehlo = np.add, "add"
     jvp = linear
 
     def transpose(op, ct, x):
-        remaining = tuple(i for i in range(len(x.shape)) if i not in op.axes)
-        return broadcast_in_dim(ct, x.shape, remaining)
-
-    def lower(op, emit, x):
-        return emit.wide(x, lambda x: emit.reduce("add", x, 0, op.axes))
-
-    flops = per_operand
+        return broadcast_along(ct, x.shape, op.axes)
 
 
 # y = x in row-major order with another shape
@@ -192,7 +212,8 @@ class Reshape:
         return array_type(op.shape, x.dtype, x.weak)
 
     def evaluate(op, x):
-        return x.reshape((*op.shape, *key_data_shape(op, x)))
+        key_data = x.shape[-1:] if prod(x.shape) != prod(op.shape) else ()
+        return x.reshape((*op.shape, *key_data))
 
     def numpy_function(op, types):
         return None if isinstance(types[0].dtype, ExtendedDType) else methodcaller("reshape", op.shape)
@@ -254,11 +275,6 @@ def broadcast_data(x: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarra
     return y
 
 
-def key_data_shape(op: Any, x: np.ndarray[Any, Any]) -> tuple[int, ...]:
-    """The sizes of the trailing dimensions of ``x`` that are key data; () for other dtypes than keys."""
-    return (x.shape[-1],) if prod(x.shape) != prod(op.shape) else ()
-
-
 def inverse_permutation(permutation: Sequence[int]) -> tuple[int, ...]:
     """``inverse[permutation[i]] == i``."""
     inverse = [0] * len(permutation)
@@ -296,8 +312,17 @@ def broadcast_in_dim(x: Any, shape: Sequence[int], broadcast_dimensions: Sequenc
 
 def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
     """NumPy's broadcasting: dimensions of ``x`` are the last ones of ``shape``."""
-    rank = len(x.type.shape)
-    return broadcast_in_dim(x, shape, tuple(range(len(shape) - rank, len(shape))))
+    return broadcast_in_dim(x, shape, last_dims(x.type.shape, shape))
+
+
+def broadcast_along(x: Any, shape: tuple[int, ...], axes: Sequence[int]) -> Any:
+    """A result of a reduction over ``axes`` of an array of this shape, repeated along them."""
+    return broadcast_in_dim(x, shape, tuple([d for d in range(len(shape)) if d not in axes]))
+
+
+def last_dims(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The last dimensions of ``shape``, as many as ``own`` has: those to which such an array is broadcast."""
+    return tuple(range(len(shape) - len(own), len(shape)))
 
 
 def reduce_sum(x: Any, axes: Sequence[int]) -> Any:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -26,7 +27,7 @@ from ..elementwise.arithmetic import add, div, like, mul, neg, sub
 from ..elementwise.comparison import eq, max, min, select
 from ..foundations.half_precision import in_bytes
 from ..foundations.key_arrays import mapped_over_key_data
-from ..foundations.shapes import broadcast_in_dim, canonical_shape, full, move_axis, reshape
+from ..foundations.shapes import broadcast_in_dim, canonical_shape, full, move_axis, need_dtype, reshape
 from ..manipulation.creation import iota
 from ..manipulation.slicing import axis_at, insert, lane_count
 from .gather_windows import (
@@ -52,10 +53,23 @@ def shifted(dims: Sequence[int], at: int) -> tuple[int, ...]:
     return tuple([d + (d >= at) for d in dims])
 
 
-def paired(a: tuple[int, ...], b: tuple[int, ...], pair: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The pairs of batch dimensions ``zip(a, b)`` with one more pair, sorted by the operand's dimension."""
-    pairs = sorted([*zip(a, b), pair])
-    return tuple([p for p, _ in pairs]), tuple([q for _, q in pairs])
+def with_window_dim(numbers: Any, rank: int, d: int, last: int) -> tuple[Any, int]:
+    """The dimension numbers where windows have the operand's new dimension ``d`` too, and its position in them.
+
+    ``rank``: the operand's with it. ``last``: the position if it comes behind all other dimensions of windows.
+    """
+    inner = numbers[0]
+    before = sum([w < d for w in window_dims(numbers, rank - 1)])
+    at = inner[before] if before < len(inner) else last
+    others = [shifted(part, d) for part in numbers[1:4]]
+    return type(numbers)(insert(shifted(inner, at), before, at), *others, numbers[4]), at
+
+
+def with_batch_pair(numbers: Any, d: int) -> Any:
+    """The dimension numbers where the operand's new dimension ``d`` and a new first one of the indices are a batch."""
+    inner, dropped, index_map, operand_batch, indices_batch = numbers
+    pairs = sorted([(d, 0), *zip(shifted(operand_batch, d), shifted(indices_batch, 0))])
+    return type(numbers)(shifted(inner, 0), shifted(dropped, d), shifted(index_map, d), *map(tuple, zip(*pairs)))
 
 
 # y[o, w] = x[i[o] + w]: o runs over the index vectors, w over a window of size window
@@ -87,29 +101,17 @@ class Gather:
         d, e = dims
         numbers, window = op.dimension_numbers, op.slice_sizes
         if e is None:  # the mapped dimension becomes one of the window
-            before = sum([w < d for w in window_dims(numbers, x.ndim - 1)])
-            inner = numbers.offset_dims
-            at = inner[before] if before < len(inner) else i.ndim - 1 + len(inner)
-            collapsed, mapped, batching = [shifted(part, d) for part in numbers[1:4]]
-            numbers = GatherDimensionNumbers(
-                insert(shifted(inner, at), before, at), collapsed, mapped, batching, numbers.start_indices_batching_dims
-            )
+            numbers, at = with_window_dim(numbers, x.ndim, d, i.ndim - 1 + len(numbers.offset_dims))
             return perform(op.over(numbers, insert(window, d, x.shape[d])), x, i), at
         i = move_axis(i, e, 0)
-        numbers = numbers._replace(
-            offset_dims=shifted(numbers.offset_dims, 0),
-            start_indices_batching_dims=shifted(numbers.start_indices_batching_dims, 0),
-        )
         if d is None:  # several lanes may read one element, in any order
+            numbers = numbers._replace(
+                offset_dims=shifted(numbers.offset_dims, 0),
+                start_indices_batching_dims=shifted(numbers.start_indices_batching_dims, 0),
+            )
             return perform(Gather(numbers, window, False, False, op.mode, op.fill_value), x, i), 0
-        xs, indices = paired(
-            shifted(numbers.operand_batching_dims, d), numbers.start_indices_batching_dims, (d, 0)
-        )
-        numbers = GatherDimensionNumbers(
-            numbers.offset_dims, shifted(numbers.collapsed_slice_dims, d), shifted(numbers.start_index_map, d),
-            xs, indices,
-        )  # fmt: skip
-        return perform(op.over(numbers, insert(window, d, 1 if x.shape[d] else 0)), x, i), 0
+        window = insert(window, d, 1 if x.shape[d] else 0)
+        return perform(op.over(with_batch_pair(numbers, d), window), x, i), 0
 
     def jvp(op, primals, tangents):
         dx = tangents[0]
@@ -124,7 +126,7 @@ class Gather:
         result = emit.made
         if prod(result.shape) == 0:
             return emit.full(0, result)
-        numbers = numbers_text("gather", _GATHER_NAMES, op.dimension_numbers, i)
+        numbers = numbers_text("gather", op.dimension_numbers, i)
         y = emit.op(
             "gather", x, i,
             attributes=f"dimension_numbers = {numbers}, indices_are_sorted = {_flag(op.indices_are_sorted)}, "
@@ -140,35 +142,21 @@ class Gather:
         """The same operation with other dimension numbers."""
         return Gather(numbers, window, op.unique_indices, op.indices_are_sorted, op.mode, op.fill_value)
 
-    def with_fill(op, value):
-        """The same operation with another fill value."""
-        return Gather(
-            op.dimension_numbers, op.slice_sizes, op.unique_indices, op.indices_are_sorted, op.mode, value
-        )
-
     @property
     def linear(op):
         """The operation on tangents: the fill value is constant, so its tangent is 0."""
-        return op.with_fill(0) if op.mode.fills else op
+        return replace(op, fill_value=0) if op.mode.fills else op
 
     flops = data_movement
-
-
-_GATHER_NAMES = (
-    "offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims", "start_indices_batching_dims"
-)  # fmt: skip
-_SCATTER_NAMES = (
-    "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims",
-    "scatter_indices_batching_dims",
-)  # fmt: skip
 
 
 def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def numbers_text(kind: str, names: Sequence[str], numbers: Sequence[Any], i: Any) -> str:
+def numbers_text(kind: str, numbers: Any, i: Any) -> str:
     """The StableHLO attribute of the dimension numbers."""
+    names = [name.replace("operand_b", "input_b") if kind == "scatter" else name for name in numbers._fields]
     # in the attribute's grammar the batching dimensions come before the index map
     parts = [f"{names[k]} = {list(numbers[k])}" for k in (0, 1, 3, 4, 2) if numbers[k]]
     return f"#stablehlo.{kind}<{', '.join([*parts, f'index_vector_dim = {len(i.type.shape) - 1}'])}>"
@@ -195,28 +183,14 @@ def batch_scatter(op: Any, dims: tuple[int | None, ...], x: Any, i: Any, u: Any)
     """The batch rule: a new window dimension, or a new pair of batch dimensions where the indices are mapped."""
     d, e, f = dims
     size = lane_count((x, i, u), dims)
-    numbers = op.dimension_numbers
     at = 0 if d is None else d
     x = axis_at(x, d, at, size)
     if e is None:
-        before = sum([w < at for w in window_dims(numbers, x.ndim - 1)])
-        inner = numbers.update_window_dims
-        position = inner[before] if before < len(inner) else u.ndim - (f is not None)
-        inserted, mapped, batching = [shifted(part, at) for part in numbers[1:4]]
-        numbers = ScatterDimensionNumbers(
-            insert(shifted(inner, position), before, position), inserted, mapped, batching,
-            numbers.scatter_indices_batching_dims,
-        )  # fmt: skip
-        return perform(type(op)(numbers, *op.fields[1:]), x, i, axis_at(u, f, position, size)), at
-    i, u = move_axis(i, e, 0), axis_at(u, f, 0, size)
-    xs, indices = paired(
-        shifted(numbers.operand_batching_dims, at), shifted(numbers.scatter_indices_batching_dims, 0), (at, 0)
-    )
-    numbers = ScatterDimensionNumbers(
-        shifted(numbers.update_window_dims, 0), shifted(numbers.inserted_window_dims, at),
-        shifted(numbers.scatter_dims_to_operand_dims, at), xs, indices,
-    )  # fmt: skip
-    return perform(type(op)(numbers, *op.fields[1:]), x, i, u), at
+        numbers, position = with_window_dim(op.dimension_numbers, x.ndim, at, u.ndim - (f is not None))
+    else:
+        numbers, position = with_batch_pair(op.dimension_numbers, at), 0
+        i = move_axis(i, e, 0)
+    return perform(type(op)(numbers, *op.fields[1:]), x, i, axis_at(u, f, position, size)), at
 
 
 def combining(f: np.ufunc | None) -> Callable[..., Any]:
@@ -242,7 +216,7 @@ def region(f: Callable[..., Any]) -> Callable[..., Any]:
         element = x.type.update(shape=())
         attributes = (
             f"indices_are_sorted = {_flag(op.indices_are_sorted)}, scatter_dimension_numbers = "
-            f"{numbers_text('scatter', _SCATTER_NAMES, numbers, i)}, unique_indices = {_flag(op.unique_indices)}"
+            f"{numbers_text('scatter', numbers, i)}, unique_indices = {_flag(op.unique_indices)}"
         )
         body = emit.region([element, element], lambda a, b: emit.decompose(lambda a, b: [f(a, b)], a, b))
         return emit.reshape(emit.op("scatter", x, i, u, attributes=attributes, regions=body, type=x.type), result.shape)
@@ -272,8 +246,7 @@ class ScatterFamily(Operation):
 
     def result_type(op: Any, x: ArrayType, i: ArrayType, u: ArrayType) -> ArrayType:
         dims = op.dimension_numbers
-        if op.dtypes is not None and x.dtype not in op.dtypes:
-            raise DTypeMismatch(f"{op.name}: does not take {x}.")
+        need_dtype(op, x)
         if u.dtype != x.dtype:
             raise DTypeMismatch(f"{op.name}: updates must have the operand's dtype, got {u} for {x}.")
         if any(not 0 <= d < len(u.shape) for d in dims.update_window_dims):

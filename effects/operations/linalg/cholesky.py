@@ -57,8 +57,6 @@ class Cholesky(EachMatrix):
     flops = solve_flops
 
 
-_cholesky = Cholesky()
-
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular factor of Hermitian positive definite matrices.
@@ -81,4 +79,4 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     check_matrices("cholesky", x.type, square=True)
     if symmetrize_input:
         x = div(x + adjoint(x), scalar(2, x.type.dtype))
-    return perform(_cholesky, x)
+    return perform(Cholesky(), x)

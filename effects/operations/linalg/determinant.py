@@ -178,14 +178,12 @@ def _logarithm_by_factors(x: Any) -> list[Any]:
     return [y, reduce_sum(log(absolute(pivot)), (axis,))]
 
 
-_determinant, _log_determinant = Determinant(), LogDeterminant()
-
 
 def det(x: Any) -> Any:
     """The determinants of square matrices. Derivatives are exact unless more than one pivot is 0."""
-    return perform(_determinant, x)
+    return perform(Determinant(), x)
 
 
 def slogdet(x: Any) -> Any:
     """The sign (for complex matrices, the phase) of determinants, and the logarithm of their absolute value."""
-    return perform(_log_determinant, x)
+    return perform(LogDeterminant(), x)

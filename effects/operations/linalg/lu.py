@@ -174,7 +174,7 @@ def lu(x: Any) -> Any:
     (Array([[4.  , 4.  ],
            [0.25, 1.  ]], dtype=float64), Array([1, 0], dtype=int32))
     """
-    return perform(_lu, as_array(x))
+    return perform(Lu(), as_array(x))
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
@@ -186,6 +186,3 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
     Array([2, 0, 1], dtype=int32)
     """
     return perform(shared(LuPivotsToPermutation, int(permutation_size)), as_array(pivots))
-
-
-_lu = Lu()

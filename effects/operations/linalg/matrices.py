@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...base.errors import DTypeMismatch, ShapeMismatch
+from ...base.stack import perform
 from ...core.arrays import scalar
 from ...types.array_type import ArrayType
 from ...types.dtypes import complex64, complex128, float32, float64, is_complex
@@ -18,7 +18,7 @@ from ..foundations.shapes import broadcast_in_dim, move_axis, permute, reduce_su
 from ..indexing.gather_scatter import gather
 from ..indexing.gather_windows import GatherDimensionNumbers
 from ..manipulation.creation import broadcasted_iota
-from ..manipulation.slicing import pad
+from ..manipulation.slicing import lanes_first, pad
 
 LAPACK = frozenset({float32, float64, complex64, complex128})
 
@@ -123,15 +123,18 @@ def conjugate_dot(a: Any, b: Any) -> Any:
     return reduce_sum(a * b, (len(a.type.shape) - 2,))
 
 
-def over_columns(solve: Callable[[Any], Any], b: Any, dim: int) -> tuple[Any, int]:
-    """The batch rule of a solver whose right-hand sides ``b`` alone are mapped, along ``dim``: they become columns.
+def batch_system(op: Any, dims: tuple[Any, ...], *operands: Any) -> tuple[Any, int]:
+    """The batch rule of a solver of linear systems, whose last operand holds the right sides, the others the matrix.
 
-    Gives the solution and its mapped dimension.
+    Lanes become leading dimensions; those of right sides alone become columns.
     """
+    *matrix, b = operands
+    if any([d is not None for d in dims[:-1]]):
+        return perform(op, *lanes_first(operands, dims)), 0
     rank = b.ndim - 1
-    wide = move_axis(b, dim, rank)
+    wide = move_axis(b, dims[-1], rank)
     shape = wide.type.shape
-    return reshape(solve(reshape(wide, (*shape[:-2], shape[-2] * shape[-1]))), shape), rank
+    return reshape(perform(op, *matrix, reshape(wide, (*shape[:-2], shape[-2] * shape[-1]))), shape), rank
 
 
 def inverse_gaps(w: Any, dtype: Any) -> Any:

@@ -19,7 +19,7 @@ from ..manipulation.slicing import concatenate, slice_in_dim
 from .lapack import Factorisation, Routine, each_matrix
 from .lu import Lu, factorisation_flops, lu_solve
 from .matrices import LAPACK, adjoint, check_matrices, flipped, identity, product, resized, rows_at, triangle
-from .triangular import triangular_solve
+from .triangular import check_beside, triangular_solve
 
 GEQRF = Routine("geqrf", cuda="cusolver_geqrf_ffi")
 GEQP3 = Routine("geqp3")
@@ -94,14 +94,7 @@ class Ormqr(EachMatrix):
 
     def result_type(op, a, taus, c):
         _check_reflections("ormqr", a, taus)
-        if c.dtype != a.dtype:
-            raise DTypeMismatch(f"ormqr: operands must have one dtype, got {a} and {c}.")
-        side = -2 if op.left else -1
-        if len(c.shape) != len(a.shape) or c.shape[:-2] != a.shape[:-2] or c.shape[side] != a.shape[-2]:
-            line = "row" if op.left else "column"
-            raise ShapeMismatch(
-                f"ormqr: c must have a {line} for each row of a, and its leading sizes, got {a} and {c}."
-            )
+        check_beside("ormqr", "c", "a", a, c, op.left)
         return c
 
     def evaluate(op, a, taus, c):
@@ -249,7 +242,7 @@ def geqrf(a: Any) -> tuple[Array, Array]:
     (Array([[-5. ],
            [ 0.5]], dtype=float64), Array([1.6], dtype=float64))
     """
-    return perform(_geqrf, as_array(a))
+    return perform(Geqrf(), as_array(a))
 
 
 def householder_product(a: Any, taus: Any) -> Array:
@@ -264,7 +257,7 @@ def householder_product(a: Any, taus: Any) -> Array:
     Array([[-0.6],
            [-0.8]], dtype=float64)
     """
-    return perform(_householder_product, *as_arrays(a, taus))
+    return perform(HouseholderProduct(), *as_arrays(a, taus))
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Array:
@@ -298,6 +291,3 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
            [0. , 0.4]], dtype=float64)
     """
     return perform(shared(Qr, bool(full_matrices), bool(pivoting)), as_array(x))
-
-
-_geqrf, _householder_product = Geqrf(), HouseholderProduct()

@@ -165,7 +165,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     Array([[1., 2.],
            [3., 4.]], dtype=float64)
     """
-    return tuple(perform(_hessenberg, as_array(a)))
+    return tuple(perform(Hessenberg(), as_array(a)))
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
@@ -185,6 +185,3 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     (Array([1., 4.], dtype=float64), Array([2.], dtype=float64))
     """
     return tuple(perform(shared(Tridiagonal, bool(lower)), as_array(a)))
-
-
-_hessenberg = Hessenberg()

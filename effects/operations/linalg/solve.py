@@ -6,17 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
-from ..foundations.shapes import move_axis
 from ..manipulation.last_axes import EachMatrix
-from ..manipulation.slicing import axis_at
 from .lapack import each_matrix
 from .lu import GETRF, Lu, factorisation_flops, lu_solve, permuted
-from .matrices import LAPACK, check_matrices, flipped, over_columns, product
-from .triangular import TRSM
+from .matrices import LAPACK, batch_system, check_matrices, flipped, product
+from .triangular import TRSM, check_beside
 
 
 def _of_one(op: Solve, x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any]]:
@@ -39,24 +36,13 @@ class Solve(EachMatrix):
 
     def result_type(op, x, b):
         check_matrices("solve", x, square=True)
-        if b.dtype != x.dtype:
-            raise DTypeMismatch(f"solve: operands must have one dtype, got {x} and {b}.")
-        if len(b.shape) != len(x.shape) or b.shape[:-1] != x.shape[:-1]:
-            raise ShapeMismatch(
-                f"solve: the right side must have a row for each row of the matrix, and its leading sizes, got {x} "
-                f"and {b}."
-            )
+        check_beside("solve", "the right side", "the matrix", x, b)
         return b
 
     def evaluate(op, x, b):
         return each_matrix(lambda x, b: _of_one(op, x, b), [array_type(b.shape, b.dtype)], x, b)[0]
 
-    def batch(op, dims, x, b):
-        p, q = dims
-        if p is not None:
-            size = x.type.shape[p]
-            return perform(op, move_axis(x, p, 0), axis_at(b, q, 0, size)), 0
-        return over_columns(lambda b: perform(op, x, b), b, q)
+    batch = batch_system
 
     def jvp(op, primals, tangents):
         # x dy = db - dx y
@@ -83,7 +69,4 @@ class Solve(EachMatrix):
 
 def solve(x: Any, b: Any) -> Any:
     """The solution y of ``x @ y == b``, for matrices with equal leading dimensions."""
-    return perform(_solve, x, b)
-
-
-_solve = Solve(False)
+    return perform(Solve(False), x, b)

@@ -46,11 +46,6 @@ class SvdAlgorithm(Implementation):
     DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
-def _flops(op, operands, results):
-    """About 20 m n min(m, n) floating-point operations with vectors, a fifth of it without."""
-    return (20 if op.vectors else 4) * operands[0].size * min(operands[0].shape[-2:])
-
-
 # x = u diag(s) vh, u and vh unitary, s >= 0 and descending: (u, s, vh), or (s,) without vectors; u and vh have as many
 # columns and rows as s, or are square if full_matrices; NaN where the iteration does not converge
 @operation
@@ -58,7 +53,6 @@ class Svd(Factorisation):
     full_matrices: bool
     vectors: bool
     algorithm: SvdAlgorithm | None
-    flops = _flops
 
     def result_type(op, x):
         check_matrices("svd", x)
@@ -114,6 +108,10 @@ class Svd(Factorisation):
         types = (x.type, s, u, vh, info_type(x))
         _, s, u, vh, info = routine(emit, x, types=types, into={0: 0}, attributes={"mode": mode}, cuda=cuda)
         return or_nan(emit, info, (u, s, vh)[_results(op)])
+
+    def flops(op, operands, results):
+        """About 20 m n min(m, n) floating-point operations with vectors, a fifth of it without."""
+        return (20 if op.vectors else 4) * operands[0].size * min(operands[0].shape[-2:])
 
 
 def _results(op: Svd) -> slice:

@@ -10,16 +10,30 @@ from ...base.errors import DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...core.arrays import Array, as_arrays
 from ...core.operation import operation, shared
-from ...types.array_type import array_type
+from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import is_complex
 from ..elementwise.complex_parts import conj
 from ..foundations.shapes import move_axis, reshape
 from ..manipulation.last_axes import EachMatrix
-from ..manipulation.slicing import axis_at
 from .lapack import Routine, each_matrix
-from .matrices import LAPACK, check_matrices, flipped, over_columns, product, triangle
+from .matrices import LAPACK, batch_system, check_matrices, flipped, product, triangle
 
 TRSM = Routine("trsm")
+
+
+def check_beside(name: str, what: str, of: str, a: ArrayType, b: ArrayType, left: bool = True) -> None:
+    """Check that matrices ``a``, called ``of`` in errors, and ``b``, called ``what``, have one dtype and fitting sizes.
+
+    The columns of ``b`` are as long as those of ``a``; unless ``left``, its rows.
+    Raises: DTypeMismatch, ShapeMismatch.
+    """
+    if a.dtype != b.dtype:
+        raise DTypeMismatch(f"{name}: operands must have one dtype, got {a} and {b}.")
+    if len(a.shape) != len(b.shape) or a.shape[:-2] != b.shape[:-2] or a.shape[-2] != b.shape[-2 if left else -1]:
+        line = "row" if left else "column"
+        raise ShapeMismatch(
+            f"{name}: {what} must have a {line} for each row of {of}, and its leading sizes, got {a} and {b}."
+        )
 
 
 def solve_flops(op, operands, results):
@@ -39,14 +53,7 @@ class TriangularSolve(EachMatrix):
 
     def result_type(op, a, b):
         check_matrices("triangular_solve", a, square=True)
-        if a.dtype != b.dtype:
-            raise DTypeMismatch(f"triangular_solve: operands must have one dtype, got {a} and {b}.")
-        side = -2 if op.left_side else -1
-        if len(a.shape) != len(b.shape) or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[side]:
-            line = "row" if op.left_side else "column"
-            raise ShapeMismatch(
-                f"triangular_solve: b must have a {line} for each row of a, and its leading sizes, got {a} and {b}."
-            )
+        check_beside("triangular_solve", "b", "a", a, b, op.left_side)
         return b
 
     def evaluate(op, a, b):
@@ -57,14 +64,10 @@ class TriangularSolve(EachMatrix):
         return each_matrix(lambda a, b: (solve(1.0, a, b, **flags),), [array_type(b.shape, b.dtype)], a, b)[0]
 
     def batch(op, dims, a, b):
-        p, q = dims
-        if p is not None:
-            size = a.type.shape[p]
-            return perform(op, axis_at(a, p, 0, size), axis_at(b, q, 0, size)), 0
-        if op.left_side:
-            return over_columns(lambda b: perform(op, a, b), b, q)
+        if op.left_side or dims[0] is not None:
+            return batch_system(op, dims, a, b)
         rank = len(a.type.shape)
-        wide = move_axis(b, q, rank - 2)  # lanes become rows
+        wide = move_axis(b, dims[1], rank - 2)  # lanes become rows
         lanes = wide.type.shape
         y = perform(op, a, reshape(wide, (*lanes[: rank - 2], lanes[-3] * lanes[-2], lanes[-1])))
         return reshape(y, lanes), rank - 2

@@ -23,10 +23,10 @@ from ..foundations.shapes import broadcast_in_dim, full, zeros
 from ..indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ..manipulation.last_axes import OnLastAxes
 from ..manipulation.rearranging import expand_dims
-from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim
+from ..manipulation.slicing import concatenate, slice_in_dim
 from ..reductions.reductions import reduce_max, reduce_or
 from .lapack import Routine, each_or_nan, info_type, or_nan
-from .matrices import LAPACK, over_columns, real_part, resized, rows_of
+from .matrices import LAPACK, batch_system, real_part, resized, rows_of
 
 GTSV = Routine("gtsv")
 
@@ -59,12 +59,7 @@ class TridiagonalSolve(OnLastAxes):
         solved = lambda dl, d, du, b: function(dl[-last:], d, du[:last], b)[3:]
         return each_or_nan(solved, [array_type(b.shape, b.dtype)], dl, d, du, b)[0]
 
-    def batch(op, dims, *xs):
-        if any([d is not None for d in dims[:3]]):
-            size = lane_count(xs, dims)
-            return perform(op, *[axis_at(x, d, 0, size) for x, d in zip(xs, dims)]), 0
-        *diagonals, b = xs
-        return over_columns(lambda b: perform(op, *diagonals, b), b, dims[3])
+    batch = batch_system
 
     def jvp(op, primals, tangents):
         # the matrix times dx is db less the change of the matrix times x

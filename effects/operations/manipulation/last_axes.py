@@ -8,7 +8,7 @@ from typing import Any
 from ...base.stack import perform
 from ...core.operation import Operation
 from ...types.array_type import ArrayType
-from .slicing import axis_at, lane_count
+from .slicing import lanes_first
 
 
 class OnLastAxes(Operation):
@@ -24,8 +24,7 @@ class OnLastAxes(Operation):
 
     def batch(op: Any, dims: tuple[int | None, ...], *xs: Any) -> tuple[Any, Any]:
         """The batch rule: the same operation on operands with the lanes as first axis."""
-        size = lane_count(xs, dims)
-        y = perform(op, *[axis_at(x, d, 0, size) for x, d in zip(xs, dims)])
+        y = perform(op, *lanes_first(xs, dims))
         return y, (0,) * len(y) if op.multiple_results else 0
 
 

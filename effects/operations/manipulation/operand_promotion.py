@@ -18,7 +18,7 @@ from ...core.operation import shared
 from ...types import dtypes
 from ...types.extent import Extent
 from ..elementwise.conversion import ConvertElementType, convert
-from ..foundations.shapes import BroadcastInDim, broadcast_in_dim, canonical_shape
+from ..foundations.shapes import BroadcastInDim, broadcast, canonical_shape, last_dims
 
 # Python's numbers -> (dtype, weak)
 _NUMBERS: Mapping[type, Callable[[], tuple[Any, bool]]] = {
@@ -78,7 +78,7 @@ def _promote_memoised(name: str, x: Array, y: Array, modes: str, floats: bool) -
         steps = [
             (
                 None if t.dtype == dtype and t.weak == weak else shared(ConvertElementType, dtype, weak),
-                None if shape is None or t.shape == shape else shared(BroadcastInDim, shape, _last(t.shape, shape)),
+                None if shape is None or t.shape == shape else shared(BroadcastInDim, shape, last_dims(t.shape, shape)),
             )
             for t in (x.type, y.type)
         ]
@@ -144,16 +144,7 @@ def broadcast_together(name: str, arrays: Sequence[Array]) -> list[Array]:
     ranks = {len(s) for s in shapes if s}
     if len(ranks) > 1 and config.current().numpy_rank_promotion != "allow":
         _rank_promotion(name, shapes)
-    return [_broadcast_to(x, shape) if x.type.shape else x for x in arrays]
-
-
-def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Any:
-    return broadcast_in_dim(x, shape, _last(x.type.shape, shape))
-
-
-def _last(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The last dimensions of ``shape``, as many as ``own`` has: those to which such an array is broadcast."""
-    return tuple(range(len(shape) - len(own), len(shape)))
+    return [broadcast(x, shape) if x.type.shape else x for x in arrays]
 
 
 def _why(n: Any, m: Any) -> str:

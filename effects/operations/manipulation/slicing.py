@@ -315,6 +315,12 @@ def axis_at(x: Any, dim: int | None, at: int, size: int) -> Any:
     return broadcast_in_dim(x, shape, tuple([d for d in range(len(shape)) if d != at]))
 
 
+def lanes_first(xs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """All operands of a batch rule with lanes along their first dimension."""
+    size = lane_count(xs, dims)
+    return [axis_at(x, d, 0, size) for x, d in zip(xs, dims)]
+
+
 slice_type = slice  # Python's; from here on ``slice`` is the function of lax
 
 

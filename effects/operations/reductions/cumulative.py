@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.errors import BadArgument, ShapeMismatch
 from ...base.stack import perform
 from ...base.tracebacks import boundary
 from ...core.arrays import Array, as_array, scalar
@@ -37,7 +37,7 @@ from ..elementwise.complex_functions import assembled
 from ..elementwise.conversion import convert
 from ..elementwise.transcendental import logaddexp, logaddexp_share, stable_logaddexp
 from ..foundations.half_precision import HALF, in_bytes
-from ..foundations.shapes import broadcast_in_dim, canonical_axis, reduce_sum, zeros
+from ..foundations.shapes import broadcast_in_dim, canonical_axis, need_dtype, reduce_sum, zeros
 from ..manipulation.creation import broadcasted_iota
 from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
 from .reductions import (
@@ -58,11 +58,11 @@ class Cumulative(Operation):
     __slots__ = ()
     axis: int
     reverse: bool
+    unit: ClassVar[Any] = staticmethod(lambda dtype: 0)
     flops = per_operand
 
     def result_type(self, x: ArrayType) -> ArrayType:
-        if self.dtypes is not None and x.dtype not in self.dtypes:
-            raise DTypeMismatch(f"{self.name}: does not take {x}.")
+        need_dtype(self, x)
         if not 0 <= self.axis < len(x.shape):
             raise BadArgument(f"{self.name}: the axis must be a dimension of {x}, got {self.axis}.")
         return x
@@ -159,7 +159,7 @@ def _scanned(combine: Combine) -> Callable[..., Any]:
     return rule
 
 
-def _lower(op: Any, emit: Any, x: Any, unit: Any, body: Callable[..., Any]) -> Any:
+def _lower(op: Any, emit: Any, x: Any, body: Callable[..., Any]) -> Any:
     """The lowering: a reduce_window as long as the dimension, padded on one side, so that each window is a prefix."""
     shape = x.type.shape
     size = shape[op.axis]
@@ -169,7 +169,7 @@ def _lower(op: Any, emit: Any, x: Any, unit: Any, body: Callable[..., Any]) -> A
     low_high = (0, size - 1) if op.reverse else (size - 1, 0)
     padding = [low_high if d == op.axis else (0, 0) for d in range(len(shape))]
     ones = [1] * len(shape)
-    start = emit.constant(unit, x.type.update(shape=()))
+    start = emit.constant(op.unit(x.type.dtype), x.type.update(shape=()))
     return emit.reduce_window([x], [start], (window, ones, padding, ones, ones), [x.type], body)[0]
 
 
@@ -189,7 +189,7 @@ class Cumsum(Cumulative):
     def lower(op, emit, x):
         if x.type.dtype.kind in "iu" and len(x.type.shape) == 1 and x.type.size <= FEW:
             return emit.decompose(lambda x: _each_prefix(x, op.reverse), x)
-        return emit.wide(x, lambda x: _lower(op, emit, x, 0, lambda a, b: [emit.binary("add", a, b)]))
+        return emit.wide(x, lambda x: _lower(op, emit, x, lambda a, b: [emit.binary("add", a, b)]))
 
 
 def _each_prefix(x: Any, reverse: bool) -> Any:
@@ -207,12 +207,13 @@ class Cumprod(Cumulative):
     axis: int
     reverse: bool
     dtypes = NUMERIC | FOUR_BITS
+    unit = staticmethod(lambda dtype: 1)
 
     evaluate = in_bytes(_running(np.multiply, 1))
     jvp = _scanned(product_rule)
 
     def lower(op, emit, x):
-        return emit.wide(x, lambda x: _lower(op, emit, x, 1, lambda a, b: [emit.binary("multiply", a, b)]))
+        return emit.wide(x, lambda x: _lower(op, emit, x, lambda a, b: [emit.binary("multiply", a, b)]))
 
 
 def _extreme(choose: Callable[[Any, Any], Any], better: Callable[[Any, Any], Any]) -> Combine:
@@ -226,12 +227,12 @@ def _extreme(choose: Callable[[Any, Any], Any], better: Callable[[Any, Any], Any
     return combine
 
 
-def _lower_extreme(op: Any, emit: Any, x: Any, name: str, unit: Any, choose: Callable[[Any, Any], Any]) -> Any:
+def _lower_extreme(op: Any, emit: Any, x: Any, name: str, choose: Callable[[Any, Any], Any]) -> Any:
     """``_lower`` by StableHLO's operation ``name``, of complex numbers by ``choose``."""
     if is_complex(x.type.dtype):
-        y = _lower(op, emit, x, unit, lambda a, b: emit.decompose(lambda a, b: [choose(a, b)], a, b))
+        y = _lower(op, emit, x, lambda a, b: emit.decompose(lambda a, b: [choose(a, b)], a, b))
         return emit.decompose(performed_whole_nan, y)
-    return _lower(op, emit, x, unit, lambda a, b: [emit.binary(name, a, b)])
+    return _lower(op, emit, x, lambda a, b: [emit.binary(name, a, b)])
 
 
 # y[k] = max(x[0], ..., x[k])
@@ -240,12 +241,13 @@ class Cummax(Cumulative):
     axis: int
     reverse: bool
     dtypes = ANY | FOUR_BITS
+    unit = staticmethod(lowest)
 
     evaluate = in_bytes(_running_extreme(np.maximum, True))
     jvp = _scanned(_extreme(comparison.max, comparison.gt))
 
     def lower(op, emit, x):
-        return _lower_extreme(op, emit, x, "maximum", lowest(x.type.dtype), comparison.max)
+        return _lower_extreme(op, emit, x, "maximum", comparison.max)
 
 
 # y[k] = min(x[0], ..., x[k])
@@ -254,12 +256,13 @@ class Cummin(Cumulative):
     axis: int
     reverse: bool
     dtypes = ANY | FOUR_BITS
+    unit = staticmethod(highest)
 
     evaluate = in_bytes(_running_extreme(np.minimum, False))
     jvp = _scanned(_extreme(comparison.min, comparison.lt))
 
     def lower(op, emit, x):
-        return _lower_extreme(op, emit, x, "minimum", highest(x.type.dtype), comparison.min)
+        return _lower_extreme(op, emit, x, "minimum", comparison.min)
 
 
 def _logsumexp_rule(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
@@ -275,6 +278,7 @@ class Cumlogsumexp(Cumulative):
     axis: int
     reverse: bool
     dtypes = INEXACT
+    unit = staticmethod(lambda dtype: -np.inf)
 
     def evaluate(op, x):
         return (_logsumexp_of_complex if x.dtype.kind == "c" else _logsumexp)(op, x)
@@ -283,7 +287,7 @@ class Cumlogsumexp(Cumulative):
 
     def lower(op, emit, x):
         body = lambda a, b: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], a, b)
-        return emit.wide(x, lambda x: _lower(op, emit, x, -np.inf, body))
+        return emit.wide(x, lambda x: _lower(op, emit, x, body))
 
 
 def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = False) -> list[Any]:

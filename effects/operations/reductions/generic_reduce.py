@@ -23,25 +23,21 @@ from ..elementwise.arithmetic import Add, Mul
 from ..elementwise.conversion import convert
 from ..foundations.elementwise_factory import Elementwise
 from ..foundations.shapes import ReduceSum, broadcast_in_dim, canonical_axes, permute, reshape
-from ..manipulation.slicing import axis_at, concatenate, lane_count, slice_in_dim
+from ..manipulation.slicing import axis_at, concatenate, lanes_first, slice_in_dim
 from .reductions import Combine, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceXor
 
-# associative and commutative elementwise operation -> the reduction by it
-MONOIDS: Mapping[Any, Any] = {
-    Add: ReduceSum, Mul: ReduceProd, comparison.Max: ReduceMax, comparison.Min: ReduceMin,
-    bitwise.And: ReduceAnd, bitwise.Or: ReduceOr, bitwise.Xor: ReduceXor,
-}  # fmt: skip
-
-
-_FUNCTIONS = (
-    (arithmetic.add, Add), (arithmetic.mul, Mul), (comparison.max, comparison.Max), (comparison.min, comparison.Min),
-    (bitwise.bitwise_and, bitwise.And), (bitwise.bitwise_or, bitwise.Or), (bitwise.bitwise_xor, bitwise.Xor),
+# associative and commutative functions, the elementwise operations that they perform, and the reductions by these
+_FUNCTIONS: tuple[tuple[Any, Any, Any], ...] = (
+    (arithmetic.add, Add, ReduceSum), (arithmetic.mul, Mul, ReduceProd), (comparison.max, comparison.Max, ReduceMax),
+    (comparison.min, comparison.Min, ReduceMin), (bitwise.bitwise_and, bitwise.And, ReduceAnd),
+    (bitwise.bitwise_or, bitwise.Or, ReduceOr), (bitwise.bitwise_xor, bitwise.Xor, ReduceXor),
 )  # fmt: skip
+MONOIDS: Mapping[Any, Any] = {kind: reduction for _, kind, reduction in _FUNCTIONS}
 
 
 def function_of(computation: Any) -> type[Operation] | None:
     """The class in ``MONOIDS`` of the operation that this function of lax performs, or None."""
-    return next((kind for function, kind in _FUNCTIONS if function is computation), None)
+    return next((kind for function, kind, _ in _FUNCTIONS if function is computation), None)
 
 
 def over_elements(body: Program) -> Combine:
@@ -66,12 +62,14 @@ def over_elements(body: Program) -> Combine:
 def fold_with(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], axes: Sequence[int]) -> Sequence[Any]:
     """``starts`` combined with all elements along ``axes`` in order, by a tree: neighbours first, until one slice is
     left.
+
+    ``starts`` have rank 0, or are vectors along the first dimension of the arrays, which is none of ``axes``.
     """
     shape = xs[0].type.shape
     remaining = tuple([d for d in range(len(shape)) if d not in axes])
     result = tuple([shape[d] for d in remaining])
     count = int(np.prod([shape[d] for d in axes], dtype=int))
-    first = [s if s.type.shape == result else broadcast_in_dim(s, result, ()) for s in starts]
+    first = [s if s.type.shape == result else broadcast_in_dim(s, result, tuple(range(s.ndim))) for s in starts]
     if count == 0:
         return first
     rows = [reshape(permute(x, (*axes, *remaining)), (count, *result)) for x in xs]
@@ -120,7 +118,8 @@ class HigherOrderFold(HigherOrder):
     """A fold of arrays by an associative function of scalars, the body; operands are ``carry`` initial values, then as
     many arrays.
 
-    ``fold(combine, starts, xs)`` combines the initial values with the elements of the arrays, in order.
+    ``fold(combine, starts, xs)`` combines the initial values, of which each lane may have its own, with the elements of
+    the arrays, in order; ``with_lanes()`` is the operation on arrays with lanes along a further, first dimension.
     """
 
     __slots__ = ()
@@ -128,6 +127,7 @@ class HigherOrderFold(HigherOrder):
     prunes = False
     shared = 0
     fold: ClassVar[Callable[..., Sequence[Any]]]
+    with_lanes: ClassVar[Callable[..., Any]]
 
     def forwards(self, result: int) -> int | None:
         """None: no result of the body is one of the operands unchanged."""
@@ -149,6 +149,12 @@ class HigherOrderFold(HigherOrder):
         with inside(BASE):
             xs = [concrete(t.update(shape=x.shape), x) for t, x in zip(op.bodies[0].in_types, values)]
             return tuple([y.value for y in op.fold(over_elements(op.bodies[0]), xs[: op.carry], xs[op.carry :])])
+
+    def batch(op: Any, dims: Any, *operands: Any) -> Any:
+        lanes, beside = lanes_first(operands, dims), op.with_lanes()
+        if all(d is None for d in dims[: op.carry]):
+            return perform(beside, *operands[: op.carry], *lanes[op.carry :]), 0
+        return beside.fold(over_elements(op.bodies[0]), lanes[: op.carry], lanes[op.carry :]), 0
 
     def jvp(op: Any, primals: Any, tangents: Any) -> Any:
         combine, pairs, active = derived_combination(op, primals, tangents)
@@ -178,15 +184,8 @@ class Reduce(HigherOrderFold):
     def times(op, *types):
         return types[-1].size
 
-    def batch(op, dims, *operands):
-        size = lane_count(operands, dims)
-        starts, xs = operands[: op.carry], [axis_at(x, d, 0, size) for x, d in zip(operands, dims)][op.carry :]
-        axes = tuple([axis + 1 for axis in op.axes])
-        if all(d is None for d in dims[: op.carry]):
-            return perform(Reduce(op.bodies, op.carry, axes), *starts, *xs), 0
-        result = (size, *[n for d, n in enumerate(xs[0].type.shape[1:]) if d not in op.axes])
-        lanes = [broadcast_in_dim(axis_at(s, d, 0, size), result, (0,)) for s, d in zip(starts, dims)]
-        return fold_with(over_elements(op.bodies[0]), lanes, xs, axes), 0
+    def with_lanes(op):
+        return Reduce(op.bodies, op.carry, tuple([axis + 1 for axis in op.axes]))
 
     def lower(op, emit, *values):
         return emit.fold(values[op.carry :], values[: op.carry], op.axes, lambda *v: emit.program(op.bodies[0], v))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import methodcaller
 from typing import Any, ClassVar
 
@@ -24,7 +23,6 @@ from ...types.dtypes import (
     BOOL,
     FOUR_BITS,
     INTEGER,
-    NUMERIC,
     ORDERED,
     canonical,
     iinfo,
@@ -37,9 +35,12 @@ from ..elementwise import comparison
 from ..elementwise.arithmetic import add, div, like, mul
 from ..elementwise.comparison import eq, has_zero, ne, select_n
 from ..elementwise.conversion import convert
-from ..foundations.half_precision import AS_ARRAY, HALF, in_bytes, silent, wide
+from ..foundations.half_precision import AS_ARRAY, HALF, in_bytes, silent
 from ..foundations.shapes import (
+    Reduction,
+    UfuncReduction,
     batch_reduction,
+    broadcast_along,
     broadcast_in_dim,
     canonical_axes,
     canonical_axis,
@@ -114,33 +115,11 @@ def product_rule(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
     return [mul(a, b), add(mul(da, b), mul(a, db))]
 
 
-class Reduction(Operation):
-    """A reduction over the dimensions ``axes`` by an associative, commutative operation with an identity."""
-
-    __slots__ = ()
-    axes: tuple[int, ...]
-    batch = batch_reduction
-    flops = per_operand
-
-    def result_type(self, x: ArrayType) -> ArrayType:
-        return reduced_type(self, x)
-
-
 # y[j] = product of x[i] over i along axes
 @operation
-class ReduceProd(Reduction):
+class ReduceProd(UfuncReduction):
     axes: tuple[int, ...]
-    dtypes = NUMERIC | FOUR_BITS
-
-    @in_bytes
-    def evaluate(op, x):
-        return wide(lambda v: np.multiply.reduce(v, axis=op.axes, dtype=v.dtype))(x)
-
-    def numpy_function(op, types):
-        dtype = types[0].dtype
-        if dtype in HALF or dtype in FOUR_BITS:
-            return None
-        return partial(np.multiply.reduce, axis=op.axes, dtype=dtype, **AS_ARRAY)
+    ufunc, stablehlo, unit = np.multiply, "multiply", staticmethod(lambda dtype: 1)
 
     def jvp(op, primals, tangents):
         pair, kind = [*primals, *tangents], primals[0].type
@@ -148,14 +127,6 @@ class ReduceProd(Reduction):
         for axis in sorted(op.axes, reverse=True):
             pair = fold(product_rule, pair, units, axis)
         return perform(op, *primals), pair[1]
-
-    def lower(op, emit, x):
-        return emit.wide(x, lambda x: emit.reduce("multiply", x, 1, op.axes))
-
-
-def _number(value: Any, dtype: Any) -> Any:
-    """The value as a NumPy scalar of this dtype."""
-    return np.asarray(value).astype(dtype)[()]
 
 
 def whole_nan(z: np.ndarray[Any, Any]) -> Any:
@@ -181,23 +152,8 @@ def with_signed_zeros(x: Any, y: Any, larger: bool, some: Callable[[Any, Any], A
     return np.where((y == 0) & preferred, x.dtype.type(0.0 if larger else -0.0), y)
 
 
-def _extreme_element(f: np.ufunc, unit: Callable[[Any], Any], larger: bool) -> Callable[..., Any]:
-    """The ``evaluate`` rule of max and min reductions, with -0 < +0."""
-
-    @silent
-    def rule(op: Any, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        if x.size and x.dtype.kind != "c":  # without the identity, whose construction takes as long as a small max
-            y = f.reduce(x, axis=op.axes, **AS_ARRAY)
-        else:
-            y = f.reduce(x, axis=op.axes, initial=_number(unit(x.dtype), x.dtype))
-            return whole_nan(y) if x.dtype.kind == "c" else y
-        return with_signed_zeros(x, y, larger, np.any, op.axes)
-
-    return rule
-
-
 class ExtremeReduction(Reduction):
-    """A reduction by max or min, ``choose``; complex numbers are ordered by real, then imaginary part.
+    """A reduction by max or min, ``choose``, with -0 < +0; complex numbers are ordered by real, then imaginary part.
 
     Without ``keeps_nan``, NaN elements may be ignored, which compiles to faster code; for uses where NaN reaches the
     final result otherwise, such as the maximum in a logsumexp.
@@ -206,9 +162,15 @@ class ExtremeReduction(Reduction):
     __slots__ = ()
     dtypes = ANY | FOUR_BITS
     keeps_nan: bool
-    stablehlo: ClassVar[str]
     choose: ClassVar[Any]
-    unit: ClassVar[Any]
+    larger: ClassVar[bool]  # it is max
+
+    @silent
+    def evaluate(op, x):
+        if x.size and x.dtype.kind != "c":  # without the identity, whose construction takes as long as a small max
+            return with_signed_zeros(x, op.ufunc.reduce(x, axis=op.axes, **AS_ARRAY), op.larger, np.any, op.axes)
+        y = op.ufunc.reduce(x, axis=op.axes, initial=np.asarray(op.unit(x.dtype)).astype(x.dtype)[()])
+        return whole_nan(y) if x.dtype.kind == "c" else y
 
     def jvp(op, primals, tangents):
         """The mean of the tangents of the elements equal to the result, 0 if it is NaN."""
@@ -216,8 +178,7 @@ class ExtremeReduction(Reduction):
         y = perform(op, x)
         if not x.type.size:  # the result is the identity, a constant
             return y, None
-        remaining = tuple([d for d in range(len(x.type.shape)) if d not in op.axes])
-        mask = convert(eq(x, broadcast_in_dim(y, x.type.shape, remaining)), x.type.dtype)
+        mask = convert(eq(x, broadcast_along(y, x.type.shape, op.axes)), x.type.dtype)
         count = _sum(mask, op.axes)  # 0 where the result is NaN
         return y, div(_sum(mul(dx, mask), op.axes), comparison.max(count, scalar(1, x.type.dtype)))
 
@@ -235,9 +196,8 @@ class ExtremeReduction(Reduction):
 class ReduceMax(ExtremeReduction):
     axes: tuple[int, ...]
     keeps_nan: bool = True
-    stablehlo, choose, unit = "maximum", staticmethod(comparison.max), staticmethod(lowest)
-
-    evaluate = _extreme_element(np.maximum, lowest, True)
+    ufunc, stablehlo, larger = np.maximum, "maximum", True
+    choose, unit = staticmethod(comparison.max), staticmethod(lowest)
 
 
 # y[j] = the smallest x[i], i along axes; NaN where one is NaN
@@ -245,62 +205,40 @@ class ReduceMax(ExtremeReduction):
 class ReduceMin(ExtremeReduction):
     axes: tuple[int, ...]
     keeps_nan: bool = True
-    stablehlo, choose, unit = "minimum", staticmethod(comparison.min), staticmethod(highest)
+    ufunc, stablehlo, larger = np.minimum, "minimum", False
+    choose, unit = staticmethod(comparison.min), staticmethod(highest)
 
-    evaluate = _extreme_element(np.minimum, highest, False)
 
-
-class BitwiseReduction(Reduction):
+class BitwiseReduction(UfuncReduction):
     """A reduction by a bitwise operation, which is the logical one for booleans."""
 
     __slots__ = ()
     dtypes = BOOL | INTEGER | FOUR_BITS
-    combine: ClassVar[np.ufunc]
-    stablehlo: ClassVar[str]
     jvp = zero
 
-    def unit(op, dtype: Any) -> Any:
-        return 0
-
-    @in_bytes
-    def evaluate(op, x):
-        return op.combine.reduce(x, axis=op.axes, initial=op.unit(x.dtype))
-
-    def numpy_function(op, types):
-        dtype = types[0].dtype
-        if dtype in FOUR_BITS:
-            return None
-        return partial(op.combine.reduce, axis=op.axes, initial=op.unit(dtype), **AS_ARRAY)
-
-    def lower(op, emit, x):
-        return emit.reduce(op.stablehlo, x, op.unit(x.type.dtype), op.axes)
+    def keywords(self, dtype: Any) -> dict[str, Any]:
+        return {"axis": self.axes, "initial": self.unit(dtype)}
 
 
 # y[j] = the bits set in all x[i]
 @operation
 class ReduceAnd(BitwiseReduction):
     axes: tuple[int, ...]
-    combine = np.bitwise_and
-    stablehlo = "and"
-
-    def unit(op, dtype):
-        return all_ones(dtype)
+    ufunc, stablehlo, unit = np.bitwise_and, "and", staticmethod(all_ones)
 
 
 # y[j] = the bits set in some x[i]
 @operation
 class ReduceOr(BitwiseReduction):
     axes: tuple[int, ...]
-    combine = np.bitwise_or
-    stablehlo = "or"
+    ufunc, stablehlo = np.bitwise_or, "or"
 
 
 # y[j] = the bits set in an odd number of x[i]
 @operation
 class ReduceXor(BitwiseReduction):
     axes: tuple[int, ...]
-    combine = np.bitwise_xor
-    stablehlo = "xor"
+    ufunc, stablehlo = np.bitwise_xor, "xor"
 
 
 class ArgExtreme(Operation):
@@ -310,6 +248,9 @@ class ArgExtreme(Operation):
     axes: tuple[int, ...]
     index_dtype: Any
     dtypes = ORDERED | FOUR_BITS
+    direction: ClassVar[str]  # how a better element compares with another, in StableHLO
+    extreme: ClassVar[Any]  # the reduction to the element itself
+    unit: ClassVar[Any]
     batch = batch_reduction
     jvp = zero
     flops = per_operand
@@ -326,25 +267,24 @@ class ArgExtreme(Operation):
         dtype = types[0].dtype
         return None if dtype in HALF or dtype in FOUR_BITS else methodcaller(self.name, self.axes[0])
 
+    @in_bytes
+    def evaluate(op, x):
+        return methodcaller(op.name, op.axes[0])(x.astype(np.float32) if x.dtype in HALF else x)
 
-def _lower_index(op: Any, emit: Any, x: Any, direction: str, unit: Any) -> Any:
-    """The lowering: a reduction of (value, index) pairs; of equal values the first, NaN before any number."""
-    (axis,) = op.axes
-    element, index = x.type.update(shape=()), array_type((), op.index_dtype)
-    indices = emit.iota(x.type.update(dtype=op.index_dtype, weak=False), axis)
+    def lower(op, emit, x):
+        """A reduction of (value, index) pairs; of equal values the first, NaN before any number."""
+        (axis,) = op.axes
+        element, index = x.type.update(shape=()), array_type((), op.index_dtype)
+        indices = emit.iota(x.type.update(dtype=op.index_dtype, weak=False), axis)
+        starts = [emit.constant(op.unit(x.type.dtype), element), emit.constant(0, index)]
 
-    def body(a, i, b, j):
-        better = emit.binary("or", emit.compare(direction, a, b), emit.compare("NE", a, a))
-        tied = emit.binary("and", emit.compare("EQ", a, b), emit.compare("LT", i, j))
-        first = emit.binary("or", better, tied)
-        return [emit.select(better, a, b), emit.select(first, i, j)]
+        def body(a, i, b, j):
+            better = emit.binary("or", emit.compare(op.direction, a, b), emit.compare("NE", a, a))
+            tied = emit.binary("and", emit.compare("EQ", a, b), emit.compare("LT", i, j))
+            first = emit.binary("or", better, tied)
+            return [emit.select(better, a, b), emit.select(first, i, j)]
 
-    return emit.fold([x, indices], [emit.constant(unit, element), emit.constant(0, index)], op.axes, body)[1]
-
-
-def _evaluate_index(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The ``evaluate`` rule by NumPy's argmax or argmin."""
-    return in_bytes(lambda op, x: f(x.astype(np.float32) if x.dtype in HALF else x, axis=op.axes[0]))
+        return emit.fold([x, indices], starts, op.axes, body)[1]
 
 
 # y[j] = the i along the axis at which x[i] is largest; the first of several, the first NaN before all
@@ -352,11 +292,7 @@ def _evaluate_index(f: Callable[..., Any]) -> Callable[..., Any]:
 class Argmax(ArgExtreme):
     axes: tuple[int, ...]
     index_dtype: Any
-
-    evaluate = _evaluate_index(np.argmax)
-
-    def lower(op, emit, x):
-        return _lower_index(op, emit, x, "GT", lowest(x.type.dtype))
+    direction, extreme, unit = "GT", ReduceMax, staticmethod(lowest)
 
 
 # y[j] = the i along the axis at which x[i] is smallest; the first of several, the first NaN before all
@@ -364,11 +300,7 @@ class Argmax(ArgExtreme):
 class Argmin(ArgExtreme):
     axes: tuple[int, ...]
     index_dtype: Any
-
-    evaluate = _evaluate_index(np.argmin)
-
-    def lower(op, emit, x):
-        return _lower_index(op, emit, x, "LT", highest(x.type.dtype))
+    direction, extreme, unit = "LT", ReduceMin, staticmethod(highest)
 
 
 def _reduce(kind: Any, operand: Any, axes: Any) -> Any:

@@ -8,6 +8,7 @@ All take the index arrays of ``row_index``. The sum and the repetition are each 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any, ClassVar
 
@@ -38,9 +39,6 @@ from .reductions import (
     ReduceMin,
     ReduceOr,
     ReduceXor,
-    all_ones,
-    highest,
-    lowest,
     performed_whole_nan,
     whole_nan,
     with_signed_zeros,
@@ -163,9 +161,9 @@ class RowFold(OnRows):
     reduction: ClassVar[Any]
     flops = per_operand
 
-    @staticmethod
-    def unit(dtype: Any) -> Any:
-        return 0
+    @property
+    def unit(op) -> Callable[[Any], Any]:
+        return op.reduction.unit
 
     def result_type(op, x: ArrayType, ends: ArrayType, blocks: ArrayType, lane: ArrayType) -> ArrayType:
         return array_type((ends.shape[0], *x.shape[1:]), x.dtype, x.weak)
@@ -174,24 +172,24 @@ class RowFold(OnRows):
         y = perform(op, _where(real, x, op.unit(x.type.dtype)), *index)  # padding precedes the next layout's lanes
         return reshape(y, (size, y.type.shape[0] // size, *y.type.shape[1:]))
 
+    @in_bytes
+    def evaluate(op, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
+        return wide(lambda x: _by_lane(op.reduction.ufunc, op.unit(x.dtype), x, ends))(x)
+
     def lower(op, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
-        return _folded(op, emit, x, ends, blocks, lane)
+        """The lowering: reduce each block (single rows if lanes are short), then scatter to the lanes."""
+        count, each = ends.type.shape[0], tuple(range(1, len(x.type.shape)))
+        if not x.type.size or not count:
+            return emit.full(op.unit(x.type.dtype), emit.made)
+        parts = _in_blocks if x.type.shape[0] >= SHORT * count else _rows_alone
 
+        def rule(x: Any) -> Any:
+            u, at = emit.decompose(partial(parts, op), x, ends, blocks, lane)
+            into = emit.full(op.unit(x.type.dtype), x.type.update(shape=(count, *x.type.shape[1:])))
+            numbers = ScatterDimensionNumbers(each, (0,), (0,))
+            return region(op.combine)(Scatter(numbers, True, False, GatherScatterMode.MARKED), emit, into, at, u)
 
-def _folded(op: Any, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
-    """The lowering: reduce each block (single rows if lanes are short), then scatter to the lanes."""
-    count, each = ends.type.shape[0], tuple(range(1, len(x.type.shape)))
-    if not x.type.size or not count:
-        return emit.full(op.unit(x.type.dtype), emit.made)
-    parts = _in_blocks if x.type.shape[0] >= SHORT * count else _rows_alone
-
-    def rule(x: Any) -> Any:
-        u, at = emit.decompose(partial(parts, op), x, ends, blocks, lane)
-        into = emit.full(op.unit(x.type.dtype), x.type.update(shape=(count, *x.type.shape[1:])))
-        numbers = ScatterDimensionNumbers(each, (0,), (0,))
-        return region(op.combine)(Scatter(numbers, True, False, GatherScatterMode.MARKED), emit, into, at, u)
-
-    return emit.wide(x, rule)
+        return emit.wide(x, rule)
 
 
 def _rows_alone(op: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> list[Any]:
@@ -234,11 +232,6 @@ def _by_lane(f: np.ufunc, unit: Any, x: Any, ends: Any) -> Any:
 class SumRows(RowFold):
     dtypes = NUMERIC | FOUR_BITS
     combine, reduction = staticmethod(add), ReduceSum
-
-    @in_bytes
-    def evaluate(op, x, ends, blocks, lane):
-        return wide(lambda x: _by_lane(np.add, 0, x, ends))(x)
-
     jvp = linear_in(0)
 
     def transpose(op, ct, x, ends, blocks, lane):
@@ -250,18 +243,16 @@ class ExtremeRow(RowFold):
 
     __slots__ = ()
     dtypes = ANY | FOUR_BITS
-    larger: ClassVar[bool]
     exempt: ClassVar[Any] = {"transpose": "it is not linear"}
 
     def evaluate(op, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
-        f = np.maximum if op.larger else np.minimum
-        unit = op.unit(x.dtype)
+        f, unit = op.reduction.ufunc, op.unit(x.dtype)
         y = in_bytes(lambda op, x: _by_lane(f, unit, x, ends))(op, x)
-        y = with_signed_zeros(x, y, op.larger, partial(_by_lane, np.logical_or, False), ends)
+        y = with_signed_zeros(x, y, op.reduction.larger, partial(_by_lane, np.logical_or, False), ends)
         return whole_nan(y) if x.dtype.kind == "c" else y
 
     def lower(op, emit: Any, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
-        y = _folded(op, emit, x, ends, blocks, lane)
+        y = RowFold.lower(op, emit, x, ends, blocks, lane)
         return emit.decompose(performed_whole_nan, y) if is_complex(x.type.dtype) else y
 
     def jvp(op, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -278,15 +269,13 @@ class ExtremeRow(RowFold):
 # y[i] = the largest x[t], t in lane i; NaN where one is NaN
 @operation
 class MaxRows(ExtremeRow):
-    combine, reduction, larger = staticmethod(comparison.max), ReduceMax, True
-    unit = staticmethod(lowest)
+    combine, reduction = staticmethod(comparison.max), ReduceMax
 
 
 # y[i] = the smallest x[t], t in lane i; NaN where one is NaN
 @operation
 class MinRows(ExtremeRow):
-    combine, reduction, larger = staticmethod(comparison.min), ReduceMin, False
-    unit = staticmethod(highest)
+    combine, reduction = staticmethod(comparison.min), ReduceMin
 
 
 class BitwiseRows(RowFold):
@@ -294,31 +283,25 @@ class BitwiseRows(RowFold):
 
     __slots__ = ()
     dtypes = BOOL | INTEGER | FOUR_BITS
-    bitwise: ClassVar[np.ufunc]
     jvp = zero
-
-    @in_bytes
-    def evaluate(op, x: Any, ends: Any, blocks: Any, lane: Any) -> Any:
-        return _by_lane(op.bitwise, op.unit(x.dtype), x, ends)
 
 
 # y[i] = the bits set in all x[t], t in lane i
 @operation
 class AndRows(BitwiseRows):
-    combine, reduction, bitwise = staticmethod(bitwise_and), ReduceAnd, np.bitwise_and
-    unit = staticmethod(all_ones)
+    combine, reduction = staticmethod(bitwise_and), ReduceAnd
 
 
 # y[i] = the bits set in some x[t], t in lane i
 @operation
 class OrRows(BitwiseRows):
-    combine, reduction, bitwise = staticmethod(bitwise_or), ReduceOr, np.bitwise_or
+    combine, reduction = staticmethod(bitwise_or), ReduceOr
 
 
 # y[i] = the bits set in an odd number of x[t], t in lane i
 @operation
 class XorRows(BitwiseRows):
-    combine, reduction, bitwise = staticmethod(bitwise_xor), ReduceXor, np.bitwise_xor
+    combine, reduction = staticmethod(bitwise_xor), ReduceXor
 
 
 # x[t] = y[lane[t]]; in padding 0, or with ``copies`` the last lane's value, without cotangent

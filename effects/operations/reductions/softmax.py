@@ -13,7 +13,7 @@ from ..elementwise.complex_parts import real
 from ..elementwise.conversion import convert
 from ..elementwise.transcendental import exp
 from ..foundations.half_precision import wide
-from ..foundations.shapes import broadcast_in_dim, reduce_sum, reduced_type
+from ..foundations.shapes import broadcast_along, reduce_sum, reduced_type
 from .reductions import ReduceMax
 
 
@@ -37,7 +37,7 @@ class Softmax:
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents
         y = perform(op, x)
-        return y, y * (dx - _along(op, reduce_sum(y * dx, op.axes), x.type.shape))
+        return y, y * (dx - broadcast_along(reduce_sum(y * dx, op.axes), x.type.shape, op.axes))
 
     def lower(op, emit, x):
         return emit.wide(x, lambda x: emit.decompose(lambda x: _performed(op, x), x))
@@ -59,10 +59,5 @@ def _performed(op: Any, x: Any) -> Any:
     """The softmax composed of operations."""
     shape, kind = x.type.shape, x.type.dtype
     top = perform(ReduceMax(op.axes, keeps_nan=False), real(x) if is_complex(kind) else x)
-    powers = exp(x - _along(op, convert(top, kind), shape))
-    return powers / _along(op, reduce_sum(powers, op.axes), shape)
-
-
-def _along(op: Any, total: Any, shape: Any) -> Any:
-    """The reduced array broadcast along the operation's axes to ``shape``."""
-    return broadcast_in_dim(total, shape, tuple([d for d in range(len(shape)) if d not in op.axes]))
+    powers = exp(x - broadcast_along(convert(top, kind), shape, op.axes))
+    return powers / broadcast_along(reduce_sum(powers, op.axes), shape, op.axes)

@@ -32,7 +32,7 @@ from ..foundations.shapes import canonical_axis, reshape
 from ..indexing.gather_scatter import gather
 from ..indexing.gather_windows import GatherDimensionNumbers
 from ..manipulation.creation import broadcasted_iota
-from ..manipulation.slicing import axis_at, lane_count
+from ..manipulation.slicing import lanes_first
 
 
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
@@ -123,9 +123,7 @@ class Sort:
         return tuple([np.take_along_axis(x, order, op.dimension) for x in xs])
 
     def batch(op, dims, *xs):
-        size = lane_count(xs, dims)
-        lanes = [axis_at(x, d, 0, size) for x, d in zip(xs, dims)]
-        return perform(shared(Sort, op.dimension + 1, op.is_stable, op.num_keys), *lanes), 0
+        return perform(shared(Sort, op.dimension + 1, op.is_stable, op.num_keys), *lanes_first(xs, dims)), 0
 
     def jvp(op, primals, tangents):
         *ys, order = perform(op, *primals, broadcasted_iota("uint32", primals[0].type.shape, op.dimension))

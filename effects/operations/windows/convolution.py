@@ -19,8 +19,8 @@ from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
-from ...types.dtypes import ANY, ANY_INTEGER, COMPLEX, is_complex, itemsize_bits, to_real
-from ..dot_general import SHARED_BY_BLAS, accumulator, common_dtype, multilinear_or_zero
+from ...types.dtypes import ANY, is_complex, to_real
+from ..dot_general import SHARED_BY_BLAS, accumulator, common_dtype, multilinear_or_zero, need_represented
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, inverse_permutation, move_axis, reshape
 from ..manipulation.slicing import lane_count, places_in_padding, rev, spread
@@ -121,10 +121,7 @@ def _result_dtype(op: Any, x: ArrayType, y: ArrayType) -> Any:
     dtype = op.preferred_element_type
     if dtype is None:
         return x.dtype
-    integers = x.dtype in ANY_INTEGER and dtype in ANY_INTEGER
-    narrower = integers and itemsize_bits(dtype) < itemsize_bits(x.dtype)
-    if narrower or dtype not in ANY or (x.dtype in COMPLEX and dtype not in COMPLEX):
-        raise DTypeMismatch(f"conv_general_dilated: preferred_element_type must represent all of {x}, got {dtype}.")
+    need_represented("conv_general_dilated", x, dtype, ANY)
     return dtype
 
 

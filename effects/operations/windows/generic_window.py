@@ -15,15 +15,7 @@ from ...core.arrays import ConcreteArray
 from ...core.operation import operation, shared
 from ...programs.program import Program
 from ...trees.pytrees import tree_unflatten
-from ..manipulation.slicing import axis_at, lane_count
-from ..reductions.generic_reduce import (
-    HigherOrderFold,
-    body_of,
-    function_of,
-    monoid,
-    over_elements,
-    starts_and_operands,
-)
+from ..reductions.generic_reduce import HigherOrderFold, body_of, function_of, monoid, starts_and_operands
 from .geometry import Window, window_of
 from .window_reductions import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum, fold_elements, shape_over
 
@@ -47,13 +39,8 @@ class ReduceWindow(HigherOrderFold):
     def times(op, *types):
         return prod(op.window.over(types[-1].shape)) * prod(op.window.sizes)
 
-    def batch(op, dims, *operands):
-        size, window = lane_count(operands, dims), op.window.with_lanes(0)
-        starts, xs = operands[: op.carry], [axis_at(x, d, 0, size) for x, d in zip(operands, dims)][op.carry :]
-        if all(d is None for d in dims[: op.carry]):
-            return perform(ReduceWindow(op.bodies, op.carry, window), *starts, *xs), 0
-        lanes = [axis_at(s, d, 0, size) for s, d in zip(starts, dims)]
-        return tuple(fold_elements(over_elements(op.bodies[0]), lanes, xs, window)), 0
+    def with_lanes(op):
+        return ReduceWindow(op.bodies, op.carry, op.window.with_lanes(0))
 
     def lower(op, emit, *values):
         xs, starts = values[op.carry :], values[: op.carry]

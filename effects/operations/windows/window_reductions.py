@@ -196,7 +196,12 @@ class WindowReduction(Operation):
         return perform(shared(type(op), op.window.with_lanes(d)), x), d
 
     def lower(op: Any, emit: Any, x: Any) -> Any:
-        return emit.wide(x, lambda x: _emit(op, emit, x))
+        def reduced(x: Any) -> Any:
+            unit = emit.constant(op.unit(x.type.dtype), x.type.update(shape=()))
+            out = x.type.update(shape=emit.made.shape)
+            return emit.reduce_window([x], [unit], op.window, [out], lambda a, b: [emit.binary(op.stablehlo, a, b)])[0]
+
+        return emit.wide(x, reduced)
 
     def flops(op: Any, operands: Any, results: Any) -> int:
         return int(op.workload_size(*operands))
@@ -204,13 +209,6 @@ class WindowReduction(Operation):
     def workload_size(op: Any, x: ArrayType) -> Any:
         """The number of elements that all windows read."""
         return prod(op.window.over(x.shape)) * prod(op.window.sizes)
-
-
-def _emit(op: Any, emit: Any, x: Any) -> Any:
-    """StableHLO's window reduction."""
-    unit = emit.constant(op.unit(x.type.dtype), x.type.update(shape=()))
-    out = x.type.update(shape=emit.made.shape)
-    return emit.reduce_window([x], [unit], op.window, [out], lambda a, b: [emit.binary(op.stablehlo, a, b)])[0]
 
 
 def shape_over(name: str, window: Window, x: ArrayType) -> tuple[Any, ...]:

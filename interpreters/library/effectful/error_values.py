@@ -23,7 +23,7 @@ from ....effects.operations.elementwise.conversion import convert
 from ....effects.operations.foundations.shapes import reshape
 from ....effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim
 from ....effects.operations.manipulation.creation import full
-from ....effects.operations.manipulation.slicing import axis_at, concatenate, lane_count
+from ....effects.operations.manipulation.slicing import concatenate, lanes_first
 from ....effects.operations.reductions.reductions import argmax
 from ....effects.trees import pytrees
 from ....effects.trees.registration import register_dataclass
@@ -120,8 +120,7 @@ class Reported:
 
     def batch(op, dims, number, payload):
         """One report, of the first lane with an error."""
-        size = lane_count((number, payload), dims)
-        first = _first_lane(*[axis_at(x, d, 0, size) for x, d in zip((number, payload), dims)])
+        first = _first_lane(*lanes_first((number, payload), dims))
         return current().answer(op, first), ()
 
 
