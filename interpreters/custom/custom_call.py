@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import types
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.programs.closure_conversion import close_all
 from ...effects.trees import pytrees
 from ..core.compile_time import CompileTime
+from ..core.static_arguments import signature_of
 from ..differentiation.jvp import Jvp
 from ..differentiation.linearize_bodies import LinearizingJvp
 from ..differentiation.partial_eval import Tape
@@ -32,11 +32,7 @@ class BoundArguments:
     def __init__(self, where: str, fun: Callable[..., Any], argnums: Any, argnames: Any):
         self.where = where
         self.name = name_of(fun)
-        self.signature: inspect.Signature | None
-        try:
-            self.signature = inspect.signature(fun)
-        except (TypeError, ValueError):
-            self.signature = None
+        self.signature = signature_of(fun)
         parameters = list(self.signature.parameters.values()) if self.signature else []
         named = [p for p in parameters if p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
         # the number of positional arguments that need no binding; None where every call is bound
