@@ -77,8 +77,7 @@ class Installation(ImmutableObject):
     state: Any
 
     def __init__(self, handler: Handler, state: Any):
-        object.__setattr__(self, "handler", handler)
-        object.__setattr__(self, "state", _unchangeable(state))
+        self._fill(handler=handler, state=_unchangeable(state))
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(f):

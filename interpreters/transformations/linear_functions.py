@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
-from ...effects.base.immutables import ImmutableObject, setter
+from ...effects.base.immutables import ImmutableObject
 from ...effects.base.tracebacks import boundary
 from ...effects.core.arrays import Array, as_array, type_of
 from ...effects.core.columns import zeros_like
@@ -25,6 +25,7 @@ from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType
+from ..analysis.dependence import scattered
 from ..differentiation.linearize import Linearized
 from ..differentiation.transpose import transpose_program
 from .gradient_references import bound
@@ -106,8 +107,7 @@ class LinearFunction(ImmutableObject):
     signature: LinearSignature
 
     def __init__(self, linear: Linearized, signature: LinearSignature):
-        _set_linear(self, linear)
-        _set_signature(self, signature)
+        self._fill(linear=linear, signature=signature)
 
     @property
     def residuals(self) -> tuple[Any, ...]:
@@ -126,14 +126,11 @@ class LinearFunction(ImmutableObject):
     def _closed(self) -> Linearized:
         """The derivative with its residuals as operands of its program; this form replaces the former one."""
         if not isinstance(self.linear.tape, Program):
-            _set_linear(self, self.linear.closed())
+            self._fill(linear=self.linear.closed())
         return self.linear
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {len(self.residuals)} residuals by {self.program}"
-
-
-_set_linear, _set_signature = (setter(LinearFunction, name) for name in ("linear", "signature"))
 
 
 class Pushforward(LinearFunction):
@@ -167,10 +164,8 @@ class Pullback(LinearFunction):
         self, linear: Linearized, signature: LinearSignature, arguments: Sequence[Any] = (),
         saveable: Sequence[bool] | None = None,
     ):  # fmt: skip
-        _set_linear(self, linear)
-        _set_signature(self, signature)
-        _set_argument_ids(self, tuple([id(x) for x in arguments]))
-        _set_split(self, None)
+        super().__init__(linear, signature)
+        self._fill(_argument_ids=tuple([id(x) for x in arguments]), _split=None)
         if saveable is not None:
             self._separate(saveable)
 
@@ -180,8 +175,8 @@ class Pullback(LinearFunction):
             linear = super()._closed()
             leaves = {number: i for i, number in enumerate(self._argument_ids)}
             origins = tuple([leaves.get(id(x)) for x in linear.residuals])
-            _set_split(self, SplitResiduals.of(self.signature.in_tree, linear.residuals, origins, saveable))
-            _set_linear(self, linear._replace(residuals=()))
+            split = SplitResiduals.of(self.signature.in_tree, linear.residuals, origins, saveable)
+            self._fill(_split=split, linear=linear._replace(residuals=()))
         return self._split  # type: ignore[return-value]
 
     def _closed(self) -> Linearized:
@@ -224,8 +219,8 @@ class Pullback(LinearFunction):
         if tree != of.out_tree:
             raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {of.out_tree}, got {tree}.")
         checked = [tangent_of("vjp", t, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
-        cotangents = iter((self.linear if self._split is None else self._closed()).pullback(checked))
-        grads = [None if t is None else next(cotangents) for t in of.tangent_types]
+        cotangents = (self.linear if self._split is None else self._closed()).pullback(checked)
+        grads = scattered(cotangents, [t is not None for t in of.tangent_types])
         return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))
 
     def with_refs(self, *entries: Any) -> Any:
@@ -249,16 +244,12 @@ class Pullback(LinearFunction):
         return transpose_program(tape, mask, [True] * len(tape.outs))[0]
 
 
-_set_argument_ids, _set_split = (setter(Pullback, name) for name in ("_argument_ids", "_split"))
-
-
 def _nonzero(linear: Linearized) -> tuple[bool, ...]:
     return tuple([n is not None for n in linear.tangents])
 
 
 def _linearized(program: Program, nonzero: tuple[bool, ...], residuals: tuple[Any, ...]) -> Linearized:
-    numbers = iter(program.outs)
-    return Linearized(program, [next(numbers) if yes else None for yes in nonzero], residuals)
+    return Linearized(program, scattered(program.outs, nonzero), residuals)
 
 
 def _flatten_pushforward(x: Pushforward) -> tuple[Sequence[Any], Any]:
@@ -279,7 +270,7 @@ def _flatten_pullback(x: Pullback) -> tuple[Sequence[Any], Any]:
 def _unflatten_pullback(data: Any, children: Sequence[Any]) -> Pullback:
     program, nonzero, signature, origins = data
     pull = Pullback(_linearized(program, nonzero, ()), signature)
-    _set_split(pull, SplitResiduals(children[0], children[1], origins))
+    pull._fill(_split=SplitResiduals(children[0], children[1], origins))
     return pull
 
 
