@@ -82,6 +82,7 @@ class StateFlow:
     """
 
     in_carry: bool = False
+    stacked: bool = False  # each operand has a row for each iteration or lane
     fixed: bool = False  # there are no values, and the handler's key and the operation determine all of it
     operands: Sequence[Any] = ()
 
@@ -91,7 +92,8 @@ class StateFlow:
 
     def inner_types(self) -> list[ArrayType]:
         """The types that the state's values have inside a body."""
-        return [x.type for x in self.operands]
+        types = [x.type for x in self.operands]
+        return [t.update(shape=t.shape[1:]) for t in types] if self.stacked else types
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         """Set the state of ``run`` to ``values``, the state's inputs of a body, before the body is interpreted."""

@@ -373,6 +373,8 @@ class MergedState(StateFlow):
 class SplitState(StateFlow):
     """The flow of a key: each lane gets one of the split keys, and the last one is the state afterwards."""
 
+    stacked = True
+
     def __init__(self, movement: SplitMovement, run: Any, length: int):
         keys: Any = as_array(movement.f(run.current, length + 1))
         if keys.type.shape[:1] != (length + 1,):
@@ -382,10 +384,6 @@ class SplitState(StateFlow):
 
     def key(self) -> Any:
         return ("split",)
-
-    def inner_types(self) -> list[ArrayType]:
-        t = self.operands[0].type
-        return [t.update(shape=t.shape[1:])]
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         (run.current,) = values
