@@ -78,7 +78,7 @@ def pmap(
         lane = lambda values, named: fun(*refill(values), **named)
         if any([binding.mesh is not None for binding in current().scope]):
             tree = pytrees.structure((dynamic, kwargs))
-            need_no_container("pmap", tree, flat_axes("pmap", (axes, 0), (dynamic, kwargs), tree.num_leaves))
+            need_no_container("pmap", tree, flat_axes("pmap in_axes", (axes, 0), (dynamic, kwargs), tree.num_leaves))
             return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
         return _on_devices(lane, (dynamic, kwargs), (axes, 0), out_axes, name, axis_size, devices, backend)
 
