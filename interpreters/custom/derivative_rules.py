@@ -285,7 +285,7 @@ class UserBackward(DeferredRule):
         return returned[0]
 
     def cotangents(self, returned: Any) -> list[Any]:
-        """The cotangent of each argument leaf, None for zero, from what the rule returned: None may stand for a tree.
+        """The cotangent of each argument leaf, None for zero, from what the rule returned: a leaf may stand for a tree.
 
         Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: it does not fit the arguments.
         """
@@ -298,27 +298,15 @@ class UserBackward(DeferredRule):
             )
         leaves: list[Any] = []
         for i, (arg, ct) in enumerate(zip(example, returned)):
-            if not self.append_leaves(arg, ct, leaves):
+            try:
+                leaves += pytrees.broadcast_prefix(ct, arg, lambda x: x is None)
+            except TreeMismatch:
                 raise TreeMismatch(
                     f"{self.shown}: the rule must return a cotangent of the structure of argument {i}, "
                     f"{pytrees.structure(arg)}, got {pytrees.structure(ct)}.",
                     hint="None stands for zero.",
-                )
+                ) from None
         return [self.cotangent(t, ct) for t, ct in zip(self.types, leaves)]
-
-    def append_leaves(self, example: Any, returned: Any, leaves: list[Any]) -> bool:
-        """Append the leaves of a returned tree, of which a leaf or a None stands for a subtree of ``example``.
-
-        False: it is no such tree.
-        """
-        if returned is None or pytrees.all_leaves([returned]):  # for a whole subtree
-            leaves += [returned] * len(pytrees.leaves(example))
-            return True
-        parts, tree = pytrees.flatten(example, lambda x: x is not example)
-        returned_parts, other = pytrees.flatten(returned, lambda x: x is not returned)
-        if tree != other:
-            return False
-        return all([self.append_leaves(a, b, leaves) for a, b in zip(parts, returned_parts)])
 
     def cotangent(self, t: ArrayType, ct: Any) -> Any:
         """The cotangent of an argument leaf of type ``t``, checked; None for a zero, and for a dtype without one."""
