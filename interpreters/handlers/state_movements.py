@@ -30,7 +30,7 @@ from ...effects.trees.registration import register_dataclass
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtype_promotion import promote
 from ...effects.types.dtypes import int32
-from ..core.body_transform import StateFlow, StateLayout, TransformedBody
+from ..core.body_transform import StateFlow, StateLayout, TransformedBody, shared_results
 from .log_axes import LogAxes, outside, place, taken_mask
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog, known_entries, with_entries
@@ -299,28 +299,6 @@ def _joined(lists: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 _NUMBER = array_type((), int32)
-
-
-def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
-    """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
-
-    Gives their types, and for each body the numbers of the results that its values are.
-    """
-    types: list[ArrayType] = []
-    numbers_of: dict[ArrayType, list[int]] = {}
-    positions = []
-    for body in bodies:
-        used: Counter[ArrayType] = Counter()
-        own = []
-        for t in body:
-            numbers = numbers_of.setdefault(t, [])
-            if used[t] == len(numbers):
-                numbers.append(len(types))
-                types.append(t)
-            own.append(numbers[used[t]])
-            used[t] += 1
-        positions.append(tuple(own))
-    return types, positions
 
 
 class UnstackableLog(StateFlow):
