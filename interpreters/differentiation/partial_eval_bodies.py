@@ -270,12 +270,12 @@ class Assembly:
         found = [self.residual_sources(half) for half in self.halves]
         self.slots, numbers_of = shared_results([[t for t, _ in residuals] for _, residuals in found])
         leaving, rests = [], []
-        for half, (sources, residuals), slot_numbers in zip(self.halves, found, numbers_of):
+        for half, (origins, residuals), slot_numbers in zip(self.halves, found, numbers_of):
             slots = {Slot(k): number for k, (_, number) in zip(slot_numbers, residuals)}
             leaving.append(slots)
             filled = iter(slots)
-            sources = [next(filled) if x is None else x for x in sources]
-            rests.append((half.rest, [*sources, *[Operand(k) for k, yes in enumerate(self.unknown) if yes]]))
+            inputs: list[Source] = [next(filled) if x is None else x for x in origins]
+            rests.append((half.rest, [*inputs, *[Operand(k) for k, yes in enumerate(self.unknown) if yes]]))
         bodies = [self.known_body(half.known, slots) for half, slots in zip(self.halves, leaving)]
         known_sources, counts = [k + op.selects for k in self.inputs], self.counts(self.inputs)
         operands = op.selects + len(self.unknown)  # the results of known operations are numbered after the operands
