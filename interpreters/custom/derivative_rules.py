@@ -27,13 +27,14 @@ from ...effects.types.dtypes import float0, is_floating, is_inexact
 from ..analysis.dependence import dependence, scattered
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import record
+from ..core.static_arguments import merge_arguments
 from ..differentiation.deferred_rules import DeferredRule, checked, describe_function, full, pair_of
 from ..differentiation.jvp import push_forward
 from ..differentiation.jvp_rules import DerivativeRule, with_rule
 from ..differentiation.transpose import pull_back
 from ..transformations.derivatives import tangent_type, zero_tangent
 from ..transformations.linear_functions import InstalledLogs
-from .custom_call import RuleResults, merge_arguments, substitution
+from .custom_call import RuleResults, substitution
 
 _FORWARD = Cache("forward programs of linear maps")
 """Forward mode of a ``custom_vjp``, from its backward rule, by linear map, types and settings."""
@@ -214,7 +215,7 @@ class UserVjp(UserRule):
         wrt = tuple([dx is not None for dx in dxs])
         args = [CustomVJPPrimal(x, yes) for x, yes in zip(xs, wrt)] if self.symbolic else xs
         statics = [replaced(static.value, values) for static in self.statics]
-        arguments = merge_arguments(self.static_positions, statics, pytrees.unflatten(self.tree, args))
+        arguments = merge_arguments(zip(self.static_positions, statics), pytrees.unflatten(self.tree, args))
         pair = pair_of(self.shown, "results, residuals", replaced(self.fwd.value, values)(*arguments))
         outs, tree = self.results(pair[0])
         residuals, residual_tree = pytrees.flatten(pair[1])

@@ -90,7 +90,7 @@ def test_a_program_that_names_a_mesh_runs_on_it_and_its_results_tell_how_they_ar
 
 
 def test_arguments_and_results_are_cut_as_the_placement_says():
-    placement = over(GRID, [cut(GRID, "a"), None], [cut(GRID, None, "b"), None])
+    placement = over(GRID, [cut(GRID, "a"), None])._replace(results=(cut(GRID, None, "b"), None))
     compiled = compile_program(
         record(lambda x, y: [x + y, x * 2], [hnp.asarray(X).type] * 2), placement=placement
     )
