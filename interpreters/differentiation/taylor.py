@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.stack import STACK, Run, at_site, perform
+from ...effects.base.stack import STACK, Run, perform
 from ...effects.core.columns import JET, JVP, add_tangents, is_linear, multilinear, zero, zeros_like
 from ...effects.core.operation import Operation
 from ...effects.operations.elementwise.arithmetic import div, like, mul
@@ -97,6 +97,9 @@ class Jet(BodyTransformer):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         if not any([x.run is self for x in operands]):
             return self.outer.answer(op, operands)
+        cell = self.cell
+        site = cell.site
+        cell.site = site or self.labelled_site()
         outermost = self.known is None
         if self.known is None:
             self.known = {}
@@ -104,13 +107,13 @@ class Jet(BodyTransformer):
         try:
             entry = (op, tuple([id(x) for x in operands]))
             if entry not in known:  # with the operands, so that their identities stay theirs
-                with at_site(self.cell.site or self.labelled_site(), self.cell):
-                    results = self.by_rule(op, operands)
+                results = self.by_rule(op, operands)
                 if op.effectful:
                     return results
                 known[entry] = results, operands
             return known[entry][0]
         finally:
+            cell.site = site
             if outermost:
                 self.known = None
 

@@ -77,7 +77,8 @@ class Installation(ImmutableObject):
     state: Any
 
     def __init__(self, handler: Handler, state: Any):
-        self._fill(handler=handler, state=_unchangeable(state))
+        object.__setattr__(self, "handler", handler)
+        object.__setattr__(self, "state", _unchangeable(state))
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(f):

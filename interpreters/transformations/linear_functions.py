@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
-from ...effects.base.immutables import ImmutableObject
+from ...effects.base.immutables import ImmutableObject, setter
 from ...effects.base.tracebacks import boundary
 from ...effects.core.arrays import Array, as_array, type_of
 from ...effects.core.columns import zeros_like
@@ -107,7 +107,8 @@ class LinearFunction(ImmutableObject):
     signature: LinearSignature
 
     def __init__(self, linear: Linearized, signature: LinearSignature):
-        self._fill(linear=linear, signature=signature)
+        _set_linear(self, linear)
+        _set_signature(self, signature)
 
     @property
     def residuals(self) -> tuple[Any, ...]:
@@ -126,11 +127,14 @@ class LinearFunction(ImmutableObject):
     def _closed(self) -> Linearized:
         """The derivative with its residuals as operands of its program; this form replaces the former one."""
         if not isinstance(self.linear.tape, Program):
-            self._fill(linear=self.linear.closed())
+            _set_linear(self, self.linear.closed())
         return self.linear
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {len(self.residuals)} residuals by {self.program}"
+
+
+_set_linear, _set_signature = (setter(LinearFunction, name) for name in ("linear", "signature"))
 
 
 class Pushforward(LinearFunction):
@@ -164,8 +168,10 @@ class Pullback(LinearFunction):
         self, linear: Linearized, signature: LinearSignature, arguments: Sequence[Any] = (),
         saveable: Sequence[bool] | None = None,
     ):  # fmt: skip
-        super().__init__(linear, signature)
-        self._fill(_argument_ids=tuple([id(x) for x in arguments]), _split=None)
+        _set_linear(self, linear)
+        _set_signature(self, signature)
+        _set_argument_ids(self, tuple([id(x) for x in arguments]))
+        _set_split(self, None)
         if saveable is not None:
             self._separate(saveable)
 
@@ -175,8 +181,8 @@ class Pullback(LinearFunction):
             linear = super()._closed()
             leaves = {number: i for i, number in enumerate(self._argument_ids)}
             origins = tuple([leaves.get(id(x)) for x in linear.residuals])
-            split = SplitResiduals.of(self.signature.in_tree, linear.residuals, origins, saveable)
-            self._fill(_split=split, linear=linear._replace(residuals=()))
+            _set_split(self, SplitResiduals.of(self.signature.in_tree, linear.residuals, origins, saveable))
+            _set_linear(self, linear._replace(residuals=()))
         return self._split  # type: ignore[return-value]
 
     def _closed(self) -> Linearized:
@@ -244,6 +250,9 @@ class Pullback(LinearFunction):
         return transpose_program(tape, mask, [True] * len(tape.outs))[0]
 
 
+_set_argument_ids, _set_split = (setter(Pullback, name) for name in ("_argument_ids", "_split"))
+
+
 def _nonzero(linear: Linearized) -> tuple[bool, ...]:
     return tuple([n is not None for n in linear.tangents])
 
@@ -270,7 +279,7 @@ def _flatten_pullback(x: Pullback) -> tuple[Sequence[Any], Any]:
 def _unflatten_pullback(data: Any, children: Sequence[Any]) -> Pullback:
     program, nonzero, signature, origins = data
     pull = Pullback(_linearized(program, nonzero, ()), signature)
-    pull._fill(_split=SplitResiduals(children[0], children[1], origins))
+    _set_split(pull, SplitResiduals(children[0], children[1], origins))
     return pull
 
 
