@@ -206,6 +206,25 @@ class installed(inside):
         self.run.ended = True
 
 
+class at_site:
+    """``with at_site(site):`` what is performed has this site, such as an equation's, not that of the line executed.
+
+    ``cell``: that of the stack, by default of the one in force.
+    """
+
+    __slots__ = ("cell", "site")
+
+    def __init__(self, site: RawSite | None, cell: SiteCell | None = None):
+        self.cell = cell or current().cell or SiteCell()
+        self.site = site
+
+    def __enter__(self) -> None:
+        self.cell.site, self.site = self.site, self.cell.site
+
+    def __exit__(self, *_: object) -> None:
+        self.cell.site = self.site
+
+
 def runs(top: Run | None = None) -> Iterator[Run]:
     """The runs of the stack (of ``top``, if it is passed), innermost first, without the base."""
     run = current() if top is None else top

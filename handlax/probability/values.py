@@ -18,7 +18,6 @@ from ..effects.operations.elementwise.comparison import select
 from ..effects.operations.foundations.shapes import move_axis
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.trees import pytrees
-from ..effects.types.array_type import ArrayType
 from ..interpreters.core.body_transform import StateFlow
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import Handler, handler
@@ -84,10 +83,6 @@ class HandedValues(StateFlow):
             return move_axis(as_array(x), axis, 0)
 
         return pytrees.map(rows_first, value)
-
-    def inner_types(self) -> list[ArrayType]:
-        types = [x.type for x in self.operands]
-        return [t.update(shape=t.shape[1:]) for t in types] if self.stacked else types
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = GivenValues(pytrees.unflatten(self.structure, values))

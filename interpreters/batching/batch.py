@@ -60,15 +60,20 @@ class Batch(BodyTransformer):
     """An installation of the handler of ``vmap``.
 
     Answers operations with one of its boxes as operand, those that name its axis, and every effect; forwards the rest.
-    The mark of a value is its mapped dimension, None for a value that all lanes share.
+    The mark of a value is its mapped dimension, None for a value that all lanes share. ``how``: what a subclass has to
+    know about the lanes.
     """
 
-    __slots__ = ("size", "axis_name", "crossed")
+    __slots__ = ("size", "axis_name", "how", "crossed")
 
-    def __init__(self, outer: Run, size: int, axis_name: Hashable | None = None, site: tuple[Any, int] | None = None):
+    def __init__(
+        self, outer: Run, size: int, axis_name: Hashable | None = None, site: tuple[Any, int] | None = None,
+        how: Any = None,
+    ):  # fmt: skip
         super().__init__(outer, "vmap" if axis_name is None else f"vmap({axis_name!r})", site)
         self.size = size
         self.axis_name = axis_name
+        self.how = how
         self.crossed = 0  # the loops and lanes in whose body this is, and around which the lanes are
         if axis_name is not None:
             self.scope = (Binding(((axis_name, size),)), *outer.scope)
@@ -79,12 +84,16 @@ class Batch(BodyTransformer):
         return None
 
     def fresh(self, outer: Run) -> Batch:
-        run = type(self)(outer, self.size, self.axis_name)
+        return self.of_lanes(self.size, outer)
+
+    def of_lanes(self, size: int, outer: Run) -> Batch:
+        """This handler for another number of lanes: ``size``."""
+        run = type(self)(outer, size, self.axis_name, None, self.how)
         run.crossed = self.crossed
         return run
 
     def key(self) -> Any:
-        return (type(self), self.size, self.axis_name, self.crossed)
+        return (type(self), self.size, self.axis_name, self.crossed, self.how)
 
     def flow(self, op: HigherOrder) -> StateFlow:
         """How ``vmap`` enters the bodies of an operation: it counts loops if a body may perform effects."""

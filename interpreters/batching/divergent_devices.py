@@ -28,6 +28,7 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.dtypes import int32
+from ..analysis.dependence import is_root
 from ..core.record import record
 from .divergent_lanes import all_branches, guarded_step
 
@@ -96,7 +97,7 @@ def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, .
     which = select(eq(highest, lowest), own, scalar(count, int32))
 
     def differing(own: Any, *values: Any) -> Sequence[Any]:
-        if not _performs(op):
+        if not is_root(op):
             return all_branches(op, (own, *values), [True] * len(operands))
         _fail(op, axes)
         return [zeros_like(t) for t in op.result_type(own.type, *[x.type for x in values])]
@@ -112,9 +113,9 @@ def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, .
 def _loop(op: Any, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> Any:
     """A loop with collectives: it continues while any device's test holds; with effects all tests must agree."""
     test, body = op.bodies
-    joined = LaneOperations.lowest if _performs(op) else LaneOperations.highest
+    joined = LaneOperations.lowest if is_root(op) else LaneOperations.highest
     again = record(lambda *xs: [joined(axes, interpret(test, xs)[0])], test.in_types, test.name)
-    if not _performs(op):
+    if not is_root(op):
         step = guarded_step(test, body, (True,) * op.shared, bool(op.slots))
         return perform(CoherentWhile((again, step), op.shared, op.carry, op.slots), *operands)
     results = perform(CoherentWhile((again, body), op.shared, op.carry, op.slots), *operands)
@@ -122,10 +123,6 @@ def _loop(op: Any, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> An
     bodies = (record(lambda: (), (), "all"), record(lambda: _fail(op, axes), (), "some"))
     perform(CoherentCond(bodies), convert(LaneOperations.highest(axes, more), int32))
     return results
-
-
-def _performs(op: HigherOrder) -> bool:
-    return any([not isinstance(effect, Axis) for effect in op.effects])
 
 
 def _fail(op: HigherOrder, axes: tuple[SizedAxis, ...]) -> tuple[()]:

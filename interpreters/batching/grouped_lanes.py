@@ -11,12 +11,12 @@ a ``Scan`` over a ``Cond`` that all lanes of a chunk share, and so is its deriva
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...effects.base.stack import Run, current, inside, installed, perform
+from ...effects.base.stack import current, inside, installed, perform
 from ...effects.control.branches import Cond
 from ...effects.control.checkpoint import Checkpoint
 from ...effects.control.loops import Scan
@@ -46,35 +46,18 @@ FEWEST_CHUNKS = 8  # of a branch that all lanes take
 
 
 class GroupedLanes(Batch):
-    """``vmap`` that executes each branch of a ``cond`` only on lanes that take it, ``chunk`` lanes at a time.
+    """``vmap`` that executes each branch of a ``cond`` only on lanes that take it, ``how`` lanes at a time.
 
     A branch with effects or collectives is answered as by ``Batch``: each lane executes its own branch alone, or all
     lanes execute all branches.
     """
 
-    __slots__ = ("chunk",)
-
-    def __init__(
-        self, outer: Run, size: int, axis_name: Hashable | None = None, site: Any = None, chunk: int | None = None
-    ):
-        super().__init__(outer, size, axis_name, site)
-        self.chunk = chunk
+    __slots__ = ()
+    how: int | None  # None: as many as are fast
 
     @property
     def equal_lanes(self) -> tuple[str, str]:
         return "have no chunks of one type", "group"
-
-    def fresh(self, outer: Run) -> GroupedLanes:
-        return self.of_lanes(self.size, outer)
-
-    def key(self) -> Any:
-        return (*super().key(), self.chunk)
-
-    def of_lanes(self, size: int, outer: Run) -> GroupedLanes:
-        """This handler for another number of lanes: ``size``."""
-        run = GroupedLanes(outer, size, self.axis_name, None, self.chunk)
-        run.crossed = self.crossed
-        return run
 
     def choose(self, op: HigherOrder, operands: tuple[Any, ...]) -> Any:
         counted = isinstance(self.size, int) and self.size  # rows of a ragged axis have no number
@@ -109,7 +92,7 @@ class GroupedLanes(Batch):
 
     def _in_chunks(self, bodies: Sequence[Program], branch: Any, xs: Sequence[tuple[bool, Any]]) -> list[Any]:
         """The results if the branches are traced: a loop over chunks of lanes, each executing one branch."""
-        size = min(self.chunk or MOST_LANES, -(-self.size // (1 if self.chunk else FEWEST_CHUNKS)))
+        size = min(self.how or MOST_LANES, -(-self.size // (1 if self.how else FEWEST_CHUNKS)))
         chunks = _divide(branch, len(bodies), size)
         mapped = [yes for yes, _ in xs]
         run, required = self.of_lanes(size, self.outer), RequiredSignature([0] * len(bodies[0].outs))

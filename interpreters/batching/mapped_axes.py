@@ -12,18 +12,18 @@ from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.trees import pytrees
 
 
-def flat_axes(where: str, in_axes: Any, args: Any, count: int) -> list[int | None]:
-    """The mapped axis of each of ``count`` leaves, from a prefix of their tree."""
-    if isinstance(in_axes, int) or is_axis(in_axes):
-        return [in_axes] * count
-    return pytrees.broadcast_prefix(in_axes, args, is_leaf=is_axis, what=f"{where} in_axes")
+def flat_axes(what: str, axes: Any, tree: Any, count: int) -> list[int | None]:
+    """The mapped axis of each of ``count`` leaves, from a prefix of their tree, which errors call ``what``."""
+    if isinstance(axes, int) or is_axis(axes):
+        return [axes] * count
+    return pytrees.broadcast_prefix(axes, tree, is_leaf=is_axis, what=what)
 
 
 def flat_arguments(in_axes: Any, out_axes: Any, args: Any, kwargs: Any) -> tuple[list[Any], Any, list[Any]]:
     """The arrays and containers among the arguments, the tree that has them as leaves, and the spec of each."""
     leaves, tree = pytrees.flatten((args, kwargs), is_container)
     positions = pytrees.unflatten(tree, range(len(leaves)))
-    specs = flat_axes("vmap", in_axes, positions[0], tree.children()[0].num_leaves)
+    specs = flat_axes("vmap in_axes", in_axes, positions[0], tree.children()[0].num_leaves)
     return leaves, tree, specs + [_spec_of_keyword(x, (in_axes, out_axes)) for x in leaves[len(specs) :]]
 
 
@@ -43,13 +43,6 @@ def _spec_of_keyword(x: Any, axes: Any) -> Any:
     return specs[0]
 
 
-def flat_out_axes(where: str, out_axes: Any, results: Any, count: int) -> list[int | None]:
-    """The position of the mapped axis in each of ``count`` results, from a prefix of their tree."""
-    if isinstance(out_axes, int) or is_axis(out_axes):
-        return [out_axes] * count
-    return pytrees.broadcast_prefix(out_axes, results, is_leaf=is_axis, what=f"{where} out_axes")
-
-
 def dimension(where: str, axis: Any, x: Array) -> int | None:
     """The mapped dimension of an argument, counted from 0. Raises: BadArgument: it has no such dimension."""
     if axis is None:
@@ -67,14 +60,14 @@ def dimension(where: str, axis: Any, x: Array) -> int | None:
 
 def dimensions(where: str, in_axes: Any, args: Any, xs: Sequence[Array]) -> list[int | None]:
     """The mapped dimension of each argument, from a prefix of their tree. Raises: BadArgument: one is a container."""
-    axes = flat_axes(where, in_axes, args, len(xs))
+    axes = flat_axes(f"{where} in_axes", in_axes, args, len(xs))
     need_no_container(where, pytrees.structure(args), axes)
     return [dimension(where, axis, x) for axis, x in zip(axes, xs)]
 
 
 def result_dimensions(where: str, out_axes: Any, results: Any, ranks: Sequence[int]) -> list[int | None]:
     """The mapped dimension of each result, of these ranks, from a prefix of their tree."""
-    axes = flat_out_axes(where, out_axes, results, len(ranks))
+    axes = flat_axes(f"{where} out_axes", out_axes, results, len(ranks))
     return [None if axis is None else result_dimension(where, axis, rank) for axis, rank in zip(axes, ranks)]
 
 

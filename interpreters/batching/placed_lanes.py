@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ...effects.base.errors import BadArgument, ShapeMismatch
-from ...effects.base.stack import STACK, Binding, Run, inside, installed, perform
+from ...effects.base.stack import STACK, Binding, inside, installed, perform
 from ...effects.control.shard_map import ShardMap
 from ...effects.core.named_axes import Axis, Bound, SizedAxis
 from ...effects.core.operation import Operation
@@ -28,25 +28,15 @@ class PlacedLanes(Batch):
     Each of the devices along these axes executes a ``ShardMap`` on its own lanes.
     """
 
-    __slots__ = ("placed",)
+    __slots__ = ()
 
-    def __init__(
-        self, outer: Run, size: int, axis_name: Hashable | None, site: Any, placed: tuple[Hashable, ...]
-    ):
-        super().__init__(outer, size, axis_name, site)
-        self.placed = placed
+    @property
+    def placed(self) -> tuple[Hashable, ...]:
+        return self.how
 
     @property
     def equal_lanes(self) -> tuple[str, str]:
         return f"have no equal parts for the devices along {self.placed}", "spmd_axis_name"
-
-    def fresh(self, outer: Run) -> PlacedLanes:
-        run = PlacedLanes(outer, self.size, self.axis_name, None, self.placed)
-        run.crossed = self.crossed
-        return run
-
-    def key(self) -> Any:
-        return (*super().key(), self.placed)
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         if not hasattr(op, "mesh") or not any([x.run is self for x in operands]):
@@ -90,7 +80,7 @@ class PlacedLanes(Batch):
         dims: list[int | None] = []
 
         def lanes_of_one(*xs: Any) -> Sequence[Any]:
-            run = LanesOfOneDevice(STACK.get(), self.size // count, self.axis_name, frozenset(over))
+            run = LanesOfOneDevice(STACK.get(), self.size // count, self.axis_name, how=frozenset(over))
             boxes = [x if d is None else run.box(0, (x,)) for x, (d, _) in zip(xs, split)]
             with installed(run):
                 ys = perform(inner, *boxes) if rest else interpret(op.bodies[0], boxes)
@@ -112,29 +102,18 @@ class PlacedLanes(Batch):
 
 
 class LanesOfOneDevice(Batch):
-    """Batch over the lanes of one device; a mapped value varies along the mesh axes ``over`` that divide the lanes."""
+    """Batch over the lanes of one device; a mapped value varies along the mesh axes ``how`` that divide the lanes."""
 
-    __slots__ = ("over",)
-
-    def __init__(self, outer: Run, size: int, axis_name: Hashable | None, over: frozenset[SizedAxis]):
-        super().__init__(outer, size, axis_name)
-        self.over = over
-
-    def fresh(self, outer: Run) -> LanesOfOneDevice:
-        run = LanesOfOneDevice(outer, self.size, self.axis_name, self.over)
-        run.crossed = self.crossed
-        return run
-
-    def key(self) -> Any:
-        return (*super().key(), self.over)
+    __slots__ = ()
+    how: frozenset[SizedAxis]
 
     def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
         (t,) = super().part_types(mark, type)
-        return (t if mark is None else t.along(t.varying | self.over),)
+        return (t if mark is None else t.along(t.varying | self.how),)
 
     def force(self, x: Any, mark: int | None) -> Sequence[Any]:
         (y,) = super().force(x, mark)
-        return (y if mark is None else vary(y, y.type.varying | self.over),)
+        return (y if mark is None else vary(y, y.type.varying | self.how),)
 
 
 def _need_free(op: ShardMap, over: tuple[SizedAxis, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,19 @@ from ...effects.base.source_locations import Site
 
 def bad_value(results: Iterable[Any], settings: Configuration) -> str | None:
     """A text such as "NaN in f32[2]" for the first result with a value that the settings forbid; None without one."""
-    return next((f"{kind} in {x.type}" for x in results if (kind := _bad(x, settings))), None)
+    tests = [("NaN", np.isnan)] * settings.debug_nans + [("infinity", np.isinf)] * settings.debug_infs
+    return next((f"{kind} in {x.type}" for x in results for kind, test in tests if contains(x, test)), None)
 
 
-def _bad(x: Any, settings: Configuration) -> str | None:
-    """The kind of value in ``x`` that the settings forbid, NaN or infinity; None without one, and for boxes."""
+def contains(x: Any, test: Callable[[Any], Any]) -> bool:
+    """Whether a value in ``x`` passes a test of NumPy, ``isnan`` or ``isinf``; False for boxes."""
     value = getattr(x, "value", None)
     if value is None or value.dtype.kind not in "fcV" or not value.size:
-        return None
+        return False
     try:
-        if settings.debug_nans and bool(np.isnan(value).any()):
-            return "NaN"
-        return "infinity" if settings.debug_infs and bool(np.isinf(value).any()) else None
-    except TypeError:  # a dtype for which NumPy has neither test, such as the small floats
-        return None
+        return bool(test(value).any())
+    except TypeError:  # a dtype for which NumPy has no such test, such as the small floats
+        return False
 
 
 def bad_result(op: Any, operands: Sequence[Any], bad: str, site: Site | None = None) -> FoundNaN:

@@ -16,6 +16,7 @@ state moves (``StateFlow``), and names no operation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -83,6 +84,7 @@ class StateFlow:
     """
 
     in_carry: bool = False
+    stacked: bool = False  # each operand has a row for each iteration or lane
     fixed: bool = False  # there are no values, and the handler's key and the operation determine all of it
     operands: Sequence[Any] = ()
 
@@ -92,7 +94,8 @@ class StateFlow:
 
     def inner_types(self) -> list[ArrayType]:
         """The types that the state's values have inside a body."""
-        return [x.type for x in self.operands]
+        types = [x.type for x in self.operands]
+        return [t.update(shape=t.shape[1:]) for t in types] if self.stacked else types
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         """Set the state of ``run`` to ``values``, the state's inputs of a body, before the body is interpreted."""
@@ -130,6 +133,28 @@ class StateLayout(NamedTuple):
         """The results that body number ``body`` must have in this layout, beside results with these marks."""
         positions = None if self.positions is None else self.positions[body]
         return RequiredSignature(marks, self.types, positions, body if self.numbered else None)
+
+
+def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
+    """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
+
+    Gives their types, and for each body the numbers of the results that its values are.
+    """
+    types: list[ArrayType] = []
+    numbers_of: dict[ArrayType, list[int]] = {}
+    positions = []
+    for body in bodies:
+        used: Counter[ArrayType] = Counter()
+        own = []
+        for t in body:
+            numbers = numbers_of.setdefault(t, [])
+            if used[t] == len(numbers):
+                numbers.append(len(types))
+                types.append(t)
+            own.append(numbers[used[t]])
+            used[t] += 1
+        positions.append(tuple(own))
+    return types, positions
 
 
 class Stateless(StateFlow):

@@ -182,9 +182,8 @@ def record(
 
 
 def record_apart(
-    f: Callable[..., tuple[Sequence[Any], Any]], in_types: Sequence[ArrayType], name: str = "program",
-    kind: type[Record] = Record,
-) -> tuple[Program, Any]:  # fmt: skip
+    f: Callable[..., tuple[Sequence[Any], Any]], in_types: Sequence[ArrayType], kind: type[Record] = Record
+) -> tuple[Program, Any]:
     """The program of ``results`` for ``results, rest = f(*values of in_types)``, and ``rest``.
 
     Recorded under no other handler, so that the program does not depend on the handlers in force and may be cached.
@@ -192,4 +191,4 @@ def record_apart(
     run = kind(BASE, "")
     with inside(run):
         results, rest = f(*run.inputs(in_types))
-        return run.freeze(results, name), rest
+        return run.freeze(results), rest

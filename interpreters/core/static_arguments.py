@@ -119,10 +119,15 @@ class PartitionedCall(NamedTuple):
 
     def merge(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """All arguments of the call, with ``args`` and ``kwargs`` as the dynamic ones."""
-        merged = list(args)
-        for position, value in self.static_args:
-            merged.insert(position, value)
-        return merged, {**kwargs, **dict(self.static_kwargs)}
+        return merge_arguments(self.static_args, args), {**kwargs, **dict(self.static_kwargs)}
+
+
+def merge_arguments(statics: Iterable[tuple[int, Any]], values: Sequence[Any]) -> list[Any]:
+    """``values`` with each static argument inserted at its position; positions increase."""
+    arguments = list(values)
+    for position, value in statics:
+        arguments.insert(position, value)
+    return arguments
 
 
 def _by_value(x: Any) -> Any:

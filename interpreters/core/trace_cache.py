@@ -217,18 +217,14 @@ def leaf_name(
 ) -> str:
     """The name, in messages, of leaf ``i`` of a call's dynamic arguments: ``x`` or ``params['w'][0]``."""
     argument, positions = argument_names(fun), dynamic_positions(partition, len(args))
-    return leaf_names(lambda n: argument(positions[n]), args, kwargs)(i)
+    return leaf_names(lambda n: argument(positions[n]), args, kwargs)[i]
 
 
-def leaf_names(argument: Callable[[int], str], args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[int], str]:
-    """The map from the index of a leaf of the arguments to its name, such as ``x`` or ``params['w'][0]``."""
-
-    def name(i: int) -> str:
-        path = pytrees.leaves_with_path((tuple(args), kwargs))[i][0]
-        first = argument(path[1].idx) if path[0].idx == 0 else path[1].key
-        return f"{first}{pytrees.keystr(path[2:])}"
-
-    return name
+def leaf_names(argument: Callable[[int], str], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """The names of the leaves of the arguments, such as ``x`` or ``params['w'][0]``."""
+    paths = [path for path, _ in pytrees.leaves_with_path((tuple(args), kwargs))]
+    roots = [argument(path[1].idx) if path[0].idx == 0 else path[1].key for path in paths]
+    return [f"{root}{pytrees.keystr(path[2:])}" for root, path in zip(roots, paths)]
 
 
 def chosen_name(fun: Callable[..., Any], argnums: Any, chosen: Sequence[Any], i: int) -> str:

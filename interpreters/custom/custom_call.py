@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import types
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.programs.closure_conversion import close_all
 from ...effects.trees import pytrees
 from ..core.compile_time import CompileTime
+from ..core.static_arguments import merge_arguments, signature_of
 from ..differentiation.jvp import Jvp
 from ..differentiation.linearize_bodies import LinearizingJvp
 from ..differentiation.partial_eval import Tape
@@ -33,11 +33,7 @@ class BoundArguments:
     def __init__(self, where: str, fun: Callable[..., Any], argnums: Any, argnames: Any):
         self.where = where
         self.name = name_of(fun)
-        self.signature: inspect.Signature | None
-        try:
-            self.signature = inspect.signature(fun)
-        except (TypeError, ValueError):
-            self.signature = None
+        self.signature = signature_of(fun)
         parameters = list(self.signature.parameters.values()) if self.signature else []
         named = [p for p in parameters if p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
         # the number of positional arguments that need no binding; None where every call is bound
@@ -149,7 +145,7 @@ class CustomFunction(HoldsParts, Generic[P, R]):
         static_values, xs, tree = arguments.split(arguments.positional(args, kwargs))
 
         def function(*values: Any) -> Any:
-            return fun(*merge_arguments(arguments.static, static_values, pytrees.unflatten(tree, values)))
+            return fun(*merge_arguments(zip(arguments.static, static_values), pytrees.unflatten(tree, values)))
 
         def make_rule(boxes: Any, first: int, expected: Any, placeholder_of: Any) -> Any:
             statics = tuple([with_placeholders(value, placeholder_of) for value in static_values])
@@ -167,14 +163,6 @@ class CustomFunction(HoldsParts, Generic[P, R]):
         if name in _DEFINITIONS and isinstance(fun := self.__dict__.get("fun"), CustomFunction):
             return getattr(fun, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-
-
-def merge_arguments(positions: Sequence[int], statics: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """``values`` with each static argument inserted at its position; positions increase."""
-    arguments = list(values)
-    for position, value in zip(positions, statics):
-        arguments.insert(position, value)
-    return arguments
 
 
 class RuleResults(NamedTuple):
@@ -214,18 +202,17 @@ def perform_call(call: CustomCall, xs: Sequence[Array]) -> Any:
     if all([x.run is None for x in xs]) and all([type(each) in _DERIVATIVES for each in runs()]):
         return pytrees.map(as_array, call.function(*xs))  # no argument has a tangent; captured values may
     try:
-        results = _evaluate(call, xs)
+        return _evaluate(call, xs)
     except EscapedBox as error:
         raise EscapedBox(
             f"{call.name}: {error.what}",
             hint="values that rules capture are found in closures, partial arguments, methods and trees; pass other "
             "values as arguments.",
         ) from error
-    return pytrees.unflatten(results.tree, results.outs)
 
 
-def _evaluate(call: CustomCall, xs: Sequence[Array]) -> RuleResults:
-    """The results of a call, without a record where possible.
+def _evaluate(call: CustomCall, xs: Sequence[Array]) -> Any:
+    """The tree of the results of a call, without a record where possible.
 
     The base calls the function, as does ``ensure_compile_time_eval`` on concrete operands. A derivative with a box
     among the operands applies the rule at once, one without, and a tape without, is passed over. Every other handler
@@ -234,8 +221,7 @@ def _evaluate(call: CustomCall, xs: Sequence[Array]) -> RuleResults:
     run = current()
     kind = type(run)
     if run is BASE or (kind is CompileTime and all([x.run is None for x in xs])):
-        outs, tree = pytrees.flatten(call.function(*xs))
-        return RuleResults([as_array(y) for y in outs], [], tree)
+        return pytrees.map(as_array, call.function(*xs))
     owned = any([x.run is run for x in xs])
     if kind is Run or (kind is Tape and not owned) or (kind in FORWARD_MODE and not owned):
         with inside(run.outer):
@@ -244,9 +230,8 @@ def _evaluate(call: CustomCall, xs: Sequence[Array]) -> RuleResults:
         pairs = [run.unbox(x) for x in xs]
         with inside(run.outer):
             results = call.make_rule((), 0, None, {}).apply((), [x for x, _ in pairs], [dx for _, dx in pairs])
-        return RuleResults([run.pair(y, dy) for y, dy in zip(results.outs, results.tangents)], [], results.tree)
-    outs, tree = pytrees.flatten(_perform_recorded(call, xs))
-    return RuleResults(outs, [], tree)
+        return pytrees.unflatten(results.tree, [run.pair(y, dy) for y, dy in zip(results.outs, results.tangents)])
+    return _perform_recorded(call, xs)
 
 
 FORWARD_MODE = (Jvp, LinearizingJvp)

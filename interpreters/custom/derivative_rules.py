@@ -27,13 +27,14 @@ from ...effects.types.dtypes import float0, is_floating, is_inexact
 from ..analysis.dependence import dependence, scattered
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import record
+from ..core.static_arguments import merge_arguments
 from ..differentiation.deferred_rules import DeferredRule, checked, describe_function, full, pair_of
 from ..differentiation.jvp import push_forward
 from ..differentiation.jvp_rules import DerivativeRule, with_rule
 from ..differentiation.transpose import pull_back
 from ..transformations.derivatives import tangent_type, zero_tangent
 from ..transformations.linear_functions import InstalledLogs
-from .custom_call import RuleResults, merge_arguments, substitution
+from .custom_call import RuleResults, substitution
 
 _FORWARD = Cache("forward programs of linear maps")
 """Forward mode of a ``custom_vjp``, from its backward rule, by linear map, types and settings."""
@@ -214,7 +215,7 @@ class UserVjp(UserRule):
         wrt = tuple([dx is not None for dx in dxs])
         args = [CustomVJPPrimal(x, yes) for x, yes in zip(xs, wrt)] if self.symbolic else xs
         statics = [replaced(static.value, values) for static in self.statics]
-        arguments = merge_arguments(self.static_positions, statics, pytrees.unflatten(self.tree, args))
+        arguments = merge_arguments(zip(self.static_positions, statics), pytrees.unflatten(self.tree, args))
         pair = pair_of(self.shown, "results, residuals", replaced(self.fwd.value, values)(*arguments))
         outs, tree = self.results(pair[0])
         residuals, residual_tree = pytrees.flatten(pair[1])
@@ -285,7 +286,7 @@ class UserBackward(DeferredRule):
         return returned[0]
 
     def cotangents(self, returned: Any) -> list[Any]:
-        """The cotangent of each argument leaf, None for zero, from what the rule returned: None may stand for a tree.
+        """The cotangent of each argument leaf, None for zero, from what the rule returned: a leaf may stand for a tree.
 
         Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: it does not fit the arguments.
         """
@@ -298,27 +299,15 @@ class UserBackward(DeferredRule):
             )
         leaves: list[Any] = []
         for i, (arg, ct) in enumerate(zip(example, returned)):
-            if not self.append_leaves(arg, ct, leaves):
+            try:
+                leaves += pytrees.broadcast_prefix(ct, arg, lambda x: x is None)
+            except TreeMismatch:
                 raise TreeMismatch(
                     f"{self.shown}: the rule must return a cotangent of the structure of argument {i}, "
                     f"{pytrees.structure(arg)}, got {pytrees.structure(ct)}.",
                     hint="None stands for zero.",
-                )
+                ) from None
         return [self.cotangent(t, ct) for t, ct in zip(self.types, leaves)]
-
-    def append_leaves(self, example: Any, returned: Any, leaves: list[Any]) -> bool:
-        """Append the leaves of a returned tree, of which a leaf or a None stands for a subtree of ``example``.
-
-        False: it is no such tree.
-        """
-        if returned is None or pytrees.all_leaves([returned]):  # for a whole subtree
-            leaves += [returned] * len(pytrees.leaves(example))
-            return True
-        parts, tree = pytrees.flatten(example, lambda x: x is not example)
-        returned_parts, other = pytrees.flatten(returned, lambda x: x is not returned)
-        if tree != other:
-            return False
-        return all([self.append_leaves(a, b, leaves) for a, b in zip(parts, returned_parts)])
 
     def cotangent(self, t: ArrayType, ct: Any) -> Any:
         """The cotangent of an argument leaf of type ``t``, checked; None for a zero, and for a dtype without one."""

@@ -30,30 +30,22 @@ from ..differentiation.transpose import pull_back
 from .custom_call import substitution, with_placeholders
 
 
-def _check_result(
-    where: str, what: str, structure: Any, types: Sequence[ArrayType], body: RecordedBody, count: int
-) -> None:
-    """Check that a recorded function returns the structure and types of the unknowns.
-
-    Raises: TreeMismatch, ShapeMismatch: it does not.
-    """
-    out_types = body.program.out_types[:count]
-    if body.structure != structure:
-        raise TreeMismatch(f"{where}: {what} must return the structure {structure}, got {body.structure}.")
-    for t, other in zip(types, out_types):
-        if t.shape != other.shape or t.dtype != other.dtype:
-            raise ShapeMismatch(f"{where}: {what} must return {t}, got {other}.", hint="the system must be square.")
-
-
 def _function_of(
     where: str, what: str, f: Callable[..., Any], unknowns: Any
 ) -> tuple[Sequence[Any], Any, Sequence[ArrayType], RecordedBody]:
-    """The unknowns as arrays, their structure and types, and the body of ``f``, a function on unknowns."""
+    """The unknowns as arrays, their structure and types, and the body of ``f``, a function on unknowns.
+
+    Raises: TreeMismatch, ShapeMismatch: it does not return their structure and types.
+    """
     leaves, tree = pytrees.flatten(unknowns)
     xs = [as_array(x) for x in leaves]
     types = [x.type for x in xs]
     body = body_of(what, lambda *xs: f(pytrees.unflatten(tree, xs)), types)
-    _check_result(where, what, tree, types, body, len(xs))
+    if body.structure != tree:
+        raise TreeMismatch(f"{where}: {what} must return the structure {tree}, got {body.structure}.")
+    for t, other in zip(types, body.program.out_types):
+        if t.shape != other.shape or t.dtype != other.dtype:
+            raise ShapeMismatch(f"{where}: {what} must return {t}, got {other}.", hint="the system must be square.")
     return xs, tree, types, body
 
 
@@ -152,8 +144,6 @@ def _unknown(shown: str, y: Any, t: ArrayType, strong: bool) -> Any:
 
 def _padded(system: Program, extra: Sequence[ArrayType]) -> Program:
     """A recorded product with results of aux's types ``extra``, all zeros, so that it has as many as its solver."""
-    if not extra:
-        return record_body(lambda *xs: list(interpret(system, xs)), system.in_types, system.name)
     return record_body(
         lambda *xs: [*interpret(system, xs), *[zeros_like(t) for t in extra]], system.in_types, system.name
     )

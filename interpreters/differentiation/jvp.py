@@ -166,10 +166,8 @@ def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], S
     count = len(types) // 2
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:
-        tangents = iter(values[count:])
-        y, dy = JVP.find(type(op))(
-            op, values[:count], tuple([None if t is None else next(tangents) for t in types[count:]])
-        )
+        tangents = scattered(values[count:], [t is not None for t in types[count:]])
+        y, dy = JVP.find(type(op))(op, values[:count], tuple(tangents))
         return ((y,), False) if dy is None else ((y, dy), True)
 
     return rule, [t for t in types if t is not None]

@@ -8,7 +8,7 @@ from typing import Any
 from ...effects.base.stack import current
 from ..core.body_transform import BodyTransformer, Mark
 from .deferred_rules import DeferredRule
-from .reinstallation import HandlerTemplate, Reinstallation
+from .reinstallation import HandlerTemplate, Reinstallation, grouped
 
 
 class TransformedLinearRule(DeferredRule):
@@ -27,7 +27,7 @@ class TransformedLinearRule(DeferredRule):
     def __call__(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         parts, state = self.handler.parts(residuals)
         with Reinstallation(self.handler, current(), state) as handler:
-            ys = self.inner(handler.boxes(parts), handler.boxes(_grouped(values, self.counts), self.marks))
+            ys = self.inner(handler.boxes(parts), handler.boxes(grouped(values, self.counts), self.marks))
         handler.unchanged_state(self.shown)
         results: list[Any] = []
         for y, mark, count in zip(ys, self.result_marks, self.result_counts):
@@ -53,7 +53,7 @@ def cross_linear(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> An
         tuple([part for m, t in zip(results[0], op.types) for part in run.part_types(m, t)]),
     )
     forced = [part for x, m in zip(values, inputs[0]) for part in run.force(x, m)]
-    ys = _grouped(run.outer.answer(transformed, (*parts, *forced)), results[1])
+    ys = grouped(run.outer.answer(transformed, (*parts, *forced)), results[1])
     return tuple([run.box(m, y) for m, y in zip(results[0], ys)])
 
 
@@ -65,13 +65,3 @@ def _side(run: BodyTransformer, mark: Mark, types: Sequence[Any]) -> tuple[tuple
 
 def _under(rule: Any, template: HandlerTemplate, inputs: Any, results: Any) -> Any:
     return None if rule is None else TransformedLinearRule(rule, template, *inputs, *results)
-
-
-def _grouped(parts: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
-    """``parts`` divided into consecutive groups of these sizes."""
-    groups = []
-    start = 0
-    for count in counts:
-        groups.append(parts[start : start + count])
-        start += count
-    return groups

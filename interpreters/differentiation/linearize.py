@@ -19,6 +19,7 @@ from ...effects.core.arrays import as_array, is_shared
 from ...effects.programs.closure_conversion import with_inputs
 from ...effects.programs.program import Builder, Program, interpret
 from ...effects.types.array_type import ArrayType
+from ..analysis.dependence import scattered
 from ..analysis.simplify import dead_code_elimination
 from .jvp import Jvp
 from .linearize_bodies import LinearizingJvp
@@ -38,8 +39,8 @@ class Linearized(NamedTuple):
 
     def pushforward(self, dxs: Sequence[Any]) -> list[Any]:
         """The tangents of the outputs from those of the inputs; None is zero."""
-        results = iter(interpret(self.program(), [*map(as_array, self.residuals), *dxs]))
-        return [None if n is None else next(results) for n in self.tangents]
+        results = interpret(self.program(), [*map(as_array, self.residuals), *dxs])
+        return scattered(results, [n is not None for n in self.tangents])
 
     def pullback(self, cts: Sequence[Any]) -> list[Any]:
         """The cotangents of the inputs from those of the outputs; None is zero."""
@@ -61,8 +62,7 @@ class Linearized(NamedTuple):
         closed = with_inputs(program, residuals, [x.type for x in residuals])
         keep = [False] * len(residuals) + [True] * len(program.in_types)
         closed, used = dead_code_elimination(closed, instantiate=keep)
-        numbers = iter(closed.outs)
-        tangents = [None if n is None else next(numbers) for n in self.tangents]
+        tangents = scattered(closed.outs, [n is not None for n in self.tangents])
         return Linearized(closed, tangents, tuple([x for x, yes in zip(residuals, used) if yes]))
 
 

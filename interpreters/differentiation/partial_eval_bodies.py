@@ -31,6 +31,7 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
 from ..analysis.dependence import body_dependence, computes_without, is_root
 from ..analysis.simplify import prune_operation
+from ..core.body_transform import shared_results
 from ..core.record import Record, record
 
 SHARED, CARRY, EACH = range(3)
@@ -257,8 +258,7 @@ class Assembly:
         self.inputs = [k for k, yes in enumerate(unknown) if not yes]  # the known inputs of a body
         self.outs = len(unknown_results) - sum(unknown_results)  # the number of known results
         self.results = range(types.carry - sum(unknown_results[: types.carry]), self.outs)  # known results not carried
-        self.slots: list[ArrayType] = []  # types of the residuals that leave the bodies
-        self.slots_of: dict[ArrayType, list[Slot]] = {}  # the slots of each type
+        self.slots: list[ArrayType] = []  # types of the residuals that leave the bodies: branches share slots
         self.hoisted: Any = None  # the operation performed before a loop, and its operands
         self.renamed: dict[Source, Source] = {}  # slot -> its source after hoisting
         counts = (types.shared, types.carry, len(unknown) - types.shared - types.carry)
@@ -267,11 +267,15 @@ class Assembly:
     def parts(self) -> SplitOperation:
         """The known operations and the rest."""
         op = self.op
+        found = [self.residual_sources(half) for half in self.halves]
+        self.slots, numbers_of = shared_results([[t for t, _ in residuals] for _, residuals in found])
         leaving, rests = [], []
-        for half in self.halves:
-            slots, sources = self.residual_sources(half)
+        for half, (origins, residuals), slot_numbers in zip(self.halves, found, numbers_of):
+            slots = {Slot(k): number for k, (_, number) in zip(slot_numbers, residuals)}
             leaving.append(slots)
-            rests.append((half.rest, [*sources, *[Operand(k) for k, yes in enumerate(self.unknown) if yes]]))
+            filled = iter(slots)
+            inputs: list[Source] = [next(filled) if x is None else x for x in origins]
+            rests.append((half.rest, [*inputs, *[Operand(k) for k, yes in enumerate(self.unknown) if yes]]))
         bodies = [self.known_body(half.known, slots) for half, slots in zip(self.halves, leaving)]
         known_sources, counts = [k + op.selects for k in self.inputs], self.counts(self.inputs)
         operands = op.selects + len(self.unknown)  # the results of known operations are numbered after the operands
@@ -303,15 +307,15 @@ class Assembly:
         groups = [self.group[k] for k in inputs]
         return {"shared": groups.count(SHARED), "carry": groups.count(CARRY)}
 
-    def residual_sources(self, half: SplitProgram) -> tuple[dict[Slot, int], list[Source]]:
-        """The slots that a body fills, with their variables in its known half; and the source of each residual.
+    def residual_sources(self, half: SplitProgram) -> tuple[list[Source | None], list[tuple[ArrayType, int]]]:
+        """The source of each residual of a body, None for a slot; and for each slot the type and the variable.
 
         A known carry is a residual that differs from iteration to iteration: it leaves by a slot, unless the rest
         carries it again.
         """
-        leaving: dict[Slot, int] = {}
-        filled: dict[ArrayType, int] = {}  # how many slots of each type this body fills
-        sources: list[Source] = []
+        leaving: list[tuple[ArrayType, int]] = []
+        sources: list[Source | None] = []
+        known = half.known
         for residual in half.residuals:
             is_input, n = type(residual) is Operand, residual.number
             if is_input and (self.group[self.inputs[n]] != CARRY or self.all_results):
@@ -319,26 +323,13 @@ class Assembly:
             elif not is_input and self.is_result(n):
                 sources.append(residual)
             else:
-                number = n if is_input else half.known.outs[n]
-                kind = (half.known.in_types if is_input else half.known.out_types)[n]
-                count = filled.get(kind, 0)
-                slot = self.slot(kind, count)
-                filled[kind] = count + 1
-                leaving[slot] = number
-                sources.append(slot)
-        return leaving, sources
+                leaving.append((known.in_types[n], n) if is_input else (known.out_types[n], known.outs[n]))
+                sources.append(None)
+        return sources, leaving
 
     def is_result(self, n: int) -> bool:
         """Whether result ``n`` of the only known body is an ``out`` of the operation, so that it needs no slot."""
         return len(self.halves) == 1 and n in self.results
-
-    def slot(self, type: ArrayType, k: int) -> Slot:
-        """The result ``k`` that holds a residual of this type; branches share slots, since one branch is executed."""
-        slots = self.slots_of.setdefault(type, [])
-        if k == len(slots):
-            slots.append(Slot(len(self.slots)))
-            self.slots.append(type)
-        return slots[k]
 
     def known_body(self, program: Program, leaving: dict[Slot, int]) -> Program:
         """The known half of a body with its known results, then the slots: zeros in those of other branches."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,12 @@ from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from ..core.body_transform import STATELESS, BodyTransformContext, BodyTransformer, Mark, StateFlow
+
+
+def grouped(parts: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
+    """``parts`` divided into consecutive groups of these sizes."""
+    ends = itertools.accumulate(counts)
+    return [parts[end - count : end] for end, count in zip(ends, counts)]
 
 
 class HandlerTemplate:
@@ -56,11 +63,8 @@ class HandlerTemplate:
 
         ``extra``: the number of captured values, which stand first.
         """
-        groups = []
-        for count in self.counts:
-            groups.append(items[extra : extra + count])
-            extra += count
-        return groups, items[extra:]
+        end = extra + sum(self.counts)
+        return grouped(items[extra:end], self.counts), items[end:]
 
 
 class Reinstallation(installed):

@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.stack import STACK, Run
+from ...effects.base.stack import STACK, Run, perform
 from ...effects.core.columns import JET, JVP, add_tangents, is_linear, multilinear, zero, zeros_like
 from ...effects.core.operation import Operation
 from ...effects.operations.elementwise.arithmetic import div, like, mul
@@ -175,13 +175,9 @@ def _over(x: Any, k: int) -> Any:
     return x if k == 1 else div(x, like(x, k))
 
 
-def _perform(op: Operation, operands: Sequence[Any]) -> Any:
-    return STACK.get().answer(op, tuple(operands))
-
-
 def _value(op: Operation, series: Sequence[Series], count: int) -> Any:
     """The series rule of operations whose derivative is zero: the value alone."""
-    y = _perform(op, [x[0] for x in series])
+    y = perform(op, *[x[0] for x in series])
     rest = lambda y: [zeros_like(y)] * (count - 1) if is_inexact(y.type.dtype) else []
     return tuple([(a, *rest(a)) for a in y]) if op.multiple_results else (y, *rest(y))
 
@@ -207,6 +203,6 @@ def _products(op: Operation, series: Sequence[Series], count: int) -> Series:
     for orders in itertools.product(*[range(len(x)) for x in series]):
         k = sum(orders)
         if k < count:
-            term = _perform(op, [x[i] for x, i in zip(series, orders)])
+            term = perform(op, *[x[i] for x, i in zip(series, orders)])
             totals[k] = term if totals[k] is None else add_tangents(totals[k], term)
     return tuple(totals)

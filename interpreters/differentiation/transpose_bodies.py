@@ -25,7 +25,7 @@ from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
-from ..analysis.dependence import Marks, as_set, body_dependence, dependence
+from ..analysis.dependence import Marks, as_set, body_dependence, dependence, scattered
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record
 from .partial_eval import split_operation
@@ -192,8 +192,7 @@ def _body(
     residuals = inputs([t for t, yes in zip(types[shared + carry :], marks.each) if not yes])
     out_cts = inputs([t for t, yes in zip(op.bodies[0].out_types[carry:], nonzero[carry:]) if yes])
     with inside(recorder):
-        results = iter(interpret(adjoint, [*fixed, *residuals, *cts, *out_cts]))
-        grads = [next(results) if yes else None for yes in live]
+        grads = scattered(interpret(adjoint, [*fixed, *residuals, *cts, *out_cts]), live)
         end = len(summed) + carry
         of_shared, of_carry, of_each = grads[: len(summed)], grads[len(summed) : end], grads[end:]
         totals = iter(sums)

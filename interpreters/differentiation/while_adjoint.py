@@ -34,7 +34,7 @@ from ...effects.programs.program import Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32
-from ..analysis.dependence import Marks, body_dependence
+from ..analysis.dependence import Marks, body_dependence, scattered
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import record
 from .partial_eval import split_program
@@ -64,8 +64,7 @@ def transpose_until(
     adjoint = _ADJOINTS.get(key, lambda: _ReverseLoop(op, linear, nonzero, transpose).adjoint(linear))
     known = [x for x, yes in zip(operands, adjoint.marks) if not yes]
     nonzero_cts = [ct for ct, yes in zip(cts, adjoint.marks[op.shared :]) if yes and ct is not None]
-    results = iter(current().answer(adjoint.op, (*known, *nonzero_cts)))
-    return [next(results) if yes else None for yes in adjoint.live]
+    return scattered(current().answer(adjoint.op, (*known, *nonzero_cts)), adjoint.live)
 
 
 class _LoopAdjoint(NamedTuple):
@@ -169,9 +168,8 @@ class _ReverseLoop:
         """The cotangents of linear shared operands, then of carries; from known operands and nonzero cotangents."""
         first = len(self.fixed) - sum(self.fixed)
         start = first + len(self.linear_carry) - sum(self.linear_carry)
-        shared, carry, nonzero_cts = xs[:first], list(xs[first:start]), iter(xs[start:])
-        ends = [ct for ct, yes in zip(self.nonzero, self.linear_carry) if yes]
-        cts = [next(nonzero_cts) if there else None for there in ends]
+        shared, carry = xs[:first], list(xs[first:start])
+        cts = scattered(xs[start:], [ct for ct, yes in zip(self.nonzero, self.linear_carry) if yes])
         carried = [ct for ct, yes in zip(cts, self.carried) if yes]
         cts = [typed_cotangent(ct, t) for ct, t in zip(carried, self.carried_types)]
         sums = [zeros_like(t) for t in self.summed_types]
@@ -207,8 +205,7 @@ class _ReverseLoop:
         known = [*shared, *carry]
         results = interpret(self.half.known, known)
         residuals = self.half.residual_values(known, results)
-        cotangents = iter(interpret(self.back, [*residuals, *cts]))
-        grads = [next(cotangents) if yes else None for yes in self.live]
+        grads = scattered(interpret(self.back, [*residuals, *cts]), self.live)
         new_sums = [g for g, yes in zip(grads, self.summed) if yes]
         new_cts = [g for g, yes in zip(grads[len(self.summed) :], self.carried) if yes]
         sums = [typed_cotangent(add_tangents(a, b), t) for a, b, t in zip(sums, new_sums, self.summed_types)]

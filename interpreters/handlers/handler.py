@@ -33,7 +33,7 @@ class ClauseKind(ImmutableObject):
     def __init__(self, f: Clause):
         if not callable(f):
             raise BadArgument(f"{type(self).__name__.lower()}: a clause must be callable, got {f!r}.")
-        object.__setattr__(self, "f", f)
+        self._fill(f=f)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.f == other.f
@@ -91,11 +91,8 @@ class Handler(ImmutableObject):
 
     def __init__(self, clauses: PMap[type, Any], otherwise: Any, over: Any, returns: Any, moves: Movement):
         kinds = set(map(type, clauses.values()))
-        parts = (clauses, otherwise, over, returns, moves)
-        for name, value in zip(
-            self.__slots__, (*parts, ctl in kinds, final in kinds, isinstance(moves, TallyMovement))
-        ):
-            object.__setattr__(self, name, value)
+        self._fill(clauses=clauses, otherwise=otherwise, over=over, returns=returns, moves=moves)
+        self._fill(resumes=ctl in kinds, aborts=final in kinds, tallies=isinstance(moves, TallyMovement))
 
     def __or__(self, other: Handler) -> Handler:
         """One handler with the clauses of both, on the same state; the right one's take precedence."""

@@ -16,7 +16,7 @@ from typing import Any
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadCall, CannotCross, NotAnArray
 from ...effects.base.source_locations import Site, user_site
-from ...effects.base.stack import STACK, SiteCell, current, installed
+from ...effects.base.stack import STACK, at_site, current, installed
 from ...effects.base.wrapping import name_of
 from ...effects.control.body_rules import branch_index
 from ...effects.core.arrays import Array, ConcreteArray, as_array
@@ -30,7 +30,7 @@ from ..core.record import Record
 from .answer_conversion import as_wide_array, fit_answer
 from .early_exit import Abort, with_exit_flag
 from .handler import Handler, check_arity, ctl
-from .installation import NO_STATE, HandlerRun, final_answer, pair
+from .installation import NO_STATE, HandlerRun, final_answer
 from .resumed_branches import Joins, joined_branch, resuming_branch
 from .without_rule import without_rule
 
@@ -130,38 +130,24 @@ class _Frame:
         """Evaluate from equation ``at`` to the end of the handled program; the answer."""
         program, env, handler = self.program, self.env, self.handler
         starts = _starts(program)
-        cell = current().cell or SiteCell()
+        run = HandlerRun(STACK.get(), handler, state)
         for i in range(at, len(program.ops)):
             op = program.ops[i]
             xs = tuple([env[n] for n in program.args[i]])
             clause: Any = handler.clauses.get(type(op))
-            if clause is None and not op.bodied and handler.otherwise is not None and handler.over(op):
-                clause = handler.otherwise
             if isinstance(clause, ctl):
-                return self.call_clause(clause, i, op, xs, state)
+                return self.call_clause(clause, i, op, xs, run.merged_state())
             if op.bodied and self.resumes_in(op):
-                joined = self.joined(op, xs, state)
+                before = run.merged_state()
+                joined = self.joined(op, xs, before)
                 if joined is None:
-                    return self.enter_body(i, op, xs, state)
-                env[starts[i] : starts[i + 1]], state = joined
+                    return self.enter_body(i, op, xs, before)
+                env[starts[i] : starts[i + 1]], run.current = joined
                 continue
-            outside, cell.site = cell.site, program.sites[i]
-            try:
-                if clause is None and (op.bodied or op.deferred):
-                    run = HandlerRun(STACK.get(), handler, state)
-                    y = run.answer(op, xs)
-                    state = run.merged_state()
-                elif clause is None:
-                    y = current().answer(op, xs)
-                elif state is NO_STATE:
-                    y = fit_answer(op, xs, clause(op, *xs))
-                else:
-                    state, y = pair(op, clause(state, op, *xs))
-                    y = fit_answer(op, xs, y)
-            finally:
-                cell.site = outside
+            with at_site(program.sites[i], run.cell):
+                y = run.answer(op, xs)
             env[starts[i] : starts[i + 1]] = op.as_results(y)
-        return self.then([env[n] for n in program.outs], state)
+        return self.then([env[n] for n in program.outs], run.merged_state())
 
     def rest(self, i: int) -> Callable[[Sequence[Any], Any], Any]:
         """The continuation of equation ``i``: a function from its results and the state to the answer."""

@@ -27,9 +27,10 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import Call
 from ...effects.programs.program import Program, bind, perform_equations
 from ...effects.trees import pytrees
+from ..core.body_transform import shared_results
 from ..core.record import Record, record
 from .installation import NO_STATE
-from .state_movements import leaves_of, shared_results
+from .state_movements import leaves_of
 
 Evaluate = Callable[..., Any]
 Resume = Callable[[Sequence[Any], Any], Any]

@@ -30,7 +30,7 @@ from ...effects.trees.registration import register_dataclass
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtype_promotion import promote
 from ...effects.types.dtypes import int32
-from ..core.body_transform import StateFlow, StateLayout, TransformedBody
+from ..core.body_transform import StateFlow, StateLayout, TransformedBody, shared_results
 from .log_axes import LogAxes, outside, place, taken_mask
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog, known_entries, with_entries
@@ -301,28 +301,6 @@ def _joined(lists: Sequence[Sequence[Any]]) -> list[Any]:
 _NUMBER = array_type((), int32)
 
 
-def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
-    """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
-
-    Gives their types, and for each body the numbers of the results that its values are.
-    """
-    types: list[ArrayType] = []
-    numbers_of: dict[ArrayType, list[int]] = {}
-    positions = []
-    for body in bodies:
-        used: Counter[ArrayType] = Counter()
-        own = []
-        for t in body:
-            numbers = numbers_of.setdefault(t, [])
-            if used[t] == len(numbers):
-                numbers.append(len(types))
-                types.append(t)
-            own.append(numbers[used[t]])
-            used[t] += 1
-        positions.append(tuple(own))
-    return types, positions
-
-
 class UnstackableLog(StateFlow):
     """The flow of a log through a loop of unknown length, in which nothing may be appended."""
 
@@ -373,6 +351,8 @@ class MergedState(StateFlow):
 class SplitState(StateFlow):
     """The flow of a key: each lane gets one of the split keys, and the last one is the state afterwards."""
 
+    stacked = True
+
     def __init__(self, movement: SplitMovement, run: Any, length: int):
         keys: Any = as_array(movement.f(run.current, length + 1))
         if keys.type.shape[:1] != (length + 1,):
@@ -382,10 +362,6 @@ class SplitState(StateFlow):
 
     def key(self) -> Any:
         return ("split",)
-
-    def inner_types(self) -> list[ArrayType]:
-        t = self.operands[0].type
-        return [t.update(shape=t.shape[1:])]
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         (run.current,) = values

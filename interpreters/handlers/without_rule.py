@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base.errors import CannotCross
-from ...effects.base.stack import SiteCell, current
+from ...effects.base.stack import at_site, current
 from ...effects.control.custom_rules import CustomJvp, CustomVmap
 from ...effects.core.arrays import Array
 from ...effects.programs.higher_order import Call, record_body
@@ -74,9 +74,5 @@ def without_rule(op: Any, xs: Sequence[Any], clause: str, site: Any) -> tuple[Ca
     refused = (RefusedLanes if of_lanes else RefusedDerivative)(rule, clause)
     identity = record_body(lambda *values: list(values), [x.type for x in xs], op.name)
     guard = (CustomVmap if of_lanes else CustomJvp)((identity,), 0, refused)
-    cell = current().cell or SiteCell()
-    outside, cell.site = cell.site, site
-    try:
+    with at_site(site):
         return Call(op.bodies[:1]), tuple(current().answer(guard, tuple(xs)))
-    finally:
-        cell.site = outside

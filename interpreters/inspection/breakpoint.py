@@ -158,22 +158,6 @@ class Debugger(cmd.Cmd):
     do_up, do_down, do_continue, do_quit, do_EOF = do_u, do_d, do_c, do_q, do_c
 
 
-class DebuggerCall:
-    """The host callback that opens a debugger on the values that it receives."""
-
-    def __init__(self, frames: Sequence[FrameRecord], stdin: Any, stdout: Any):
-        self.frames = frames
-        self.stdin = stdin
-        self.stdout = stdout
-
-    def __call__(self, *arrays: Any) -> None:
-        debugger = Debugger(self.frames, arrays, self.stdin, self.stdout)
-        debugger.say(f"> {self.frames[0].location()}")
-        debugger.cmdloop()
-        if debugger.ended:
-            raise CallbackError("breakpoint: the program must be continued, got q at the prompt.")
-
-
 def breakpoint(
     *,
     backend: str | None = None,
@@ -221,4 +205,12 @@ def breakpoint(
         if not (filter_frames and is_internal(frame.f_code.co_filename)):
             frames.append(FrameRecord(frame, arrays))
         frame = frame.f_back
-    callback(DebuggerCall(frames, stdin, stdout), *arrays, ordered=ordered)
+
+    def opened(*values: Any) -> None:
+        debugger = Debugger(frames, values, stdin, stdout)
+        debugger.say(f"> {frames[0].location()}")
+        debugger.cmdloop()
+        if debugger.ended:
+            raise CallbackError("breakpoint: the program must be continued, got q at the prompt.")
+
+    callback(opened, *arrays, ordered=ordered)

@@ -32,8 +32,7 @@ class Drawing(ImmutableObject):
     _outlines: tuple[Outline, ...]
 
     def __init__(self, program: Program):
-        object.__setattr__(self, "program", program)
-        object.__setattr__(self, "_outlines", outlines(program))
+        self._fill(program=program, _outlines=outlines(program))
 
     @property
     def svg(self) -> str:

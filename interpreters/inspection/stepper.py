@@ -17,7 +17,7 @@ from pyrsistent import PVector, pvector
 from ...effects.base.errors import BadArgument, ConcretizationError, DTypeMismatch, ShapeMismatch, need_function
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import Site
-from ...effects.base.stack import SiteCell, current
+from ...effects.base.stack import at_site, current
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, ConcreteArray, as_array
@@ -26,6 +26,7 @@ from ...effects.programs.printer import letter
 from ...effects.programs.program import Equation, Program
 from ...effects.trees import pytrees
 from ..analysis.dependence import is_root
+from ..core.bad_values import contains
 from ..transformations.make_program import trace
 from . import body_iterations
 from .body_iterations import BodyIteration
@@ -54,8 +55,7 @@ class Stepper(ImmutableObject):
     before: Stepper | None
 
     def __init__(self, *fields: Any):
-        for name, value in zip(self.__slots__, fields):
-            object.__setattr__(self, name, value)
+        self._fill(**dict(zip(self.__slots__, fields)))
 
     def _next(self, values: PVector[Any], at: int) -> Stepper:
         return Stepper(self.program, values, at, self.tree, self.outer, self.iteration, self)
@@ -128,14 +128,8 @@ class Stepper(ImmutableObject):
 
     def _perform(self) -> Stepper:
         program, at = self.program, self.at
-        run = current()
-        cell = run.cell or SiteCell()
-        outside = cell.site
-        cell.site = program.sites[at]
-        try:
-            y = run.answer(program.ops[at], tuple([self.value(n) for n in program.args[at]]))
-        finally:
-            cell.site = outside
+        with at_site(program.sites[at]):
+            y = current().answer(program.ops[at], tuple([self.value(n) for n in program.args[at]]))
         return self._next(self.values.extend(program.ops[at].as_results(y)), at + 1)
 
     def back(self, n: int = 1) -> Stepper:
@@ -371,17 +365,7 @@ class Stepper(ImmutableObject):
 
 def has_nan(s: Stepper) -> bool:
     """Whether a result of the equation performed last has a NaN: the condition of ``to_nan``."""
-    return any(_nan_in(y) for y in s.last_results)
-
-
-def _nan_in(x: Any) -> bool:
-    value = x.value if isinstance(x, ConcreteArray) else None
-    if value is None or value.dtype.kind not in "fcV":
-        return False
-    try:
-        return bool(np.isnan(value).any())
-    except TypeError:  # a dtype without NaN
-        return False
+    return any(contains(y, np.isnan) for y in s.last_results)
 
 
 def _has(program: Program, wanted: Callable[[Any, Site], bool]) -> bool:

@@ -16,29 +16,6 @@ from .outline import OutlineLine, escape, outlines, source_line
 LONGEST = 64  # characters of a value in a line
 AROUND = 3  # equations shown before and after the one that comes next
 
-# an abbreviation means the first command that it is a prefix of
-COMMANDS = {
-    "next [n]": "perform n equations, or one",
-    "back [n]": "take n moves back, or one",
-    "to PLACE": "to an equation (12), a line (model.py:17), an operation (log), or the first nan",
-    "into [k]": "into iteration k of the sub-program of the next equation",
-    "test [k]": "into the test before iteration k",
-    "iteration": "to the next iteration of this sub-program",
-    "out": "to after this sub-program",
-    "end": "to the end",
-    "set NAME = X": "continue with another value",
-    "start": "to the start of this sub-program",
-    "print [NAME]": "a value, or all of them",
-    "list": "all equations",
-    "mark NAME": "mark this position",
-    "go NAME": "back to a marked position",
-    "compare NAME": "the values that differ from those at a marked position",
-    "help": "this",
-    "quit": "leave",
-}
-HELP = "\n".join([f"{usage:14} {meaning}" for usage, meaning in COMMANDS.items()])
-HELP += "\nAn empty line performs the next equation; a command may be abbreviated."
-
 
 @derived_once
 def outline_of(program: Program) -> tuple[OutlineLine, ...]:
@@ -101,8 +78,8 @@ class _PromptSession:
     def do(self, line: str) -> bool:
         """Execute one command line; False for ``quit``. A command that raises leaves the session where it was."""
         command, _, rest = line.strip().partition(" ")
-        commands = [usage.partition(" ")[0] for usage in COMMANDS]
-        names = [name for name in commands if name.startswith(command or "next")]
+        actions = {usage.partition(" ")[0]: action for usage, (_, action) in COMMANDS.items()}
+        names = [name for name in actions if name.startswith(command or "next")]
         if not names:
             self.reply(f"there is no command {command!r}; help lists them.")
             return True
@@ -110,7 +87,7 @@ class _PromptSession:
         if name == "quit":
             return False
         try:
-            stepper = getattr(self, f"do_{name}")(rest.strip())
+            stepper = actions[name](self, rest.strip())
         except HandlaxError as error:
             self.reply(error.what + (f" ({error.hint})" if error.hint else ""))
             return True
@@ -122,36 +99,7 @@ class _PromptSession:
             self.reply(shown(self.s))
         return True
 
-    def do_next(self, rest: str) -> Any:
-        return self.s.forward(_count(rest, 1))
-
-    def do_back(self, rest: str) -> Any:
-        return self.s.back(_count(rest, 1))
-
-    def do_to(self, rest: str) -> Any:
-        if rest == "nan":
-            return self.s.to_nan()
-        return self.s.to(int(rest) if rest.isdigit() else rest)
-
-    def do_into(self, rest: str) -> Any:
-        return self.s.into(_count(rest, 0))
-
-    def do_test(self, rest: str) -> Any:
-        return self.s.into(_count(rest, 0), test=True)
-
-    def do_iteration(self, rest: str) -> Any:
-        return self.s.next_iteration()
-
-    def do_out(self, rest: str) -> Any:
-        return self.s.out()
-
-    def do_end(self, rest: str) -> Any:
-        return self.s.end()
-
-    def do_start(self, rest: str) -> Any:
-        return self.s.start()
-
-    def do_set(self, rest: str) -> Any:
+    def change(self, rest: str) -> Any:
         name, _, text = rest.partition("=")
         try:
             value = ast.literal_eval(text.strip())
@@ -161,7 +109,7 @@ class _PromptSession:
             raise BadArgument(f"set: {text.strip()!r} is no number or list.", hint="set c = [1.0, 2.0].") from None
         return self.s.set(name.strip(), value)
 
-    def do_mark(self, rest: str) -> None:
+    def mark(self, rest: str) -> None:
         if not rest:
             raise BadArgument("mark: a name is needed.", hint="mark before.")
         self.marks[rest] = self.s
@@ -172,19 +120,7 @@ class _PromptSession:
             raise BadArgument(f"there is no mark {rest!r}; there are: {', '.join(self.marks) or 'none'}.")
         return self.marks[rest]
 
-    def do_go(self, rest: str) -> Any:
-        return self.marked(rest)
-
-    def do_compare(self, rest: str) -> None:
-        self.reply(str(self.marked(rest).compare(self.s)))
-
-    def do_list(self, rest: str) -> None:
-        self.reply(shown(self.s, every=True))
-
-    def do_help(self, rest: str) -> None:
-        self.reply(HELP)
-
-    def do_print(self, rest: str) -> None:
+    def show(self, rest: str) -> None:
         if rest:
             self.reply(f"{rest}: {self.s[rest].type} = {self.s[rest]}")
         else:
@@ -192,10 +128,44 @@ class _PromptSession:
                 self.reply(f"{name}: {value.type} = {text_of(value)}")
 
 
+def _to(s: Any, place: str) -> Any:
+    return s.to_nan() if place == "nan" else s.to(int(place) if place.isdigit() else place)
+
+
 def _count(text: str, default: int) -> int:
     if text and not text.isdigit():
         raise BadArgument(f"a count is needed, got {text!r}.")
     return int(text) if text else default
+
+
+# usage -> what it does, and the function of the session and the rest of the line: it returns the next stepper, or None;
+# an abbreviation means the first command that it is a prefix of
+COMMANDS: dict[str, tuple[str, Callable[[_PromptSession, str], Any]]] = {
+    "next [n]": ("perform n equations, or one", lambda at, n: at.s.forward(_count(n, 1))),
+    "back [n]": ("take n moves back, or one", lambda at, n: at.s.back(_count(n, 1))),
+    "to PLACE": (
+        "to an equation (12), a line (model.py:17), an operation (log), or the first nan", lambda at, x: _to(at.s, x)
+    ),
+    "into [k]": ("into iteration k of the sub-program of the next equation", lambda at, k: at.s.into(_count(k, 0))),
+    "test [k]": ("into the test before iteration k", lambda at, k: at.s.into(_count(k, 0), test=True)),
+    "iteration": ("to the next iteration of this sub-program", lambda at, _: at.s.next_iteration()),
+    "out": ("to after this sub-program", lambda at, _: at.s.out()),
+    "end": ("to the end", lambda at, _: at.s.end()),
+    "set NAME = X": ("continue with another value", _PromptSession.change),
+    "start": ("to the start of this sub-program", lambda at, _: at.s.start()),
+    "print [NAME]": ("a value, or all of them", _PromptSession.show),
+    "list": ("all equations", lambda at, _: at.reply(shown(at.s, every=True))),
+    "mark NAME": ("mark this position", _PromptSession.mark),
+    "go NAME": ("back to a marked position", _PromptSession.marked),
+    "compare NAME": (
+        "the values that differ from those at a marked position",
+        lambda at, name: at.reply(str(at.marked(name).compare(at.s))),
+    ),
+    "help": ("this", lambda at, _: at.reply(HELP)),
+    "quit": ("leave", lambda at, _: None),
+}  # fmt: skip
+HELP: str = "\n".join([f"{usage:14} {meaning}" for usage, (meaning, _) in COMMANDS.items()])
+HELP += "\nAn empty line performs the next equation; a command may be abbreviated."
 
 
 def prompt(stepper: Any) -> Any:

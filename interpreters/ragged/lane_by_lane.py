@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from ...effects.base.stack import BASE, inside
+from ...effects.base.stack import BASE, at_site, inside
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.operation import Operation, is_pure, result_type
 from ...effects.operations.foundations.shapes import move_axis
@@ -115,26 +115,21 @@ class LaneByLane(RaggedBatch):
         equations, boxes = _reached(wanted)
         goals = {_key(x) for x in wanted}
         users = [(id(equation), _key(x)) for equation in equations for x in equation.operands if waits(x)]
-        cell = self.cell
-        outer_site = cell.site
-        try:
-            for group in _groups(equations):
-                inner = {id(equation) for equation in group}
-                needed = goals.union([key for user, key in users if user not in inner])
-                outside = {key: x for key, x in boxes.items() if key in needed and key[0] in inner}
-                if (len(group) == 1 and not group[0].relates) or not self._loop(group, outside):
-                    for equation in group:
-                        self._perform(equation, boxes)
-        finally:
-            cell.site = outer_site
+        for group in _groups(equations):
+            inner = {id(equation) for equation in group}
+            needed = goals.union([key for user, key in users if user not in inner])
+            outside = {key: x for key, x in boxes.items() if key in needed and key[0] in inner}
+            if (len(group) == 1 and not group[0].relates) or not self._loop(group, outside):
+                for equation in group:
+                    self._perform(equation, boxes)
 
     def _perform(self, equation: _Equation, boxes: dict[Any, Any]) -> None:
         """Evaluate one deferred equation as ``RaggedBatch`` does."""
-        self.cell.site = equation.site
         op = equation.op
-        for k, y in enumerate(op.as_results(RaggedBatch.answer(self, op, equation.operands))):
-            if (id(equation), k) in boxes:
-                self._set(boxes[id(equation), k], y)
+        with at_site(equation.site, self.cell):
+            for k, y in enumerate(op.as_results(RaggedBatch.answer(self, op, equation.operands))):
+                if (id(equation), k) in boxes:
+                    self._set(boxes[id(equation), k], y)
 
     def _set(self, box: Any, y: Any) -> None:
         mark, parts = RaggedBatch.split(self, y)

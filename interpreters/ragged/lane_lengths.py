@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from math import gcd, prod
 from typing import Any, NamedTuple
 
@@ -61,6 +61,17 @@ def fitting_ends(lengths: Any, rows: int, longest: Any) -> Any:
     return minimum(ends, scalar(rows, INT32))
 
 
+def index_array(compute: Callable[[Any], Any]) -> cached_property[Any]:
+    """Decorator: a property that is computed once, in the run ``level`` of its object."""
+
+    @wraps(compute)
+    def computed(x: Any) -> Any:
+        with inside(x.level):
+            return compute(x)
+
+    return cached_property(computed)
+
+
 class LaneLengths:
     """One vector of lengths. ``total``: the number of packed rows with padding; ``longest``: a bound of the lengths;
     both at least 1.
@@ -91,29 +102,25 @@ class LaneLengths:
         new.values, new.source, new.level = values, None, outer
         return new
 
-    @cached_property
+    @index_array
     def ends(self) -> Any:
         """For each lane, the index one past its last packed row."""
-        with inside(self.level):
-            return perform(shared(Cumsum, 0, False), self.values)
+        return perform(shared(Cumsum, 0, False), self.values)
 
-    @cached_property
+    @index_array
     def starts(self) -> Any:
         """For each lane, the index of its first packed row."""
-        with inside(self.level):
-            return self.ends - self.values
+        return self.ends - self.values
 
-    @cached_property
+    @index_array
     def end(self) -> Any:
         """The index one past the last row of the last lane, where padding begins."""
-        with inside(self.level):
-            return index_in_dim(self.ends, self.count - 1, 0, False) if self.count else scalar(0, INT32)
+        return index_in_dim(self.ends, self.count - 1, 0, False) if self.count else scalar(0, INT32)
 
-    @cached_property
+    @index_array
     def real(self) -> Any:
         """For each packed row, whether it belongs to a lane rather than being padding."""
-        with inside(self.level):
-            return lt(line(self.total), self.end)
+        return lt(line(self.total), self.end)
 
     @property
     def full(self) -> bool:
@@ -125,37 +132,33 @@ class LaneLengths:
         """Whether it is known statically that no lane is empty."""
         return self.known is not None and bool(self.known.all())
 
-    @cached_property
+    @index_array
     def segment(self) -> Any:
         """For each packed row, the index of its lane; for padding the number of lanes."""
-        with inside(self.level):
-            return lanes_of_rows(self.ends, self.total)
+        return lanes_of_rows(self.ends, self.total)
 
-    @cached_property
+    @index_array
     def index(self) -> Any:
         """The index arrays that segmented reductions and repetitions of packed rows take."""
-        with inside(self.level):
-            arrays = row_index(minimum(self.ends, scalar(self.total, INT32)), self.total)
-            return arrays if self.known is not None else tuple([perform(OptimizationBarrier(), v)[0] for v in arrays])
+        arrays = row_index(minimum(self.ends, scalar(self.total, INT32)), self.total)
+        return arrays if self.known is not None else tuple([perform(OptimizationBarrier(), v)[0] for v in arrays])
 
     @property
     def lane(self) -> Any:
         """For each packed row, the index of its lane; padding counts to the last row's lane."""
         return self.index[2]
 
-    @cached_property
+    @index_array
     def within(self) -> Any:
         """For each packed row, its index within its lane."""
-        with inside(self.level):
-            if not self.count:
-                return zeros(array_type((self.total,), INT32))
-            return line(self.total) - self.repeated(self.starts)
+        if not self.count:
+            return zeros(array_type((self.total,), INT32))
+        return line(self.total) - self.repeated(self.starts)
 
-    @cached_property
+    @index_array
     def places(self) -> Any:
         """For each packed row, its index within its lane; padding has that of the last row."""
-        with inside(self.level):
-            return self.within if self.full else self.copied(self.within)
+        return self.within if self.full else self.copied(self.within)
 
     def repeated(self, x: Any) -> Any:
         """Repeat each lane's value for each of its rows; ``x`` has the lanes first."""
@@ -178,11 +181,10 @@ class LaneLengths:
         last = broadcast_in_dim(last, x.type.shape, tuple(range(x.ndim)))
         return select(broadcast_in_dim(self.real, x.type.shape, (0,)), x, last)
 
-    @cached_property
+    @index_array
     def last(self) -> Any:
         """The index of the last packed row of a lane; 0 if all lanes are empty."""
-        with inside(self.level):
-            return maximum(self.end - 1, scalar(0, INT32))
+        return maximum(self.end - 1, scalar(0, INT32))
 
 
 _DESCRIPTION = ("count", "total", "longest", "known", "bounds")  # what is static of a ``LaneLengths``

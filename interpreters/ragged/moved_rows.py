@@ -12,7 +12,6 @@ seen as packed rows of equally long lanes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 from ...effects.base.stack import BASE, Run, inside
@@ -24,7 +23,7 @@ from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.operations.indexing.relocation import relocate, take_rows
 from ...effects.operations.manipulation.slicing import slice_in_dim
 from ...effects.types.extent import Extent
-from .lane_lengths import INT32, Bucket, RaggedLanes, constant, line
+from .lane_lengths import INT32, Bucket, RaggedLanes, constant, index_array, line
 from .ragged_batch import RaggedBatch, RowsMark
 
 
@@ -40,20 +39,17 @@ class BucketRows:
             self.values = take_rows(n.values, constant(bucket.lanes))
             self.starts = line(self.count) * self.length
 
-    @cached_property
+    @index_array
     def lane(self) -> Any:
-        with inside(self.level):
-            return reshape(broadcast_in_dim(line(self.count), (self.count, self.length), (0,)), (self.total,))
+        return reshape(broadcast_in_dim(line(self.count), (self.count, self.length), (0,)), (self.total,))
 
-    @cached_property
+    @index_array
     def within(self) -> Any:
-        with inside(self.level):
-            return reshape(broadcast_in_dim(line(self.length), (self.count, self.length), (1,)), (self.total,))
+        return reshape(broadcast_in_dim(line(self.length), (self.count, self.length), (1,)), (self.total,))
 
-    @cached_property
+    @index_array
     def real(self) -> Any:
-        with inside(self.level):
-            return lt(self.within, take_rows(self.values, self.lane))
+        return lt(self.within, take_rows(self.values, self.lane))
 
 
 class Frame:

@@ -99,7 +99,7 @@ class Ragged(ImmutableObject):
             )
         if known is not None:
             _check(known, leaves[0].type.shape[0], longest)
-        _set(self, pytrees.unflatten(tree, leaves), segment_lengths, longest)
+        self._fill(data=pytrees.unflatten(tree, leaves), segment_lengths=segment_lengths, longest=longest)
 
     @property
     def count(self) -> int:
@@ -378,12 +378,6 @@ def _lengths_if_known(x: Ragged) -> Any:
     return value if isinstance(value, np.ndarray) and value.dtype.kind in "iu" else None
 
 
-def _set(x: Ragged, data: Any, segment_lengths: Any, longest: Any) -> Ragged:
-    for name, value in (("data", data), ("segment_lengths", segment_lengths), ("longest", longest)):
-        object.__setattr__(x, name, value)
-    return x
-
-
 def _check(lengths: Any, rows: int, longest: Any) -> None:
     """Check lengths that are known against the number of rows and ``longest``. Raises: BadArgument."""
     for lane in np.flatnonzero(lengths < 0)[:1]:
@@ -409,7 +403,9 @@ def _flatten(x: Ragged) -> tuple[Any, Any]:
 
 def _unflatten(static: Any, children: Any) -> Ragged:
     data, *lengths = children
-    return _set(object.__new__(Ragged), data, lengths[0] if lengths else static[0], static[1])
+    x = object.__new__(Ragged)
+    x._fill(data=data, segment_lengths=lengths[0] if lengths else static[0], longest=static[1])
+    return x
 
 
 pytrees.register_pytree_node(Ragged, _flatten, _unflatten)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross, MissingRule
-from ...effects.base.stack import Run, inside, perform
+from ...effects.base.stack import Run, at_site, inside, perform
 from ...effects.core.arrays import ConcreteArray, scalar
 from ...effects.core.columns import BATCH, RAGGED
 from ...effects.core.operation import Operation, is_pure, result_type
@@ -440,14 +440,8 @@ class RaggedBatch(Batch):
         dense = all([x.run is not self or type(x.dim) is int for x in operands])
         if dense and not self.lanes.owns(extents_in(op.fields)):
             return super().answer(op, operands)
-        cell = self.cell
-        outer_site = cell.site
-        cell.site = outer_site or self.labelled_site()
-        try:
-            with inside(self.outer):
-                return self.ragged(op, operands)
-        finally:
-            cell.site = outer_site
+        with at_site(self.cell.site or self.labelled_site(), self.cell), inside(self.outer):
+            return self.ragged(op, operands)
 
     def collective(self, op: Any, dims: Any, values: Any) -> Any:
         y, dim = super().collective(op, dims, values)

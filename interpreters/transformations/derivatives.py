@@ -21,6 +21,7 @@ from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK
 from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
+from ...effects.control.recorded_bodies import body_of
 from ...effects.core.array_interface import ArrayLike
 from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar
 from ...effects.core.escaped_boxes import check_leaks
@@ -31,7 +32,6 @@ from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
 from ..analysis.dependence import scattered
-from ..core.record import record
 from ..core.trace_cache import chosen_name
 from ..differentiation.jvp import Jvp
 from ..differentiation.linearize import linearize as linearize_flat
@@ -112,8 +112,6 @@ def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
 
 
 def _differentiable(where: str, x: Any) -> Array:
-    if isinstance(x, Array):
-        return x
     try:
         return as_array(x)
     except TypeError as error:
@@ -171,8 +169,7 @@ class _LinearizedCall:
 
     def pullback(self, cts: Sequence[Any]) -> list[Any]:
         """The cotangent of every argument leaf, None being zero."""
-        cotangents = iter(self.linear.derivative.pullback(cts))
-        return [None if t is None else next(cotangents) for t in self.types]
+        return scattered(self.linear.derivative.pullback(cts), [t is not None for t in self.types])
 
 
 @overload
@@ -263,14 +260,8 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
     must_be_empty("linear_transpose", "reduce_axes", reduce_axes, _REDUCE)
     leaves, tree = pytrees.flatten(primals)
     types = [abstract(x) for x in leaves]
-    out_tree: list[Any] = []
-
-    def flat(*boxes: Any) -> Sequence[Any]:
-        ys, treedef = pytrees.flatten(fun(*pytrees.unflatten(tree, boxes)))
-        out_tree.append(treedef)
-        return [as_array(y) for y in ys]
-
-    program, captured = close(record(flat, types, name_of(fun)))
+    recorded = body_of(name_of(fun), lambda *boxes: fun(*pytrees.unflatten(tree, boxes)), types)
+    program, captured = close(recorded.program)
     linear = [False] * len(captured) + [True] * len(types)
     kinds = {dtypes.is_inexact(t.dtype) for t in (*types, *program.out_types)}
     if len(kinds) > 1:
@@ -283,8 +274,10 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
     @unnamed_boundary
     def transposed(ct: Any) -> Any:
         cts, ct_tree = pytrees.flatten(ct)
-        if ct_tree != out_tree[0]:
-            raise TreeMismatch(f"linear_transpose: the cotangent must have the structure {out_tree[0]}, got {ct_tree}.")
+        if ct_tree != recorded.structure:
+            raise TreeMismatch(
+                f"linear_transpose: the cotangent must have the structure {recorded.structure}, got {ct_tree}."
+            )
         for leaf, t in zip(cts, program.out_types):
             if abstract(leaf).shape != t.shape:
                 raise ShapeMismatch(

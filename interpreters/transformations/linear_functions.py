@@ -25,6 +25,7 @@ from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType
+from ..analysis.dependence import scattered
 from ..differentiation.linearize import Linearized
 from ..differentiation.transpose import transpose_program
 from .gradient_references import bound
@@ -224,8 +225,8 @@ class Pullback(LinearFunction):
         if tree != of.out_tree:
             raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {of.out_tree}, got {tree}.")
         checked = [tangent_of("vjp", t, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
-        cotangents = iter((self.linear if self._split is None else self._closed()).pullback(checked))
-        grads = [None if t is None else next(cotangents) for t in of.tangent_types]
+        cotangents = (self.linear if self._split is None else self._closed()).pullback(checked)
+        grads = scattered(cotangents, [t is not None for t in of.tangent_types])
         return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))
 
     def with_refs(self, *entries: Any) -> Any:
@@ -257,8 +258,7 @@ def _nonzero(linear: Linearized) -> tuple[bool, ...]:
 
 
 def _linearized(program: Program, nonzero: tuple[bool, ...], residuals: tuple[Any, ...]) -> Linearized:
-    numbers = iter(program.outs)
-    return Linearized(program, [next(numbers) if yes else None for yes in nonzero], residuals)
+    return Linearized(program, scattered(program.outs, nonzero), residuals)
 
 
 def _flatten_pushforward(x: Pushforward) -> tuple[Sequence[Any], Any]:

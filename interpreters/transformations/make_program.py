@@ -15,6 +15,7 @@ from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, Run, installed
 from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
+from ...effects.control.recorded_bodies import RecordedBody, body_of
 from ...effects.core.arrays import Box, as_array, type_of
 from ...effects.functions.unsupported import must_be_empty
 from ...effects.programs.program import Program
@@ -22,7 +23,6 @@ from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.lengths import held
-from ..core.record import record
 from .derivatives import abstract
 
 F = Callable[..., Any]
@@ -43,8 +43,7 @@ class ShapeDtypeStruct(ImmutableObject):
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
         if dtype is None:
             raise BadArgument("ShapeDtypeStruct: the dtype must be given, got None.")
-        for name, value in zip(self.__slots__, (held(*shape), _any_dtype(dtype), weak_type, sharding)):
-            object.__setattr__(self, name, value)
+        self._fill(shape=held(*shape), dtype=_any_dtype(dtype), weak_type=weak_type, sharding=sharding)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -100,7 +99,7 @@ def _any_dtype(dtype: Any) -> Any:
         return np.dtype(dtype)
 
 
-def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int] = ()) -> tuple[Program, Any]:
+def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int] = ()) -> RecordedBody:
     """The program that ``fun`` performs on arguments of these types, and the treedef of its results.
 
     ``static``: positions of arguments that are passed on as Python values.
@@ -108,17 +107,12 @@ def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequenc
     count = len(args)
     fixed = {n % count for n in static} if count else set()
     leaves, tree = pytrees.flatten((tuple([None if n in fixed else x for n, x in enumerate(args)]), kwargs))
-    out_trees: list[Any] = []
 
-    def flat(*boxes: Any) -> Sequence[Any]:
+    def of_leaves(*boxes: Any) -> Any:
         values, named = pytrees.unflatten(tree, boxes)
-        positional = [args[n] if n in fixed else x for n, x in enumerate(values)]
-        ys, out_tree = pytrees.flatten(fun(*positional, **named))
-        out_trees.append(out_tree)
-        return [as_array(y) for y in ys]
+        return fun(*[args[n] if n in fixed else x for n, x in enumerate(values)], **named)
 
-    program = record(flat, [abstract(x) for x in leaves], name_of(fun))
-    return program, out_trees[0]
+    return body_of(name_of(fun), of_leaves, [abstract(x) for x in leaves])
 
 
 def make_program(

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +31,8 @@ from ...effects.types.array_type import ArrayType
 from ..analysis.dependence import is_root
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record
+from ..core.static_arguments import argument_names
+from ..core.trace_cache import leaf_names
 from ..differentiation.linearize import linearize
 from .derivatives import abstract, tangent_type
 
@@ -141,7 +142,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residua
         linear = linearize(flat, boxes, [tangent_type(t) for t in types], "saved_residuals").derivative
         backward = dead_code_elimination(linear.program()).program
         forward = run.freeze([x if x.run is run else as_array(0) for x in backward.consts])
-    names = _argument_names(f, args, kwargs)
+    names = leaf_names(argument_names(f), args, kwargs)
     residuals = [
         _residual(forward, backward, k, names)
         for k, x in enumerate(backward.consts)
@@ -218,24 +219,3 @@ def _uses_inside(program: Program, index: int, op: Any, position: int) -> Iterat
         for body in op.main:
             uses += _uses(body, position - op.selects)
     yield from uses or [Use(op.name, program.site(index))]
-
-
-def _argument_names(f: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
-    """A name for each leaf of the arguments: ``x``, ``params['w'][0]``."""
-    try:
-        parameters = list(inspect.signature(f).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    spread = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
-    names = []
-    for path, _ in pytrees.leaves_with_path((args, kwargs)):
-        group, first = path[0].idx, path[1]
-        if group == 1:
-            head = first.key
-        elif first.idx < len(ordered):
-            head = ordered[first.idx]
-        else:
-            head = f"{spread}[{first.idx - len(ordered)}]"
-        names.append(f"{head}{pytrees.keystr(path[2:])}")
-    return names

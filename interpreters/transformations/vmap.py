@@ -24,7 +24,7 @@ from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
-from ..batching.mapped_axes import dimension, flat_arguments, flat_axes, flat_out_axes, lane_count, stacked
+from ..batching.mapped_axes import dimension, flat_arguments, flat_axes, lane_count, stacked
 from ..core.trace_cache import leaf_name
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
@@ -91,7 +91,7 @@ def vmap(
             leaves = leaves + more
         if by_spec or holds_container(tree, leaves) or (kwargs and holds_container(kwargs_tree)):
             return _over_containers(fun, settings, per_length, args, kwargs)
-        axes = flat_axes("vmap", in_axes, args, tree.num_leaves) + ([0] * len(more) if kwargs else [])
+        axes = flat_axes("vmap in_axes", in_axes, args, tree.num_leaves) + ([0] * len(more) if kwargs else [])
         try:
             xs = [x if axis is None else as_array(x) for x, axis in zip(leaves, axes)]
         except NotAnArray:
@@ -112,7 +112,7 @@ def vmap(
                 del boxes, positional, named, ys
                 return _without_leaks(run, results)
             ys = [as_array(y) for y in ys]
-        targets = flat_out_axes("vmap", out_axes, results, len(ys))
+        targets = flat_axes("vmap out_axes", out_axes, results, len(ys))
         outs = [stacked(run, y, target) for y, target in zip(ys, targets)]
         del boxes, positional, named, results, ys
         return _without_leaks(run, pytrees.unflatten(out_tree, outs))
@@ -123,7 +123,7 @@ def vmap(
 def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., Batch]:
     """The function that makes the run of ``vmap``, whose lanes may be placed over mesh axes, or grouped by branch."""
     if group is False:
-        return Batch if spmd_axis_name is None else partial(placed_lanes.PlacedLanes, placed=axis_tuple(spmd_axis_name))
+        return Batch if spmd_axis_name is None else partial(placed_lanes.PlacedLanes, how=axis_tuple(spmd_axis_name))
     if not isinstance(group, int) or group < 1:
         raise BadCall(f"vmap: group must be a bool or the number of lanes executed at a time, got {group!r}.")
     if spmd_axis_name is not None:
@@ -131,7 +131,7 @@ def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., 
             f"vmap: lanes that are placed along {spmd_axis_name!r} stay on their devices, and group moves them.",
             hint="group inside of shard_map, where each device has its own lanes.",
         )
-    return partial(grouped_lanes.GroupedLanes, chunk=None if group is True else group)
+    return partial(grouped_lanes.GroupedLanes, how=None if group is True else group)
 
 
 def _of_containers(in_axes: Any, out_axes: Any, axis_size: Any) -> bool:
@@ -225,7 +225,7 @@ def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
         results = fun(run.box(0, (rows,)))
         ys, out_tree = pytrees.flatten(results)
         ys = [as_array(y) for y in ys]
-    targets = flat_out_axes("vmap", out_axes, results, len(ys))
+    targets = flat_axes("vmap out_axes", out_axes, results, len(ys))
     return pytrees.unflatten(out_tree, [stacked(run, y, target) for y, target in zip(ys, targets)])
 
 

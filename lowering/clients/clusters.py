@@ -15,7 +15,7 @@ import socket
 import ssl
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,21 +134,16 @@ def _mpi_host() -> str:
     return str(world.bcast(socket.gethostname() if world.Get_rank() == 0 else None, root=0))
 
 
-def _mpi_port() -> int:
-    return _ephemeral(sum(_mpi_host().encode()))
-
-
-def _mpi_count() -> int:
-    return int(_mpi().COMM_WORLD.Get_size())
-
-
-def _mpi_index() -> int:
-    return int(_mpi().COMM_WORLD.Get_rank())
-
-
 def _mpi_local_index() -> int:
     mpi = _mpi()
     return int(mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED).Get_rank())
+
+
+_MPI = Cluster(
+    "mpi4py", lambda: importlib.util.find_spec("mpi4py") is not None, _mpi_host,
+    lambda: _ephemeral(sum(_mpi_host().encode())), lambda: int(_mpi().COMM_WORLD.Get_size()),
+    lambda: int(_mpi().COMM_WORLD.Get_rank()), _mpi_local_index, by_name_only=True,
+)  # fmt: skip
 
 
 # Kubernetes: a pod of an indexed job knows its index; the rest is asked of the cluster
@@ -210,16 +205,13 @@ CLUSTERS = (
         lambda: _ephemeral(int(_ompi_uri().partition(".")[0]) // 4096),  # the low bits of a job's number are zero
         _number("OMPI_COMM_WORLD_SIZE"), _number("OMPI_COMM_WORLD_RANK"), _number("OMPI_COMM_WORLD_LOCAL_RANK"),
     ),
-    Cluster("ompi", _is_ompi_5, _mpi_host, _mpi_port, _mpi_count, _mpi_index, _mpi_local_index),
+    replace(_MPI, name="ompi", is_present=_is_ompi_5, by_name_only=False),
     Cluster(
         "slurm", _has("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"),
         _slurm_host, lambda: _ephemeral(int(os.environ["SLURM_JOB_ID"])),
         _number("SLURM_NTASKS"), _number("SLURM_PROCID"), _number("SLURM_LOCALID"),
     ),
-    Cluster(
-        "mpi4py", lambda: importlib.util.find_spec("mpi4py") is not None, _mpi_host, _mpi_port,
-        _mpi_count, _mpi_index, _mpi_local_index, by_name_only=True,
-    ),
+    _MPI,
     Cluster(
         "k8s", _has("KUBERNETES_SERVICE_HOST"), _kubernetes_host, lambda: 55527,
         lambda: int(_kubernetes_job()["spec"]["parallelism"]), _kubernetes_index, lambda: None,

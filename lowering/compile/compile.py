@@ -18,7 +18,6 @@ from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import Mesh
-from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
@@ -102,18 +101,6 @@ class LoadedProgram:
         places = dict(zip(loaded.used_inputs, loaded.places))
         self.places = tuple([places.get(n) for n in range(len(captured), len(loaded.program.in_types))])
 
-    @property
-    def types(self) -> tuple[ArrayType, ...]:
-        return self.loaded.types
-
-    @property
-    def text(self) -> str:
-        return self.loaded.text
-
-    @property
-    def executable(self) -> Any:
-        return self.loaded.executable
-
     def __call__(self, *operands: ConcreteArray) -> tuple[ConcreteArray, ...]:
         return self.execute(self.moved([x.buffer for x in operands]))
 
@@ -179,12 +166,9 @@ def compile_program(
     if captured and placement.arguments:
         placement = placement._replace(arguments=(*map(_sharding_of, captured), *placement.arguments))
     tables = config.current().tables  # a rule in force in a scope may be a lowering rule
-    key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, _options_key(options), tables)
+    chosen = tuple(sorted((options or {}).items()))
+    key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables)
     return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options)), captured)
-
-
-def _options_key(options: Mapping[str, Any] | None) -> Any:
-    return tuple(sorted(options.items())) if options else ()
 
 
 def _sharding_of(x: Any) -> Any:
@@ -336,27 +320,17 @@ def check_donation(buffers: Sequence[Any], donated: Sequence[int], name: str, na
 def fail(
     error: Exception, name: str, leaves: Sequence[Any], names: NameOfArgument, captured: Sequence[Array]
 ) -> NoReturn:
-    """Raise ``failure`` of an error."""
-    explained = failure(error, name, leaves, names, captured)
-    if explained is error:
-        raise error
-    raise explained from explained.__cause__ or error
-
-
-def failure(
-    error: Exception, name: str, leaves: Sequence[Any], names: NameOfArgument, captured: Sequence[Array]
-) -> BaseException:
-    """The error to raise when a call failed: a callback's, that an array was deleted, else the error itself."""
+    """Raise the error that explains why a call failed: a callback's, that an array was deleted, else ``error``."""
     if isinstance(error, HandlaxError):
-        return error
-    translation = translated(error)
-    if translation is not error:
-        return translation
+        raise error
+    explained = translated(error)
+    if explained is not error:
+        raise explained from explained.__cause__ or error
     for i, x in enumerate([*leaves, *captured]):
         if isinstance(x, ConcreteArray) and x.is_deleted():
             which = names(i) if i < len(leaves) else "an array that the function captured"
-            return DeletedArray(
+            raise DeletedArray(
                 f"{name}: {which} must not be deleted or donated before the call, got {x.type} without data.",
                 hint="use the result of the call that it was donated to, or do not donate it.",
-            )
-    return error
+            ) from error
+    raise error

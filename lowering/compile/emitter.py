@@ -155,22 +155,20 @@ class Emitter:
         dims = list(dims)
         if isinstance(x.type.dtype, ExtendedDType):
             dims += range(len(shape), len(shape) + len(x.type.dtype.shape))
-        return self.new(
-            f"stablehlo.broadcast_in_dim {x.name}, dims = {dims} : ({tensor(x.type)}) -> {tensor(out)}", out
-        )
+        return self.inline("broadcast_in_dim", f"{x.name}, dims = {dims}", x, type=out)
 
     def reshape(self, x: SsaValue, shape: Sequence[int]) -> SsaValue:
         out = x.type.update(shape=tuple(shape))
         if out is x.type:
             return x
-        return self.new(f"stablehlo.reshape {x.name} : ({tensor(x.type)}) -> {tensor(out)}", out)
+        return self.inline("reshape", x.name, x, type=out)
 
     def transpose(self, x: SsaValue, permutation: Sequence[int]) -> SsaValue:
         out = x.type.update(shape=tuple(x.type.shape[d] for d in permutation))
         order = list(permutation)
         if isinstance(x.type.dtype, ExtendedDType):
             order += range(len(order), len(order) + len(x.type.dtype.shape))
-        return self.new(f"stablehlo.transpose {x.name}, dims = {order} : ({tensor(x.type)}) -> {tensor(out)}", out)
+        return self.inline("transpose", f"{x.name}, dims = {order}", x, type=out)
 
     def convert(self, x: SsaValue, dtype: Any) -> SsaValue:
         """Conversion by value, as ``astype``: to bool by ``!= 0``, from complex by the real part."""
@@ -182,11 +180,10 @@ class Emitter:
             return self.compare("NE", x, self.full(0, x.type))
         if source.kind == "c" and dtype.kind != "c":
             real = x.type.update(dtype=np.dtype("float32" if source.itemsize == 8 else "float64"))
-            x = self.new(f"stablehlo.real {x.name} : ({tensor(x.type)}) -> {tensor(real)}", real)
-            return self.convert(x, dtype)
+            return self.convert(self.inline("real", x.name, x, type=real), dtype)
         if source == float4_e2m1fn and is_integer(dtype):  # where XLA saturates at 6, the largest number
             x = self.convert(x, float32)
-        return self.new(f"stablehlo.convert {x.name} : ({tensor(x.type)}) -> {tensor(out)}", out)
+        return self.inline("convert", x.name, x, type=out)
 
     def wide(self, x: SsaValue, f: Callable[[SsaValue], SsaValue]) -> SsaValue:
         """``f(x)``; of 16-bit floats computed in float32 and rounded once, as by ``half_precision.wide``."""
@@ -200,8 +197,7 @@ class Emitter:
         if dtype.kind in "fc" or (dtype.kind == "V" and "float" in dtype.name):
             kind = "TOTALORDER" if total else "FLOAT"
         out = x.type.update(dtype=np.dtype(bool), weak=False)
-        types = f"({tensor(x.type)}, {tensor(y.type)}) -> {tensor(out)}"
-        return self.new(f"stablehlo.compare {direction}, {x.name}, {y.name}, {kind} : {types}", out)
+        return self.inline("compare", f"{direction}, {x.name}, {y.name}, {kind}", x, y, type=out)
 
     def select(self, which: SsaValue, on_true: SsaValue, on_false: SsaValue) -> SsaValue:
         types = f"{tensor(which.type)}, {tensor(on_true.type)}"
@@ -222,9 +218,7 @@ class Emitter:
     def parts(self, x: SsaValue) -> tuple[SsaValue, SsaValue]:
         """The real and imaginary parts of a complex value."""
         out = x.type.update(dtype=to_real(x.type.dtype))
-        types = f"({tensor(x.type)}) -> {tensor(out)}"
-        real = self.new(f"stablehlo.real {x.name} : {types}", out)
-        return real, self.new(f"stablehlo.imag {x.name} : {types}", out)
+        return self.inline("real", x.name, x, type=out), self.inline("imag", x.name, x, type=out)
 
     def iota(self, type: ArrayType, dimension: int) -> SsaValue:
         return self.new(f"stablehlo.iota dim = {dimension} : {tensor(type)}", type)
@@ -236,9 +230,7 @@ class Emitter:
 
     def binary(self, name: str, x: SsaValue, y: SsaValue) -> SsaValue:
         """An elementwise operation of two equal types whose result has that type too."""
-        if name in BOUNDS:
-            return extreme(self, name, x, y, x.type)
-        return self.new(f"stablehlo.{name} {x.name}, {y.name} : {tensor(x.type)}", x.type)
+        return self.elementwise(name, x, y, type=x.type)
 
     def unary(self, name: str, x: SsaValue) -> SsaValue:
         return self.new(f"stablehlo.{name} {x.name} : {tensor(x.type)}", x.type)
@@ -415,22 +407,16 @@ class Emitter:
         """``x[index]`` along the first axis."""
         sizes = [1, *storage(x.type)[0][1:]]
         one = x.type.update(shape=(1, *x.type.shape[1:]))
-        zero = self.constant(0, index.type).name
-        starts = ", ".join([index.name, *[zero] * (len(sizes) - 1)])
-        types = ", ".join([tensor(x.type), *[tensor(index.type)] * len(sizes)])
-        y = self.new(f"stablehlo.dynamic_slice {x.name}, {starts}, sizes = {sizes} : ({types}) -> {tensor(one)}", one)
+        operands = [x, index, *[self.constant(0, index.type)] * (len(sizes) - 1)]
+        y = self.inline("dynamic_slice", f"{names(operands)}, sizes = {sizes}", *operands, type=one)
         return self.reshape(y, x.type.shape[1:])
 
     def put(self, x: SsaValue, y: SsaValue, index: SsaValue) -> SsaValue:
         """``x`` with ``y`` as ``x[index]``."""
         row = self.reshape(y, (1, *y.type.shape))
         rank = len(storage(x.type)[0])
-        zero = self.constant(0, index.type).name
-        starts = ", ".join([index.name, *[zero] * (rank - 1)])
-        types = ", ".join([tensor(x.type), tensor(row.type), *[tensor(index.type)] * rank])
-        return self.new(
-            f"stablehlo.dynamic_update_slice {x.name}, {row.name}, {starts} : ({types}) -> {tensor(x.type)}", x.type
-        )
+        operands = [x, row, index, *[self.constant(0, index.type)] * (rank - 1)]
+        return self.inline("dynamic_update_slice", names(operands), *operands, type=x.type)
 
     def host_call(self, op: Callback, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of the host function of a callback, which is added to the module's ``calls``."""

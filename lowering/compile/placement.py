@@ -63,15 +63,15 @@ def on_device(device: Any) -> Placement:
     return Placement((device,))
 
 
-def over(mesh: MeshAxes, arguments: Iterable[Any] = (), results: Iterable[Any] = ()) -> Placement:
+def over(mesh: MeshAxes, arguments: Iterable[Any] = ()) -> Placement:
     """The placement over the devices of a mesh; once one was made, every call checks where its arguments are.
 
     An abstract mesh has no devices: its programs are emitted, not compiled.
     """
     if not isinstance(mesh, Mesh):
-        return Placement((), mesh, tuple(arguments), tuple(results))
+        return Placement((), mesh, tuple(arguments))
     note_placement(mesh._assignment[-1])
-    return Placement(mesh._assignment, mesh, tuple(arguments), tuple(results))
+    return Placement(mesh._assignment, mesh, tuple(arguments))
 
 
 def by_settings() -> Placement:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -34,11 +34,11 @@ from ...interpreters.core.trace_cache import Trace, leaf_names
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement
-from ..compile.compile import check_donation, compile_program, fail, lower
+from ..compile.compile import compile_program, lower
 from ..compile.placement import Placement
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
-from .call_signature import concrete_operand, donated_buffer
+from .call_signature import CompiledTrace, DispatchPlan, concrete_operand
 from .dispatch import Jitted, module_name
 
 
@@ -80,59 +80,60 @@ def _public(where: Any) -> Any:
     return getattr(where, "named", None) or SingleDeviceSharding(where._device)
 
 
+class TracedCall(NamedTuple):
+    """A jitted function traced on arguments of certain types; ``donated``: the indices of their donated leaves."""
+
+    jitted: Jitted
+    in_tree: Any
+    types: tuple[ArrayType, ...]
+    donated: tuple[int, ...]
+    trace: Trace
+    placement: Placement | None
+
+    @property
+    def marks(self) -> Sequence[bool]:
+        """For each leaf of the arguments whether it is donated; empty if none is."""
+        return [i in self.donated for i in range(len(self.types))] if self.donated else ()
+
+
 class _Stage:
     """A stage: structure and types of arguments and results."""
 
-    def __init__(
-        self,
-        jitted: Jitted,
-        in_tree: Any,
-        types: Sequence[ArrayType],
-        donated: tuple[int, ...],
-        found: Trace,
-        placement: Placement | None,
-    ):
-        self._jitted = jitted
-        self._placement = placement
-        self._types = tuple(types)
-        self._donated = donated
-        self._trace = found
-        self.in_tree = in_tree
-        self.out_tree = found.out_tree
-
-    def _arguments(self) -> tuple[Jitted, Any, tuple[ArrayType, ...], tuple[int, ...], Trace, Placement | None]:
-        return self._jitted, self.in_tree, self._types, self._donated, self._trace, self._placement
+    def __init__(self, call: TracedCall):
+        self._call = call
+        self.in_tree = call.in_tree
+        self.out_tree = call.trace.out_tree
 
     @property
     def fun_name(self) -> str:
-        return self._jitted.name
+        return self._call.jitted.name
 
     @property
     def in_avals(self) -> Any:
         """The types of the arguments, as ``(args, kwargs)``."""
-        return self.in_tree.unflatten(list(self._types))
+        return self.in_tree.unflatten(list(self._call.types))
 
     @property
     def out_avals(self) -> Any:
         """The types of the results."""
-        return self.out_tree.unflatten(list(self._trace.recorded.out_types))
+        return self.out_tree.unflatten(list(self._call.trace.recorded.out_types))
 
     @property
     def out_info(self) -> Any:
         """Shapes and dtypes of the results, in their tree."""
-        types = self._trace.recorded.out_types
-        shardings = self._jitted.shardings.of_results(self._jitted.name, self.out_tree, types)
+        jitted, types = self._call.jitted, self._call.trace.recorded.out_types
+        shardings = jitted.shardings.of_results(jitted.name, self.out_tree, types)
         return self.out_tree.unflatten([described(t, s) for t, s in zip(types, shardings)])
 
     @property
     def args_info(self) -> Any:
         """Type and donation of every argument, as ``(args, kwargs)``."""
-        return self.in_tree.unflatten([ArgInfo(t, i in self._donated) for i, t in enumerate(self._types)])
+        return self.in_tree.unflatten([ArgInfo(t, i in self._call.donated) for i, t in enumerate(self._call.types)])
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """The indices of the donated leaves of the arguments."""
-        return self._donated
+        return self._call.donated
 
 
 class Traced(_Stage):
@@ -141,32 +142,32 @@ class Traced(_Stage):
     @property
     def program(self) -> Program:
         """The program: leaves of the arguments to leaves of the results."""
-        return self._trace.recorded
+        return self._call.trace.recorded
 
     @property
     def jaxpr(self) -> Program:
-        return self._trace.recorded
+        return self.program
 
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """The program in StableHLO.
 
         Raises: UnhandledEffect: an effect without a lowering. MissingRule: an operation without a lowering.
         """
-        marks = [i in self._donated for i in range(len(self._types))]
-        closed, captured = close(self._trace.recorded)
-        name = module_name(self.fun_name)
-        donated = [*[False] * len(captured), *marks] if self._donated else ()
-        placement = self._placement
+        call = self._call
+        closed, captured = close(self.program)
+        donated = [*[False] * len(captured), *call.marks] if call.donated else ()
+        placement = call.placement
         if placement is not None and placement.arguments and captured:
             placement = placement._replace(arguments=(*[None] * len(captured), *placement.arguments))
-        return Lowered(self, lower(closed, name, donated, self._jitted.keep_unused, placement).module.text)
+        lowered = lower(closed, module_name(self.fun_name), donated, call.jitted.keep_unused, placement)
+        return Lowered(call, lowered.module.text)
 
 
 class Lowered(_Stage):
     """A function in StableHLO."""
 
-    def __init__(self, traced: Traced, text: str):
-        super().__init__(*traced._arguments())
+    def __init__(self, call: TracedCall, text: str):
+        super().__init__(call)
         self._text = text
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -187,34 +188,34 @@ class Lowered(_Stage):
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
         """The compiled function. Raises: CompileError: XLA cannot compile it, or an option is unknown."""
-        jitted = self._jitted
-        marks = [i in self._donated for i in range(len(self._types))]
+        call, jitted = self._call, self._call.jitted
         options = {**(jitted.options or {}), **(compiler_options or {})}
         binary = compile_program(
-            self._trace.recorded, module_name(jitted.name), marks if self._donated else (),
-            keep_unused=jitted.keep_unused, placement=self._placement, options=options,
+            call.trace.recorded, module_name(jitted.name), call.marks,
+            keep_unused=jitted.keep_unused, placement=call.placement, options=options,
         )  # fmt: skip
-        return Compiled(self, binary)
+        return Compiled(call, binary)
 
 
 class Compiled(_Stage):
     """A compiled function: it takes arguments of the types that it was compiled for, without the static ones."""
 
-    def __init__(self, lowered: Lowered, binary: Any):
-        super().__init__(*lowered._arguments())
+    def __init__(self, call: TracedCall, binary: Any):
+        super().__init__(call)
         self._binary = binary
+        self._entry = CompiledTrace(call.trace, binary, DispatchPlan(call.trace, binary))
 
     def as_text(self) -> str:
         """The program after XLA's optimisations, as HLO text."""
-        return str(self._binary.executable.hlo_text())
+        return str(self._binary.loaded.executable.hlo_text())
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate: "flops", "bytes accessed", ..."""
-        return dict(self._binary.executable.cost_analysis())
+        return dict(self._binary.loaded.executable.cost_analysis())
 
     def memory_analysis(self) -> Any:
         """XLA's plan: ``argument_size_in_bytes``, ``output_size_in_bytes``, ``temp_size_in_bytes``, ..."""
-        return self._binary.executable.memory_analysis()
+        return self._binary.loaded.executable.memory_analysis()
 
     @property
     def input_shardings(self) -> Any:
@@ -224,12 +225,12 @@ class Compiled(_Stage):
     @property
     def output_shardings(self) -> Any:
         """How each result is cut over devices."""
-        count = len(self._trace.recorded.out_types)
-        return self.out_tree.unflatten([_public(where) for where in self._binary.executable.shardings[:count]])
+        count = len(self._call.trace.recorded.out_types)
+        return self.out_tree.unflatten([_public(where) for where in self._binary.loaded.executable.shardings[:count]])
 
     def runtime_executable(self) -> Any:
         """The executable as jaxlib represents it: its ``LoadedExecutable``."""
-        return self._binary.executable.loaded
+        return self._binary.loaded.executable.loaded
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         return self(*args, **kwargs)
@@ -239,6 +240,7 @@ class Compiled(_Stage):
 
         Raises: TreeMismatch: the arguments have another structure. DTypeMismatch: an argument has another type.
         """
+        jitted, trace = self._call.jitted, self._call.trace
         leaves, tree = pytrees.flatten((args, kwargs))
         if tree != self.in_tree:
             raise TreeMismatch(
@@ -246,12 +248,11 @@ class Compiled(_Stage):
                 hint="leave out the static arguments; compile again for other structures.",
             )
         operands = [x if isinstance(x, Array) else as_array(x) for x in leaves]
-        self._check(operands, args, kwargs)
+        names = lambda i: leaf_names(argument_names(jitted.fun), args, kwargs)[i]
+        self._check(operands, names)
         if current() is not BASE:
-            trace = self._trace
             results = current().answer(CallOp((trace.program,), self.fun_name), (*trace.captured, *operands))
             return trace.unflatten(results)
-        names = leaf_names(argument_names(self._jitted.fun), args, kwargs)
         guarded = settings().guarded
         if guarded:
             transfer_guards.check_call(self.fun_name, leaves, names)
@@ -259,29 +260,15 @@ class Compiled(_Stage):
         buffers = [x.buffer for x in inputs]
         if guarded:
             transfer_guards.check_moves(self.fun_name, buffers, self._binary.places, names)
-        buffers = self._binary.moved(buffers)
-        count = len(self._binary.captured)
-        loaded = self._binary.loaded
-        donated = [n - count for n, alias in zip(loaded.used_inputs, loaded.aliases) if alias is not None]
-        check_donation(buffers, donated, self.fun_name, names)
-        for i in donated:
-            lent = donated_buffer(inputs[i], runtime.putter(loaded.device))
-            buffers[i] = runtime.copy_to(lent, self._binary.places[i])
-        try:
-            results = self._binary.execute(buffers)
-        except Exception as error:
-            fail(error, self.fun_name, inputs, names, self._binary.captured)
-        for i in donated:
-            inputs[i].delete()
-        return self._trace.unflatten(results)
+        return trace.unflatten(jitted.execute(self._entry, inputs, buffers, False, names))
 
-    def _check(self, operands: Sequence[Array], args: Any, kwargs: Any) -> None:
+    def _check(self, operands: Sequence[Array], names: Callable[[int], str]) -> None:
         """Raises: DTypeMismatch: an argument has another type than that for which the function was compiled."""
-        for i, (x, t) in enumerate(zip(operands, self._types)):
+        for i, (x, t) in enumerate(zip(operands, self._call.types)):
             if x.type is not t and (x.type.shape, x.type.dtype) != (t.shape, t.dtype):
-                name = leaf_names(argument_names(self._jitted.fun), args, kwargs)(i)
                 raise DTypeMismatch(
-                    f"{self.fun_name}: argument {name} must be {t}, for which the function was compiled, got {x.type}.",
+                    f"{self.fun_name}: argument {names(i)} must be {t}, for which the function was compiled, got "
+                    f"{x.type}.",
                     hint="convert it, or compile again for this type.",
                 )
 
@@ -327,7 +314,7 @@ def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trac
     names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, args, kwargs)
     placement = jitted.placement(args, kwargs, leaves, described_placement(leaves, jitted.name, names), names)
     placement = jitted.shardings.with_results(jitted.name, placement, found.out_tree, found.recorded.out_types)
-    return Traced(jitted, pytrees.structure((args, kwargs)), request.types, donated, found, placement)
+    return Traced(TracedCall(jitted, request.tree, request.types, donated, found, placement))
 
 
 @boundary

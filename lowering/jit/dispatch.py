@@ -341,7 +341,10 @@ class Jitted:
                 found = [x if is_host(x) else b for x, b in zip(leaves, buffers)]
                 plan = DispatchPlan(entry.trace, entry.compiled, is_committed, found)
             self.remember(settings, all_args, args, kwargs, partition, request, found, plan)
-        return self.execute(entry, operands, buffers, leaves, is_committed, names)
+        results = self.execute(entry, operands, buffers, is_committed, names)
+        if settings.debug_nans or settings.debug_infs:
+            debug_nans.check(entry.trace, operands, results, self.name, settings)
+        return entry.trace.unflatten(results)
 
     def reference_leaves(self, args: Any, kwargs: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The indices of the dynamic leaves that are references: among the leaves of all arguments, and among them."""
@@ -473,14 +476,8 @@ class Jitted:
         self.active_plans = (settings, plans)
 
     def execute(
-        self,
-        entry: CompiledTrace,
-        operands: list[Any],
-        buffers: list[Any],
-        leaves: Sequence[Any],
-        committed: bool,
-        names: Any,
-    ) -> Any:
+        self, entry: CompiledTrace, operands: list[Any], buffers: list[Any], committed: bool, names: Any
+    ) -> tuple[ConcreteArray, ...]:
         """Execute a compiled trace on the buffers of the arguments, and delete the donated arguments."""
         donated = entry.plan.donated
         if donated:
@@ -495,10 +492,7 @@ class Jitted:
             fail(error, self.name, operands, names, entry.compiled.captured)
         for i in donated:
             operands[i].delete()
-        settings = config.current()
-        if settings.debug_nans or settings.debug_infs:
-            debug_nans.check(entry.trace, operands, results, self.name, settings)
-        return entry.trace.unflatten(results)
+        return results
 
 
 def module_name(name: str) -> str:

@@ -62,8 +62,7 @@ def _names(jitted: Any, static: Any, tree: Any, count: int) -> list[str]:
     argument = argument_names(jitted.fun)
     fixed = set() if static is None else jitted.static.at(static[0])
     positions = [i for i in range(len(args) + len(fixed)) if i not in fixed]
-    name = leaf_names(lambda i: argument(positions[i]), args, kwargs)
-    return [name(i) for i in range(count)]
+    return leaf_names(lambda i: argument(positions[i]), args, kwargs)
 
 
 def _static_or_defaults(static: Any) -> str:

@@ -75,7 +75,7 @@ def memory_plan(fun: Callable[..., Any], budget: int | MemoryBudget) -> Callable
             raise OutOfBudget(name_of(fun), plan.minimum, policy.bytes).error()
         rematerialised = checkpoint(fun, policy=policy)
         saved = saved_residuals(rematerialised, *args, **kwargs)
-        memory = compile_program(both_passes(rematerialised, args, kwargs)).executable.memory_analysis()
+        memory = compile_program(both_passes(rematerialised, args, kwargs)).loaded.executable.memory_analysis()
         temporary = int(memory.temp_size_in_bytes)
         return MemoryPlan(policy.bytes, plan.minimum, saved, plan.recomputed, plan.flops, temporary)
 

@@ -22,6 +22,7 @@ from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P, cut_along
 from ...effects.trees import pytrees
 from ...interpreters.batching.mapped_axes import dimensions, flat_axes, lane_count, result_dimensions
+from ...interpreters.core.static_arguments import merge_arguments
 from ...interpreters.transformations.shard_map import over_devices
 from ...interpreters.transformations.vmap import vmap
 from ..arrays.sharding_constraints import reshard
@@ -78,7 +79,7 @@ def pmap(
         lane = lambda values, named: fun(*refill(values), **named)
         if any([binding.mesh is not None for binding in current().scope]):
             tree = pytrees.structure((dynamic, kwargs))
-            need_no_container("pmap", tree, flat_axes("pmap", (axes, 0), (dynamic, kwargs), tree.num_leaves))
+            need_no_container("pmap", tree, flat_axes("pmap in_axes", (axes, 0), (dynamic, kwargs), tree.num_leaves))
             return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
         return _on_devices(lane, (dynamic, kwargs), (axes, 0), out_axes, name, axis_size, devices, backend)
 
@@ -104,12 +105,8 @@ def _dynamic(
     """The non-static arguments, their axes, and a function that puts other values in their positions."""
     at = [i for i in range(len(args)) if i not in fixed]
     axes = in_axes if not isinstance(in_axes, (tuple, list)) else tuple([in_axes[i] for i in at])
-
-    def refill(values: Sequence[Any]) -> list[Any]:
-        given = dict(zip(at, values))
-        return [given.get(i, x) for i, x in enumerate(args)]
-
-    return tuple([args[i] for i in at]), axes, refill
+    statics = [(i, x) for i, x in enumerate(args) if i in fixed]
+    return tuple([args[i] for i in at]), axes, lambda values: merge_arguments(statics, values)
 
 
 def _on_devices(

@@ -145,12 +145,8 @@ def places_of(where: str, entry: Any, rank: int) -> NamedDims:
 def _sizes(xs: list[Array], places: list[NamedDims], given: Mapping[Hashable, int]) -> dict[Hashable, int]:
     """The size of each axis, by name, in order of first occurrence. Raises: ShapeMismatch: an axis has two sizes."""
     sizes: dict[Hashable, int] = {}
-    for x, where in zip(xs, places):
-        for d, name in sorted(where.items()):
-            size = x.type.shape[d]
-            if sizes.setdefault(name, size) != size:
-                raise ShapeMismatch(f"xmap: the axis {name!r} must have one size, got {sizes[name]} and {size}.")
-    for name, size in given.items():
+    found = [(name, x.type.shape[d]) for x, where in zip(xs, places) for d, name in sorted(where.items())]
+    for name, size in (*found, *given.items()):
         if sizes.setdefault(name, size) != size:
             raise ShapeMismatch(f"xmap: the axis {name!r} must have one size, got {sizes[name]} and {size}.")
     return sizes

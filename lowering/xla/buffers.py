@@ -296,8 +296,3 @@ def is_deleted(buffer: Buffer) -> bool:
 def delete(buffer: Buffer) -> None:
     """Free the elements now; NumPy arrays that share them stay valid."""
     buffer.delete()
-
-
-def memory_stats(device: Device) -> dict[str, int] | None:
-    """The memory of a device in bytes: in use, at the peak, in total; None where the platform does not count (CPU)."""
-    return device.memory_stats()

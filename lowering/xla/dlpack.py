@@ -1,4 +1,4 @@
-"""DLPack: buffers shared with other libraries."""
+"""DLPack: buffers of other libraries' arrays."""
 
 from typing import Any
 
@@ -7,25 +7,10 @@ import numpy as np
 from ..clients.jaxlib_modules import _jax
 from ..clients.platforms import backend
 from .buffer_types import Device, aval, sharding
-from .buffers import Buffer, block_until_ready, copy_to_device, device_of, put
+from .buffers import Buffer, copy_to_device, put
 from .jax_import_guard import without_jax
 
-_DLPACK_CPU, _DLPACK_CUDA = 1, 2
-
-
-def to_dlpack(buffer: Buffer, *, stream: int | None = None) -> Any:
-    """A DLPack capsule of the buffer's own memory.
-
-    Raises: RuntimeFailure: DLPack has no name for the dtype (the 4-bit integers).
-    """
-    block_until_ready(buffer)  # XLA ends the process where memory is asked for that a failed program never had
-    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)
-
-
-def dlpack_device(buffer: Buffer) -> tuple[int, int]:
-    """The pair that ``__dlpack_device__`` returns: the kind of device and its ordinal."""
-    device = device_of(buffer)
-    return (_DLPACK_CPU, 0) if device.platform == "cpu" else (_DLPACK_CUDA, device.local_hardware_id)
+_DLPACK_CUDA = 2
 
 
 def from_dlpack(array: Any, device: Device) -> Buffer:

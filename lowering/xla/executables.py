@@ -40,7 +40,7 @@ class Executable:
     types: the caller ensures the types.
     """
 
-    __slots__ = ("_group", "_shardings", "arguments", "devices", "execute", "loaded", "results", "text")
+    __slots__ = ("_group", "arguments", "devices", "execute", "loaded", "results", "shardings", "text")
 
     def __init__(
         self,
@@ -55,7 +55,8 @@ class Executable:
         self.devices = tuple(devices)
         self.results = tuple(aval(shape, dtype) for shape, dtype in results)
         self.arguments: tuple[BufferSharding, ...] = () if places is None else tuple(places[1])
-        self._shardings = (
+        # of each result
+        self.shardings: tuple[BufferSharding, ...] = (
             (sharding(self.devices[0]),) * len(self.results) if places is None else self._sharded(*places)
         )
         self._group: frozenset[int] | None = None  # the processes that meet in the program, once they have met
@@ -71,34 +72,21 @@ class Executable:
             for known, made, kind in zip(wanted, chosen, self.results)  # XLA has one for a program without results too
         ])
 
-    @property
-    def shardings(self) -> tuple[BufferSharding, ...]:
-        """The sharding of each result."""
-        return self._shardings
-
-    def handlers(self, wrap: Callable[[Buffer], Any] | None = None, committed: bool = True) -> list[Any]:
-        """One result handler of jaxlib per output; with ``wrap`` it returns ``wrap(buffer)`` instead of the buffer."""
-        pairs = zip(self.results, self._shardings, strict=True)
-        handlers = [_result_handler(kind, where, committed) for kind, where in pairs]
-        return handlers if wrap is None else [handler.wrap(wrap) for handler in handlers]
-
-    def bind(
-        self, wrap: Callable[[Buffer], Any] | None = None, committed: bool = True
-    ) -> Callable[[Sequence[Buffer]], list[Any]]:
-        """The call as a function of the list of argument buffers.
-
-            bind(w)(buffers) == [w(b) for b in execute(buffers)]
+    def bind(self, committed: bool = True) -> Callable[[Sequence[Buffer]], list[Buffer]]:
+        """The call as a function of the list of argument buffers; ``committed``: its results are so.
 
         It returns before the results are computed. Raises: RuntimeFailure: an argument is deleted, on another device,
         of another size, or missing.
         """
-        execute, handlers = self.loaded.execute_sharded, self.handlers(wrap, committed)
+        execute = self.loaded.execute_sharded
+        pairs = zip(self.results, self.shardings, strict=True)
+        handlers = [_result_handler(kind, where, committed) for kind, where in pairs]
         if len(self.devices) > 1 and _STARVES and self.devices[0].platform == "cpu":
             execute = _one_after_the_other(execute)
         if not all(map(is_addressable, self.devices)):
             execute = self._together(execute)
 
-        def call(buffers: Sequence[Buffer]) -> list[Any]:
+        def call(buffers: Sequence[Buffer]) -> list[Buffer]:
             return execute(buffers).consume_with_handlers(handlers)
 
         return call

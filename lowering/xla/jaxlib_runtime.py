@@ -24,7 +24,6 @@ from .buffers import (
     is_device,
     is_only_device,
     is_ready,
-    memory_stats,
     mover,
     parts_of,
     place_of,
@@ -37,7 +36,7 @@ from .buffers import (
     spread_parts,
     to_numpy,
 )
-from .dlpack import dlpack_device, from_dlpack, to_dlpack
+from .dlpack import from_dlpack
 from .executables import (
     Executable,
     cache_key_facts,

@@ -149,12 +149,11 @@ class FirstEventMovement(Movement):
 class FirstEventInLanes(StateFlow):
     """How the first event crosses lanes that perform effects: each lane starts without event, with its index."""
 
+    stacked = True
+
     def __init__(self, state: EventState, length: int):
         self.state = state
         self.operands = (iota(int32, length),)
-
-    def inner_types(self) -> list[ArrayType]:
-        return [LANE]
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = no_event((*self.state["lanes"], values[0]), self.state["payload"].type.size)
@@ -212,12 +211,11 @@ class LaneNumbers(Movement):
 class NumberedLanes(StateFlow):
     """How lane indices cross an effectful ``vmap``: each lane appends its own index to the state."""
 
+    stacked = True
+
     def __init__(self, outer: tuple[Any, ...], length: int):
         self.outer = outer
         self.operands = (iota(int32, length),)
-
-    def inner_types(self) -> list[ArrayType]:
-        return [LANE]
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = (*self.outer, values[0])

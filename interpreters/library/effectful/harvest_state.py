@@ -98,13 +98,12 @@ def _rows_first(op: HigherOrder, sown: SowSite, leaves: list[Any]) -> list[Any]:
 class SlicedState(StateFlow):
     """Each iteration gets its slice of the values in ``rows``, and all other values whole."""
 
+    stacked = True
+
     def __init__(self, values: Any, rows: dict[SownPath, list[Any]]):
         self.values = values
         self.rows = rows
         self.operands = [x for leaves in rows.values() for x in leaves]
-
-    def inner_types(self) -> list[ArrayType]:
-        return [x.type.update(shape=x.type.shape[1:]) for x in self.operands]
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         leaf = iter(values)

@@ -27,7 +27,7 @@ from ....effects.core.operation import Operation, effect
 from ....effects.operations.manipulation.creation import iota
 from ....effects.operations.random_bits import KEY, random_fold_in, random_wrap
 from ....effects.programs.higher_order import HigherOrder
-from ....effects.types.array_type import ArrayType, array_type
+from ....effects.types.array_type import array_type
 from ....effects.types.dtypes import uint32
 from ...core.body_transform import StateFlow
 from ...handlers.handle import handle
@@ -124,10 +124,6 @@ class DivergedStream(StateFlow):
         elif op.stacks:
             self.operands = (random_fold_in(key, iota(uint32, op.length)),)
         self.stacked = op.stacks
-
-    def inner_types(self) -> list[ArrayType]:
-        types = [x.type for x in self.operands]
-        return [t.update(shape=t.shape[1:]) for t in types] if self.stacked else types
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = Stream(random_fold_in(*values), entered=values) if self.in_carry else Stream(values[0])

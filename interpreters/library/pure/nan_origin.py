@@ -11,16 +11,16 @@ from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform
 from ....effects.core.operation import is_pure
-from ....effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
 from ....effects.operations.elementwise.conversion import convert
 from ....effects.operations.foundations.shapes import reshape
 from ....effects.operations.reductions.reductions import argmax, reduce_or
 from ....effects.trees import pytrees
-from ....effects.types.dtypes import int32, is_inexact
+from ....effects.types.dtypes import int32
 from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 from ...ragged.ragged_array import Ragged, with_zeros_behind
+from ..effectful.automatic_checks import made_here, may_be_nan
 from ..effectful.failures import unravel_index
 from ..effectful.first_event import (
     EventNote,
@@ -56,7 +56,7 @@ def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
         def check_result(state: EventState, op: Any, *operands: Any) -> Any:
             y = perform(op, *operands)
             for result in op.as_results(y):
-                if is_inexact(result.type.dtype) and result.type.size:
+                if may_be_nan(result):
                     message = f"{op.name} made the first NaN, in {result.type}"
                     state = _note(state, notes, message, result, operands)
             return state, y
@@ -77,7 +77,7 @@ def _check_arguments(notes: dict[EventNote, int], arguments: Any) -> EventState:
     arguments = pytrees.tree_map(lambda x: with_zeros_behind(x) if is_ragged(x) else x, arguments, is_leaf=is_ragged)
     for path, leaf in pytrees.leaves_with_path(arguments):
         x = as_array(leaf)
-        if is_inexact(x.type.dtype) and x.type.size:
+        if may_be_nan(x):
             state = _note(state, notes, f"the argument {pytrees.keystr(path[1:])} came with a NaN, in {x.type}", x, ())
     return state
 
@@ -88,11 +88,7 @@ def _note(state: EventState, notes: dict[EventNote, int], message: str, y: Any, 
     """
     t = y.type
     at = reshape(is_nan(y), (t.size,))
-    new = reduce_or(at, (0,))
-    for x in operands:
-        if is_inexact(x.type.dtype) and x.type.size:
-            before = is_nan(x)
-            new = bitwise_and(new, bitwise_not(reduce_or(before, range(len(x.type.shape)))))
+    new = made_here(reduce_or(at, (0,)), operands)
     index = unravel_index(argmax(convert(at, int32), 0, int32), t.shape)
     note = EventNote(message, user_line(), 0, len(t.shape), tuple([i.type for i in index]))
     return after_event(state, notes, note, new, index)

@@ -98,7 +98,6 @@ STATE |= {
     "interpreters.differentiation.partial_eval:Splitter.residuals": "one pass: a program",
     "interpreters.differentiation.partial_eval:Splitter.shared_results": "one pass: a program",
     "interpreters.differentiation.partial_eval_bodies:Assembly.renamed": "one pass: a program",
-    "interpreters.differentiation.partial_eval_bodies:Assembly.slots_of": "one pass: a program",
     "interpreters.differentiation.remat_barriers:_Delay.makers": "one pass: a program",
     "interpreters.differentiation.remat_barriers:_Delay.numbers": "one pass: a program",
     "interpreters.handlers.resumed_branches:_Rest.programs": "one pass: a branch",

@@ -3,24 +3,12 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers.device_buffers import Exporter
 
 import handlax as hx
 from handlax import dlpack, errors
 from handlax import numpy as hnp
 from handlax.lowering.xla import jaxlib_runtime
-
-
-class Exporter:
-    """An array of another library, whose DLPack is of the first version."""
-
-    def __init__(self, x):
-        self.buffer = jaxlib_runtime.put(x, hx.devices()[0])
-
-    def __dlpack__(self, **_):
-        return jaxlib_runtime.to_dlpack(self.buffer)
-
-    def __dlpack_device__(self):
-        return jaxlib_runtime.dlpack_device(self.buffer)
 
 
 @pytest.mark.parametrize("copy", [None, True, False])
@@ -29,7 +17,7 @@ class Exporter:
 def test_an_imported_array_has_the_values_and_the_dtype(take, dtype, copy):
     assert dlpack.is_supported_dtype(dtype)
     x = np.array([[1, 0, 3], [0, 5, 6]]).astype(dtype)
-    y = take(Exporter(x), copy=copy)
+    y = take(Exporter(jaxlib_runtime.put(x, hx.devices()[0])), copy=copy)
     assert y.dtype == x.dtype and (np.asarray(y) == x).all() and not y.weak_type
     assert (np.asarray(y + y) == x + x).all()
 

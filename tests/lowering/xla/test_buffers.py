@@ -107,10 +107,6 @@ def test_a_deleted_buffer_cannot_be_read(device, dtype):
         read(buffer)
 
 
-def test_a_cpu_does_not_count_its_memory(device):
-    assert jaxlib_runtime.memory_stats(device) is None
-
-
 def test_a_copy_to_another_device_lies_there_and_equals_the_source():
     code = """
 import numpy as np

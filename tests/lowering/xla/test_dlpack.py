@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers.device_buffers import cpu_device, read, samples
+from helpers.device_buffers import Exporter, cpu_device, read, samples
 
 from handlax.lowering.xla import jaxlib_runtime
 
@@ -11,19 +11,6 @@ from handlax.lowering.xla import jaxlib_runtime
 @pytest.fixture(scope="module")
 def device():
     return cpu_device()
-
-
-class Exporter:
-    """An array of another library, as DLPack sees it."""
-
-    def __init__(self, buffer):
-        self.buffer = buffer
-
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        return jaxlib_runtime.to_dlpack(self.buffer, stream=stream)
-
-    def __dlpack_device__(self):
-        return jaxlib_runtime.dlpack_device(self.buffer)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.float32, np.complex64, ml_dtypes.bfloat16], ids=str)

@@ -35,22 +35,6 @@ def test_a_program_computes_on_buffers(device):
     assert out.aval is jaxlib_runtime.aval((8,), np.float32) and jaxlib_runtime.device_of(out) == device
 
 
-class Wrapper:
-    __slots__ = ("buffer",)
-
-    def __init__(self, buffer):
-        self.buffer = buffer
-
-
-def test_results_come_out_in_the_caller_s_class(device):
-    executable = compile_add(device)
-    x = jaxlib_runtime.put(np.ones(8, np.float32), device)
-    (out,) = executable.bind(Wrapper)([x, x])
-    assert type(out) is Wrapper and (read(out.buffer) == 2).all()
-    (plain,) = executable.execute([x, x])
-    assert type(plain) is type(x)
-
-
 def test_outputs_come_in_order_with_their_own_types(device):
     text = """func.func public @main(%a: tensor<2xf32>) -> (tensor<2xi4>, tensor<2x1xbf16>, tensor<i1>) {
       %0 = stablehlo.convert %a : (tensor<2xf32>) -> tensor<2xi4>

@@ -15,15 +15,16 @@ class Watch:
 sys.meta_path.insert(0, Watch)
 from handlax.lowering.xla import buffer_types as b, jaxlib_runtime as r
 class Exporter:
-    def __dlpack__(self, **_): return r.to_dlpack(x)
-    def __dlpack_device__(self): return r.dlpack_device(x)
+    def __dlpack__(self, **_): return _jax.buffer_to_dlpack_managed_tensor(x, stream=None)
+    def __dlpack_device__(self): return 1, 0
+from handlax.lowering.clients.jaxlib_modules import _jax
 from handlax.effects.base import config; config.config.update("num_cpu_devices", 2)
 d, d2 = r.backend('cpu').devices
 t = 'tensor<8xf32>'
 text = f'func.func public @main(%a: {t}) -> {t} {{ %0 = stablehlo.add %a, %a : {t}\\n return %0 : {t} }}'
 e = r.compile(text, devices=[d], results=[((8,), np.float32)])
 e = r.deserialize(e.serialize(), devices=[d], results=[((8,), np.float32)])
-e.cost_analysis(), e.memory_analysis(), e.hlo_text(), r.cache_key_facts([d]), r.memory_stats(d), r.register_lapack()
+e.cost_analysis(), e.memory_analysis(), e.hlo_text(), r.cache_key_facts([d]), r.register_lapack()
 y = e.execute([r.put(np.ones(8, np.float32), d)])[0]
 for dtype in sorted(b.NATIVE | b.EXTENDED, key=str):
     x = r.put(np.ones(8, dtype), d)
@@ -37,11 +38,12 @@ print(Watch.seen)
 
 COEXIST = """
 import sys, numpy as np, ml_dtypes
+from handlax.lowering.clients.jaxlib_modules import _jax
 from handlax.lowering.xla import jaxlib_runtime as r
 class Exporter:
     def __init__(self, x): self.x = x
-    def __dlpack__(self, **_): return r.to_dlpack(self.x)
-    def __dlpack_device__(self): return r.dlpack_device(self.x)
+    def __dlpack__(self, **_): return _jax.buffer_to_dlpack_managed_tensor(self.x, stream=None)
+    def __dlpack_device__(self): return 1, 0
 def ours():
     d = r.backend('cpu').default_device
     t = 'tensor<2xf64>'
