@@ -233,8 +233,8 @@ class Sequenced(Callback):
 
     label = property(lambda op: op.inner.label)
 
-    def result_type(op, token, *types):
-        return (token, *op.inner.result_type(*types))
+    def result_type(op, *types):
+        return (types[0], *op.inner.result_type(*types[1:]))
 
     def call(op, token, *values):
         return (np.add(token, np.uint32(1), dtype=np.uint32), *op.inner.call(*values))

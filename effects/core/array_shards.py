@@ -97,4 +97,5 @@ class OnDevices:
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the data on the device."""
-        return int(self.block_until_ready().buffer.unsafe_buffer_pointer())
+        InstalledBackend.backend.block(self.buffer)
+        return int(self.buffer.unsafe_buffer_pointer())

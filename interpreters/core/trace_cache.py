@@ -231,7 +231,7 @@ def chosen_name(fun: Callable[..., Any], argnums: Any, chosen: Sequence[Any], i:
     """The name of leaf ``i`` of the arguments ``chosen`` by ``argnums``, as ``leaf_names`` gives it."""
     positions = argnums if isinstance(argnums, Sequence) else [argnums]
     argument = argument_names(fun)
-    return leaf_names(lambda n: argument(positions[n]), chosen, {})(i)
+    return leaf_names(lambda n: argument(positions[n]), chosen, {})[i]
 
 
 def check_hashable(args: Any, kwargs: Any) -> None:

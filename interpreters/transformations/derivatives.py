@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -393,10 +394,10 @@ def _check_input(x: Any, name: Callable[[], str], holomorphic: bool, allow_int: 
 
 def _check_output(value: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
     if len(outs) != 1 or value is not outs[0]:
-        hint = "return (value, aux) and set has_aux=True for more than the value."
+        several = "return (value, aux) and set has_aux=True for more than the value."
         raise NotDifferentiable(
             f"grad: the function must give one scalar, got {'None' if value is None else type(value).__name__}.",
-            hint="it returns nothing: a return statement is missing." if value is None else hint,
+            hint="it returns nothing: a return statement is missing." if value is None else several,
         )
     (y,) = outs
     if y.type.shape:
@@ -568,7 +569,7 @@ def _of_argnums(
     """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these arguments alone."""
     chosen, of_chosen = argnums_partial(where, fun, argnums, args, kwargs)
     for i, leaf in enumerate(pytrees.leaves(chosen)):
-        _check_input(leaf, lambda i=i: chosen_name(fun, argnums, chosen, i), holomorphic, allow_int)
+        _check_input(leaf, partial(chosen_name, fun, argnums, chosen, i), holomorphic, allow_int)
     return chosen, of_chosen
 
 
