@@ -137,7 +137,10 @@ def _read(x: Any, kind: list[Any], arrays: list[Any]) -> bool:
         kind += cls, arrays[-1].type
     elif (cls is list or cls is tuple) and len(x) <= _LONGEST:
         kind += cls, len(x)
-        return all([_read(part, kind, arrays) for part in x])
+        try:
+            return all([_read(part, kind, arrays) for part in x])
+        except RecursionError:  # the function says what is wrong
+            return False
     else:
         return False
     return True

@@ -37,6 +37,12 @@ class Unanswered:
         return None
 
 
+def _endless():
+    items = [1.0]
+    items.append(items)
+    return items
+
+
 def _deleted():
     y = hnp.arange(10.0) + 1
     y.delete()
@@ -79,6 +85,12 @@ SHAPES = {
     "top_k": (lambda: lax.top_k(x, 7), errors.BadArgument, ValueError, "7"),
     "einsum": (lambda: hnp.einsum("ij,jk->ik", A, A), errors.ShapeMismatch, ValueError, "'j'"),
     "split": (lambda: hnp.split(x, 2), errors.ShapeMismatch, ValueError, "array_split"),
+    **{
+        f"a list that contains itself, {f.__name__}": (
+            lambda f=f: f(_endless()), errors.NotAnArray, TypeError, "list",
+        )
+        for f in (hnp.asarray, hnp.sum, hnp.concatenate, hnp.stack)
+    },
     "ragged list": (lambda: hnp.array([[1, 2], [3]]), errors.ShapeMismatch, ValueError, "equal lengths"),
     "negative size": (lambda: hnp.zeros((-1,)), errors.BadArgument, ValueError, "negative"),
     "float size": (lambda: hnp.zeros((1.5,)), errors.BadShape, TypeError, "integers"),

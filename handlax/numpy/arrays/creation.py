@@ -133,7 +133,10 @@ def _memory_of(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     """Nested lists of numbers and arrays as an array of ``dtype``, or of the dtype to which their leaves promote."""
     kinds: set[type] = set()
-    _collect(items, kinds.update)
+    try:
+        _collect(items, kinds.update)
+    except RecursionError:
+        raise NotAnArray("array: the list is nested too deeply, or contains itself.") from None
     if kinds <= PYTHON_NUMBERS:
         return from_numpy(_of_numbers(items, dtype, bool(kinds)), copy=False)
     if any(map(_is_whole, kinds)):

@@ -265,3 +265,12 @@ def test_a_copy_is_made_each_time(copy):
     assert all([(y is X) != copy for y in made])
     assert len({id(y) for y in made}) == (4 if copy else 1)
     assert all([y.tolist() == X.tolist() for y in made])
+
+
+@pytest.mark.parametrize("call", [
+    lambda: hnp.linspace(0, 1, 5), lambda: hnp.hanning(5), lambda: hnp.blackman(5),
+])  # fmt: skip
+def test_a_program_belongs_to_the_settings_under_which_it_was_recorded(call):
+    for width, again in ((32, 4), (64, 4), (32, 1)):
+        with hx.configure(default_float=f"float{width}"):
+            assert {call().dtype.name for _ in range(again)} == {f"float{width}"}

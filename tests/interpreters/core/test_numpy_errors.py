@@ -149,3 +149,22 @@ def test_what_is_declared_silent_reports_no_error(op, dtype, strict):
     context = context_for(type(op), f, types)
     assert (context is IN_ANY_CONTEXT) == (dtype is not ml_dtypes.bfloat16)
     assert context.run(f, *operands).dtype == dtype
+
+
+def test_threads_evaluate_large_arrays_at_once_each_in_its_own_context():
+    x = hnp.ones(300_000)  # NumPy releases the lock meanwhile
+    failures = []
+
+    def work():
+        try:
+            for _ in range(30):
+                hnp.exp(x)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
