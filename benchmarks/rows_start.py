@@ -55,6 +55,6 @@ def run_process(text: str, environment: dict[str, str], folder: str) -> tuple[fl
 
 
 ROWS = [
-    Row("import, net of Python's start", 0.40, processes("import {lib}", net=True), 0.30, unit="ms"),
+    Row("import, net of Python's start", 0.45, processes("import {lib}", net=True), 0.30, unit="ms"),
     Row("cold start: import, trace, compile, run", 0.60, processes(FIRST_RESULT, net=False), 0.45, unit="ms"),
 ]
