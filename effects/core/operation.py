@@ -313,7 +313,8 @@ def _inherited_tree(cls: type, base: Any) -> Any:
             f"effect: {cls.__name__} must declare the type of its result, there is no result_type in its block.",
             hint="def result_type(op): return None where it has none.",
         )
-    return base.result_tree if base.result_type is _leaf_types else base.result_type
+    declares = base.result_type not in (_leaf_types, Operation.result_type)
+    return base.result_type if declares else base.result_tree
 
 
 def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
