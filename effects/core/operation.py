@@ -313,7 +313,7 @@ def _inherited_tree(cls: type, base: Any) -> Any:
             f"effect: {cls.__name__} must declare the type of its result, there is no result_type in its block.",
             hint="def result_type(op): return None where it has none.",
         )
-    return base.result_tree if base.result_type is _leaf_types else base.result_type
+    return base.result_tree if base.result_type in (_leaf_types, Operation.result_type) else base.result_type
 
 
 def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
