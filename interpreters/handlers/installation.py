@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.errors import BadArgument, CannotCross, HandlaxError
+from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError
 from ...effects.base.frozen_values import Value
 from ...effects.base.stack import STACK, Run, inside
 from ...effects.core.named_axes import Axis
@@ -59,7 +59,7 @@ class HandlerRun(BodyTransformer):
     ``core.body_transform``, and forwards all others.
     """
 
-    __slots__ = ("handler", "clauses", "current", "reified", "plain")
+    __slots__ = ("handler", "clauses", "current", "reified", "plain", "changing")
     owns_boxes = False
 
     def __init__(
@@ -70,13 +70,18 @@ class HandlerRun(BodyTransformer):
         self.clauses = dict(handler.clauses)
         self.current = state  # or ``UnmergedLanes``
         self.reified = reified  # evaluates a ClauseKind, (run, op, clause, operands) -> answer; None in direct mode
+        self.changing = False  # its state was read and is to be written
         self.plain = not (handler.tallies or handler.resumes or handler.aborts)  # each clause answers once
 
     def merged_state(self) -> Any:
         """The current state, after the states of lanes that are not merged yet are merged by a loop."""
         if type(self.current) is UnmergedLanes:
+            lanes = self.current
             with inside(self.outer):
-                self.current = self.current.merged()
+                merged = lanes.merged()
+            if self.current is not lanes:  # another thread was faster
+                return self.merged_state()
+            self.current = merged
         return self.current
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
@@ -87,12 +92,15 @@ class HandlerRun(BodyTransformer):
             clause = self.handler.otherwise
             if clause is None or not self.handler.over(op):
                 return self.outer.answer(op, operands)
+        stateful = self.current is not NO_STATE
+        if stateful:
+            self.begin(op)
         cell = self.cell
         site = cell.site
-        if site is None:
-            cell.site = self.labelled_site()
         token = STACK.set(self.outer)
         try:
+            if site is None:
+                cell.site = self.labelled_site()
             if not self.plain:
                 if self.handler.tallies:
                     weight = weight_of(clause, op, [x.type for x in operands])
@@ -114,6 +122,17 @@ class HandlerRun(BodyTransformer):
         finally:
             STACK.reset(token)
             cell.site = site
+            if stateful:
+                self.changing = False
+
+    def begin(self, op: Operation) -> None:
+        """Claim the state until it is written. Raises: BadCall: another thread, in a copy of this context, has it."""
+        if self.changing:
+            raise BadCall(
+                f"{op.name}: two threads at once perform under {self.label}: one change of its state would be lost.",
+                hint="install it in each thread, and combine the states; or let the threads take turns.",
+            )
+        self.changing = True
 
     def explain(self, op: Operation, clause: Any, operands: tuple[Any, ...]) -> None:
         """Raise a better error for a TypeError in a clause: BadCall for its signature, StateTypeError for its state."""
@@ -130,19 +149,25 @@ class HandlerRun(BodyTransformer):
 
     def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation, or an operation with a deferred rule, that this handler concerns."""
-        if self.handler.tallies:
-            moves: Any = self.handler.moves
-            self.current = moves.then(self.current, tally_bodies(self.handler, op, operands))
-            return self.outer.answer(op, operands)
+        if op.bodied and op.tests and not self.handler.tallies and self.handles_in(op.tests[0]):
+            with inside(self.outer):
+                return (rotate_within if self.leaves_in(op) else rotate)(self, op, operands)
+        stateful = self.current is not NO_STATE
+        if stateful:
+            self.begin(op)
         token = STACK.set(self.outer)
         try:
+            if self.handler.tallies:
+                moves: Any = self.handler.moves
+                self.current = moves.then(self.current, tally_bodies(self.handler, op, operands))
+                return self.outer.answer(op, operands)
             if not op.bodied:
                 return cross_linear(self, op, operands)
-            if op.tests and self.handles_in(op.tests[0]):
-                return (rotate_within if self.leaves_in(op) else rotate)(self, op, operands)
-            return (cross_solver if op.solves and self.current is not NO_STATE else cross)(self, op, operands)
+            return (cross_solver if op.solves and stateful else cross)(self, op, operands)
         finally:
             STACK.reset(token)
+            if stateful:
+                self.changing = False
 
     def handles_in(self, test: Program) -> bool:
         """Whether the test of a loop performs an operation that has a clause here, so that it may change the state."""

@@ -26,12 +26,12 @@ from ...effects.operations.elementwise.comparison import select_n
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, bind, derived_once, interpret
 from ...effects.trees import pytrees
-from ..core.record import Record
+from ..core.record import Record, record
 from .answer_conversion import as_wide_array, fit_answer
 from .early_exit import Abort, with_exit_flag
 from .handler import Handler, check_arity, ctl
 from .installation import NO_STATE, HandlerRun, final_answer
-from .resumed_branches import Joins, joined_branch, resuming_branch
+from .resumed_branches import Joined, Joins, NotJoined, joined_branch, resuming_branch
 from .without_rule import without_rule
 
 
@@ -128,26 +128,65 @@ class _Frame:
 
     def evaluate(self, at: int, state: Any) -> Any:
         """Evaluate from equation ``at`` to the end of the handled program; the answer."""
+        joined: list[Joined] = []
+        answer = self.advance(at, state, joined)
+        if joined:
+            self.joins.confirm(joined, answer)
+        return answer
+
+    def advance(self, at: int, state: Any, branches: list[Joined]) -> Any:
+        """The answer from equation ``at`` on, which is that of the rest after each of the branches that it joins."""
         program, env, handler = self.program, self.env, self.handler
         starts = _starts(program)
         run = HandlerRun(STACK.get(), handler, state)
         for i in range(at, len(program.ops)):
-            op = program.ops[i]
+            op: Any = program.ops[i]
             xs = tuple([env[n] for n in program.args[i]])
             clause: Any = handler.clauses.get(type(op))
             if isinstance(clause, ctl):
                 return self.call_clause(clause, i, op, xs, run.merged_state())
             if op.bodied and self.resumes_in(op):
                 before = run.merged_state()
-                joined = self.joined(op, xs, before)
-                if joined is None:
+                if op.runs != "one" or isinstance(xs[0], ConcreteArray):
                     return self.enter_body(i, op, xs, before)
-                env[starts[i] : starts[i + 1]], run.current = joined
+                if not self.joins.undoable:
+                    return self.recorded(i, before)
+                joined = joined_branch(op, xs, before, self.evaluate_body, self.joins)
+                if joined is None:
+                    return resuming_branch(op, xs, before, self.evaluate_body, self.rest(i))
+                branches.append(joined)
+                env[starts[i] : starts[i + 1]], run.current = joined.results, joined.state
                 continue
             with at_site(program.sites[i], run.cell):
                 y = run.answer(op, xs)
             env[starts[i] : starts[i + 1]] = op.as_results(y)
         return self.then([env[n] for n in program.outs], run.merged_state())
+
+    def recorded(self, at: int, state: Any) -> Any:
+        """The answer from equation ``at`` on, a branch; recorded, and again until every joined branch is confirmed."""
+        joins = self.joins
+        answers: list[Any] = []
+
+        def arrays() -> list[Any]:
+            answers[:] = [replace(self, env=list(self.env)).evaluate(at, state)]
+            return [x for x in pytrees.leaves(answers[0]) if isinstance(x, Array)]
+
+        joins.undoable = True
+        try:
+            while True:
+                failed = len(joins.failed)
+                try:
+                    program = record(arrays, (), self.program.name, "")
+                    break
+                except NotJoined:
+                    if len(joins.failed) == failed:
+                        raise
+            tree = pytrees.structure(answers[0])
+            if len(program.outs) == tree.num_leaves:
+                return pytrees.unflatten(tree, interpret(program, ()))
+            return self.evaluate(at, state)  # the answer holds objects, in which boxes of the record may be
+        finally:
+            joins.undoable = False
 
     def rest(self, i: int) -> Callable[[Sequence[Any], Any], Any]:
         """The continuation of equation ``i``: a function from its results and the state to the answer."""
@@ -160,7 +199,6 @@ class _Frame:
             return on_deep_stack(frame.evaluate, i + 1, state)
 
         return resume
-
 
     def call_clause(self, clause: ctl, i: int, op: Operation, xs: tuple[Any, ...], state: Any) -> Any:
         """The answer of a ``ctl`` clause, which is called with the continuation of equation ``i``."""
@@ -200,13 +238,8 @@ class _Frame:
         """The answer of a body that ``then`` follows."""
         return on_deep_stack(_Frame(self.handler, self.joins, body, bind(body, values), then).evaluate, 0, state)
 
-    def joined(self, op: Any, xs: tuple[Any, ...], state: Any) -> tuple[Any, Any] | None:
-        """Results and state after a branch with ``ctl`` clauses whose index is traced, if one rest can follow it."""
-        traced = op.runs == "one" and not isinstance(xs[0], ConcreteArray)
-        return joined_branch(op, xs, state, self.evaluate_body, self.joins) if traced else None
-
     def enter_body(self, i: int, op: Any, xs: tuple[Any, ...], state: Any) -> Any:
-        """Evaluate a body with ``ctl`` clauses: inlined if it runs once; in a branch every body calls the rest.
+        """Evaluate a body with ``ctl`` clauses: inlined if it runs once, or if it is the one chosen.
 
         Raises: CannotCross: the continuation of one iteration of a loop, or of one lane, is not a function.
         """
@@ -217,10 +250,8 @@ class _Frame:
             return self.evaluate_body(op.bodies[0], xs, state, self.rest(i))
         if op.runs == "one":
             index, *operands = xs
-            if isinstance(index, ConcreteArray):
-                body = op.bodies[branch_index(index, len(op.bodies))]
-                return self.evaluate_body(body, operands, state, self.rest(i))
-            return resuming_branch(op, xs, state, self.evaluate_body, self.rest(i))
+            body = op.bodies[branch_index(index, len(op.bodies))]
+            return self.evaluate_body(body, operands, state, self.rest(i))
         raise CannotCross(
             f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
             f"the program after one iteration of a loop, or in one lane, is not a function.",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ...effects.base import config
 from ...effects.base.errors import DTypeMismatch, TreeMismatch
@@ -34,6 +34,7 @@ from .state_movements import leaves_of
 
 Evaluate = Callable[..., Any]
 Resume = Callable[[Sequence[Any], Any], Any]
+T = TypeVar("T")
 
 
 def _leaves_of(state: Any) -> tuple[list[Any], Any]:
@@ -45,29 +46,15 @@ def _state_of(structure: Any, leaves: Sequence[Any]) -> Any:
     return NO_STATE if structure is None else pytrees.unflatten(structure, leaves)
 
 
-class _NotJoined(BaseException):
+class NotJoined(BaseException):
     """A body does not end by resuming: it resumes twice or under another handler, or goes on afterwards.
 
     No error, so that no ``except Exception`` of a clause takes it.
     """
 
 
-class Joins:
-    """Which branches of a handled program are not joined: each is tried once.
-
-    ``attempts``: the number of branches, one in the other, that are being joined. One that is not joined calls the rest
-    within its own bodies, so those around it are not joined either.
-    """
-
-    __slots__ = ("attempts", "failed")
-
-    def __init__(self) -> None:
-        self.attempts = 0
-        self.failed: set[Any] = set()
-
-
 def _used(*args: Any, **kwargs: Any) -> Any:
-    raise _NotJoined
+    raise NotJoined
 
 
 _OPERATORS = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor or"
@@ -78,63 +65,114 @@ _METHODS = (
 )
 _USES = (*_OPERATORS.split(), *[f"r{name}" for name in _OPERATORS.split()], *_METHODS.split())
 
-# the answer of ``resume`` while it is not known: every use but ``is`` raises ``_NotJoined``
+# the answer of ``resume`` while it is not known: every use raises ``NotJoined``, but ``is``, ``type`` and ``match``,
+# which Python answers itself: for these the answer is confirmed
 _Token = type("_Token", (), {f"__{name}__": _used for name in _USES})
 
 
-def joined_branch(
-    op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, joins: Joins
-) -> tuple[Any, Any] | None:
-    """Results and state after a branch whose bodies all end by resuming; None: one of them does not.
+class Joins:
+    """Which branches of a handled program are not joined: each is tried once.
+
+    ``attempts``: the number of branches, one in the other, that are being joined. One that is not joined calls the rest
+    within its own bodies, so those around it are not joined either. ``answer``: what ``resume`` gives in them.
+    ``undoable``: what is evaluated is only recorded, so that it can be evaluated again.
+    """
+
+    __slots__ = ("attempts", "failed", "answer", "undoable")
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        self.failed: set[Any] = set()
+        self.answer: Any = None
+        self.undoable = False
+
+    def attempt(self, key: Any, bodies: Callable[[Any], T], answer: Any) -> T | None:
+        """``bodies(answer)``, the bodies of a branch where ``resume`` gives this answer; None: it is not joined."""
+        outside, self.answer = self.answer, answer
+        self.attempts += 1
+        try:
+            if key in self.failed:
+                raise NotJoined
+            return bodies(answer)
+        except NotJoined:
+            self.failed.add(key)
+            if self.attempts > 1:
+                raise
+            return None
+        finally:
+            self.attempts -= 1
+            self.answer = outside
+
+    def confirm(self, joined: Sequence[Joined], answer: Any) -> None:
+        """Evaluate the bodies of joined branches again with the answer of their rest, now that it is known.
+
+        A clause may have chosen by ``type(y)`` or ``y is None``. The answer of an enclosing branch that is being joined
+        is not known yet: it is confirmed with that branch.
+
+        Raises: NotJoined: a body does not return this answer. It is evaluated again, without joining that branch.
+        """
+        if self.attempts and any([type(leaf) is _Token for leaf in pytrees.leaves(answer)]):
+            return
+        if not all([self.attempt(x.key, x.bodies, answer) for x in joined if x.answer is not answer]):
+            raise NotJoined
+
+
+class Joined(NamedTuple):
+    """A joined branch: its results, the state after it, and how its bodies were evaluated, to be confirmed."""
+
+    results: Any
+    state: Any
+    key: Any
+    bodies: Callable[[Any], Any]
+    answer: Any
+
+
+def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, joins: Joins) -> Joined | None:
+    """A branch whose bodies all end by resuming; None: one of them does not.
 
     A body ends by resuming if after ``resume`` nothing is performed, and if its answer is that of ``resume``. This
     answer is a token here, of which nothing can be computed. Errors, such as those of clauses, are raised as they are.
     """
     leaves, structure = _leaves_of(state)
     index, *operands = (*xs, *leaves)
-    structures: list[Any] = []
 
-    def results_and_state(body: Program, values: Sequence[Any]) -> list[Any]:
+    def ended(answer: Any, structures: list[Any], body: Program, values: Sequence[Any]) -> list[Any]:
         run = cast(Record, current())
         scope = config.current()
-        token = _Token()
         ends: list[list[Any]] = []
         performed: list[int] = []  # the number of equations when it resumed
 
         def resume(results: Sequence[Any], after: Any) -> Any:
             if ends or current() is not run or config.current() is not scope:
-                raise _NotJoined
+                raise NotJoined
             end, end_structure = _leaves_of(after)
             structures.append(end_structure)
             ends.append([*results, *end])
             performed.append(len(run.builder.ops))
-            return token
+            return answer
 
         count = len(body.in_types)
-        answer = evaluate(body, values[:count], _state_of(structure, values[count:]), resume)
-        if answer is not token or performed != [len(run.builder.ops)]:
-            raise _NotJoined
+        returned = evaluate(body, values[:count], _state_of(structure, values[count:]), resume)
+        if returned is not answer or performed != [len(run.builder.ops)]:
+            raise NotJoined
         return ends[0]
 
-    key = (id(op), tuple([x.type for x in operands]), structure)
-    joins.attempts += 1
-    try:
-        if key in joins.failed:
-            raise _NotJoined
-        programs = _recorded(op, operands, results_and_state)
+    def bodies(answer: Any) -> tuple[list[Program], Any]:
+        structures: list[Any] = []
+        programs = _recorded(op, operands, partial(ended, answer, structures))
         types = programs[0].out_types
         if any([p.out_types != types for p in programs]) or any([other != structures[0] for other in structures]):
-            raise _NotJoined
-    except _NotJoined:
-        joins.failed.add(key)
-        if joins.attempts > 1:
-            raise
+            raise NotJoined
+        return programs, structures[0]
+
+    key = (id(op), tuple([x.type for x in operands]), structure)
+    answer = joins.answer if joins.attempts else _Token()
+    made = joins.attempt(key, bodies, answer)
+    if made is None:
         return None
-    finally:
-        joins.attempts -= 1
-    results = _perform(programs, index, operands)
+    results = _perform(made[0], index, operands)
     count = len(op.bodies[0].outs)
-    return results[:count], _state_of(structures[0], results[count:])
+    return Joined(results[:count], _state_of(made[1], results[count:]), key, bodies, answer)
 
 
 def resuming_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, resume: Resume) -> Any:

@@ -199,6 +199,64 @@ def test_a_copied_context_carries_the_scope_into_a_thread():
         assert pool.submit(lambda: hnp.ones(1).dtype).result() == np.float32
 
 
+def tick():
+    hx.perform(Tally())
+
+
+def tick_in_a_loop():
+    lax.fori_loop(0, 1, lambda i, c: (hx.perform(Tally()), c)[1], 0)
+
+
+MOVEMENTS = {
+    "carry": (hx.carry, lambda n: n + 1, 0),
+    "append": (hx.append, lambda log: (*log, 0), ()),
+    "merge": (hx.merge(hnp.add, 0), lambda n: n + 1, 0),
+    "split": (hx.split(lambda n, count: hnp.arange(count) + n), lambda n: n + 1, 0),
+}
+
+
+@pytest.mark.parametrize("perform", [tick, tick_in_a_loop])
+@pytest.mark.parametrize("moves", MOVEMENTS)
+def test_threads_that_share_a_state_lose_nothing_in_silence(moves, perform):
+    movement, after, start = MOVEMENTS[moves]
+    asked, answered = threading.Event(), threading.Event()
+
+    def clause(state, op):
+        asked.set()
+        assert answered.wait(60)
+        return after(state), None
+
+    waiting = hx.handler({Tally: clause}, moves=movement)
+    with hx.handle(waiting, start) as run, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(contextvars.copy_context().run, perform)
+        assert asked.wait(60)
+        try:
+            with pytest.raises(hx.errors.BadCall, match="two threads at once perform under handler"):
+                perform()
+        finally:
+            answered.set()
+        first.result()
+        counted = lambda: len(run.current) if moves == "append" else int(run.current)
+        assert counted() == 1
+        perform()
+        assert counted() == 2
+
+
+def test_threads_that_take_turns_share_a_state():
+    lock = threading.Lock()
+
+    def work():
+        for _ in range(50):
+            with lock:
+                hx.perform(Tally())
+
+    counter = hx.handler({Tally: lambda n, op: (n + 1, None)})
+    with hx.handle(counter, 0) as run, ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(contextvars.copy_context().run, work) for _ in range(4)]:
+            done.result()
+        assert run.current == 200
+
+
 FIRST_USE = """
 import threading
 import handlax as hx

@@ -214,6 +214,62 @@ def test_every_use_of_the_answer_is_that_of_a_value(use):
     assert [float(handled(x)) for x in (1.5, -1.0)] == [14.0, -4.0]
 
 
+def swapped(y):
+    match y:
+        case (a, b):
+            return b, a
+        case {"y": a}:
+            return {"y": 2 * a}
+    return y
+
+
+LOOKS = {
+    "type": lambda y: y[::-1] if type(y) is tuple else y,
+    "is None": lambda y: None if y is None else y,
+    "match": swapped,
+    "leaves": lambda y: 2 * y if len(hx.tree.leaves(y)) == 1 and type(y) is not dict else y,
+    "structure": lambda y: y if hx.tree.structure(y) == hx.tree.structure(0) else hx.tree.map(lambda x: 2 * x, y),
+    "issubclass": lambda y: 2 * y if issubclass(type(y), hx.Array) else y,
+    "static facts": lambda y: hx.tree.map(lambda x: 2 * x if x.ndim == 0 else x, y),
+}
+ANSWERS = {
+    "a value": lambda y: y,
+    "a tuple": lambda y: (y, 2 * y),
+    "a dict": lambda y: {"y": y},
+    "None": lambda y: None,
+    "a list": lambda y: [y, y + 1],
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_a_clause_sees_the_structure_of_the_answer(look, answer):
+    looking = hx.handler({Ask: hx.ctl(lambda resume, op, x: look(resume(x + 1.0)))}, returns=answer)
+    handled = lambda x: hx.tree.leaves([hx.handle(looking)(f)(x) for f in (choices(1), nested(1))])
+    for x in (1.5, -1.0):
+        try:
+            found = hx.jit(handled)(x)
+        except hx.errors.TreeMismatch:
+            assert answer is ANSWERS["a list"] and look is swapped  # one branch gives a tuple, another one a list
+        else:
+            assert [float(y) for y in found] == [float(y) for y in handled(x)]
+
+
+def test_an_effect_is_performed_once_where_a_branch_is_joined_and_then_is_not():
+    swapping = hx.ctl(lambda resume, op, x: LOOKS["type"](resume(x + 1.0)))
+    looking = hx.handler({Ask: swapping}, returns=ANSWERS["a tuple"])
+    ticks = hx.handler({Tock: lambda n, op: (n + 1, None)})
+    f = lambda x: (hx.perform(Tock()), choices(1)(x), hx.perform(Tock()))[1]
+    (count, y), lanes = hx.handle(ticks, 0)(hx.jit(hx.handle(looking)(f)))(0.5), np.float32([0.5, 2.0])
+    assert (int(count), [float(v) for v in y]) == (2, [3.0, 1.5])
+    assert int(hx.handle(ticks, 0)(hx.vmap(hx.handle(looking)(f)))(lanes)[0]) == 4
+
+
+def test_an_answer_may_hold_a_function_of_values():
+    curried = hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x + 1.0))}, returns=lambda y: lambda z: y * z)
+    assert float(hx.jit(lambda x: hx.handle(curried)(choices(2))(x)(10.0))(0.5)) == 25.0
+
+
 def nested(n):
     def f(x):
         return hx.perform(Ask(), x)
