@@ -83,7 +83,7 @@ class MemoryBudget(WholeBodyPolicy):
 
     def plan(self, program: Program, unknown: tuple[bool, ...]) -> BudgetPlan:
         """The cached plan for a program with these unknown inputs; the smallest plan if none fits the budget."""
-        key = (program, unknown, self.bytes, len(FLOPS.registry), config.current())
+        key = (program, unknown, self.bytes, FLOPS.changes, config.current())
         return _PLANS.get(key, lambda: _plan(program, unknown, self.bytes))
 
     def resolved(self, program: Program, unknown: tuple[bool, ...]) -> Policy:

@@ -432,6 +432,7 @@ class ScatterMin(Scatter):
 
     evaluate = combining(np.minimum)
     jvp = _extreme_jvp
+    transpose = None
     lower = region(min)
 
 
@@ -443,6 +444,7 @@ class ScatterMax(Scatter):
 
     evaluate = combining(np.maximum)
     jvp = _extreme_jvp
+    transpose = None
     lower = region(max)
 
 
