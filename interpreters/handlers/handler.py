@@ -17,6 +17,7 @@ from pyrsistent import PMap, pmap
 
 from ...effects.base.errors import BadArgument, BadCall
 from ...effects.base.immutables import ImmutableObject
+from ...effects.core.columns import need_operation_type
 from ...effects.core.operation import Operation
 from .state_movements import Movement, TallyMovement, carry
 
@@ -91,6 +92,8 @@ class Handler(ImmutableObject):
 
     def __init__(self, clauses: PMap[type, Any], otherwise: Any, over: Any, returns: Any, moves: Movement):
         kinds = set(map(type, clauses.values()))
+        if {ctl, final} <= kinds:
+            raise BadArgument("handler: a handler has ctl or final clauses, got both.", hint="nest two handlers.")
         parts = (clauses, otherwise, over, returns, moves)
         for name, value in zip(
             self.__slots__, (*parts, ctl in kinds, final in kinds, isinstance(moves, TallyMovement))
@@ -163,10 +166,7 @@ def handler(
             f"handler: moves must be a movement of state, got {moves!r}.",
             hint="it is hx.carry, hx.append, hx.merge(op, unit), hx.split(f) or hx.tally(...).",
         )
-    result = Handler(pmap(checked), otherwise, over, returns, moves)
-    if result.resumes and result.aborts:
-        raise BadArgument("handler: a handler has ctl or final clauses, got both.", hint="nest two handlers.")
-    return result
+    return Handler(pmap(checked), otherwise, over, returns, moves)
 
 
 def _checked(clauses: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -175,10 +175,7 @@ def _checked(clauses: Mapping[Any, Any]) -> dict[Any, Any]:
             f"handler: clauses are a mapping from operation types, got {clauses!r}.", hint="hx.handler({Sin: clause})."
         )
     for op, clause in clauses.items():
-        if not (isinstance(op, type) and issubclass(op, Operation)):
-            raise BadArgument(
-                f"handler: clauses belong to operation types, got {op!r}.", hint="use Sin, not sin or Sin()."
-            )
+        need_operation_type("handler", "clauses", op)
         if not (callable(clause) or isinstance(clause, ClauseKind)):
             raise BadArgument(f"handler: the clause of {op.__name__} must be callable, got {clause!r}.")
     return dict(clauses)
