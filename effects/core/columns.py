@@ -41,6 +41,7 @@ from ..types.array_type import ArrayType
 from .cell_sources import shown, where_written
 
 Rule = Callable[..., Any]
+_OURS = __name__.partition(".")[0]
 
 
 class Cell(NamedTuple):
@@ -214,7 +215,7 @@ RESERVED: set[str] = set()
 
 def is_ours(module: str) -> bool:
     """Whether a module of this name is one of the package."""
-    return module.startswith("handlax.")
+    return module.partition(".")[0] == _OURS
 
 
 def cells_in(namespace: Mapping[str, Any], module: str) -> dict[str, Any]:

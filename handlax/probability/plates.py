@@ -27,6 +27,7 @@ from ..interpreters.library.effectful.random_streams import Keyed
 @operation
 class Plate(Lanes, Keyed):
     label: str = "plate"
+    evaluate = None  # a loop in Python, for the one effect of most lanes: a model has more, and is compiled
 
     @property
     def path(op) -> tuple[str, ...]:

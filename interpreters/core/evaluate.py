@@ -24,7 +24,7 @@ from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import ExecutionRefused, UnhandledEffect
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import BASE, Run
-from ...effects.core.columns import EVALUATE
+from ...effects.core.columns import EVALUATE, is_ours
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
 from ...effects.core.operation import MEMOS, Operation, result_type
@@ -51,6 +51,7 @@ class Plan(NamedTuple):
 PLAN: Callable[[Program], Plan | None] = lambda program: None
 PATIENCE = 32  # a program is compiled when its calls, so many times over, would have saved what compiling takes
 _FUNCTIONS = AttachedCache("executors", "functions", 1 << 16, MEMOS)
+"""Functions of concrete arrays that execute one operation, by the types of its operands; attached to the operation."""
 EPOCH = object()  # executors of programs are valid as long as this is the same object
 
 
@@ -235,7 +236,7 @@ def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., A
     function = op.numpy_function(types) if rule is EVALUATE.registered(type(op)) else None
     if function is not None:
         return function
-    ours = rule is EVALUATE.registered(type(op)) and type(op).__module__.startswith("handlax.")
+    ours = rule is EVALUATE.registered(type(op)) and is_ours(type(op).__module__)
     return functools.partial(rule, op) if ours else checked_rule(rule, op, result_type(op, tuple(types)))
 
 

@@ -32,6 +32,7 @@ from .estimate import estimate
 from .placement import Placement, by_settings, committed
 
 _PLANS = Cache("eager", 4096)
+"""Compiled programs of eager calls, by program, and placement or settings."""
 
 
 def plan(program: Program) -> Plan | None:
