@@ -226,7 +226,7 @@ user_site: Callable[..., RawSite] = _site_by_modules if hasattr(sys, "_getframem
 
 
 class WarningRefused(Exception):
-    """What would warn is not to be done: each call of its own has to warn."""
+    """Raised by ``warn_user`` while an eager program is recorded, so that a call that warns is not cached."""
 
 
 NO_WARNINGS: ContextVar[bool] = ContextVar("handlax_no_warnings", default=False)
