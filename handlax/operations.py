@@ -6,7 +6,7 @@ modules of others only where its name in programs is not that of its class.
 
 from collections.abc import Iterable as _Iterable
 
-from .effects.core.columns import is_ours as _is_ours
+from .effects.base.source_locations import is_ours as _is_ours
 from .effects.core.operation import OPERATIONS as _OPERATIONS
 from .effects.core.operation import Operation
 from .effects.core.operation import snake_case as _snake_case

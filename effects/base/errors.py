@@ -297,3 +297,9 @@ def need_function(where: str, fun: object) -> None:
     """Raises NotAFunction if ``fun`` is not callable."""
     if not callable(fun) or isinstance(fun, staticmethod):
         raise NotAFunction(f"{where}: a function is needed, got {type(fun).__name__}.")
+
+
+def need_operation_type(where: str, what: str, op: Any) -> None:
+    """Raises BadArgument unless ``op`` is the class of an operation, or a base class of several."""
+    if not (isinstance(op, type) and hasattr(op, "_cells")):
+        raise BadArgument(f"{where}: {what} belong to operation types, got {op!r}.", hint="use Sin, not sin or Sin().")

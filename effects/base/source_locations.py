@@ -128,6 +128,11 @@ def is_internal(file: str) -> bool:
     return known
 
 
+def is_ours(module: str) -> bool:
+    """Whether a module of this name belongs to handlax itself."""
+    return module.partition(".")[0] == "handlax"
+
+
 class Sites:
     """The raw sites of many equations, in 12 bytes each: code objects, and offsets as machine integers."""
 
@@ -210,7 +215,7 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
             except ValueError:  # a thread of the runtime has no frame of the user's
                 return None, 0
         if name not in modules:
-            internal = name.partition(".")[0] == "handlax" or name in ("functools", "contextlib")
+            internal = is_ours(name) or name in ("functools", "contextlib")
             _MODULES.add(name, internal)
             continue
         frame = sys._getframe(depth)

@@ -172,8 +172,8 @@ current: Callable[[], Run] = STACK.get
 def perform(op: Any, *operands: Any) -> Any:
     """Send ``op`` to the innermost handler, from rules and functions whose operands are arrays already.
 
-    ``arrays.perform``, which users have as ``hx.perform``, converts operands, explains mistakes, and gives the result of
-    an effect the structure that its block declares.
+    ``arrays.perform``, which users have as ``hx.perform``, converts operands, explains mistakes, and gives the result
+    of an effect the structure that its block declares.
     """
     return current().answer(op, operands)
 

@@ -28,27 +28,19 @@ import keyword
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyrsistent import pmap
 
 from ..base import config
 from ..base.caches import clear_caches
-from ..base.errors import BadArgument, BadStaticArgument, MissingRule, RegistrationError
+from ..base.errors import BadArgument, BadStaticArgument, MissingRule, RegistrationError, need_operation_type
 from ..base.frozen_values import Value
 from ..base.stack import perform
 from ..types.array_type import ArrayType
-from .cell_sources import shown, where_written
+from .cell_sources import Cell, shown, where_written
 
 Rule = Callable[..., Any]
-_OURS = __name__.partition(".")[0]
-
-
-class Cell(NamedTuple):
-    """A rule as written, and what identifies the place: its line, its function's name in its module."""
-
-    rule: Any
-    places: frozenset[tuple[str, Any]]
 
 
 class Column:
@@ -59,8 +51,8 @@ class Column:
 
     ``adapt(op_class, cell)`` makes the rule that the handler calls from the cell as written. ``default`` is the rule of
     operations without a cell; without a default they raise ``MissingRule``. ``load`` imports modules with further cells
-    that few programs need; ``complete`` calls it. ``changes`` counts the cells registered: what was computed by the
-    rules is up to date while it stays the same.
+    that few programs need; ``complete`` calls it. A cell that is registered after its operation was asked for its rule
+    empties all caches.
 
     Raises: RegistrationError: there is a column of that name, made in another module; or ``name`` is no identifier, or
     means something else in a block or in ``hx.columns``.
@@ -78,7 +70,6 @@ class Column:
         self._adapt = adapt
         self._default = default
         self.modes: dict[str, Rule] = {}  # by ``op.runs``: rules of higher-order operations without a cell
-        self.changes = 0
         self.load: Callable[[], Any] | None = None
         self.doc = doc
         if not name.isidentifier() or keyword.iskeyword(name) or name[0] == "_" or name in {*RESERVED, *globals()}:
@@ -103,7 +94,7 @@ class Column:
         """Decorator: this function is the cell of ``op``, an operation or the base class of several.
 
         A second cell for one class is an error, unless it is written at the same line, or has the same name in the same
-        module, as when a notebook's cell is executed again: then it replaces the first, and all caches are emptied.
+        module, as when a notebook's cell is executed again: then it replaces the first.
         """
         need_operation_type(self.name, "rules", op)
         caller = sys._getframe(1)
@@ -112,18 +103,16 @@ class Column:
         def register(cell: Any) -> Any:
             places = frozenset((line, *_named(cell)))
             known = op._cells.get(self.name)
-            if known is not None and known.places.isdisjoint(places):
+            if known is not None and known.rule is not None and known.places.isdisjoint(places):
                 raise RegistrationError(
                     f"{self.name}: {op.__name__} has a rule already, at {where_written(known.rule)}.",
                     hint=f"put another one in force in a scope: hx.rules({self.name}={{{op.__name__}: rule}}).",
                 )
             rule = self.adapt(op, cell)
             op._cells[self.name] = Cell(cell, places)
-            self.changes += 1
-            _forget(self, op)
-            op._rules[self] = rule
-            if known is not None:
+            if _forget(self, op):
                 clear_caches()
+            op._rules[self] = rule
             return cell
 
         return register
@@ -213,38 +202,16 @@ RESERVED: set[str] = set()
 """Names that every operation has, which no column can have."""
 
 
-def is_ours(module: str) -> bool:
-    """Whether a module of this name is one of the package."""
-    return module.partition(".")[0] == _OURS
-
-
-def cells_in(namespace: Mapping[str, Any], module: str) -> dict[str, Any]:
-    """The cells in the namespace of a class of this module. A user's column has none in classes of the package."""
-    others = namespace.get("__slots__", ())  # fields
-    return {
-        name: namespace[name]
-        for name, column in COLUMNS.items()
-        if name in namespace and name not in others and (is_ours(column.module) or not is_ours(module))
-    }
-
-
-def need_operation_type(where: str, what: str, op: Any) -> None:
-    """Raises BadArgument unless ``op`` is the class of an operation, or a base class of several."""
-    if not (isinstance(op, type) and hasattr(op, "_cells")):
-        raise BadArgument(f"{where}: {what} belong to operation types, got {op!r}.", hint="use Sin, not sin or Sin().")
-
-
 def _named(cell: Any) -> list[tuple[str, str]]:
     """The module and name of a function; none of a lambda, of ``def _`` and of other cells."""
     name = getattr(cell, "__qualname__", "_")
     return [] if name.rpartition(".")[2] in ("_", "<lambda>") else [(getattr(cell, "__module__", ""), name)]
 
 
-def _forget(column: Column, op: type[Any]) -> None:
-    """Look the rules of a class and its subclasses up anew."""
-    op._rules.pop(column, None)
-    for kind in op.__subclasses__():
-        _forget(column, kind)
+def _forget(column: Column, op: type[Any]) -> bool:
+    """Forget which rules of a column a class and its subclasses have; whether any was asked for."""
+    own = op._rules.pop(column, op) is not op
+    return any([_forget(column, kind) for kind in op.__subclasses__()]) or own
 
 
 def _has_parameter(cell: Any, parameter: str) -> bool:

@@ -18,13 +18,14 @@ from ..base.caches import AttachedCache, Cache, Owners
 from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError
 from ..base.immutables import ImmutableObject, setter
 from ..base.lazy_module import LazyModule
+from ..base.source_locations import is_ours
 from ..base.value_identity import bits
 from ..base.wrapping import wraps
 from ..trees import pytrees
 from ..types.array_type import INVARIANT, as_array_type
 from ..types.extent import unbound
-from .cell_sources import where_written
-from .columns import COLUMNS, RESERVED, Cell, Column, Rule, cells_in, is_ours
+from .cell_sources import Cell, where_written
+from .columns import COLUMNS, RESERVED, Column, Rule
 
 _difflib = LazyModule("difflib")
 
@@ -67,7 +68,7 @@ class Operation(ImmutableObject):
     def __init_subclass__(cls, **options: Any) -> None:
         """A plain subclass is a family: its attributes named after columns are cells, which its operations inherit."""
         super().__init_subclass__(**options)
-        written = cells_in(vars(cls), cls.__module__)
+        written = _cells_in(vars(cls), cls.__module__)
         cls._cells, cls._rules = {name: Cell(cell, frozenset()) for name, cell in written.items()}, {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -197,6 +198,16 @@ class Operation(ImmutableObject):
         return frozenset((self,)) if self.effectful else EMPTY_ROW
 
 
+def _cells_in(namespace: Mapping[str, Any], module: str) -> dict[str, Any]:
+    """The cells in the namespace of a class of this module. A user's column has none in classes of the package."""
+    others = namespace.get("__slots__", ())  # fields
+    return {
+        name: namespace[name]
+        for name, column in COLUMNS.items()
+        if name in namespace and name not in others and (is_ours(column.module) or not is_ours(module))
+    }
+
+
 RESERVED.update(dir(Operation))
 EMPTY_ROW: frozenset[Any] = frozenset()
 _set_key, _set_hash, _set_memo = (setter(Operation, name) for name in ("_key", "_hash", "memo"))
@@ -279,7 +290,7 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
         decorator = "effect" if effectful else "operation"
         hint = f"write @hx.{decorator} above a class."
         raise BadArgument(f"{decorator}: a class is needed, got {cls!r}.", hint=hint)
-    cells = cells_in(vars(cls), cls.__module__)
+    cells = _cells_in(vars(cls), cls.__module__)
     of_class = ("__dict__", "__weakref__", "_cells", "_rules", *cells)
     namespace = {name: value for name, value in cls.__dict__.items() if name not in of_class}
     kind: Any = _class_with_slots(cls, namespace)
@@ -354,7 +365,7 @@ def _field_names(block: type) -> tuple[str, ...]:
     for name in names:
         if hasattr(Operation, name):
             reason = "which every operation has"
-        elif not callable(cells_in(vars(block), block.__module__).get(name, callable)):
+        elif not callable(_cells_in(vars(block), block.__module__).get(name, callable)):
             reason = f"with a default, since what stands there is the rule of the column {name}"
         else:
             continue

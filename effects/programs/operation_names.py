@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..base.lazy_module import late_module
-from ..core.columns import is_ours
+from ..base.source_locations import is_ours
 from ..core.operation import LATE_OPERATIONS, OPERATIONS, Operation
 from .printer import resolve
 

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.errors import HandlaxError, ParseError
+from ..base.source_locations import is_ours
 from ..core.arrays import Array, as_array, concrete, share
-from ..core.columns import is_ours
 from ..core.operation import LATE_OPERATIONS, OPERATIONS, Operation, result_type
 from ..trees.structure import assemble
 from ..types import dtypes

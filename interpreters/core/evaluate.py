@@ -22,9 +22,9 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import ExecutionRefused, UnhandledEffect
-from ...effects.base.source_locations import Site
+from ...effects.base.source_locations import Site, is_ours
 from ...effects.base.stack import BASE, Run
-from ...effects.core.columns import EVALUATE, is_ours
+from ...effects.core.columns import EVALUATE
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
 from ...effects.core.operation import MEMOS, Operation, result_type

@@ -15,9 +15,8 @@ from typing import Any
 
 from pyrsistent import PMap, pmap
 
-from ...effects.base.errors import BadArgument, BadCall
+from ...effects.base.errors import BadArgument, BadCall, need_operation_type
 from ...effects.base.immutables import ImmutableObject
-from ...effects.core.columns import need_operation_type
 from ...effects.core.operation import Operation
 from .state_movements import Movement, TallyMovement, carry
 

@@ -432,7 +432,7 @@ class ScatterMin(Scatter):
 
     evaluate = combining(np.minimum)
     jvp = _extreme_jvp
-    transpose = None
+    transpose = None  # type: ignore[assignment]
     lower = region(min)
 
 
@@ -444,7 +444,7 @@ class ScatterMax(Scatter):
 
     evaluate = combining(np.maximum)
     jvp = _extreme_jvp
-    transpose = None
+    transpose = None  # type: ignore[assignment]
     lower = region(max)
 
 

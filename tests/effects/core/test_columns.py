@@ -18,6 +18,7 @@ from handlax.effects.operations.elementwise.arithmetic import Add, Neg
 from handlax.effects.operations.elementwise.transcendental import Sin
 from handlax.effects.operations.foundations.elementwise_factory import Elementwise, elementwise
 from handlax.effects.operations.foundations.shapes import ReduceSum
+from handlax.interpreters.analysis.flops import program_flops
 
 MATRIX = Path(__file__).resolve().parents[3] / "tools" / "rules_matrix.py"
 
@@ -282,6 +283,23 @@ def test_a_notebooks_cell_may_be_executed_again():
     text = "import handlax as hx\n@hx.columns.JET.rule(Kind)\ndef named(*xs): return 5"
     exec(compile(text, "<cell 2>", "exec"), edited)
     assert columns.JET.find(Kind)() == 5
+
+
+def test_a_rule_that_comes_after_a_result_by_the_default_counts():
+    class Family(Operation):
+        def result_type(op, x):
+            return x
+
+    @operation
+    class Member(Family):
+        jvp = None
+
+    program = hx.make_program(lambda x: hx.perform(Member(), x))(np.ones(3, np.float32))
+    assert program_flops(program) == 3
+    columns.FLOPS.rule(Family)(lambda op, operands, results: 7)
+    assert program_flops(program) == 7
+    columns.JVP.rule(Member)(columns.zero)  # None in a block is no rule
+    assert columns.JVP.find(Member) is columns.zero
 
 
 def test_an_operation_that_is_refused_leaves_its_name_free():
