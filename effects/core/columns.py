@@ -164,7 +164,8 @@ class Column:
 
     def has(self, kind: type[Any]) -> bool:
         """Whether operations of this class have a cell, their own or a base class's, registered or in this scope."""
-        return self.registered(kind) is not None or self.in_scope(kind)
+        rules = kind._rules
+        return (rules[self] if self in rules else self.registered(kind)) is not None or self.in_scope(kind)
 
     def in_scope(self, kind: type[Any]) -> bool:
         """Whether the rule in force for operations of this class is that of a scope: ``with hx.rules(...)``."""
