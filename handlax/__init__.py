@@ -151,9 +151,9 @@ _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
 _InstalledBackend.backend, _InstalledBackend.namespace = _XlaBackend(), _numpy
 _KnownDevices.of = devices
 _BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jvp_program, batch_program
-_library = lambda: _late_module(f"{__name__}.library")
-_InstalledLogs.log = lambda value, name: _library().sow(value, name, tag="logs of backward rules")
-_InstalledLogs.collect = lambda pull: _library().call_and_reap(pull, tag="logs of backward rules")
+_harvest = lambda: _late_module(f"{__name__}.interpreters.library.effectful.harvest")
+_InstalledLogs.log = lambda value, name: _harvest().log(value, name)
+_InstalledLogs.collect = lambda pull: _harvest().collect_logs(pull)
 _RAGGED.load = lambda: [
     _late_module(f"{__name__}.interpreters.ragged.{part}_rules")
     for part in ("indexing", "loop", "mixing", "part", "random", "row")

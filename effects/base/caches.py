@@ -48,7 +48,6 @@ class AnyCache(ABC):
         self.capacity = capacity
         self.hits = 0
         self.misses = 0
-        self.lock = threading.Lock()
         CACHES.append(self)
 
     @abstractmethod
@@ -62,13 +61,6 @@ class AnyCache(ABC):
     def info(self) -> CacheInfo:
         return CacheInfo(self.hits, self.misses, len(self), self.capacity)
 
-    def drop_older_half(self, entries: dict[Any, Any]) -> None:
-        """Drop the older half of ``entries``, a dictionary of this cache, if it is full."""
-        with self.lock:
-            if len(entries) >= self.capacity:
-                for old in list(entries)[: self.capacity // 2]:
-                    entries.pop(old, None)
-
 
 class Cache(AnyCache):
     """A map from keys to values. When it is full, the older half is dropped.
@@ -80,6 +72,7 @@ class Cache(AnyCache):
     def __init__(self, name: str, capacity: int = 4096):
         super().__init__(name, capacity)
         self.entries: dict[Any, Any] = {}
+        self.lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The value of ``key``; on a miss, ``make()``, called without a lock, and stored unless it raises.
@@ -96,8 +89,14 @@ class Cache(AnyCache):
         """Store ``value`` under ``key``, unless another thread has stored one; return the value stored."""
         self.misses += 1
         if len(self.entries) >= self.capacity:
-            self.drop_older_half(self.entries)
+            self.drop_older_half()
         return self.entries.setdefault(key, value)
+
+    def drop_older_half(self) -> None:
+        with self.lock:
+            if len(self.entries) >= self.capacity:
+                for old in list(self.entries)[: self.capacity // 2]:
+                    self.entries.pop(old, None)
 
     def __len__(self) -> int:
         return len(self.entries)

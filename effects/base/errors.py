@@ -311,3 +311,9 @@ def need_one_of(where: str, value: object, choices: Collection[object]) -> None:
     if value not in choices:
         *others, last = [repr(choice) for choice in choices if choice is not None]
         raise BadArgument(f"{where} must be {', '.join(others)} or {last}, got {value!r}.")
+
+
+def need_operation_type(where: str, what: str, op: Any) -> None:
+    """Raises BadArgument unless ``op`` is the class of an operation, or a base class of several."""
+    if not (isinstance(op, type) and hasattr(op, "_cells")):
+        raise BadArgument(f"{where}: {what} belong to operation types, got {op!r}.", hint="use Sin, not sin or Sin().")

@@ -130,6 +130,11 @@ def is_internal(file: str) -> bool:
     return known
 
 
+def is_ours(module: str) -> bool:
+    """Whether a module of this name belongs to handlax itself."""
+    return module.partition(".")[0] == "handlax"
+
+
 class Sites:
     """The raw sites of many equations, in 12 bytes each: code objects, and offsets as machine integers."""
 
@@ -212,7 +217,7 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
             except ValueError:  # a thread of the runtime has no frame of the user's
                 return None, 0
         if name not in modules:
-            internal = name.partition(".")[0] == "handlax" or name in ("functools", "contextlib")
+            internal = is_ours(name) or name in ("functools", "contextlib")
             _MODULES.add(name, internal)
             continue
         frame = sys._getframe(depth)
@@ -228,7 +233,7 @@ user_site: Callable[..., RawSite] = _site_by_modules if hasattr(sys, "_getframem
 
 
 class WarningRefused(Exception):
-    """What would warn is not to be done: each call of its own has to warn."""
+    """Raised by ``warn_user`` while an eager program is recorded, so that a call that warns is not cached."""
 
 
 NO_WARNINGS: ContextVar[bool] = ContextVar("handlax_no_warnings", default=False)

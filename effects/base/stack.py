@@ -170,7 +170,11 @@ current: Callable[[], Run] = STACK.get
 
 
 def perform(op: Any, *operands: Any) -> Any:
-    """Send ``op`` to the innermost handler. Operands must be arrays; ``arrays.perform`` converts them."""
+    """Send ``op`` to the innermost handler, from rules and functions whose operands are arrays already.
+
+    ``arrays.perform``, which users have as ``hx.perform``, converts operands, explains mistakes, and gives the result
+    of an effect the structure that its block declares.
+    """
     return current().answer(op, operands)
 
 

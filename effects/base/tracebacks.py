@@ -36,7 +36,10 @@ _BOUNDARIES: set[int] = set()  # by the identity of the code objects, which is c
 
 
 def boundary(function: F) -> F:
-    """``function``, where an exception that leaves it may leave the package; with its name, signature and docstring."""
+    """Decorator of public functions: an exception that leaves the outermost one has its traceback filtered.
+
+    How is said by the setting ``traceback_filtering``. The function keeps its name, signature and docstring.
+    """
     return wraps(function)(unnamed_boundary(function))
 
 

@@ -201,7 +201,7 @@ class MadePolicy(Value):
 
 
 def _is_not_named(names: Any, op: Any, types: Any, fields: Any) -> bool:
-    """Whether the label that ``checkpoint_name`` gave the result, if any, is none of ``names``."""
+    """Whether the result has no label by ``checkpoint_name``, or one that is not in ``names``."""
     return op.checkpoint_name is None or op.checkpoint_name not in names
 
 

@@ -232,7 +232,7 @@ def concrete(type: ArrayType, value: np.ndarray[Any, Any] | None, buffer: Any = 
 
 
 def duplicate(x: Any) -> Any:
-    """A copy of a concrete array in its own buffer: donating one of the two leaves the other valid; else ``x``."""
+    """A copy of a concrete array that shares no memory with it, so that either may be donated; a box as it is."""
     if not isinstance(x, ConcreteArray):
         return x
     if x._value is not None and not x.committed:

@@ -8,7 +8,14 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Cell(NamedTuple):
+    """A rule as written, and what identifies the place: its line, its function's name in its module."""
+
+    rule: Any
+    places: frozenset[tuple[str, Any]]
 
 
 def where_written(cell: Any, kind: type[Any] | None = None, column: str = "") -> str:

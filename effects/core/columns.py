@@ -24,28 +24,38 @@ Where mathematics has a word for a rule, the cell is that word and no code: ``li
 from __future__ import annotations
 
 import inspect
+import keyword
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyrsistent import PMap, pmap
+from pyrsistent import pmap
 
 from ..base import config
-from ..base.errors import BadStaticArgument, MissingRule, RegistrationError
+from ..base.caches import clear_caches
+from ..base.errors import BadArgument, BadStaticArgument, MissingRule, RegistrationError, need_operation_type
 from ..base.frozen_values import Value
 from ..base.stack import perform
 from ..types.array_type import ArrayType
-from .cell_sources import shown, where_written
+from .cell_sources import Cell, shown, where_written
 
 Rule = Callable[..., Any]
 
 
 class Column:
-    """The rules by which one handler answers operations: an append-only registry, overridden by the tables of a scope.
+    """The rules by which one handler answers operations, overridden by the tables of a scope.
+
+    An operation without a cell of its own has that of its nearest base class; the cell None says that it has no rule.
+    An operation keeps its cells itself, so that they are freed with it.
 
     ``adapt(op_class, cell)`` makes the rule that the handler calls from the cell as written. ``default`` is the rule of
     operations without a cell; without a default they raise ``MissingRule``. ``load`` imports modules with further cells
-    that few programs need; ``complete`` calls it.
+    that few programs need; ``complete`` calls it. A cell that is registered after its operation was asked for its rule
+    empties all caches.
+
+    Raises: RegistrationError: there is a column of that name, made in another module; or ``name`` is no identifier, or
+    means something else in a block or in ``hx.columns``.
     """
 
     def __init__(
@@ -56,33 +66,53 @@ class Column:
         default: Rule | None = None,
     ):
         self.name = name
+        self.module = sys._getframe(1).f_globals["__name__"]
         self._adapt = adapt
         self._default = default
-        self.registry: dict[type, Rule] = {}
         self.modes: dict[str, Rule] = {}  # by ``op.runs``: rules of higher-order operations without a cell
-        self.cells: dict[type, Any] = {}  # as written, before ``adapt``
         self.load: Callable[[], Any] | None = None
         self.doc = doc
-        if name in COLUMNS:
-            raise RegistrationError(f"column {name!r}: exists already.")
+        if not name.isidentifier() or keyword.iskeyword(name) or name[0] == "_" or name in {*RESERVED, *globals()}:
+            raise RegistrationError(
+                f"column {name!r}: a name is needed that means nothing else in a block or in hx.columns.",
+                hint="name the column after what its handler does.",
+            )
+        if name in COLUMNS and COLUMNS[name].module != self.module:
+            raise RegistrationError(
+                f"column {name!r}: exists already, of {COLUMNS[name].module}.", hint="choose another name."
+            )
         COLUMNS[name] = self
 
-    def adapt(self, op: type[Any], cell: Any) -> Rule:
-        """The rule of ``op`` that the handler calls, from the cell as written."""
+    def adapt(self, op: type[Any], cell: Any) -> Any:
+        """The rule of ``op`` that the handler calls, from the cell as written; of None, no rule, it is None."""
+        if cell is None:
+            return None
         rule = op.adapt(self.name, cell) if hasattr(op, "adapt") else cell
         return self._adapt(op, rule) if self._adapt is not None else rule
 
     def rule(self, op: type[Any]) -> Callable[[Any], Any]:
-        """Decorator: this function is the cell of ``op``. A second cell for one operation is an error."""
+        """Decorator: this function is the cell of ``op``, an operation or the base class of several.
+
+        A second cell for one class is an error, unless it is written at the same line, or has the same name in the same
+        module, as when a notebook's cell is executed again: then it replaces the first.
+        """
+        need_operation_type(self.name, "rules", op)
+        caller = sys._getframe(1)
+        line = (caller.f_code.co_filename, caller.f_lineno)
 
         def register(cell: Any) -> Any:
-            if op in self.registry:
+            places = frozenset((line, *_named(cell)))
+            known = op._cells.get(self.name)
+            if known is not None and known.rule is not None and known.places.isdisjoint(places):
                 raise RegistrationError(
-                    f"{self.name}: {op.__name__} has a rule already, at {where_written(self.cells[op])}.",
+                    f"{self.name}: {op.__name__} has a rule already, at {where_written(known.rule)}.",
                     hint=f"put another one in force in a scope: hx.rules({self.name}={{{op.__name__}: rule}}).",
                 )
-            self.cells[op] = cell
-            self.registry[op] = self.adapt(op, cell)
+            rule = self.adapt(op, cell)
+            op._cells[self.name] = Cell(cell, places)
+            if _forget(self, op):
+                clear_caches()
+            op._rules[self] = rule
             return cell
 
         return register
@@ -104,38 +134,55 @@ class Column:
             self.load = None
         return self
 
-    @property
-    def table(self) -> PMap[type, Any]:
-        """The cells in force, as written: a persistent map from operation to cell."""
-        return pmap(self.cells).update(config.current().tables.get(self.name, pmap()))
-
     def find(self, kind: Any) -> Rule:
         """The rule in force for operations of this class: that of ``hx.rules``, else of the block, else of ``op.runs``.
 
+        In a scope and in blocks it is that of the nearest class in the method resolution order.
+
         Raises: MissingRule: there is none, and the column has no default.
         """
-        settings = config.CONFIG.get().settings
-        if settings.mark is None:  # there are tables
-            override = settings.tables.get(self.name)
-            if override is not None and kind in override:
-                return self.adapt(kind, override[kind])
-        rule = self.registry.get(kind)
+        if config.CONFIG.get().settings.mark is None:  # there are tables
+            cell = self._cell_in_scope(kind)
+            if cell is not None:
+                return self.adapt(kind, cell)
+        try:
+            rule = kind._rules[self]
+        except KeyError:
+            rule = self.registered(kind)
         if rule is None and kind.bodied:
             rule = self.modes.get(kind.runs)
         return rule if rule is not None else self.missing(kind)
 
+    def registered(self, kind: type[Any]) -> Rule | None:
+        """The rule of operations of this class outside of any scope, their own or a base class's, or None."""
+        rules: dict[Column, Rule | None] = kind._rules
+        try:
+            return rules[self]
+        except KeyError:
+            rules[self] = self.adapt(kind, self._cell_written(kind))
+            return rules[self]
+
     def has(self, kind: type[Any]) -> bool:
-        """Whether operations of this class have a cell of their own, in the registry or in this scope."""
-        return kind in self.registry or Column.in_scope(self, kind)
+        """Whether operations of this class have a cell, their own or a base class's, registered or in this scope."""
+        rules = kind._rules
+        return (rules[self] if self in rules else self.registered(kind)) is not None or self.in_scope(kind)
 
     def in_scope(self, kind: type[Any]) -> bool:
         """Whether the rule in force for operations of this class is that of a scope: ``with hx.rules(...)``."""
-        settings = config.CONFIG.get().settings
-        return settings.mark is None and kind in settings.tables.get(self.name, ())
+        return config.CONFIG.get().settings.mark is None and self._cell_in_scope(kind) is not None
 
     def cell(self, kind: type[Any]) -> Any:
         """The cell in force for operations of this class, as written; None: there is none."""
-        return config.current().tables.get(self.name, {}).get(kind, self.cells.get(kind))
+        cell = self._cell_in_scope(kind)
+        return self._cell_written(kind) if cell is None else cell
+
+    def _cell_in_scope(self, kind: type[Any]) -> Any:
+        table = config.current().tables.get(self.name, {})
+        return next((table[base] for base in kind.__mro__ if base in table), None)
+
+    def _cell_written(self, kind: type[Any]) -> Any:
+        cells = [vars(base).get("_cells", {}) for base in kind.__mro__]
+        return next((found[self.name].rule for found in cells if self.name in found), None)
 
     def missing(self, kind: type[Any]) -> Rule:
         """The default rule, for a class without a cell; raises MissingRule where there is none."""
@@ -148,30 +195,24 @@ class Column:
         )
 
     def __repr__(self) -> str:
-        return f"<column {self.name}: {len(self.registry)} rules>"
-
-
-class FamilyColumn(Column):
-    """A column in which an operation without a cell of its own has the cell of its nearest base class."""
-
-    def holder(self, kind: type[Any]) -> type[Any]:
-        """The nearest class in the method resolution order that has a cell; ``kind`` itself if none has."""
-        return next((base for base in kind.__mro__ if Column.has(self, base)), kind)
-
-    def find(self, kind: Any) -> Rule:
-        return super().find(self.holder(kind))
-
-    def has(self, kind: type[Any]) -> bool:
-        return super().has(self.holder(kind))
-
-    def in_scope(self, kind: type[Any]) -> bool:
-        return super().in_scope(self.holder(kind))
-
-    def cell(self, kind: type[Any]) -> Any:
-        return super().cell(self.holder(kind))
+        return f"<column {self.name}>"
 
 
 COLUMNS: dict[str, Column] = {}
+RESERVED: set[str] = set()
+"""Names that every operation has, which no column can have."""
+
+
+def _named(cell: Any) -> list[tuple[str, str]]:
+    """The module and name of a function; none of a lambda, of ``def _`` and of other cells."""
+    name = getattr(cell, "__qualname__", "_")
+    return [] if name.rpartition(".")[2] in ("_", "<lambda>") else [(getattr(cell, "__module__", ""), name)]
+
+
+def _forget(column: Column, op: type[Any]) -> bool:
+    """Forget which rules of a column a class and its subclasses have; whether any was asked for."""
+    own = op._rules.pop(column, op) is not op
+    return any([_forget(column, kind) for kind in op.__subclasses__()]) or own
 
 
 def _has_parameter(cell: Any, parameter: str) -> bool:
@@ -243,8 +284,8 @@ def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) 
 
 
 FLOPS = Column("flops", doc="how many operations on numbers; without a cell one per result element", default=per_result)
-RAGGED = FamilyColumn("ragged", doc="an axis whose length differs from lane to lane (vmap)")
-SPARSE = FamilyColumn("sparse", doc="sparse arrays: their stored entries alone (sparsify)")
+RAGGED = Column("ragged", doc="an axis whose length differs from lane to lane (vmap)")
+SPARSE = Column("sparse", doc="sparse arrays: their stored entries alone (sparsify)")
 MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
 JET = Column("jet", doc="Taylor series; without a cell from the forward derivative")
 TRAFFIC = Column("traffic", doc="what one device sends along each axis of its mesh; without a cell nothing")
@@ -261,13 +302,21 @@ def __getattr__(name: str) -> Column:
 def rules(**tables: Mapping[type[Any], Any]) -> Iterator[None]:
     """Override rules for the extent of a ``with`` block: ``with hx.rules(jvp={Sin: mine}):``.
 
-    The tables in force are part of the configuration, and so of every cache key.
+    The rule of a base class, such as ``hx.Operation``, is that of all its operations of which the tables name no nearer
+    one. The tables in force are part of the configuration, and so of every cache key.
 
-    Raises: BadStaticArgument: there is no column of that name.
+    Raises: BadStaticArgument: there is no column of that name. BadArgument: a key is no operation type.
     """
-    for name in tables:
+    for name, table in tables.items():
         if name not in COLUMNS:
             raise BadStaticArgument(f"rules: there is no column {name!r}.", hint=f"columns are {', '.join(COLUMNS)}.")
+        if not isinstance(table, Mapping):
+            raise BadArgument(
+                f"rules: {name} needs a mapping from operation types to rules, got {table!r}.",
+                hint=f"hx.rules({name}={{Sin: rule}}).",
+            )
+        for op in table:
+            need_operation_type(f"rules, {name}", "rules", op)
     in_force = config.current().tables
     for name, table in tables.items():
         in_force = in_force.set(name, in_force.get(name, pmap()).update(table))

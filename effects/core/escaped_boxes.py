@@ -12,9 +12,11 @@ from .arrays import Box
 
 
 def check_not_escaped(box: Any, outside: Run | None) -> None:
-    """Check a box that reached another run, whose next run out is ``outside``. Concrete arrays pass.
+    """Raise unless the handler installation that owns ``box`` is still active and is ``outside`` or encloses it.
 
-    Raises: EscapedBox: the run of the box has ended, or is neither ``outside`` nor further out.
+    Arrays without an owner pass.
+
+    Raises: EscapedBox: the box is used where its handler does not answer any more, or not yet.
     """
     run = box.run
     if run is not None and (outside is None or not in_force(run, outside)):

@@ -1,8 +1,8 @@
 """Operations: frozen dataclasses, each one thing that a program may perform; its fields are the static parameters.
 
 The decorators ``@operation`` and ``@effect`` make the class from a block: annotations become fields, and a function
-named after a column becomes the operation's rule in that column. A plain subclass of ``Operation`` is a family: the
-cells in its body are those of its operations, except where a block has its own.
+named after a column becomes the operation's rule in that column. A plain subclass of ``Operation`` is a family. An
+operation inherits the cells of its base classes, except where its block has its own.
 
 Operations compare and hash by the type and bit pattern of their fields: 1, 1.0, True, 0.0 and -0.0 all differ.
 """
@@ -18,13 +18,14 @@ from ..base.caches import AttachedCache, Cache, Owners
 from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError
 from ..base.immutables import ImmutableObject, setter
 from ..base.lazy_module import LazyModule
+from ..base.source_locations import is_ours
 from ..base.value_identity import bits
 from ..base.wrapping import wraps
 from ..trees import pytrees
 from ..types.array_type import INVARIANT, as_array_type
 from ..types.extent import unbound
-from .cell_sources import where_written
-from .columns import COLUMNS, Rule
+from .cell_sources import Cell, where_written
+from .columns import COLUMNS, RESERVED, Column, Rule
 
 _difflib = LazyModule("difflib")
 
@@ -61,12 +62,14 @@ class Operation(ImmutableObject):
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
     _setters: ClassVar[tuple[Callable[..., None], ...]] = ()
     _names: ClassVar[tuple[str, ...]] = ()
-    family_cells: ClassVar[Mapping[str, Any]] = {}  # column -> cell of operations whose block has none
+    _cells: ClassVar[dict[str, Cell]] = {}  # by column, of this class alone
+    _rules: ClassVar[dict[Column, Rule | None]] = {}  # those found, its own or of a base class; None: there is none
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """A plain subclass is a family: its attributes named after columns are default cells of its operations."""
+        """A plain subclass is a family: its attributes named after columns are cells, which its operations inherit."""
         super().__init_subclass__(**options)
-        cls.family_cells = {**cls.family_cells, **{name: vars(cls)[name] for name in COLUMNS if name in vars(cls)}}
+        written = _cells_in(vars(cls), cls.__module__)
+        cls._cells, cls._rules = {name: Cell(cell, frozenset()) for name, cell in written.items()}, {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         setters = self._setters
@@ -195,6 +198,17 @@ class Operation(ImmutableObject):
         return frozenset((self,)) if self.effectful else EMPTY_ROW
 
 
+def _cells_in(namespace: Mapping[str, Any], module: str) -> dict[str, Any]:
+    """The cells in the namespace of a class of this module. A user's column has none in classes of the package."""
+    others = namespace.get("__slots__", ())  # fields
+    return {
+        name: namespace[name]
+        for name, column in COLUMNS.items()
+        if name in namespace and name not in others and (is_ours(column.module) or not is_ours(module))
+    }
+
+
+RESERVED.update(dir(Operation))
 EMPTY_ROW: frozenset[Any] = frozenset()
 _set_key, _set_hash, _set_memo = (setter(Operation, name) for name in ("_key", "_hash", "memo"))
 _SHARED = Cache("shared operations")
@@ -276,16 +290,16 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
         decorator = "effect" if effectful else "operation"
         hint = f"write @hx.{decorator} above a class."
         raise BadArgument(f"{decorator}: a class is needed, got {cls!r}.", hint=hint)
-    of_class = ("__dict__", "__weakref__", "family_cells")
+    cells = _cells_in(vars(cls), cls.__module__)
+    of_class = ("__dict__", "__weakref__", "_cells", "_rules", *cells)
     namespace = {name: value for name, value in cls.__dict__.items() if name not in of_class}
-    cells = {name: namespace.pop(name) for name in COLUMNS if name in namespace}
     kind: Any = _class_with_slots(cls, namespace)
     inherited: Any = kind.__bases__[0]
     if effectful:  # the block declares a tree; equations have its leaves
         kind.result_tree = namespace.get("result_type") or _inherited_tree(cls, inherited)
         kind.result_type = _leaf_types
         kind.multiple_results = True
-    elif "result_type" in namespace and not kind.__module__.startswith("handlax."):
+    elif "result_type" in namespace and not is_ours(kind.__module__):
         kind.result_type = _in_array_types(namespace["result_type"])
     kind.effectful = effectful or inherited.effectful
     kind.has_row = kind.effectful or kind.bodied or kind.named
@@ -293,10 +307,10 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
         kind.memo = Memo()
     for name, value in declarations.items():
         setattr(kind, name, value)
-    register_operation_name(kind)
-    for column, cell in {**kind.family_cells, **cells}.items():
+    for column, cell in cells.items():
         COLUMNS[column].rule(kind)(cell)
-    if not kind.__module__.startswith("handlax."):
+    register_operation_name(kind)
+    if not is_ours(kind.__module__):
         kind.__init__ = _init_outside
     elif "__post_init__" in namespace:
         kind.__init__ = _checked_init
@@ -359,7 +373,7 @@ def _field_names(block: type) -> tuple[str, ...]:
     for name in names:
         if hasattr(Operation, name):
             reason = "which every operation has"
-        elif name in COLUMNS and name in vars(block) and not callable(vars(block)[name]):
+        elif not callable(_cells_in(vars(block), block.__module__).get(name, callable)):
             reason = f"with a default, since what stands there is the rule of the column {name}"
         else:
             continue

@@ -1,3 +1,3 @@
 """Python functions as values: as parts of cache keys, their captured boxes, and the check of unsupported
-arguments; may import programs and what comes before it.
+arguments; may import core and what comes before it.
 """

@@ -1,1 +1,1 @@
-"""The first-order operations, one block each, by family; may import functions and what comes before it."""
+"""The first-order operations, one block each, by family; may import programs and what comes before it."""

@@ -60,7 +60,8 @@ class HigherOrder(Operation):
     length: int = 1
     binds: Any = None  # the named axes of a mesh that it binds in its bodies
     backwards: bool = False  # a loop from the last slice to the first
-    crossed: int = 0  # stacking operations around it that its lanes are outside of: of a result their axis is before
+    # of lanes: the enclosing loops that lie inside their ``vmap``; in a stacked result the lanes' axis precedes theirs
+    crossed: int = 0
     unroll: int = 1  # iterations of the loop in one iteration of the compiled loop
     prevent_cse: bool = False  # the adjoint's recomputation must not be merged with the forward pass
 

@@ -6,10 +6,9 @@ from contextlib import suppress
 from typing import Any
 
 from ..base.lazy_module import late_module
+from ..base.source_locations import is_ours
 from ..core.operation import LATE_OPERATIONS, OPERATIONS, Operation
 from .printer import resolve
-
-_OURS = __name__.partition(".")[0]
 
 
 def operation_called(name: str) -> type[Operation] | None:
@@ -26,11 +25,6 @@ def every_operation() -> set[type[Operation]]:
     for module in {*LATE_OPERATIONS.values()}:
         late_module(module)
     return {*OPERATIONS.values()}
-
-
-def is_ours(module: str) -> bool:
-    """Whether a module is one of this package."""
-    return module.partition(".")[0] == _OURS
 
 
 def find_object(module: str, qualname: str) -> Any:

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..base.deep_calls import on_deep_stack
 from ..base.errors import HandlaxError, ParseError
+from ..base.source_locations import is_ours
 from ..core.arrays import Array, as_array, concrete, share
 from ..core.operation import LATE_OPERATIONS, OPERATIONS, Operation, result_type
 from ..trees.structure import assemble
@@ -32,7 +33,7 @@ from ..types.extent_text import parse_extent
 from .lexer import TYPE, Tokens
 from .literals import array_of, number_of
 from .mesh_texts import MAKERS, NAMED
-from .operation_names import find_object, is_ours, operation_called
+from .operation_names import find_object, operation_called
 from .printer import row_text, types_text
 
 # the common line, parsed in one step if its operation and type have occurred before: one result, plain fields

@@ -229,7 +229,8 @@ class NamedSharding(Sharding):
         return (*self._counts(), *(1,) * (rank - len(self.spec)))
 
     def _counts(self) -> list[int]:
-        """The number of shards along the dimension of each entry of the spec."""
+        """Entry ``d``: into how many shards dimension ``d`` of an array is cut; for the dimensions that the spec names.
+        """
         sizes = dict(self.mesh.shape_tuple)
         return [prod([sizes[name] for name in entry_axes(entry)]) for entry in self.spec]
 

@@ -29,6 +29,7 @@ __all__ = ["plate"]
 @operation
 class Plate(Lanes, Keyed):
     label: str = "plate"
+    evaluate = None  # a loop in Python, for the one effect of most lanes: a model has more, and is compiled
 
     @property
     def path(op) -> tuple[str, ...]:

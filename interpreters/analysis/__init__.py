@@ -1,3 +1,2 @@
-"""Analyses of programs, which also simplify them: types, dependence, cost, liveness, minimum cuts; may import core and
-what comes before it.
+"""Analyses of programs, which also simplify them: types, dependence, cost, liveness, minimum cuts; may import effects.
 """

@@ -28,12 +28,12 @@ def flops(op: Operation, types: Types, results: Types) -> int:
 
 def program_flops(program: Program) -> int:
     """The number of floating-point operations of a program, by the ``flops`` rules in force."""
-    return _program_flops(program, len(FLOPS.registry), config.current().tables)
+    return _program_flops(program, config.current().tables)
 
 
 @derived_once
-def _program_flops(program: Program, rules: int, tables: Any) -> int:
-    """``program_flops`` memoised by the state of the rule table: its number of rules, and the overrides in force."""
+def _program_flops(program: Program, tables: Any) -> int:
+    """``program_flops`` memoised by the program and the rules in force in a scope."""
     return sum(equation_flops(program))
 
 

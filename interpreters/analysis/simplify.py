@@ -49,7 +49,7 @@ def dead_code_elimination(
         used_outputs: which outputs are live; all by default.
         instantiate: which inputs to keep though they are dead; True keeps all.
 
-    Raises: BadArgument: one of them has not as many entries as the program outputs or inputs.
+    Raises: BadArgument: ``used_outputs`` has not one entry for each output, or ``instantiate`` not for each input.
     """
     outs = _marks(used_outputs, True, len(program.outs), "used_outputs")
     inputs = (instantiate,) * len(program.in_types) if isinstance(instantiate, bool) else instantiate

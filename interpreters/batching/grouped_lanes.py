@@ -129,8 +129,8 @@ def _chunk(programs: Sequence[Program], mapped: Sequence[bool], branch: ArrayTyp
 class _Chunks(NamedTuple):
     """Lanes sorted by branch and divided into chunks of ``size`` lanes, each chunk of one branch.
 
-    ``branches``: of each chunk; of those left over, the number of branches. ``lanes``: at each place the lane, or
-    ``~lane`` for a copy. ``places``: of each lane.
+    ``branches[k]``: the branch of chunk ``k``, or the number of branches if the chunk is unused. ``lanes[p]``: the lane
+    at position ``p`` of all chunks; ``~lane`` in padding that repeats it. ``places[i]``: the position of lane ``i``.
     """
 
     branches: Any
@@ -139,12 +139,12 @@ class _Chunks(NamedTuple):
     size: int
 
     def rows(self, x: Any) -> Any:
-        """The rows of ``x``, one per lane, in the order of the chunks."""
+        """The rows of ``x``, one for each lane, as an array of chunks of ``size`` rows."""
         y = relocate(x, self.lanes, self.places, copies=True)
         return reshape(y, (y.type.shape[0] // self.size, self.size, *y.type.shape[1:]))
 
     def lanes_of(self, y: Any) -> Any:
-        """The rows of ``ys``, in the order of the chunks, back in the order of the lanes."""
+        """The inverse of ``rows``: one row for each lane, in the order of the lanes, from an array of chunks."""
         rows = reshape(y, (y.type.shape[0] * self.size, *y.type.shape[2:]))
         return relocate(rows, self.places, self.lanes)
 

@@ -1,4 +1,4 @@
-"""Body transformation: the one algorithm by which every handler crosses every higher-order operation.
+"""Body transformation: the default law by which a handler crosses a higher-order operation.
 
     operands = selects + shared + carry + each,   body : shared + carry + each -> carry + out
 

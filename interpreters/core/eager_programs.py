@@ -66,7 +66,9 @@ class _Named:
 
 
 _PROGRAMS = Cache("programs of eager functions", 16384)
+"""Programs of eager calls, by function, types of arrays, other arguments and settings; or that one call was made."""
 _COUNTS = Cache("values of numbers in eager functions", 4096)
+"""How many programs of a function differ in the Python numbers among the arguments alone, by the rest of their key."""
 _MISSING, _ONCE = object(), object()
 _LONGEST = 64  # of the sequences among the arguments, which keys contain
 _LARGEST = 2048  # bytes of an array that a program keeps, or that is given by NumPy; all that it keeps: twice as many

@@ -22,7 +22,7 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import ExecutionRefused, UnhandledEffect
-from ...effects.base.source_locations import Site
+from ...effects.base.source_locations import Site, is_ours
 from ...effects.base.stack import BASE, Run
 from ...effects.core.columns import EVALUATE
 from ...effects.core.escaped_boxes import escaped_box_error
@@ -35,7 +35,6 @@ from .evaluated_results import checked_rule
 from .numpy_errors import IN_CALLERS_CONTEXT, IN_OWN_CONTEXT, context_for
 from .rule_codegen import numpy_function
 
-_RULES = EVALUATE.registry
 CONFIG, ndarray = config.CONFIG, np.ndarray
 Executor = Callable[..., Any]
 
@@ -52,6 +51,7 @@ class Plan(NamedTuple):
 PLAN: Callable[[Program], Plan | None] = lambda program: None
 PATIENCE = 32  # a program is compiled when its calls, so many times over, would have saved what compiling takes
 _FUNCTIONS = AttachedCache("executors", "functions", 1 << 16, MEMOS)
+"""Functions of concrete arrays that execute one operation, by the types of its operands; attached to the operation."""
 EPOCH = object()  # executors of programs are valid as long as this is the same object
 
 
@@ -219,10 +219,9 @@ def _compiled_in_time(separate: Executor, plan: Plan) -> Executor:
 def _separately(program: Program, bare: bool = False) -> Executor:
     """The executor that evaluates a program operation by operation: a generated function if NumPy executes all."""
     ops, types = program.ops, [tuple(map(program.type_of, args)) for args in program.args]
-    if len(ops) > 1 and any([type(op) not in _RULES or PLAN(program_of(op, ts)) for op, ts in zip(ops, types)]):
+    if len(ops) > 1 and any([not EVALUATE.has(type(op)) or PLAN(program_of(op, ts)) for op, ts in zip(ops, types)]):
         return lambda *operands: Run.inline(BASE, program, operands)
-    rules = [find(op) if len(ops) == 1 else _RULES[type(op)] for op in ops]
-    functions = [*map(_function, rules, ops, types)]
+    functions = [*map(_function, map(find, ops), ops, types)]
     contexts = {*map(context_for, map(type, ops), functions, types)}
     context = contexts.pop() if len(contexts) == 1 else IN_CALLERS_CONTEXT if contexts else IN_OWN_CONTEXT
     return numpy_function(program, functions, _fitted, None if context is IN_CALLERS_CONTEXT else context, bare)
@@ -234,10 +233,10 @@ def _function(rule: Any, op: Operation, types: Sequence[Any]) -> Callable[..., A
     NumPy's own function where the operation names one as equal to the rule of its block; a rule from ``hx.rules`` is
     always called itself. What a rule of the user's returns is checked.
     """
-    function = op.numpy_function(types) if rule is _RULES.get(type(op)) else None
+    function = op.numpy_function(types) if rule is EVALUATE.registered(type(op)) else None
     if function is not None:
         return function
-    ours = rule is _RULES.get(type(op)) and type(op).__module__.startswith("handlax.")
+    ours = rule is EVALUATE.registered(type(op)) and is_ours(type(op).__module__)
     return functools.partial(rule, op) if ours else checked_rule(rule, op, result_type(op, tuple(types)))
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
+from ...effects.base.source_locations import is_ours
 from ...effects.core.operation import MEMOS, Operation
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
@@ -49,7 +50,7 @@ def cached_rule_program(op: Operation, key: RuleKey, describe: Describe) -> Rule
     cached = programs.get((mark, key))
     if cached is not None:
         return cached
-    ours = type(op).__module__.startswith("handlax.")
+    ours = is_ours(type(op).__module__)
     if not ours or op.multiple_results or op.bodied or op.effectful or op.named or op.deferred:
         return None
     return RULE_PROGRAMS.add(programs, (mark, key), _recorded(*describe(op, key)) or False)

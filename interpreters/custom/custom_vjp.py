@@ -84,8 +84,9 @@ class custom_vjp(CustomFunction[P, R]):
     ) -> None:
         """``defvjp`` with a ``bwd`` that returns ``(cts, logs)``, where ``logs`` is a dictionary of trees, or None.
 
-        The logs of all rules are the second result of ``pull.with_logs(ct)``, stacked as results are; everything
-        else drops them. They are values that ``sow`` names, with a tag of their own.
+        ``pull.with_logs(ct)`` of ``vjp`` gives ``(cts, logs)``, logs stacked along loops and lanes; ``pull`` and
+        ``grad`` discard them. A name is logged by one call of a rule: where several calls log, each passes its names
+        to the rule, by ``nondiff_argnums``.
         """
         self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat)
         self.logs = True

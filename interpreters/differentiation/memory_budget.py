@@ -26,7 +26,6 @@ from ...effects.control.checkpoint_policies import (
     WholeBodyPolicy,
     nothing_saveable,
 )
-from ...effects.core.columns import FLOPS
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
@@ -83,7 +82,7 @@ class MemoryBudget(WholeBodyPolicy):
 
     def plan(self, program: Program, unknown: tuple[bool, ...]) -> BudgetPlan:
         """The cached plan for a program with these unknown inputs; the smallest plan if none fits the budget."""
-        key = (program, unknown, self.bytes, len(FLOPS.registry), config.current())
+        key = (program, unknown, self.bytes, config.current())
         return _PLANS.get(key, lambda: _plan(program, unknown, self.bytes))
 
     def resolved(self, program: Program, unknown: tuple[bool, ...]) -> Policy:

@@ -86,9 +86,9 @@ def as_type(y: Any, expected: ArrayType) -> Any:
 
 
 def as_wide_array(name: str, x: Any) -> Array:
-    """``x`` as an array; a Python number as one of 64 bits, weakly typed, which keeps its value for ``as_type``.
+    """``x`` as an array; a Python number as a weak 64-bit scalar, so that no digit is lost before ``as_type``.
 
-    Raises: DTypeMismatch: it is an answer, of the clause for operation ``name``, that no dtype holds.
+    Raises: DTypeMismatch: no 64-bit dtype holds it; ``name`` is the operation that the clause answered.
     """
     number = None if isinstance(x, Array) else _number(x)
     wide = _WIDEST.get(type(number))

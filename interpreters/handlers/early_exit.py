@@ -184,7 +184,6 @@ def _branch(flag: Any, ended: Callable[[], list[Any]], rest: Callable[[], list[A
     varying = flag.type.varying.union(*[t.varying for program in programs for t in program.out_types])
     bodies, captured = close_all(programs)
     bodies = tuple([with_types(body, [t.along(varying) for t in body.out_types]) for body in bodies])
-    assert bodies[1].out_types == bodies[0].out_types
     chosen = tuple(diverging(bodies, flag.type.varying))
     inputs = [vary(x, flag.type.varying) for x in captured]
     return list(current().answer(Cond(chosen, len(captured)), (convert(flag, int32), *inputs)))

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyrsistent import PMap, pmap
 
-from ...effects.base.errors import BadArgument, BadCall
+from ...effects.base.errors import BadArgument, BadCall, need_operation_type
 from ...effects.base.immutables import ImmutableObject
 from ...effects.core.operation import Operation
 from .state_movements import Movement, TallyMovement, carry
@@ -91,6 +91,8 @@ class Handler(ImmutableObject):
 
     def __init__(self, clauses: PMap[type, Any], otherwise: Any, over: Any, returns: Any, moves: Movement):
         kinds = set(map(type, clauses.values()))
+        if {ctl, final} <= kinds:
+            raise BadArgument("handler: a handler has ctl or final clauses, got both.", hint="nest two handlers.")
         self._fill(clauses=clauses, otherwise=otherwise, over=over, returns=returns, moves=moves)
         self._fill(resumes=ctl in kinds, aborts=final in kinds, tallies=isinstance(moves, TallyMovement))
 
@@ -160,10 +162,7 @@ def handler(
             f"handler: moves must be a movement of state, got {moves!r}.",
             hint="it is hx.carry, hx.append, hx.merge(op, unit), hx.split(f) or hx.tally(...).",
         )
-    result = Handler(pmap(checked), otherwise, over, returns, moves)
-    if result.resumes and result.aborts:
-        raise BadArgument("handler: a handler has ctl or final clauses, got both.", hint="nest two handlers.")
-    return result
+    return Handler(pmap(checked), otherwise, over, returns, moves)
 
 
 def _checked(clauses: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -172,10 +171,7 @@ def _checked(clauses: Mapping[Any, Any]) -> dict[Any, Any]:
             f"handler: clauses are a mapping from operation types, got {clauses!r}.", hint="hx.handler({Sin: clause})."
         )
     for op, clause in clauses.items():
-        if not (isinstance(op, type) and issubclass(op, Operation)):
-            raise BadArgument(
-                f"handler: clauses belong to operation types, got {op!r}.", hint="use Sin, not sin or Sin()."
-            )
+        need_operation_type("handler", "clauses", op)
         if not (callable(clause) or isinstance(clause, ClauseKind)):
             raise BadArgument(f"handler: the clause of {op.__name__} must be callable, got {clause!r}.")
     return dict(clauses)

@@ -1,8 +1,13 @@
-"""The axes that loops and lanes give to what is logged in them. They stand as those of a result, the outermost first.
+"""The leading axes of what is logged in loops and lanes: as those of a stacked result, the outermost first.
 
-``vmap`` puts lanes directly around each effect, inside the loops that it is around: it has *crossed* these, and the
-axis of such lanes stands before theirs. So out of each loop an entry brings its axes, outermost first, and for each
-the number of loops further out that its lanes have crossed; it falls from left to right.
+``vmap`` puts lanes directly around each effect, also inside the loops that it maps: it has *crossed* these, and the
+axis of its lanes stands before theirs. So an axis has a number ``crossed``: of the loops around it that the entry has
+still to leave, so many get their axis behind it. Along the axes of an entry it never rises. An effect in
+``scan(vmap(scan(f)))``, whose lanes have crossed the inner loop, is logged with the axes
+
+    in the inner loop     lanes, crossed 1
+    in the outer loop     lanes, crossed 0; inner loop
+    outside               outer loop; lanes; inner loop
 """
 
 from __future__ import annotations

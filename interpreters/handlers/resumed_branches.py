@@ -218,9 +218,10 @@ def resuming_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate
 def _resumed_once(
     programs: Sequence[Program], calls: Sequence[int], rest: Any, index: Any, operands: Sequence[Any]
 ) -> Any:
-    """The results of a branch between programs whose equations ``calls`` call the rest, with the rest called once.
+    """The results of a branch whose body ``i`` calls the rest of the program at equation ``calls[i]``.
 
-    The equations before give the operands of the call and the values that those after use.
+    They are those of a branch over the equations before the calls, one call of the rest, and a branch over the
+    equations after them. The first branch also gives the values that the second one uses.
     """
     program, captured, _ = rest
     halves = [_Halves(body, call, len(captured)) for body, call in zip(programs, calls)]

@@ -31,7 +31,7 @@ class FrameRecord:
         self.variables = {name: _taken(value, arrays) for name, value in frame.f_locals.items()}
 
     def values(self, arrays: Sequence[Any]) -> dict[str, Any]:
-        """The variables of the frame, with ``arrays`` in place of the slots."""
+        """The frame's variables by name, with ``arrays[i]`` where tracing left stand-in number ``i``."""
         return {name: _given(value, arrays) for name, value in self.variables.items()}
 
     def location(self) -> str:

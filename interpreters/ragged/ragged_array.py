@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch
+from ...effects.base.errors import BadArgument, BadIndex, CannotCross, DTypeMismatch, ShapeMismatch, whole_number
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.stack import STACK, inside
 from ...effects.core.arrays import ConcreteArray, as_array, is_number, type_of
@@ -132,8 +132,12 @@ class Ragged(ImmutableObject):
 
     def __getitem__(self, i: int) -> Any:
         """The rows of lane ``i``; the lengths must be static or evaluated."""
-        if not -self.count <= i.__index__() < self.count:
-            raise IndexError(f"Ragged: lane {i} of {self.count}.")
+        i = whole_number("Ragged: a lane's index", i)
+        if not -self.count <= i < self.count:
+            raise BadIndex(
+                f"Ragged: the index of a lane must be in [{-self.count}, {self.count}), got {i}.",
+                hint="len(x) is the number of lanes; rows of all lanes are in x.data.",
+            )
         ends = np.cumsum(self._known())
         stop = int(ends[i])
         start = stop - int(self._known()[i])

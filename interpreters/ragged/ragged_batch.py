@@ -330,7 +330,7 @@ class RaggedBatch(Batch):
         return self.box(PaddedMark(0, axes, tuple([a for a, _ in axes if a in (zeros or ())])), parts)
 
     def _cut(self, parts: Sequence[Any], shape: Sequence[Any]) -> list[Any]:
-        """From the padded lanes of rounded buckets, the lanes of each length, without padding."""
+        """One array for each length of lanes, without padding, from one for each of the buckets of rounded lengths."""
         by_length: dict[int, Any] = {}
         for part, (order, inverse, inner) in zip(parts, self.lanes.refined):
             buckets = [self.lanes.equal.buckets[j] for j in inner]

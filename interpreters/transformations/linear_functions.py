@@ -237,7 +237,10 @@ class Pullback(LinearFunction):
         return bound(self, entries, self.signature.in_tree, self.signature.in_types)
 
     def with_logs(self, *ct: Any) -> tuple[Any, Any]:
-        """The cotangents, and the dictionary of what backward rules logged: see ``custom_vjp.defvjp_with_logs``."""
+        """The cotangents, and the dictionary of what backward rules logged: see ``custom_vjp.defvjp_with_logs``.
+
+        Raises: BadArgument: two calls of rules logged under one name.
+        """
         cts, logs = InstalledLogs.collect(self)(*ct)
         return cts, logs
 

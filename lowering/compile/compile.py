@@ -15,6 +15,7 @@ from ...effects.base.watching import finish_step, log_step
 from ...effects.core.arrays import Array, ConcreteArray, from_buffers
 from ...effects.core.columns import LOWER
 from ...effects.core.escaped_boxes import escaped_box_error
+from ...effects.core.named_axes import Axis
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import Mesh
@@ -211,7 +212,7 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
 
 def check_lowerable(program: Program, name: str) -> None:
     """Raises: UnhandledEffect: an effect of the program's row has no lowering."""
-    found = [effect for effect in program.effects if not LOWER.has(type(effect))]
+    found = [effect for effect in program.effects if isinstance(effect, Axis) or not LOWER.has(type(effect))]
     if found:
         row = ", ".join(sorted(map(str, found)))
         raise UnhandledEffect(

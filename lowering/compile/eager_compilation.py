@@ -34,6 +34,7 @@ from .executable_cache import ExecutableCache
 from .placement import Placement, by_settings, committed
 
 _PLANS = ExecutableCache("eager")
+"""Compiled programs of eager calls, by program, and placement or settings."""
 
 
 def plan(program: Program) -> Plan | None:

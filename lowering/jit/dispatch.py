@@ -414,10 +414,8 @@ class Jitted:
                 trace.recorded, module_name(self.name), marks if donated else (),
                 keep_unused=self.keep_unused, placement=placement, options=self.options,
             )  # fmt: skip
-            if len(self.compiled) >= MOST_ENTRIES:
-                _COMPILED.drop_older_half(self.compiled)
-            _COMPILED.misses += 1
-            found = self.compiled.setdefault(key, CompiledTrace(trace, compiled, DispatchPlan(trace, compiled)))
+            found = CompiledTrace(trace, compiled, DispatchPlan(trace, compiled))
+            found = _COMPILED.add(self.compiled, key, found)
             if config.current().explain_cache_misses:
                 logger().warning("%s: compiled anew\n%s", self.name, last_kind(self))
         return found

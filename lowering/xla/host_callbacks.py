@@ -111,7 +111,7 @@ class _TokenOfEachDevice(StateFlow):
 
 
 def _chained(token: Any, op: Any, *xs: Any) -> tuple[Any, Any]:
-    """The clause of a callback: an ordered one takes the token and returns the next."""
+    """Perform a callback, an ordered one after what ``token`` stands for; the next token, and the results."""
     if not op.ordered:
         return token, perform(op, *xs)
     token, *results = perform(Sequenced(op), token, *xs)

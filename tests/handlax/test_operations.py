@@ -23,6 +23,16 @@ def test_an_operation_whose_module_is_not_loaded_is_loaded_when_it_is_asked_for(
     assert done.stdout.split() == ["handlax.effects.operations.collectives.collective", "Sow"]
 
 
+def test_an_operation_is_loaded_without_the_modules_of_others():
+    program = (
+        "import sys, handlax as hx; linalg = 'handlax.effects.operations.linalg.'; hx.operations.Sin;"
+        "print([name for name in sys.modules if name.startswith(linalg)]);"
+        "hx.operations.Lu; print(linalg + 'lu' in sys.modules, linalg + 'eigh' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[]", "True", "False"]
+
+
 def test_another_name_is_no_attribute():
     with pytest.raises(AttributeError, match="Nonsense"):
         _ = operations.Nonsense

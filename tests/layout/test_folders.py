@@ -18,8 +18,8 @@ LINE = (
     "effects/types",
     "effects/sharding",
     "effects/core",
-    "effects/programs",
     "effects/functions",
+    "effects/programs",
     "effects/operations/foundations",
     "effects/operations/elementwise",
     "effects/operations/manipulation",
@@ -34,12 +34,12 @@ LINE = (
     "effects/operators",
     "effects",
 
-    "interpreters/core",
     "interpreters/analysis",
+    "interpreters/core",
     "interpreters/differentiation",
+    "interpreters/references",
     "interpreters/batching",
     "interpreters/ragged",
-    "interpreters/references",
     "interpreters/transformations",
     "interpreters/custom",
     "interpreters/handlers",
@@ -129,13 +129,19 @@ def called(word: str, place: str) -> str:
     return near[0] if near else word
 
 
+def named_in(place: str, module: ast.Module) -> list[str]:
+    """Give the folders that the docstring of the folder ``place`` names as those that it may import."""
+    said = IMPORTS.search(sentence(module))
+    words = re.split(", | and ", said["folders"]) if said and said["folders"] else []
+    return [called(word, place) for word in words]
+
+
 def against_its_docstring(place: str, module: ast.Module, imported: Iterable[str]) -> list[str]:
     """Give what the docstring of the folder ``place`` says wrongly, where its files import from these folders."""
     said = IMPORTS.search(sentence(module))
     if said is None:
         return []
-    words = re.split(", | and ", said["folders"]) if said["folders"] else []
-    named = [called(word, place) for word in words]
+    named = named_in(place, module)
     mistakes = [f"{place}: names {other}, which does not come before it" for other in named
                 if other not in LINE[:LINE.index(place)] or within(other, place)]
     allowed = {other for other in LINE if any(within(other, outer) for outer in [place, *named])}
@@ -186,6 +192,14 @@ def test_a_folder_imports_what_its_docstring_says():
                 imported[place] |= targets
     assert not [mistake for place in LINE
                 for mistake in against_its_docstring(place, tree(ROOT / place / "__init__.py"), imported[place])]
+
+
+def test_on_the_page_of_the_layout_a_folder_stands_below_those_that_its_sentence_names():
+    page = (ROOT / "docs" / "reference" / "layout.md").read_text()
+    order = re.findall(r"^\| \[`[\w/]+`\]\(../../([\w/]+)\)", page, re.MULTILINE)
+    assert {*order} == {*LINE} - {*LAYERS}
+    assert not [f"{place} stands above {other}" for i, place in enumerate(order)
+                for other in named_in(place, tree(ROOT / place / "__init__.py")) if other in order[i:]]
 
 
 def test_a_folder_imports_those_before_it_alone():

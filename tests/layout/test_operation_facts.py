@@ -210,7 +210,7 @@ def test_every_measured_operation_exists():
 def test_every_declaration_of_operations_is_made_by_one():
     for fact in ("contracts", "cheap_to_recompute", "checkpoint_name"):
         assert any(getattr(kind, fact) != getattr(Operation, fact) for kind in OURS), fact
-    assert OURS & FLOPS.registry.keys()
+    assert any(map(FLOPS.has, OURS))
 
 
 # The checks above hold of an empty tree too, so each is shown a mistake that it must find.

@@ -367,7 +367,11 @@ def sign(m: Any, x: Any, y: Any) -> Parts:
 
 
 def boxed_quotient(m: Any, x: Any, y: Any, a: Any, b: Any) -> Parts:
-    """The quotient ``(x + iy) / (a + ib)`` of an infinite operand or by 0; of infinite numbers the direction counts."""
+    """Real and imaginary part of ``(x + iy) / (a + ib)`` where an operand is infinite or the divisor 0.
+
+    As in C99, G.5.1, an infinite number is replaced by its direction, with parts +-1 and +-0. ``m``: NumPy, or
+    operations.
+    """
     above, below = _infinite(m, x) | _infinite(m, y), _infinite(m, a) | _infinite(m, b)
     scale = m.where(above, INF, 0.0)
 

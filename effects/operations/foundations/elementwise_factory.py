@@ -99,7 +99,7 @@ class Elementwise(Operation):
     def numpy_function(self, types: Sequence[ArrayType]) -> Callable[..., Any] | None:
         if types[0].dtype in FOUR_BITS:
             return None
-        cell = columns.EVALUATE.cells[type(self)]
+        cell = columns.EVALUATE.cell(type(self))
         return None if _takes_op(cell) else narrow(cell, types)
 
     @classmethod
@@ -161,11 +161,11 @@ def elementwise(
     kind = type(class_name, (Elementwise,), namespace)
     kind.result_dtype = staticmethod(result) if result is not None else None  # type: ignore[attr-defined]
     kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]
-    register_operation_name(kind)
-    own = {"evaluate": evaluate, "jvp": jvp, "lower": lower, "transpose": transpose, "flops": flops, "jet": jet}
-    for column, cell in {**Elementwise.family_cells, **own}.items():
+    cells = {"evaluate": evaluate, "jvp": jvp, "lower": lower, "transpose": transpose, "flops": flops, "jet": jet}
+    for column, cell in cells.items():
         if cell is not None:
             columns.COLUMNS[column].rule(kind)(cell)
+    register_operation_name(kind)
     return kind
 
 

@@ -405,6 +405,7 @@ class ScatterMin(Scatter):
 
     evaluate = combining(np.minimum)
     jvp = _extreme_jvp
+    transpose = None  # type: ignore[assignment]
     lower = region(min)
 
 
@@ -416,6 +417,7 @@ class ScatterMax(Scatter):
 
     evaluate = combining(np.maximum)
     jvp = _extreme_jvp
+    transpose = None  # type: ignore[assignment]
     lower = region(max)
 
 

@@ -190,7 +190,10 @@ def _evaluated(dl: Any, d: Any, du: Any, b: np.ndarray[Any, Any]) -> np.ndarray[
 
 
 def _emitted(emit: Any, perturb: bool, dl: Any, d: Any, du: Any, b: Any) -> Any:
-    """The lowering: two loops over the rows, elimination and back substitution."""
+    """The solution of the tridiagonal systems, emitted as two loops over their rows: elimination, back substitution.
+
+    ``perturb``: a singular system has the large solution instead of NaN.
+    """
     m, k = b.type.shape[-2:]
 
     def start(dl: Any, d: Any, du: Any, b: Any) -> list[Any]:  # and two rows of zeros

@@ -228,7 +228,7 @@ def _extreme(choose: Callable[[Any, Any], Any], better: Callable[[Any, Any], Any
 
 
 def _lower_extreme(op: Any, emit: Any, x: Any, name: str, choose: Callable[[Any, Any], Any]) -> Any:
-    """``_lower`` by StableHLO's operation ``name``, of complex numbers by ``choose``."""
+    """The lowering of running extremes: StableHLO's operation ``name`` combines two, for complex numbers ``choose``."""
     if is_complex(x.type.dtype):
         y = _lower(op, emit, x, lambda a, b: emit.decompose(lambda a, b: [choose(a, b)], a, b))
         return emit.decompose(performed_whole_nan, y)

@@ -186,7 +186,7 @@ class WindowReduction(Operation):
 
     @in_bytes
     def evaluate(op: Any, x: Any) -> Any:
-        rule = EVALUATE.registry[op.by]
+        rule: Any = EVALUATE.registered(op.by)
         (y,) = _fold_on_host(lambda a, b: [rule(op.by(), a[0], b[0])], [op.unit(x.dtype)], [x], op.window)
         unit = np.asarray(op.unit(x.dtype)).astype(y.dtype)
         return np.asarray(rule(op.by(), unit, y)).astype(x.dtype, copy=False)

@@ -8,6 +8,7 @@ The program is executed to its end after a failure, unless ``stop`` is given.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -61,7 +62,7 @@ class Check:
         lanes = axis_at(first, None if dims[0] is None else 0, 0, size)
         lane = argmin(convert(lanes, int32), 0, int32)
         shown = [x if d is None else dynamic_index_in_dim(x, lane, 0, False) for x, d in zip(rest, dims[1:])]
-        joint = Check(op.message, op.where, op.lanes + 1, op.rank)
+        joint = replace(op, lanes=op.lanes + 1)
         return current().answer(joint, (reduce_and(lanes, (0,)), lane, *shown)), ()
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ....effects.trees.cpp_pytrees import PyTreeDef
 
 MODES = ("strict", "append", "clobber")
+_LOGS = "logs of backward rules"
 
 
 # the identity, on values with a name
@@ -156,6 +157,39 @@ def reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
 def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..., Any]:
     """``(f(*args), reap(f)(*args))``, with ``f`` called once."""
     need_function("reap", f)
+    return _reaper(f, tag, _sown_twice)
+
+
+def log(value: Any, name: str) -> Any:
+    """What a backward rule logs under a name: a value that it sows, with a tag that no user has."""
+    return sow(value, name, tag=_LOGS)
+
+
+def collect_logs(pull: Callable[..., Any]) -> Callable[..., Any]:
+    """``collect_logs(pull)(ct)`` is ``(pull(ct), logs)``: the dictionary of what backward rules log.
+
+    Raises: BadArgument: two calls of rules log under one name.
+    """
+    return _reaper(pull, _LOGS, _logged_twice)
+
+
+def _sown_twice(name: str, times: int) -> BadArgument:
+    return BadArgument(
+        f"reap: {name} is sown {times} times, but its mode is strict.",
+        hint="give other names, nest(f, scope=...), or sow(..., mode='append').",
+    )
+
+
+def _logged_twice(name: str, times: int) -> BadArgument:
+    return BadArgument(
+        f"with_logs: a name must be logged by one call of a backward rule, {name} is by {times}.",
+        hint="pass the name to each call, as an argument in nondiff_argnums, which the backward rule gets first.",
+    )
+
+
+def _reaper(f: Callable[..., Any], tag: Hashable, twice: Callable[[str, int], Exception]) -> Callable[..., Any]:
+    """``call_and_reap``, with the error ``twice(name, times)`` of a name that is sown more often than its mode allows.
+    """
 
     def collect(log: Any, op: Any, *leaves: Any) -> Any:
         if op.tag != tag:
@@ -172,7 +206,7 @@ def call_and_reap(f: Callable[..., Any], *, tag: Hashable = None) -> Callable[..
     @unnamed_boundary
     def reaped(*args: Any, **kwargs: Any) -> Any:
         entries, (times, y) = log(counts(f))(*args, **kwargs)
-        return y, _nested({path: _value_of(path, times[path], entries) for path in times})
+        return y, _nested({path: _value_of(path, times[path], entries, twice) for path in times})
 
     return reaped
 
@@ -204,7 +238,7 @@ def _pairs(a: Any, b: Any, path: SownPath, f: Callable[[int, int], int]) -> tupl
     return f(i, k), f(j, l)
 
 
-def _value_of(path: SownPath, times: tuple[int, int], log: Sequence[Any]) -> Any:
+def _value_of(path: SownPath, times: tuple[int, int], log: Sequence[Any], twice: Callable[..., Exception]) -> Any:
     """The reaped value of one name, from its entries in the log. Raises: BadArgument: their modes do not allow it."""
     least, most = times
     parts = entries_of(log, path)
@@ -212,10 +246,7 @@ def _value_of(path: SownPath, times: tuple[int, int], log: Sequence[Any]) -> Any
     if len(modes) > 1:
         raise BadArgument(f"reap: {_quoted(path)} is sown in several modes, {', '.join(sorted(modes))}.")
     if modes == {"strict"} and most > 1:
-        raise BadArgument(
-            f"reap: {_quoted(path)} is sown {most} times, but its mode is strict.",
-            hint="give other names, nest(f, scope=...), or sow(..., mode='append').",
-        )
+        raise twice(_quoted(path), most)
     if any(sown.tree != parts[0][1].tree for _, sown in parts):
         raise TreeMismatch(f"reap: what is sown under {_quoted(path)} must have one structure.")
     return merged(_quoted(path), parts, least > 0)

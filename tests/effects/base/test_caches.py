@@ -73,9 +73,7 @@ STATE |= {
 }
 # Dictionaries of instances that are no caches: results depend on them, or they end with the pass that makes them.
 STATE |= {
-    "effects.core.columns:Column.cells": "a registry",
     "effects.core.columns:Column.modes": "a registry",
-    "effects.core.columns:Column.registry": "a registry",
     "effects.functions.captured:_Copy.copies": "one pass: a copy of a function",
     "interpreters.differentiation.taylor:Jet.known": "one pass: the series of the operation that is answered",
     "effects.programs.lexer:Tokens.known_types": "one pass: a text",

@@ -1,10 +1,13 @@
 """What is built in about an operation, and where it is written."""
 
+import gc
 import re
 import runpy
+import weakref
 from pathlib import Path
 
 import numpy as np
+import pytest
 from helpers.new_process import in_new_process
 from helpers.package_source import PACKAGE, module_name
 
@@ -12,8 +15,10 @@ import handlax as hx
 from handlax.effects.core import columns
 from handlax.effects.core.operation import OPERATIONS, Operation, effect, explain_rules, operation
 from handlax.effects.operations.elementwise.arithmetic import Add, Neg
-from handlax.effects.operations.foundations.elementwise_factory import elementwise
+from handlax.effects.operations.elementwise.transcendental import Sin
+from handlax.effects.operations.foundations.elementwise_factory import Elementwise, elementwise
 from handlax.effects.operations.foundations.shapes import ReduceSum
+from handlax.interpreters.analysis.flops import program_flops
 
 MATRIX = Path(__file__).resolve().parents[3] / "tools" / "rules_matrix.py"
 
@@ -136,3 +141,171 @@ def test_a_batch_cell_that_returns_none_leaves_an_effect_to_its_declaration():
 
     counter = hx.handle(hx.handler({Note: lambda s, op, x: (s + 1, ())}), hx.numpy.array(0))
     assert int(counter(hx.vmap(noted))(np.ones(3, "float32"))[0]) == 1 + 3
+
+
+@pytest.mark.parametrize("key", [hx.lax.round, "sin", Sin(), int], ids=repr)
+def test_rules_belong_to_operation_types(key):
+    with pytest.raises(hx.errors.BadArgument, match="rules, jvp: rules belong"), hx.rules(jvp={key: columns.zero}):
+        pass
+    with pytest.raises(hx.errors.BadArgument, match="jvp: rules belong to operation types"):
+        columns.JVP.rule(key)
+    with pytest.raises(hx.errors.BadArgument, match="clauses belong to operation types"):
+        hx.handler({key: lambda op, *xs: 0})
+
+
+def test_the_rules_of_a_column_are_a_mapping():
+    with pytest.raises(hx.errors.BadArgument, match="jvp needs a mapping from operation types"), hx.rules(jvp=Sin):
+        pass
+
+
+@pytest.mark.parametrize("name", columns.COLUMNS)
+def test_a_base_class_may_have_a_rule_in_every_column(name):
+    column, rule, nearer = columns.COLUMNS[name], lambda op, *xs: None, lambda op, *xs: None
+    with hx.rules(**{name: {Elementwise: rule, Add: nearer}}):
+        assert column.cell(Sin) is rule and column.has(Sin) and column.in_scope(Sin)
+        assert column.cell(Add) is nearer
+        assert not column.in_scope(ReduceSum)
+    assert column.cell(Sin) is not rule
+
+    class Family(Operation):
+        def result_type(op, x):
+            return x
+
+    @operation
+    class Member(Family):
+        pass
+
+    assert not column.has(Member)
+    column.rule(Family)(rule)
+    assert column.cell(Member) is rule and column.has(Member)
+    column.rule(Member)(nearer)
+    assert column.cell(Member) is nearer
+
+
+def test_a_scope_differentiates_a_family_by_one_rule():
+    def doubled(op, primals, tangents):
+        return hx.perform(op, *primals), 2 * tangents[0]
+
+    with hx.rules(jvp={Elementwise: doubled}):
+        assert float(hx.grad(hx.lax.sin)(0.3)) == float(hx.grad(hx.lax.tanh)(0.3)) == 2.0
+
+
+WORDS = """
+import importlib
+from handlax.extend import Column
+import handlax as hx
+
+names = ("groups", "label", "path", "unit", "message", "fold", "shared")
+for name in names:
+    Column(name)
+for module in MODULES:
+    importlib.import_module(module)
+kinds = hx.effects.programs.operation_names.every_operation()
+print(hx.lax.psum.__name__, *[name for name in names if any(map(hx.columns.COLUMNS[name].has, kinds))])
+"""
+
+
+def test_a_users_column_is_none_of_the_packages_blocks():
+    modules = [module_name(file) for file in PACKAGE if not file.stem.startswith("__")]
+    assert in_new_process(WORDS.replace("MODULES", repr(modules))) == "psum"
+
+
+@pytest.mark.parametrize("name", ["", "name", "effects", "result_type", "a b", "class", "_mine", "linear", "rules"])
+def test_a_column_has_a_name_that_means_nothing_else(name):
+    with pytest.raises(hx.errors.RegistrationError, match="a name is needed that means nothing else"):
+        columns.Column(name)
+    assert name not in columns.COLUMNS
+
+
+def test_an_operation_is_freed_with_its_rules():
+    def define():
+        @operation
+        class Passing:
+            jvp = columns.linear
+
+            def result_type(op, x):
+                return x
+
+            def evaluate(op, x):
+                return Passing and x
+
+        columns.MASKED.rule(Passing)(lambda op, mask, x: Passing)
+        assert hx.jvp(lambda x: hx.perform(Passing(), x), (2.0,), (1.0,))[1] == 1.0
+        return weakref.ref(Passing)
+
+    first = define()
+    define()  # replaces it
+    hx.clear_caches()
+    gc.collect()
+    assert first() is None
+
+
+CELL = """
+import handlax as hx
+from handlax.extend import Column
+
+column = Column("test_executed_again")
+
+@column.rule(hx.operations.Sin)
+def _(op, x):
+    return FACTOR
+
+@hx.columns.JET.rule(Kind)
+def named(op, series, count):
+    return FACTOR
+
+hx.columns.JVP.rule(Kind)(lambda op, primals, tangents: (hx.perform(op, *primals), FACTOR * tangents[0]))
+"""
+
+
+def test_a_notebooks_cell_may_be_executed_again():
+    @operation
+    class Kind:
+        def result_type(op, x):
+            return x
+
+        def evaluate(op, x):
+            return x
+
+    slope = hx.jit(hx.grad(lambda x: hx.perform(Kind(), x)))
+    cell = compile(CELL, "<cell 1>", "exec")
+    for factor in (2.0, 3.0):
+        names = {"__name__": "__main__", "Kind": Kind, "FACTOR": factor}
+        exec(cell, names)
+        assert columns.COLUMNS["test_executed_again"] is names["column"]
+        assert names["column"].find(Sin)(Sin(), 0.0) == factor
+        assert float(slope(1.0)) == factor  # and not that of the rule before
+    with pytest.raises(hx.errors.RegistrationError, match="exists already, of __main__"):
+        columns.Column("test_executed_again")
+    edited = {"__name__": "__main__", "Kind": Kind}
+    with pytest.raises(hx.errors.RegistrationError, match="Kind has a rule already"):
+        exec(compile("import handlax as hx\nhx.columns.JVP.rule(Kind)(lambda *xs: xs)", "<cell 2>", "exec"), edited)
+    text = "import handlax as hx\n@hx.columns.JET.rule(Kind)\ndef named(*xs): return 5"
+    exec(compile(text, "<cell 2>", "exec"), edited)
+    assert columns.JET.find(Kind)() == 5
+
+
+def test_a_rule_that_comes_after_a_result_by_the_default_counts():
+    class Family(Operation):
+        def result_type(op, x):
+            return x
+
+    @operation
+    class Member(Family):
+        jvp = None
+
+    program = hx.make_program(lambda x: hx.perform(Member(), x))(np.ones(3, np.float32))
+    assert program_flops(program) == 3
+    columns.FLOPS.rule(Family)(lambda op, operands, results: 7)
+    assert program_flops(program) == 7
+    columns.JVP.rule(Member)(columns.zero)  # None in a block is no rule
+    assert columns.JVP.find(Member) is columns.zero
+
+
+def test_an_operation_that_is_refused_leaves_its_name_free():
+    for wrong in ((columns.zero, columns.zero), lambda x: x):
+        with pytest.raises(hx.errors.RegistrationError):
+            elementwise("test_refused", [np.dtype("float32")], np.negative, lower="negate", jvp=wrong)
+    assert "test_refused" not in OPERATIONS
+    kind = elementwise("test_refused", [np.dtype("float32")], np.negative, lower="negate", jvp=columns.linear)
+    assert OPERATIONS["test_refused"] is kind

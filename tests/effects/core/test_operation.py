@@ -81,7 +81,7 @@ def test_a_tree_of_an_effect_may_mix_both_descriptions_of_types():
     assert program.out_types == (hx.ArrayType((3,), "float32"), hx.ArrayType((2,), "int32"))
 
 
-def test_a_family_gives_its_operations_default_cells():
+def test_an_operation_inherits_the_cells_of_its_base_classes():
     class Family(Operation):
         __slots__ = ()
         jvp = columns.zero
@@ -101,13 +101,17 @@ def test_a_family_gives_its_operations_default_cells():
         jvp = columns.linear
 
     @hx.operation
-    class Derived(Own):  # cells of an operation are its own
+    class Derived(Own):
         pass
 
-    assert columns.JVP.cells[Plain] is columns.JVP.cells[Derived] is columns.zero
-    assert columns.JVP.cells[Own] is columns.linear
-    assert columns.EVALUATE.cells[Own] is Family.evaluate
-    assert Family not in columns.JVP.cells
+    @hx.operation
+    class Without(Own):
+        jvp = None
+
+    assert columns.JVP.cell(Plain) is columns.JVP.find(Plain) is columns.zero
+    assert columns.JVP.find(Own) is columns.JVP.find(Derived) is columns.linear
+    assert columns.EVALUATE.cell(Own) is Family.evaluate
+    assert not columns.JVP.has(Without) and columns.JVP.cell(Without) is None
     assert "columns.py" in next(line for line in hx.explain_rules(Plain).splitlines() if "jvp" in line)
 
 

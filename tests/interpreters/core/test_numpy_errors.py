@@ -145,7 +145,7 @@ def test_what_is_declared_silent_reports_no_error(op, dtype, strict):
     if isinstance(op, SelectN):
         operands = [np.arange(operands[0].size) % 3 == 0, *every_float(dtype)]
     types = [hx.typeof(x) for x in operands]
-    f = _function(EVALUATE.registry[type(op)], op, types)
+    f = _function(EVALUATE.find(type(op)), op, types)
     context = context_for(type(op), f, types)
     assert (context is IN_ANY_CONTEXT) == (dtype is not ml_dtypes.bfloat16)
     assert context.run(f, *operands).dtype == dtype

@@ -28,6 +28,10 @@ def test_lists_and_padded_arrays_convert_back(lengths):
     assert [np.asarray(part).tolist() for part in x.to_list()] == [part.tolist() for part in SPLIT]
     assert np.array_equal(x[-1], SPLIT[-1]) and len(x) == 3
     assert np.array_equal(hx.Ragged.from_list(SPLIT).data, ROWS)
+    for index, error in ((3, IndexError), (-4, hx.errors.BadIndex), (1.5, hx.errors.NotAnInteger)):
+        with pytest.raises(error, match="Ragged: ") as found:
+            x[index]
+        assert "test_ragged_array.py" in str(found.value)
     padded, mask = x.to_padded(9.0)
     assert padded.shape == (3, 4, 2) and mask.tolist() == [[j < n for j in range(4)] for n in (3, 1, 4)]
     assert np.array_equal(padded[mask], ROWS) and (padded[~mask] == 9).all()
@@ -149,7 +153,7 @@ def test_equal_rooms_share_a_program():
     (lambda: hx.Ragged.from_masked(ROWS, ROWS[:3] > 0), hx.errors.ShapeMismatch, r"the mask must be bool\[8,2\]"),
     (lambda: hx.Ragged.from_list([1.0]), hx.errors.ShapeMismatch, "a lane is an array of rows"),
     (lambda: hx.Ragged.from_list([]), hx.errors.BadArgument, "at least one lane"),
-    (lambda: hx.Ragged(ROWS, (3, 1, 4))[3], IndexError, "lane 3 of 3"),
+    (lambda: hx.Ragged(ROWS, (3, 1, 4))[3], hx.errors.BadIndex, r"in \[-3, 3\), got 3"),
     (lambda: setattr(hx.Ragged(ROWS, (8,)), "data", 1), hx.errors.Immutable, "ragged arrays"),
     (lambda: hx.jit(lambda x: x.to_list())(hx.Ragged(ROWS, np.array([8]))), hx.errors.BadArgument, "to_padded"),
 ])

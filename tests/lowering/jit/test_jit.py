@@ -11,6 +11,7 @@ import pytest
 
 import handlax as hx
 import handlax.numpy as hnp
+from handlax.effects.base.caches import CACHES
 from handlax.effects.core.arrays import ConcreteArray
 from handlax.effects.trees.frozen_tree import deferred_tree
 from handlax.errors import (
@@ -332,3 +333,13 @@ def test_only_the_first_call_of_each_type_is_slow(f, arguments, options, monkeyp
         for _ in range(3):
             np.testing.assert_array_equal(jitted(*arguments(kind)), f(*arguments(kind)))
         assert len(calls) == 1
+
+
+def test_compiled_traces_are_bounded_over_all_functions(monkeypatch):
+    hx.clear_caches()
+    cache = next(cache for cache in CACHES if cache.name == "compiled traces")
+    monkeypatch.setattr(cache, "capacity", 3)
+    functions = [hx.jit(lambda x, n=n: x + n) for n in range(8)]
+    sizes = [(f(1.0), len(cache))[1] for f in functions]
+    assert max(sizes) <= 3 and cache.misses - cache.misses_at_clear < 3
+    assert [float(f(1.0)) for f in functions] == [1.0 + n for n in range(8)]
