@@ -143,7 +143,7 @@ def test_a_batch_cell_that_returns_none_leaves_an_effect_to_its_declaration():
     assert int(counter(hx.vmap(noted))(np.ones(3, "float32"))[0]) == 1 + 3
 
 
-@pytest.mark.parametrize("key", [hx.lax.round, "sin", Sin(), int], ids=repr)
+@pytest.mark.parametrize("key", [hx.lax.round, "sin", Sin(), int], ids=["function", "name", "operation", "class"])
 def test_rules_belong_to_operation_types(key):
     with pytest.raises(hx.errors.BadArgument, match="rules, jvp: rules belong"), hx.rules(jvp={key: columns.zero}):
         pass
