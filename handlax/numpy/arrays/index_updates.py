@@ -30,7 +30,6 @@ from ...effects.operations.indexing.gather_scatter import (
     ScatterAdd,
     ScatterMax,
     ScatterMin,
-    ScatterMul,
     ScatterSub,
 )
 from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
@@ -38,6 +37,7 @@ from ...effects.operations.indexing.scatter_functions import scatter_apply
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.operations.reductions.cumulative import cumsum
+from ...effects.operations.reductions.scatter_products import ScatterMul
 from ...effects.types.dtypes import result_type
 from ...effects.types.extent import extents_in, fits
 from .adding_elements import resize
