@@ -94,7 +94,7 @@ def _scatters() -> list[Case]:
     ]
     rows, shapes = SCATTERS[0]
     cases += [Case(kind(rows, unique_indices=True), (PLAIN, Distinct(), PLAIN), (shapes,)) for kind in kinds]
-    cases += [Case(f.OtherFactors(numbers, mode=FILL), (PLAIN, START, PLAIN), (shapes,)) for numbers, shapes in SCATTERS]
+    cases += [Case(f.OtherFactors(numbers), (PLAIN, START, PLAIN), (shapes,)) for numbers, shapes in SCATTERS]
     return [*cases, Case(i.ScatterAdd(rows, mode=CLIP), (PLAIN, UNSIGNED, PLAIN), (shapes,), dtypes.FLOATING)]
 
 

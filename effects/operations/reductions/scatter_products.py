@@ -86,8 +86,9 @@ class OtherFactors(ScatterFamily):
         return batch_scatter(op, (dims[0], 0, dims[2]), x, i, u)[0], 0
 
     def jvp(op, primals, tangents):
-        changed = tangents[2] is not None and primals[2].type.size
-        return perform(op, *primals), _tangent_of_others(op, *primals, tangents[2]) if changed else None
+        (x, i, u), du = primals, tangents[2]
+        changed = du is not None and u.type.size
+        return perform(op, x, i, u), _tangent_of_others(op, x, i, u, du) if changed else None
 
     def lower(op, emit, x, i, u):
         return emit.decompose(lambda x, i, u: [_by_quotients(op, x, i, u)], x, i, u)[0]
