@@ -147,7 +147,7 @@ def array_type(
     sizes = tuple([as_size(size) if isinstance(size, SYMBOLIC) else int(size) for size in shape])
     new: ArrayType = object.__new__(SymbolicType if Extent in map(type, sizes) else ArrayType)
     size = prod(sizes)
-    if size.__class__ is int and max(size, *sizes, 0) * int(dtype.itemsize) >= 2**63:
+    if type(new) is ArrayType and max(size, *sizes, 0) * int(dtype.itemsize) >= 2**63:
         raise ShapeMismatch(f"an array must have fewer than 2**63 bytes, got {short_name(dtype)}{list(sizes)}.")
     for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, size, size * int(dtype.itemsize))):
         assign(new, value)

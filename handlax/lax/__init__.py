@@ -131,7 +131,6 @@ from ..effects.operations.indexing.scatter_functions import scatter_add as scatt
 from ..effects.operations.indexing.scatter_functions import scatter_apply as scatter_apply
 from ..effects.operations.indexing.scatter_functions import scatter_max as scatter_max
 from ..effects.operations.indexing.scatter_functions import scatter_min as scatter_min
-from ..effects.operations.indexing.scatter_functions import scatter_mul as scatter_mul
 from ..effects.operations.indexing.scatter_functions import scatter_sub as scatter_sub
 from ..effects.operations.manipulation.creation import broadcasted_iota as broadcasted_iota
 from ..effects.operations.manipulation.creation import empty as empty
@@ -170,6 +169,7 @@ from ..effects.operations.reductions.reductions import reduce_or as reduce_or
 from ..effects.operations.reductions.reductions import reduce_prod as reduce_prod
 from ..effects.operations.reductions.reductions import reduce_sum as reduce_sum
 from ..effects.operations.reductions.reductions import reduce_xor as reduce_xor
+from ..effects.operations.reductions.scatter_products import scatter_mul as scatter_mul
 from ..effects.operations.reductions.sorting import sort as sort
 from ..effects.operations.reductions.sorting import sort_key_val as sort_key_val
 from ..effects.operations.reductions.sorting import top_k as top_k

@@ -118,7 +118,6 @@ RATES: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {
         "ScatterAdd": ((9.617, 0.035), (5.924, 0.534), (6.901, 0.068), (8.818, 0.485), (5.174, 0.0)),
         "ScatterMax": ((11.439, 0.129), (6.206, 0.524), (13.085, 0.0), None, (6.51, 0.0)),
         "ScatterMin": ((11.359, 0.066), (5.892, 0.407), (12.839, 0.0), None, (6.894, 0.0)),
-        "ScatterMul": ((10.417, 0.01), (6.153, 0.915), (5.96, 0.072), (7.122, 0.434), (4.721, 0.04)),
         "ScatterSub": ((8.61, 0.054), (5.76, 0.672), (6.006, 0.029), (8.743, 0.011), (4.965, 0.0)),
     },
     "handlax.effects.operations.linalg.determinant": {
@@ -173,6 +172,9 @@ RATES: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {
         "RepeatRows": ((0.083, 0.0), (0.321, 0.0), (0.156, 0.0), (0.5, 0.0), (0.154, 0.0)),
         "SumRows": ((1.581, 0.0), (0.087, 0.0), (0.018, 0.0), (0.02, 0.0), (0.017, 0.0)),
         "XorRows": (None, None, None, None, (0.015, 0.0)),
+    },
+    "handlax.effects.operations.reductions.scatter_products": {
+        "ScatterMul": ((10.417, 0.01), (6.153, 0.915), (5.96, 0.072), (7.122, 0.434), (4.721, 0.04)),
     },
     "handlax.effects.operations.reductions.softmax": {
         "Softmax": ((22.403, 0.868), (1.866, 0.447), (1.358, 0.436), (48.249, 12.935), None),

@@ -8,6 +8,7 @@ import pytest
 import handlax as hx
 import handlax.numpy as hnp
 from handlax import errors
+from handlax.scipy import special
 
 UNARY = [
     "sin",
@@ -377,3 +378,46 @@ def test_quotients_of_infinities_and_by_zero_are_numpys():
         want = np.floor_divide(x, y)
     for f in (hnp.floor_divide, hx.jit(hnp.floor_divide)):
         np.testing.assert_array_equal(f(x, y), want)
+
+
+VALUES = np.array([-7.3, -2, -1, -0.51, -0.1, -1e-3, 0, 1e-3, 0.1, 0.37, 0.5, 0.99, 1, 1.01, 2, 3.7, 9, 30])
+IN_STEPS = {"unwrap", "celu", "polygamma"}  # composed of operations that round each, or that underflow
+
+
+def _elementwise_functions():
+    """The functions of numpy, scipy.special and nn that take one or two arrays of floats to one of their shape."""
+    for module in (hnp, special, hx.nn):
+        for name in sorted(set(module.__all__) - IN_STEPS):
+            f = getattr(module, name)
+            for count in (1, 2) if callable(f) and not isinstance(f, type) else ():
+                try:
+                    same = hx.eval_shape(f, *[hx.ShapeDtypeStruct((5,), "float16")] * count)
+                except (AttributeError, TypeError, ValueError, LookupError):
+                    continue
+                if getattr(same, "shape", None) == (5,) and same.dtype == "float16":
+                    yield name, f, count
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_eager_and_compiled_values_of_16_bits_are_neighbours(dtype):
+    apart = {name: pair for name, f, count in _elementwise_functions() if (pair := _apart(f, count, dtype))}
+    assert not apart
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("f", [hnp.logaddexp, hnp.logaddexp2, special.comb])
+def test_values_of_16_bits_are_rounded_once(f, dtype):
+    assert not _apart(f, 2, dtype)
+
+
+def _apart(f, count, dtype):
+    """The first arguments at which the eager and the compiled value differ by more than a step, and these values."""
+    xs = [hnp.asarray(x.ravel(), dtype) for x in np.meshgrid(*[VALUES] * count)]
+    a, b = [np.asarray(y, np.float64) for y in (f(*xs), hx.jit(f)(*xs))]
+    info = hx.dtypes.finfo(dtype)
+    step = float(info.eps) * np.maximum(np.fmax(abs(a), abs(b)), float(info.tiny))
+    finite = np.isfinite(a) & np.isfinite(b)
+    distance = abs(np.where(finite, a, 0) - np.where(finite, b, 0))
+    close = (finite & (distance <= step)) | (a == b) | (np.isnan(a) & np.isnan(b))
+    return () if close.all() else (*[float(x[~close][0]) for x in xs], a[~close][0], b[~close][0])

@@ -108,6 +108,20 @@ def test_what_is_not_nan_is_folded_as_in_numpy(name, rng):
     close(getattr(hnp, name)(x, axis=1), getattr(np, name)(x, axis=1))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_positions_of_quantiles_are_not_rounded_to_the_dtype(dtype):
+    x = np.arange(3001) / 3000
+    for f in (hnp.quantile, hnp.nanquantile):
+        for q in (0.25, 0.5, 0.8):
+            found = hx.jit(f)(hnp.asarray(x, dtype), hnp.asarray(q, "float32"))
+            assert found.dtype == dtype and abs(float(found) - q) < 0.004
+
+
+def test_covariances_are_no_integers():
+    with pytest.raises(hx.errors.DTypeMismatch, match="floats or complex"):
+        hnp.cov(np.ones((2, 3)), dtype=int)
+
+
 def test_covariances_weigh_observations(rng):
     x = rng.normal(size=(3, 6))
     counts, weights = rng.integers(1, 4, 6), rng.random(6)
@@ -175,6 +189,9 @@ def test_polynomials(rng):
     close(hnp.poly(b), np.poly(b))
     matrix = np.array([[1.0, 2.0], [3.0, 4.0]])
     close(hnp.poly(matrix), np.poly(matrix))
+    for zeros in ([1.0, np.inf], [-np.inf, 0.5, 2.0]):
+        for poly in (hnp.poly, hx.jit(hnp.poly)):
+            np.testing.assert_array_equal(poly(np.array(zeros)), np.poly(zeros))
     close(hnp.polyval(np.zeros(0), b), np.polyval(np.zeros(0), b))
 
 

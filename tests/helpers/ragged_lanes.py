@@ -109,7 +109,9 @@ def law_of_lanes(cases: Mapping[str, tuple[Any, str, Any]]) -> tuple[Callable[..
     ``cases``: for each name a function, the kinds of its arguments and the axes of its results.
     """
 
-    @pytest.mark.parametrize(("lengths", "static"), [([3, 1, 4], True), ([0, 2, 1, 0], False), ([], True)], ids=str)
+    @pytest.mark.parametrize(
+        ("lengths", "static"), [([3, 1, 4], True), ([0, 2, 1, 0], False), ([], True), ([0, 0], True)], ids=str
+    )
     @pytest.mark.parametrize("name", cases)
     def eager(name: str, lengths: Sequence[int], static: bool) -> None:
         case = RaggedCase(*cases[name], lengths, static)

@@ -17,6 +17,7 @@ from handlax.effects.operations.indexing.gather_windows import (
 )
 from handlax.effects.operations.manipulation import creation as n
 from handlax.effects.operations.manipulation import slicing as s
+from handlax.effects.operations.reductions import scatter_products as f
 from handlax.effects.types import dtypes
 
 from .inputs import FINITE, REAL, Case, Domain
@@ -84,7 +85,7 @@ def _gathers() -> list[Case]:
 
 
 def _scatters() -> list[Case]:
-    kinds = (i.Scatter, i.ScatterAdd, i.ScatterSub, i.ScatterMul, i.ScatterMin, i.ScatterMax)
+    kinds = (i.Scatter, i.ScatterAdd, i.ScatterSub, f.ScatterMul, i.ScatterMin, i.ScatterMax)
     cases = [
         Case(kind(numbers, mode=mode), (PLAIN, START, PLAIN), (shapes,))
         for kind in kinds
@@ -93,6 +94,7 @@ def _scatters() -> list[Case]:
     ]
     rows, shapes = SCATTERS[0]
     cases += [Case(kind(rows, unique_indices=True), (PLAIN, Distinct(), PLAIN), (shapes,)) for kind in kinds]
+    cases += [Case(f.OtherFactors(numbers), (PLAIN, START, PLAIN), (shapes,)) for numbers, shapes in SCATTERS]
     return [*cases, Case(i.ScatterAdd(rows, mode=CLIP), (PLAIN, UNSIGNED, PLAIN), (shapes,), dtypes.FLOATING)]
 
 

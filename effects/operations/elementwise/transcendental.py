@@ -382,7 +382,7 @@ Logaddexp = elementwise(
     "logaddexp", INEXACT, evaluated(np.logaddexp, assembled(complex_functions.logaddexp)), arity=2,
     jvp=(lambda x, y, dx, z: mul(dx, logaddexp_share(x, y, z)),
          lambda x, y, dy, z: mul(dy, logaddexp_share(y, x, z))),
-    lower=lambda op, emit, x, y: emit.decompose(lambda a, b: [stable_logaddexp(a, b)], *emit.spread(x, y))[0],
+    lower=lower_wide(lambda op, emit, x, y: emit.decompose(stable_logaddexp, *emit.spread(x, y))),
     doc="``z[i] = log(e**x[i] + e**y[i])``, without overflow; derivatives of all orders are right for equal operands.",
 )  # fmt: skip
 logaddexp: Function = surface(Logaddexp)

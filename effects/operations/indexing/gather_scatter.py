@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch
+from ...base.errors import DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...core.arrays import Array, as_array, scalar
 from ...core.columns import data_movement, linear_in, zeros_like
@@ -23,7 +23,7 @@ from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, FOUR_BITS, NUMERIC, ORDERED
 from ...types.extent import fits
-from ..elementwise.arithmetic import add, div, like, mul, neg, sub
+from ..elementwise.arithmetic import add, div, like, neg, sub
 from ..elementwise.comparison import eq, max, min, select
 from ..foundations.half_precision import in_bytes
 from ..foundations.key_arrays import mapped_over_key_data
@@ -224,15 +224,13 @@ def region(f: Callable[..., Any]) -> Callable[..., Any]:
     return lower
 
 
-def _windows_of(op: Any, x: Any, i: Any, u: Any) -> Any:
-    """The elements of ``x`` to which the updates belong; zero for updates that are dropped."""
-    window = window_sizes(op.dimension_numbers, x.shape, u.shape)
-    return perform(
-        Gather(gathering(op.dimension_numbers), window, op.unique_indices, op.indices_are_sorted, op.mode, 0), x, i
-    )
+def windows_of(op: Any, x: Any, i: Any, u: Any, dropped: int = 0) -> Any:
+    """The elements of ``x`` to which the updates belong; ``dropped`` for updates that are dropped."""
+    numbers, window = gathering(op.dimension_numbers), window_sizes(op.dimension_numbers, x.shape, u.shape)
+    return perform(Gather(numbers, window, op.unique_indices, op.indices_are_sorted, op.mode, dropped), x, i)
 
 
-def _added(op: Any) -> Any:
+def added(op: Any) -> Any:
     """The ``scatter_add`` of updates with the same fields as ``op``."""
     return ScatterAdd(*op.fields)
 
@@ -281,13 +279,13 @@ class Scatter(ScatterFamily):
         # the device chooses which of several updates of an element wins: value and derivative must use the same
         unwritten, winning = _winners(op, x.type, i, u.type)
         old, new = (lambda a: select(unwritten, a, like(a, 0))), (lambda a: select(winning, a, like(a, 0)))
-        into = _added(op)
+        into = added(op)
         return perform(into, old(x), i, new(u)), perform(into, old(dx), i, new(du))
 
     def transpose(op, ct, x, i, u, *, wrt):
         if wrt == 0:
             return perform(op, ct, i, zeros_like(u))
-        part = _windows_of(op, ct, i, u)
+        part = windows_of(op, ct, i, u)
         return part if op.unique_indices else select(_winners(op, x, i, u)[1], part, like(part, 0))
 
     lower = region(lambda a, b: b)
@@ -301,7 +299,7 @@ def _winners(op: Scatter, x: Any, i: Any, u: Any) -> tuple[Any, Any]:
     line = add(reshape(iota(number, count), tuple([u.shape[d] for d in outer])), scalar(1, number))
     numbers = broadcast_in_dim(line, u.shape, outer)
     last = perform(op, full(array_type(x.shape, number), 0), i, numbers)
-    return eq(last, scalar(0, number)), eq(_windows_of(op, last, i, numbers), numbers)
+    return eq(last, scalar(0, number)), eq(windows_of(op, last, i, numbers), numbers)
 
 
 # y = x, then y[i[o] + w] += u[o, w] for o in order
@@ -313,7 +311,7 @@ class ScatterAdd(Scatter):
     jvp = linear_in(0, 2)
 
     def transpose(op, ct, x, i, u, *, wrt):
-        return ct if wrt == 0 else _windows_of(op, ct, i, u)
+        return ct if wrt == 0 else windows_of(op, ct, i, u)
 
     lower = region(add)
 
@@ -327,59 +325,9 @@ class ScatterSub(Scatter):
     jvp = linear_in(0, 2)
 
     def transpose(op, ct, x, i, u, *, wrt):
-        return ct if wrt == 0 else neg(_windows_of(op, ct, i, u))
+        return ct if wrt == 0 else neg(windows_of(op, ct, i, u))
 
     lower = region(sub)
-
-
-# y = x, then y[i[o] + w] *= u[o, w] for o in order
-@operation
-class ScatterMul(Scatter):
-    dtypes = ANY | FOUR_BITS
-
-    evaluate = combining(np.multiply)
-
-    def jvp(op, primals, tangents):
-        x, i, u = primals
-        dx, _, du = tangents
-        dy = None if dx is None else perform(op, dx, i, u)
-        if du is not None:
-            part = mul(mul(_windows_of(op, x, i, u), du), _others(op, x, i, u))
-            dy = perform(_added(op), zeros_like(x) if dy is None else dy, i, part)
-        return perform(op, x, i, u), dy
-
-    def transpose(op, ct, x, i, u, *, wrt):
-        if wrt == 0:
-            return perform(op, ct, i, u)
-        if not op.unique_indices:
-            raise NotDifferentiable(
-                "scatter_mul: it is linear in the updates only if no two of them are for one element.",
-                hint="pass unique_indices=True if that is so.",
-            )
-        return _windows_of(op, mul(ct, x), i, u)
-
-    lower = region(mul)
-
-
-def _others(op: ScatterMul, x: Any, i: Any, u: Any) -> Any:
-    """For each update the product of the other updates of its element.
-
-    This is the product of all divided by the update; for an update that is the only zero of its element, the product of
-    the others. Second derivatives are right except for elements with two updates that are zero.
-    """
-    one = like(u, 1)
-    if op.unique_indices:
-        return one
-    ones = full(x.type, 1)
-    zero = eq(u, like(u, 0))
-    factors = select(zero, one, u)
-    quotient = div(_windows_of(op, perform(op, ones, i, u), i, u), factors)
-    number = np.dtype(np.int32)
-    count = full(array_type(x.shape, number), 0)
-    count = perform(_added(op), count, i, select(zero, scalar(1, number), full(array_type(u.shape, number), 0)))
-    single = eq(_windows_of(op, count, i, u), scalar(1, number))
-    rest = select(single, _windows_of(op, perform(op, ones, i, factors), i, u), like(u, 0))
-    return select(zero, rest, quotient)
 
 
 def _extreme_jvp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -389,8 +337,8 @@ def _extreme_jvp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -
     y = perform(op, x, i, u)
     if dx is None and du is None:
         return y, None
-    into = _added(op)
-    from_x, from_u = eq(x, y), eq(u, _windows_of(op, y, i, u))
+    into = added(op)
+    from_x, from_u = eq(x, y), eq(u, windows_of(op, y, i, u))
     old, new = (lambda a: select(from_x, a, like(a, 0))), (lambda a: select(from_u, a, like(a, 0)))
     count = perform(into, old(full(x.type, 1)), i, new(full(u.type, 1)))
     total = perform(into, zeros_like(x) if dx is None else old(dx), i, zeros_like(u) if du is None else new(du))

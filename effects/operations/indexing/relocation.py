@@ -50,7 +50,8 @@ class Relocate:
 
     @in_bytes
     def evaluate(op, index, inverse, *xs):
-        y = (xs[0] if len(xs) == 1 else np.concatenate(xs))[np.where(index < 0, ~index, index)]
+        x = xs[0] if len(xs) == 1 else np.concatenate(xs)
+        y = x[np.where(index < 0, ~index, index)] if len(x) else np.zeros((len(index), *x.shape[1:]), x.dtype)
         if not op.copies:
             y[index < 0] = 0
         return tuple(np.split(y, np.cumsum(op.sizes)[:-1])) if len(op.sizes) > 1 else (y,)
@@ -97,8 +98,8 @@ def _in_lanes(index: Any, rows: int) -> Any:
 
 def _gathered(op: Any, index: Any, x: Any) -> list[Any]:
     """The result of each operand, by a gather of its own, so that XLA can fuse it with what uses the result."""
-    if not x.type.shape[0]:  # nor are there rows of results
-        return [zeros_of(x.type)] * len(op.sizes)
+    if not x.type.shape[0]:  # all results are padding
+        return [zeros_of(x.type.update(shape=(size, *x.type.shape[1:]))) for size in op.sizes]
     numbers = GatherDimensionNumbers(tuple(range(1, len(x.type.shape))), (0,), (0,))
     gather = Gather(numbers, (1, *x.type.shape[1:]), mode=GatherScatterMode.CLIP)
     results = []

@@ -30,7 +30,6 @@ from .gather_scatter import (
     ScatterFamily,
     ScatterMax,
     ScatterMin,
-    ScatterMul,
     ScatterSub,
     gather,
     region,
@@ -80,7 +79,7 @@ class ScatterApply(ScatterFamily):
         return region(lambda element, _: interpret(op.body, (element,))[0])(op, emit, x, i, u)
 
 
-def _scatter_function(kind: Any, doc: str, example: str = "") -> Callable[..., Array]:
+def scatter_function(kind: Any, doc: str, example: str = "") -> Callable[..., Array]:
     """The public function of a class of scatters.
 
     ``doc``: its docstring; with an ``example``, arguments and result, the end of its first sentence alone.
@@ -106,7 +105,7 @@ def _scatter_function(kind: Any, doc: str, example: str = "") -> Callable[..., A
     return function
 
 
-scatter = _scatter_function(
+scatter = scatter_function(
     Scatter,
     """``y = operand``, then ``y[scatter_indices[o] + w] = updates[o, w]``: windows replaced.
 
@@ -127,23 +126,19 @@ scatter = _scatter_function(
 )
 
 _SHARED_TANGENT = "The derivative is shared equally by all that attain the"
-scatter_add = _scatter_function(
+scatter_add = scatter_function(
     ScatterAdd, " += updates[o, w]``: the adjoint of ``gather``.",
     "(np.zeros(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)\n    Array([ 0.,  0., 11.], dtype=float64)",
 )  # fmt: skip
-scatter_sub = _scatter_function(
+scatter_sub = scatter_function(
     ScatterSub, " -= updates[o, w]``.",
     "(np.zeros(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)\n    Array([  0.,   0., -11.], dtype=float64)",
 )  # fmt: skip
-scatter_mul = _scatter_function(
-    ScatterMul, " *= updates[o, w]``.",
-    "(np.ones(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)\n    Array([ 1.,  1., 30.], dtype=float64)",
-)  # fmt: skip
-scatter_min = _scatter_function(
+scatter_min = scatter_function(
     ScatterMin, f"`` is the smaller of itself and ``updates[o, w]``.\n\n    {_SHARED_TANGENT} minimum.",
     "(np.ones(3), np.array([[2], [2]]), np.array([5.0, -6.0]), single)\n    Array([ 1.,  1., -6.], dtype=float64)",
 )  # fmt: skip
-scatter_max = _scatter_function(
+scatter_max = scatter_function(
     ScatterMax, f"`` is the larger of itself and ``updates[o, w]``.\n\n    {_SHARED_TANGENT} maximum.",
     "(np.ones(3), np.array([[2], [2]]), np.array([5.0, -6.0]), single)\n    Array([1., 1., 5.], dtype=float64)",
 )  # fmt: skip

@@ -60,7 +60,8 @@ class Eig(Factorisation):
                 "eig: vectors have derivatives where eigenvalues differ and each has one element of the largest size.",
                 hint="lax.linalg.eig(x, enable_eigvec_derivs=True) takes that for granted; eigvals has a derivative.",
             )
-        w, *vl, vr = perform(shared(Eig, op.left, True, op.differentiable), x)
+        # second derivatives of eigenvalues do not depend on the norm and the phase of vectors
+        w, *vl, vr = perform(shared(Eig, op.left, True, op.differentiable or not vectors), x)
         dx = convert(dx, vr.dtype)
         dw, dvr = _tangents(w, vr, dx, op.right)
         dvl = [_tangents(conj(w), v, adjoint(dx), True)[1] for v in vl]

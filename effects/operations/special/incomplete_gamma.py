@@ -19,7 +19,7 @@ import numpy as np
 
 from ...base.caches import once
 from . import zeta_by_exponent
-from .special_series import LIMIT, SeriesExpansion, SeriesState, precision, terms_remain
+from .special_series import LIMIT, SeriesExpansion, SeriesState, lgamma_coefficients, precision, terms_remain
 
 SHIFT = 10  # Stirling's series is used from here: smaller parameters are shifted by this
 TEMME = (100.0, 0.3)  # the least a, and the largest abs(x/a - 1), of Temme's expansion
@@ -157,19 +157,27 @@ class _Stirling(NamedTuple):
     log_ratio: Any  # log(x) - digamma(a)
 
 
+def log_excess(u: Any) -> Any:
+    """u - log(1 + u) for abs(u) < TEMME[1]: log(1 + u) = 2 (t + t^3/3 + t^5/5 + ...), and u - 2 t = u t."""
+    t = u / (u + 2.0)
+    return u * t - t * t * t * _horner(t * t, [2 / (2 * k + 3) for k in range(12)])
+
+
+def stirling_correction(m: Any, b: Any) -> Any:
+    """Gamma(b) over Stirling's formula, for b >= SHIFT."""
+    squares = 1.0 / (b * b)
+    return m.exp(_horner(squares, [c / ((2 * k + 2) * (2 * k + 1)) for k, c in enumerate(BERNOULLI)]) / b)
+
+
 def _stirling(m: Any, a: Any, x: Any) -> _Stirling:
     """The shared quantities, computed without a log(x) - x and log Gamma(a), which are large and would cancel."""
     small = a < SHIFT
     b = m.where(small, a + SHIFT, a)
     u = (x - b) / b
-    t = u / (u + 2.0)  # log(1 + u) = 2 (t + t^3/3 + t^5/5 + ...), and u - 2 t = u t
-    tail = _horner(t * t, [2 / (2 * k + 3) for k in range(12)])
-    near = abs(u) < TEMME[1]
     log_x = m.where(u < -0.5, m.log(x / b), m.log1p(u))
-    phi = m.where(near, u * t - t * t * t * tail, u - log_x)
+    phi = m.where(abs(u) < TEMME[1], log_excess(u), u - log_x)
     squares = 1.0 / (b * b)
-    correction = _horner(squares, [c / ((2 * k + 2) * (2 * k + 1)) for k, c in enumerate(BERNOULLI)])
-    correction = m.exp(correction / b)
+    correction = stirling_correction(m, b)
     shifted = m.where(small, a, m.full_like(a, 1.0))
     product, slope = _horner_slope(shifted, _rising_factorial())
     slope = m.where(small, slope / product, -1.0 / b)
@@ -263,9 +271,18 @@ def lower_part(m: Any, a: Any, x: Any, *state: Any) -> Any:
 
 
 def upper_part(m: Any, a: Any, x: Any, *state: Any) -> Any:
-    """Q(a, x) = 1 - P(a, x)."""
+    """Q(a, x) = 1 - P(a, x), without that difference where a is small."""
     _, upper, limits = _values(m, a, x, state)
+    small, half = (limits.a < 0.5) & (limits.x <= 1.0), m.full_like(x, 0.5)
+    upper = m.where(small, _small_upper(m, m.where(small, limits.a, half), m.where(small, limits.x, half)), upper)
     return limits.applied(m, upper, 1.0, 0.0)
+
+
+def _small_upper(m: Any, a: Any, x: Any) -> Any:
+    """Q(a, x) for a <= 1/2 and x <= 1, by 1 - x^a / Gamma(1 + a) (1 + a sum over n > 0 of (-x)^n / (n! (a + n)))."""
+    exponent = a * m.log(x) - a * _horner(a, lgamma_coefficients()) + m.log1p(a)
+    rest = _horner(-x, [1.0 / (math.factorial(n) * (a + n)) for n in range(1, 19)])
+    return m.exp(exponent) * (a * x * rest) - m.expm1(exponent)
 
 
 def _slopes(m: Any, a: Any, x: Any, state: SeriesState) -> tuple[Any, _Stirling, _Limits]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...base.caches import once
 from ...base.errors import NotDifferentiable
 from ...base.stack import perform
 from ...core.arrays import Array
@@ -23,8 +22,8 @@ from ..foundations.elementwise_factory import Function, elementwise, repeated, s
 from ..foundations.half_precision import lower_wide, scipy_special, wide
 from ..foundations.shapes import broadcast, reshape
 from ..manipulation.slicing import concatenate, slice_in_dim
-from . import incomplete_gamma, special_series
-from .special_series import SeriesExpansion, SeriesState
+from . import incomplete_beta, incomplete_gamma
+from .special_series import SeriesExpansion, SeriesState, lgamma_coefficients
 from .zeta_by_exponent import zeta_by_exponent
 
 
@@ -36,19 +35,12 @@ def _refuse(name: str, operand: str) -> Any:
     )
 
 
-@once
-def _lgamma_coefficients() -> list[float]:
-    """The Taylor coefficients of log Gamma(2 + z) / z for abs(z) <= 1/2: 1 - gamma, then (-1)^k (zeta(k) - 1) / k."""
-    k = np.arange(2.0, 28.0)
-    return [1 - float(np.euler_gamma), *map(float, (-1) ** k * scipy_special("zetac")(k) / k)]
-
-
 def _lgamma_near_two(m: Any, x: Any) -> Any:
     """log Gamma(x) for 1/2 < x < 5/2, exact near its zeros; log Gamma(1 + z) = log Gamma(2 + z) - log(1 + z)."""
     below = x < 1.5
     z = x - m.where(below, m.full_like(x, 1.0), m.full_like(x, 2.0))
     y = m.full_like(x, 0.0)
-    for c in reversed(_lgamma_coefficients()):
+    for c in reversed(lgamma_coefficients()):
         y = y * z + c
     return y * z - m.log1p(m.where(below, z, m.full_like(x, 0.0)))
 
@@ -87,8 +79,9 @@ def _digamma(x):
 
 
 def _betainc(a, b, x):
-    """SciPy's betainc, but NaN where a or b is not positive."""
-    return np.where((a > 0) & (b > 0), scipy_special("betainc")(a, b, x), np.asarray(np.nan, x.dtype))
+    """SciPy's betainc of 64 bits, as that of 32 is wrong for small a and b, but NaN where one is not positive."""
+    a, b, x = (np.asarray(v, np.float64) for v in (a, b, x))
+    return np.where((a > 0) & (b > 0), scipy_special("betainc")(a, b, x), np.nan)
 
 
 # y = log |Gamma(x)|, its derivative, the m-th derivative of that, and sum over n of (n + q)^-s
@@ -368,13 +361,13 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
 
 # z = the integral of t^(a-1) (1-t)^(b-1) from 0 to x, over B(a, b)
 RegularizedIncompleteBeta = elementwise(
-    "regularized_incomplete_beta", FLOATING, wide(_betainc), arity=3,
+    "regularized_incomplete_beta", FLOATING, _in_operand_dtype(_betainc), arity=3,
     jvp=(
         lambda a, b, x, d: _refuse("betainc", "a"),
         lambda a, b, x, d: _refuse("betainc", "b"),
         lambda a, b, x, d: mul(d, _beta_density(a, b, x)),
     ),
-    lower=_iterate(special_series.BETA, special_series.beta_integral),
+    lower=_iterate(incomplete_beta.FRACTION, incomplete_beta.beta_integral),
     exempt={"jvp": "there is no derivative by a and b"},
 )  # fmt: skip
 _betainc_op = RegularizedIncompleteBeta()

@@ -15,10 +15,11 @@ from ...effects.operations.elementwise.arithmetic import like as like
 from ...effects.operations.elementwise.comparison import SelectN, ne
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.half_precision import HALF
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_together, promote, together
 from ...effects.operators import numpy_arithmetic
 from ...effects.types import dtypes
-from ...effects.types.dtypes import ANY_INEXACT, bool_, to_inexact
+from ...effects.types.dtypes import ANY_INEXACT, bool_, float32, is_complex, to_inexact
 
 _select = SelectN()
 inexact_together: Callable[..., list[Any]] = numpy_arithmetic.inexact
@@ -44,6 +45,15 @@ def strong_beside_strong(f: Callable[..., Any]) -> Callable[..., Any]:
         return y if all([is_weak(x) for x in args]) else strengthened(y)
 
     return function
+
+
+def in_32_bits(f: Callable[..., Any], *xs: Any) -> Any:
+    """``f(*xs)``, where floats of 16 bits are computed in 32 and rounded once; weakly typed if all of ``xs`` are."""
+    dtype, weak = xs[0].type.dtype, all([x.type.weak for x in xs])
+    if dtype not in HALF:
+        y = f(*xs)
+        return convert(y, dtype, weak) if weak and not is_complex(dtype) else y
+    return convert(f(*[convert(x, float32, x.type.weak) for x in xs]), dtype)
 
 
 def strengthened(x: Any) -> Any:

@@ -31,6 +31,7 @@ from ...effects.operations.indexing.scatter_functions import scatter_apply
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.operations.reductions.cumulative import cumsum
+from ...effects.operations.reductions.scatter_products import ScatterMul
 from ...effects.types.dtypes import result_type
 from ...effects.types.extent import extents_in, fits
 from .adding_elements import resize
@@ -83,7 +84,7 @@ UPDATE_METHODS: Mapping[str, UpdateMethod] = MappingProxyType({
     "set": UpdateMethod(gather_scatter.Scatter, lambda x, y: y, "x[index] = values"),
     "add": UpdateMethod(gather_scatter.ScatterAdd, arithmetic.add, "x[index] += values"),
     "subtract": UpdateMethod(gather_scatter.ScatterSub, arithmetic.sub, "x[index] -= values"),
-    "multiply": UpdateMethod(gather_scatter.ScatterMul, arithmetic.mul, "x[index] *= values"),
+    "multiply": UpdateMethod(ScatterMul, arithmetic.mul, "x[index] *= values"),
     "min": UpdateMethod(gather_scatter.ScatterMin, comparison.min, "x[index] = min(x[index], values)"),
     "max": UpdateMethod(gather_scatter.ScatterMax, comparison.max, "x[index] = max(x[index], values)"),
 })  # fmt: skip

@@ -22,6 +22,7 @@ from ...interpreters.core.eager_programs import eager_program, programs
 from ..arrays.argument_conversion import (
     array_of,
     choose,
+    in_32_bits,
     inexact,
     inexact_together,
     like,
@@ -236,9 +237,11 @@ Array(0.6931472, dtype=float32, weak_type=True)
 
 @strong_beside_strong
 def _logaddexp2(x: Any, y: Any, /) -> Any:
-    x, y = inexact_together("logaddexp2", x, y)
-    natural = _logaddexp(x * LN2, y * LN2)
-    return div(natural, like(natural, LN2))
+    def by_natural_exponent(x: Any, y: Any) -> Any:
+        natural = _logaddexp(x * LN2, y * LN2)
+        return div(natural, like(natural, LN2))
+
+    return in_32_bits(by_natural_exponent, *inexact_together("logaddexp2", x, y))
 
 
 logaddexp = ufunc(_logaddexp, 2, 1, identity=float("-inf"), associative=True)

@@ -190,14 +190,16 @@ def cov(
     """The covariances of variables, one in each row: ``sum((x - mean(x)) * conj(y - mean(y))) / (n - ddof)``.
 
     ``ddof`` is by default 1, or 0 with ``bias``; ``fweights`` are repeat counts of observations, ``aweights`` weights.
-    Source: NumPy, ``cov``.
+    Raises: DTypeMismatch: ``dtype`` is one of integers. Source: NumPy, ``cov``.
 
     >>> from handlax.numpy import array
     >>> cov(array([1.0, 3.0]))
     Array(2., dtype=float32)
     """
     kind = dtypes.result_type(*[array_of(v) for v in (m, y) if v is not None], return_weak_type_flag=True)
-    made = to_inexact(*kind) if dtype is None else dtype
+    made = to_inexact(*kind) if dtype is None else canonical(dtype)
+    if not dtypes.is_inexact(made):
+        raise DTypeMismatch(f"cov: dtype must be one of floats or complex numbers, got {dtype}.")
     x = _observations(m, rowvar, made)
     if y is not None:
         x = concatenate([x, _observations(y, rowvar or array_of(y).ndim < 2, made)], 0)

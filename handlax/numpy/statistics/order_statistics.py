@@ -15,11 +15,12 @@ from ...effects.operations.elementwise.comparison import clamp, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.half_precision import HALF
 from ...effects.operations.manipulation.slicing import index_in_dim
 from ...effects.operations.reductions import sorting
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types.casting import cast
-from ...effects.types.dtypes import default_int
+from ...effects.types.dtypes import default_int, float32
 from ...interpreters.core.eager_programs import eager_program, programs
 from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like, no_out
 from ..arrays.indexing_operations import take, take_along_axis
@@ -145,7 +146,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     if weights is not None and method != "inverted_cdf":
         raise BadArgument(f"{name}: weights are for method='inverted_cdf', got method={method!r}.")
     x = inexact(a)
-    x = convert(x, x.type.dtype)
+    dtype = x.type.dtype
+    x = convert(x, float32 if dtype in HALF else dtype)  # 16 bits do not hold the positions of many elements
     axes = axes_of(axis, len(x.type.shape), name)
     shape = x.type.shape
     rows = _in_one(x, axes)
@@ -165,7 +167,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
         y = select_n(last != last, y, last)
     if keepdims:
         y = shapes.reshape(y, (*part.shape, *kept_shape(shape, axes)))
-    return y
+    return convert(y, dtype)
 
 
 def _in_one(x: Any, axes: tuple[int, ...]) -> Any:

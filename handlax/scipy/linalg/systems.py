@@ -17,7 +17,7 @@ from ...effects.operations.linalg.triangular import triangular_solve
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import programs
-from ...interpreters.custom.custom_jvp import custom_jvp
+from ...interpreters.custom.implicit import custom_linear_solve
 from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.linalg import decompositions, solutions
 
@@ -81,23 +81,10 @@ def solve(
         return solutions.solve(a, b)
     x, y, vector = _sides("solve", a, b)
     constant = stop_gradient(x if lower else adjoint(x))
-    z = _by_factor(decompositions.cholesky(constant, symmetrize_input=False), x, y)
+    l = decompositions.cholesky(constant, symmetrize_input=False)
+    by_factor, by_conjugate = lambda _, y: cho_solve((l, True), y), lambda _, y: cho_solve((l.conj(), True), y)
+    z = custom_linear_solve(lambda z: product(x, z), y, by_factor, by_conjugate)
     return z[..., 0] if vector else z
-
-
-@custom_jvp
-def _by_factor(l: Any, x: Any, y: Any) -> Any:
-    """The solution z of ``x z == y`` by the Cholesky factor of x, differentiable to any order."""
-    return cho_solve((l, True), y)
-
-
-@_by_factor.defjvp
-def _by_factor_jvp(primals: Any, tangents: Any) -> Any:
-    """x dz = dy - dx z"""
-    l, x, y = primals
-    _, dx, dy = tangents
-    z = _by_factor(l, x, y)
-    return z, _by_factor(l, x, dy - product(dx, z))
 
 
 def solve_triangular(
@@ -188,7 +175,10 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
         )
     lanes = hnp.broadcast_shapes(*[z.shape[:-2] for z in (a, b, c)])
     a, b, c = [hnp.broadcast_to(z, (*lanes, *z.shape[-2:])).astype(z.dtype) for z in (a, b, c)]
-    return _sylvester(a, b, c, tol)
+    equation = lambda x: product(a, x) + product(x, b)
+    solve = lambda _, c: _by_schur_forms(a, b, c, tol)
+    transposed = lambda _, c: _by_schur_forms(a.swapaxes(-2, -1), b.swapaxes(-2, -1), c, tol)
+    return custom_linear_solve(equation, c, solve, transposed)
 
 
 def _by_schur_forms(a: Any, b: Any, c: Any, tol: float) -> Any:
@@ -201,16 +191,6 @@ def _by_schur_forms(a: Any, b: Any, c: Any, tol: float) -> Any:
     first, second = (hnp.diagonal(z, axis1=-2, axis2=-1) for z in (r, s))
     close = (abs(first[..., :, None] + second[..., None, :]) < tol).any((-2, -1))
     return hnp.where(close[..., None, None], hnp.nan, x).astype(c.dtype)
-
-
-_sylvester = custom_jvp(_by_schur_forms, nondiff_argnums=(3,))
-
-
-@_sylvester.defjvp
-def _sylvester_jvp(tol: float, primals: Any, tangents: Any) -> Any:
-    (a, b, c), (da, db, dc) = primals, tangents
-    x = _sylvester(a, b, c, tol)
-    return x, _by_schur_forms(a, b, dc - product(da, x) - product(x, db), tol)
 
 
 def triangular_sylvester(r: Any, s: Any, f: Any) -> Any:

@@ -9,14 +9,12 @@ from typing import Any
 from ...effects.base import config
 from ...effects.base.errors import DTypeMismatch, NotDifferentiable
 from ...effects.base.wrapping import wraps
-from ...effects.operations.elementwise.conversion import convert
-from ...effects.operations.foundations.half_precision import HALF
-from ...effects.types.dtypes import float32, is_complex
+from ...effects.types.dtypes import is_complex
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...interpreters.custom.derivative_rules import SymbolicZero
 from ...interpreters.transformations.derivatives import jvp
 from ...lowering.jit.jit import jit
-from ...numpy.arrays.argument_conversion import inexact_together
+from ...numpy.arrays.argument_conversion import in_32_bits, inexact_together
 from ...numpy.arrays.creation import ones_like
 from ...numpy.arrays.shape_manipulation import broadcast_to
 
@@ -46,15 +44,6 @@ def floats(name: str, *xs: Any) -> list[Any]:
     if is_complex(arrays[0].type.dtype):
         raise DTypeMismatch(f"{name}: the arguments must be real, got {arrays[0].type}.")
     return arrays
-
-
-def in_32_bits(f: Callable[..., Any], *xs: Any) -> Any:
-    """``f(*xs)``, where floats of 16 bits are computed in 32 and rounded once; weakly typed if all of ``xs`` are."""
-    dtype, weak = xs[0].type.dtype, all([x.type.weak for x in xs])
-    if dtype not in HALF:
-        y = f(*xs)
-        return convert(y, dtype, weak) if weak and not is_complex(dtype) else y
-    return convert(f(*[convert(x, float32, x.type.weak) for x in xs]), dtype)
 
 
 def analytic(*slopes: Slope | None, complex: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -17,9 +17,9 @@ from ...effects.operations.special import special_functions as operations
 from ...effects.operations.special.incomplete_gamma import BERNOULLI, SHIFT
 from ...effects.types.dtypes import default_float, is_complex
 from ...interpreters.core.eager_programs import evaluated_at_once, programs
-from ...numpy.arrays.argument_conversion import inexact, strong
+from ...numpy.arrays.argument_conversion import in_32_bits, inexact, strong
 from ...numpy.mathematics.elementary_functions import sin_pi
-from .formulas import analytic, floats, free_promotion, in_32_bits
+from .formulas import analytic, floats, free_promotion
 
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
@@ -131,7 +131,13 @@ def _gamma_right(x: Any) -> Any:
     return hnp.where(large, hnp.inf, hnp.where(small, y / _rising(hnp.where(small, x, 1)), y))
 
 
-@analytic(lambda y, x: y * operations.digamma(x))
+def _gamma_slope(y: Any, x: Any) -> Any:
+    """y digamma(x), infinite where y is, and so is its slope: of a product it would be a difference of infinities."""
+    beyond = (y == hnp.inf) & (x > 1)
+    return hnp.where(beyond, y, hnp.where(beyond, 1, y) * operations.digamma(x))
+
+
+@analytic(_gamma_slope)
 def _gamma(x: Any) -> Any:
     left = x < 0.5
     y = _gamma_right(hnp.where(left, 1 - x, x))
@@ -297,7 +303,7 @@ def factorial(n: Any, exact: bool = False) -> Array:
             f"factorial: exact must be False, got {exact!r}.", hint="math.factorial is exact, of one number."
         )
     (n,) = floats("factorial", n)
-    return hnp.where(n < 0, 0, gamma(hnp.where(n < 0, 0, n) + 1)).astype(n.dtype)
+    return in_32_bits(lambda n: hnp.where(n < 0, 0, gamma(hnp.where(n < 0, 0, n) + 1)), n).astype(n.dtype)
 
 
 def _largest_gamma(x: Any) -> float:
@@ -315,6 +321,11 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     Array(6., dtype=float32)
     """
     N, k = floats("comb", N, k)
+    return in_32_bits(lambda N, k: _comb(N, k, repetition), N, k)
+
+
+def _comb(N: Any, k: Any, repetition: bool) -> Any:
+    """``comb`` of floats of one dtype."""
     if repetition:
         N = N + k - 1
     inside = (k >= 0) & (k <= N) & (N >= 0)

@@ -20,8 +20,8 @@ from ...effects.operations.special.chebyshev_series import chebyshev
 from ...interpreters.core.eager_programs import programs
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...lowering.jit.jit import jit
-from ...numpy.arrays.argument_conversion import strong
-from .formulas import analytic, floats, free_promotion, in_32_bits
+from ...numpy.arrays.argument_conversion import in_32_bits, strong
+from .formulas import analytic, floats, free_promotion
 
 __all__ = ["bessel_jn", "fresnel", "i0", "i0e", "i1", "i1e", "sici", "sph_harm_y"]
 

@@ -119,7 +119,8 @@ def _rule(kind: str, f: Callable[..., Any], support: StandardRange, count: int, 
     def quantile(q: Any, *rest: Any) -> Any:
         shapes, loc, scale = separate(rest)
         inside = (q >= 0) & (q <= 1)
-        return hnp.where(inside, f(hnp.where(inside, q, 0.5), *shapes) * scale + loc, hnp.nan)
+        y = f(hnp.where(inside, q, 0.5), *shapes) * scale + loc
+        return y + q * hnp.where(inside, 0, hnp.nan)  # whose derivative is NaN outside, too
 
     densities = dict.fromkeys(("pdf", "logpdf", "pmf", "logpmf"), density)
     laws = densities | dict.fromkeys(CUMULATIVE, cumulative) | dict.fromkeys(("ppf", "isf"), quantile)

@@ -27,13 +27,13 @@ from ....effects.operations.indexing.gather_scatter import (
     ScatterAdd,
     ScatterMax,
     ScatterMin,
-    ScatterMul,
     ScatterSub,
 )
 from ....effects.operations.indexing.gather_windows import GatherScatterMode, window_sizes
 from ....effects.operations.indexing.scatter_functions import ScatterApply
 from ....effects.operations.manipulation.slicing import concatenate
 from ....effects.operations.reductions.reductions import argmax, reduce_or
+from ....effects.operations.reductions.scatter_products import ScatterMul
 from ....effects.types.dtypes import int32, is_inexact
 from ....effects.types.extent import Extent, fits
 from .first_event import is_nan

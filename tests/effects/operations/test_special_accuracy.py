@@ -11,11 +11,12 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.operations.elementwise.conversion import convert
-from handlax.effects.operations.special import incomplete_gamma, special_series
+from handlax.effects.operations.special import incomplete_beta, incomplete_gamma
 from handlax.effects.operations.special.special_functions import IN_NUMPY
 
 SHAPES = (0.01, 0.3, 1.0, 5.0, 9.9, 10.0, 50.0, 99.0, 101.0, 1e3, 3e5, 1e7)
 RATIOS = (0.0, 0.5, 0.9, 1.0, 1.001, 1.1, 1.29, 1.31, 2.0, 30.0)
+TINY = (1e-30, 1e-20, 1e-10, 1e-4, 0.01, 0.3, 0.5, 0.99)  # shape parameters
 WAYS = {"eager": lambda f: f, "compiled": hx.jit}
 
 
@@ -78,9 +79,9 @@ def test_derivatives_by_every_shape_parameter(dtype, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-5), ("float64", 1e-12)])
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-5), ("float64", 1e-12), ("float16", 1e-3)])
 def test_upper_part_is_exact_where_the_shape_parameter_is_next_to_zero(dtype, rtol, way):
-    a, x = (v.ravel().astype(dtype) for v in np.meshgrid([1e-30, 1e-10, 1e-4, 0.5, 0.99], [1.01, 1.5, 2.0, 5.0, 30.0]))
+    a, x = (v.ravel().astype(dtype) for v in np.meshgrid(TINY, [1e-30, 1e-3, 0.3, 1.0, 1.01, 1.5, 2.0, 5.0, 30.0]))
     with mp.workdps(40):
         wanted = [float(mp.gammainc(mp.mpf(float(s)), mp.mpf(float(y)), regularized=True)) for s, y in zip(a, x)]
     np.testing.assert_allclose(np.asarray(WAYS[way](lax.igammac)(a, x)), wanted, rtol=rtol, atol=np.finfo(dtype).tiny)
@@ -103,7 +104,7 @@ def test_expansions_end_after_few_terms(dtype, limit):
     for expansion in (incomplete_gamma.VALUES, incomplete_gamma.SLOPES):
         assert expansion.last_state(IN_NUMPY, a, x)[0].max() < limit
     b, p = a[::-1].copy(), np.linspace(0, 1, len(a)).astype(dtype)
-    assert special_series.BETA.last_state(IN_NUMPY, np.minimum(a, 1e3), np.minimum(b, 1e3), p)[0].max() < limit
+    assert incomplete_beta.FRACTION.last_state(IN_NUMPY, np.minimum(a, 1e3), np.minimum(b, 1e3), p)[0].max() < limit
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -113,8 +114,38 @@ def test_incomplete_beta_function(dtype, rtol, way):
     a, b, x = np.array([(a, b, x) for a in shapes for b in shapes for x in p], dtype).T
     wanted = scipy.special.betainc(a.astype(float), b.astype(float), x.astype(float))
     got = np.asarray(WAYS[way](lax.betainc)(a, b, x))
-    scale = 1 + (a + b) * 0.1  # by the difference of two large logarithms
-    assert (np.abs(got - wanted) <= scale * (rtol * wanted + 80 * np.finfo(dtype).eps)).all()
+    assert (np.abs(got - wanted) <= rtol * wanted + 30 * np.finfo(dtype).eps).all()
+
+
+def assert_beta(shapes, p, dtype, way):
+    a, b, x = np.array([(a, b, x) for a in shapes for b in shapes for x in p], dtype).T
+    with mp.workdps(40):
+        wanted = np.array([
+            float(mp.betainc(*[mp.mpf(float(v)) for v in (s, t)], 0, mp.mpf(float(y)), regularized=True))
+            for s, t, y in zip(a, b, x)
+        ])
+    got = np.asarray(WAYS[way](lax.betainc)(a, b, x), np.float64)
+    assert ((got >= 0) & (got <= 1)).all()
+    assert (np.abs(got - wanted) <= 30 * np.finfo(dtype).eps).all()
+    if way == "eager":
+        large = wanted > np.finfo(dtype).tiny
+        np.testing.assert_allclose(got[large], wanted[large], rtol=max(np.finfo(dtype).eps, 1e-12))
+    slope = hx.vmap(hx.grad(lambda x, a, b: lax.betainc(a, b, x)))
+    assert np.isfinite(WAYS[way](slope)(x, a, b)).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_incomplete_beta_function_of_tiny_and_large_parameters(dtype, way):
+    assert_beta((1e-20, 1e-3, 0.01, 1.0, 100.0), (1e-10, 0.3, 0.7, 0.999), dtype, way)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_incomplete_beta_function_of_all_sizes_of_parameters(dtype, way):
+    shapes = (1e-30, 1e-12, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.5, 9.9, 10.0, 100.0, 1e3)
+    assert_beta(shapes, (1e-30, 1e-10, 1e-3, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1 - 2**-20), dtype, way)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -367,3 +367,11 @@ def test_sums_of_many_halves_do_not_overflow():
 
 def test_integral_of_cosine_ends_at_zero():
     assert special.sici(np.inf)[1] == 0
+
+
+@pytest.mark.parametrize(("dtype", "x"), [("float32", 36.0), ("float64", 172.0)])
+def test_derivatives_of_gamma_are_infinite_where_it_is(dtype, x):
+    f, x = special.gamma, hnp.asarray(x, dtype)
+    for _ in range(4):
+        assert f(x) == hx.jit(f)(x) == np.inf
+        f = hx.grad(f)

@@ -98,6 +98,16 @@ def test_gradients_are_finite_outside_of_the_support_and_those_of_scipy_s_logari
         np.testing.assert_allclose(np.asarray(slope)[inside], quotient, rtol=2e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", [name for name, (_, kinds, *_) in CASES.items() if kinds])
+def test_the_slope_of_a_quantile_is_nan_where_there_is_none(name):
+    for kind in CASES[name][1].split():
+        f = getattr(getattr(stats, name), kind)
+        shapes = [3.0] * len(CASES[name][3])
+        for slope in (hx.grad(f), hx.jit(hx.grad(f)), lambda q, *s: hx.jvp(lambda q: f(q, *s), (q,), (1.0,))[1]):
+            assert np.isnan([slope(q, *shapes) for q in (-0.3, 1.3)]).all(), kind
+            assert np.isfinite(slope(0.4, *shapes)), kind
+
+
 def test_a_distribution_is_a_module():
     assert importlib.import_module("handlax.scipy.stats.norm") is stats.norm and inspect.ismodule(stats.norm)
     assert pickle.loads(pickle.dumps(stats.norm.logpdf)) is stats.norm.logpdf

@@ -97,6 +97,24 @@ def test_second_derivatives_differentiate_the_rule():
         close(second(hx.jit(f))(0.3, 2.0), -3.0 * np.sin(0.3) * 2.0)
 
 
+def test_the_rule_of_a_linear_function_is_not_that_of_its_adjoint():
+    inverse = hx.custom_jvp(lambda a, x: hnp.linalg.inv(a) @ x)
+
+    @inverse.defjvp
+    def _(primals, tangents):
+        (a, _), (da, dx) = primals, tangents
+        y = inverse(*primals)
+        return y, inverse(a, dx - da @ y)
+
+    a, x = np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([1.0, -1.0])
+    for function in (inverse, hx.jit(inverse)):
+        loss, reference = (lambda a, x, f=f: (f(a, x) ** 2).sum() for f in (function, inverse.__wrapped__))
+        for second in (hx.hessian, lambda f, argnums: hx.jacrev(hx.jacrev(f, argnums), argnums)):
+            expected = hx.tree.leaves(second(reference, (0, 1))(a, x))
+            for found, wanted in zip(hx.tree.leaves(second(loss, (0, 1))(a, x)), expected, strict=True):
+                np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
 def test_a_rule_in_a_scan_is_applied_in_every_run():
     def looped(x):
         return lax.scan(lambda c, y: (f(c, y), c), x, XS)[0]

@@ -155,3 +155,9 @@ def test_matrices_and_windows_of_each_row(name):
     found = hx.jit(hx.vmap(f, R, R))(x)
     wanted = [f(row) for row in x.to_list()]
     np.testing.assert_allclose(found.data[:7], hnp.concatenate(wanted), rtol=1e-4, atol=1e-5)
+
+
+def test_windows_of_lanes_that_are_all_empty():
+    windows = lambda r: lax.reduce_window(r, 0.0, lax.add, (2,), (1,), "SAME")
+    for f in (hx.vmap(windows, R, R), hx.jit(hx.vmap(windows, R, R))):
+        assert [row.tolist() for row in f(hx.Ragged(hnp.zeros(0), (0, 0), 3)).to_list()] == [[], []]

@@ -67,6 +67,20 @@ def test_vectors_have_no_derivative_unless_it_is_enabled():
     np.testing.assert_allclose(hx.grad(lambda x: values(x).sum().real)(x), np.eye(3), atol=1e-13)
 
 
+@pytest.mark.parametrize("kind", ["float64", "complex128"])
+def test_eigenvalues_have_second_derivatives(kind):
+    x, a, b = matrices(kind, 3, 4, 4)
+    sizes = lambda x: hx.numpy.sort(abs(eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]))
+    slope = lambda x: hx.jvp(sizes, (x,), (a,))[1]
+    step = 1e-5
+    quotient = (np.asarray(slope(x + step * b)) - np.asarray(slope(x - step * b))) / (2 * step)
+    np.testing.assert_allclose(hx.jvp(slope, (x,), (b,))[1], quotient, rtol=1e-5, atol=1e-6)
+    loss = lambda x: (sizes(x) ** 2 * np.arange(4)).sum()
+    backward = sum(hx.jvp(hx.grad(loss), (x,), (b,))[1].ravel() * a.ravel()).real
+    forward = hx.jvp(lambda x: hx.jvp(loss, (x,), (a,))[1], (x,), (b,))[1]
+    np.testing.assert_allclose(backward, forward, rtol=1e-9)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_matrices_of_nan_and_of_nothing_are_answered(compiled):
     f = hx.jit(eig) if compiled else eig
