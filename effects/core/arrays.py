@@ -442,8 +442,8 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     if dtype is None and config.CONFIG.get().settings is not config.DEFAULT:
         dtype, weak = dtypes.scalar_type(value)  # default dtypes depend on the settings
     key = (kind, value, dtype, weak)
-    if value == 0 and kind is not int:
-        key = (kind, repr(value), dtype, weak)  # -0.0 == 0.0, and False == 0
+    if kind is complex or (value == 0 and kind is not int):
+        key = (kind, repr(value), dtype, weak)  # -0.0 == 0.0, in either part of a complex number
     constant = _CONSTANTS.entries.get(key)
     if constant is None:
         if dtype is None:
