@@ -28,6 +28,7 @@ from ..base.errors import (
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
+    shortened,
 )
 from ..base.immutables import OwnCopy, setter
 from ..base.source_locations import NOWHERE, Site
@@ -481,7 +482,7 @@ def as_array(x: Any) -> Array:
     if hasattr(type(x), "__dlpack__"):
         return from_numpy(np.from_dlpack(x))
     raise NotAnArray(
-        f"array: a number or an array is needed, got {type(x).__name__} {_short_repr(x)}.",
+        f"array: a number or an array is needed, got {type(x).__name__} {shortened(repr(x), 60)}.",
         hint=_LISTS if isinstance(x, (list, tuple)) else getattr(type(x), "__array_hint__", None),
     )
 
@@ -558,11 +559,6 @@ def _check_operands(op: Any, operands: Sequence[Array]) -> None:
     except TypeError:
         names = ', '.join(inspect.signature(typed).parameters)
         raise BadCall(f"{op.name}: its operands are ({names}), got {len(operands)}.") from None
-
-
-def _short_repr(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) < 60 else text[:57] + "..."
 
 
 def type_of(x: Any) -> ArrayType:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import BadArgument, TreeMismatch
+from ..base.errors import BadArgument, TreeMismatch, shortened
 from ..base.lazy_module import LazyModule
 from ..base.value_identity import ByData, same_data
 from .node_types import flatten_with_keys_of, is_registered
@@ -89,7 +89,8 @@ def mismatches(treedef: PyTreeDef, x: Any, path: KeyPath = ()) -> Iterator[tuple
         pairs, other = _parts(x)
         agrees = len(pairs) == len(children) and (data == list(other) if cls is dict else same_data(data, other))
     if not agrees:
-        yield path, _describe(cls, data, len(children)), describe(x)
+        both = cls is type(x) is dict
+        yield path, _describe(cls, data, len(children), set(x) if both else ()), describe(x, data if both else ())
         return
     for child, (key, value) in zip(children, pairs):
         yield from mismatches(child, value, path if key is None else (*path, key))
@@ -113,15 +114,20 @@ def _parts(x: Any) -> Any:
     return None if flatten_with_keys is None else flatten_with_keys(x)
 
 
-def describe(x: Any) -> str:
-    """One level of a tree, for messages."""
+def describe(x: Any, beside: Collection[Any] = ()) -> str:
+    """One level of a tree, for messages; of a large dict the keys that are not in ``beside``, the keys of another."""
     parts = _parts(x)
-    return f"a leaf of type {type(x).__name__}" if parts is None else _describe(type(x), parts[1], len(parts[0]))
+    if parts is None:
+        return f"a leaf of type {type(x).__name__}"
+    return _describe(type(x), parts[1], len(parts[0]), set(beside))
 
 
-def _describe(cls: type, data: Any, size: int) -> str:
+def _describe(cls: type, data: Any, size: int, beside: Collection[Any]) -> str:
     if cls is NoneType:
         return "None"
+    if cls is dict and size > 20:
+        own = [key for key in data if key not in beside] if beside else []
+        return f"a dict of {size} keys" + (f", among them {shortened(str(own), 400)}" if own else "")
     if cls is dict:
-        return f"a dict with keys {list(data)}"
-    return f"a {cls.__name__} of {size}" + ("" if data is None else f" with static data {data!r}")
+        return f"a dict with keys {shortened(str(list(data)), 400)}"
+    return f"a {cls.__name__} of {size}" + ("" if data is None else f" with static data {shortened(repr(data), 400)}")
