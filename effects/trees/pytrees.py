@@ -26,7 +26,7 @@ from .registration import (
     register_static,
     static,
 )
-from .structure import assemble, flatten_up_to, mismatch, mismatches, need_structure, treedef_is_leaf
+from .structure import assemble, flatten_up_to, leaf_paths, mismatch, mismatches, need_structure, treedef_is_leaf
 
 if TYPE_CHECKING:
     from .cpp_pytrees import PyTreeDef
@@ -35,7 +35,7 @@ __all__ = [
     "DictKey", "FlattenedIndexKey", "Frozen", "GetAttrKey", "KeyPath", "Partial", "SequenceKey", "Unspecified",
     "all", "all_leaves", "broadcast", "broadcast_prefix", "build_tree", "flatten", "flatten_one_level",
     "flatten_one_level_with_keys", "flatten_up_to", "flatten_with_path", "freeze", "is_tree_node", "keystr",
-    "leaves", "leaves_with_path", "map", "map_with_path", "on_register", "prefix_errors", "reduce",
+    "leaf_paths", "leaves", "leaves_with_path", "map", "map_with_path", "on_register", "prefix_errors", "reduce",
     "reduce_associative", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
     "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "static", "structure",
     "thaw", "transpose", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",

@@ -202,29 +202,33 @@ def trace_request(
     if _CONCRETE(map(type, leaves)):
         types = tuple([x.type for x in leaves])
     else:
-        types = leaf_types(leaves, lambda i: leaf_name(fun, i, partition, args, kwargs), name)
+        types = leaf_types(leaves, lambda i: leaf_name(fun, i, partition, tree), name)
     key = (config.current(), None if partition is None else partition.key, tree, types)
     try:
         hash(key)
     except TypeError:
         check_hashable(args, kwargs)
-    names = lambda i: leaf_name(fun, i, partition, *tree.unflatten(range(len(types))))
+    names = lambda i: leaf_name(fun, i, partition, tree)
     return TraceRequest(fun, name, tree, types, partition and partition.merge, key, label, names), leaves
 
 
-def leaf_name(
-    fun: Callable[..., Any], i: int, partition: PartitionedCall | None, args: Sequence[Any], kwargs: dict[str, Any]
-) -> str:
-    """The name, in messages, of leaf ``i`` of a call's dynamic arguments: ``x`` or ``params['w'][0]``."""
-    argument, positions = argument_names(fun), dynamic_positions(partition, len(args))
-    return leaf_names(lambda n: argument(positions[n]), args, kwargs)(i)
+def leaf_name(fun: Callable[..., Any], i: int, partition: PartitionedCall | None, tree: PyTreeDef) -> str:
+    """The name, in messages, of leaf ``i`` of a call's dynamic arguments: ``x`` or ``params['w'][0]``.
+
+    ``tree``: the structure of ``(args, kwargs)``.
+    """
+    argument, positions = argument_names(fun), dynamic_positions(partition, len(tree.children()[0].children()))
+    return leaf_names(lambda n: argument(positions[n]), tree)(i)
 
 
-def leaf_names(argument: Callable[[int], str], args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[int], str]:
-    """The map from the index of a leaf of the arguments to its name, such as ``x`` or ``params['w'][0]``."""
+def leaf_names(argument: Callable[[int], str], tree: PyTreeDef) -> Callable[[int], str]:
+    """The map from the index of a leaf to its name, such as ``x`` or ``params['w'][0]``.
+
+    ``tree``: the structure of ``(args, kwargs)``; ``argument`` names the positional arguments.
+    """
 
     def name(i: int) -> str:
-        path = pytrees.leaves_with_path((tuple(args), kwargs))[i][0]
+        path = [*pytrees.leaf_paths(tree)][i]
         first = argument(path[1].idx) if path[0].idx == 0 else path[1].key
         return f"{first}{pytrees.keystr(path[2:])}"
 
@@ -235,7 +239,7 @@ def chosen_name(fun: Callable[..., Any], argnums: Any, chosen: Sequence[Any], i:
     """The name of leaf ``i`` of the arguments ``chosen`` by ``argnums``, as ``leaf_names`` gives it."""
     positions = argnums if isinstance(argnums, Sequence) else [argnums]
     argument = argument_names(fun)
-    return leaf_names(lambda n: argument(positions[n]), chosen, {})(i)
+    return leaf_names(lambda n: argument(positions[n]), pytrees.structure((tuple(chosen), {})))(i)
 
 
 def check_hashable(args: Any, kwargs: Any) -> None:

@@ -289,7 +289,7 @@ class UserBackward(DeferredRule):
 
         Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: it does not fit the arguments.
         """
-        example = pytrees.unflatten(self.rule.tree, range(len(self.types)))
+        example = self.rule.tree.children()
         if not isinstance(returned, (tuple, list)) or len(returned) != len(example):
             got = f"{len(returned)} of them" if isinstance(returned, (tuple, list)) else type(returned).__name__
             raise TreeMismatch(
@@ -301,24 +301,25 @@ class UserBackward(DeferredRule):
             if not self.append_leaves(arg, ct, leaves):
                 raise TreeMismatch(
                     f"{self.shown}: the rule must return a cotangent of the structure of argument {i}, "
-                    f"{pytrees.structure(arg)}, got {pytrees.structure(ct)}.",
+                    f"{arg}, got {pytrees.structure(ct)}.",
                     hint="None stands for zero.",
                 )
         return [self.cotangent(t, ct) for t, ct in zip(self.types, leaves)]
 
     def append_leaves(self, example: Any, returned: Any, leaves: list[Any]) -> bool:
-        """Append the leaves of a returned tree, of which a leaf or a None stands for a subtree of ``example``.
+        """Append the leaves of a returned tree, of which a leaf or a None stands for a subtree of the structure
+        ``example``.
 
         False: it is no such tree.
         """
         if returned is None or pytrees.all_leaves([returned]):  # for a whole subtree
-            leaves += [returned] * len(pytrees.leaves(example))
+            leaves += [returned] * example.num_leaves
             return True
-        parts, tree = pytrees.flatten(example, lambda x: x is not example)
-        returned_parts, other = pytrees.flatten(returned, lambda x: x is not returned)
-        if tree != other:
+        parts, root = pytrees.flatten(returned, lambda x: x is not returned)
+        children = example.children()
+        if example.node_data() != root.node_data() or len(children) != len(parts):
             return False
-        return all([self.append_leaves(a, b, leaves) for a, b in zip(parts, returned_parts)])
+        return all([self.append_leaves(a, b, leaves) for a, b in zip(children, parts)])
 
     def cotangent(self, t: ArrayType, ct: Any) -> Any:
         """The cotangent of an argument leaf of type ``t``, checked; None for a zero, and for a dtype without one."""

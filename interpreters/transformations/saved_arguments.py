@@ -108,7 +108,7 @@ def _typed(in_tree: Any, number: int, t: ArrayType, leaf: Any) -> Any:
 
 
 def _argument_paths(in_tree: Any, numbers: Sequence[int]) -> str:
-    paths = [path for path, _ in pytrees.leaves_with_path(pytrees.unflatten(in_tree, range(in_tree.num_leaves)))]
+    paths = [*pytrees.leaf_paths(in_tree)]
     return ", ".join([f"args{pytrees.keystr(paths[n])}" for n in numbers])
 
 

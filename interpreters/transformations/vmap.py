@@ -99,7 +99,7 @@ def vmap(
                 raise
             return _on_references(fun, settings, args, kwargs)
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
-        count = lane_count("vmap", dims, xs, axis_size, lambda i: leaf_name(fun, i, None, args, kwargs))
+        count = lane_count("vmap", dims, xs, axis_size, lambda i: leaf_name(fun, i, None, pytrees.structure((args, kwargs))))
         run = new_run(STACK.get(), count, axis_name, user_site(2))
         boxes = [x if d is None else run.box(d, (x,)) for x, d in zip(xs, dims)]
         with installed(run):

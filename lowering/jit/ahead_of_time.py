@@ -246,12 +246,12 @@ class Compiled(_Stage):
                 hint="leave out the static arguments; compile again for other structures.",
             )
         operands = [x if isinstance(x, Array) else as_array(x) for x in leaves]
-        self._check(operands, args, kwargs)
+        self._check(operands)
         if current() is not BASE:
             trace = self._trace
             results = current().answer(CallOp((trace.program,), self.fun_name), (*trace.captured, *operands))
             return trace.unflatten(results)
-        names = leaf_names(argument_names(self._jitted.fun), args, kwargs)
+        names = leaf_names(argument_names(self._jitted.fun), self.in_tree)
         guarded = settings().guarded
         if guarded:
             transfer_guards.check_call(self.fun_name, leaves, names)
@@ -275,11 +275,11 @@ class Compiled(_Stage):
             inputs[i].delete()
         return self._trace.unflatten(results)
 
-    def _check(self, operands: Sequence[Array], args: Any, kwargs: Any) -> None:
+    def _check(self, operands: Sequence[Array]) -> None:
         """Raises: DTypeMismatch: an argument has another type than that for which the function was compiled."""
         for i, (x, t) in enumerate(zip(operands, self._types)):
             if x.type is not t and (x.type.shape, x.type.dtype) != (t.shape, t.dtype):
-                name = leaf_names(argument_names(self._jitted.fun), args, kwargs)(i)
+                name = leaf_names(argument_names(self._jitted.fun), self.in_tree)(i)
                 raise DTypeMismatch(
                     f"{self.fun_name}: argument {name} must be {t}, for which the function was compiled, got {x.type}.",
                     hint="convert it, or compile again for this type.",
@@ -324,7 +324,7 @@ def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trac
     request, leaves = trace_cache.trace_request(jitted.fun, jitted.name, partition, args, kwargs)
     donated = jitted.donated_leaves(args, kwargs, partition) if jitted.donate else ()
     found = trace_cache.trace(request, jitted.traces)
-    names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, args, kwargs)
+    names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, request.tree)
     placement = jitted.placement(args, kwargs, leaves, described_placement(leaves, jitted.name, names), names)
     placement = jitted.shardings.with_results(jitted.name, placement, found.out_tree, found.recorded.out_types)
     return Traced(jitted, pytrees.structure((args, kwargs)), request.types, donated, found, placement)
