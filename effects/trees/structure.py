@@ -19,9 +19,14 @@ else:
     cpp_pytrees = LazyModule("handlax.effects.trees.cpp_pytrees")
 
 
-def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+def is_leaf_structure(treedef: PyTreeDef) -> bool:
     """Whether this is the structure of a leaf."""
     return treedef.num_nodes == treedef.num_leaves  # a node counts in the former alone
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether this is the structure of a leaf, or of a node without children, such as ``None`` and ``()``."""
+    return treedef.num_nodes == 1
 
 
 def node_of(treedef: PyTreeDef) -> tuple[type, Any] | None:

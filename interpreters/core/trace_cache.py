@@ -69,7 +69,7 @@ def _unflattening(structure: PyTreeDef, types: Sequence[ArrayType]) -> Callable[
 
 def _fastest(structure: PyTreeDef) -> Callable[[Sequence[Any]], Any]:
     """The fastest function that rebuilds a tree of this structure from its leaves."""
-    if pytrees.treedef_is_leaf(structure):
+    if pytrees.is_leaf_structure(structure):
         return lambda leaves: leaves[0]
     if structure == pytrees.structure((0,) * structure.num_leaves):
         return tuple
@@ -160,7 +160,7 @@ def record(request: TraceRequest) -> Trace:
     shown = f"{request.label}({request.name})"
     finish_step(TRACE_SECONDS, time.perf_counter() - start, shown, "Finished tracing %s in %.3f ms")
     unflatten = _unflattening(tree, recorded.out_types)
-    is_array = pytrees.treedef_is_leaf(tree) and recorded.out_types[0].dtype != float0
+    is_array = pytrees.is_leaf_structure(tree) and recorded.out_types[0].dtype != float0
     return Trace(recorded, closed.program, closed.captured, tree, unflatten, is_array)
 
 

@@ -136,7 +136,7 @@ def flags(where: str, prefix: Any, treedef: Any) -> list[bool]:
         return [prefix] * treedef.num_leaves
     if not pytrees.is_tree_node(type(prefix)):
         raise BadArgument(f"{where} must be a pytree or a tuple-tree of bools, got {prefix!r} in it.")
-    if pytrees.treedef_is_leaf(treedef):
+    if pytrees.is_leaf_structure(treedef):
         raise BadArgument(f"{where} must have one bool where the argument is a leaf, got {prefix!r}.")
     parts, nodes = list(pytrees.flatten_one_level(prefix)[0]), treedef.children()
     if len(parts) != len(nodes):
