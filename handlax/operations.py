@@ -3,7 +3,7 @@
 Every operation of the package is here as soon as its block is written; its module is loaded when it is asked for.
 """
 
-from .effects.core.operation import Operation
+from .effects.core.operation import Operation as Operation
 from .effects.programs.operation_names import every_operation as _every_operation
 
 

@@ -296,6 +296,8 @@ JaxprTypeError = TypeCheckError
 UnexpectedTracerError = EscapedBox
 ConcretizationTypeError = ConcretizationError
 
+__all__ = [name for name, x in globals().items() if isinstance(x, type) and issubclass(x, HandlaxError)]
+
 
 def whole_number(where: str, x: Any) -> int:
     """``x`` as a Python integer; ``where`` names the function and its parameter.

@@ -1,6 +1,6 @@
 """``handlax.experimental.checkify``: errors as values, under JAX's names; ``handlax.checkify`` is our own form."""
 
-from ..effects.base.errors import CheckFailed as JaxRuntimeError  # noqa: F401 its name here
+from ..effects.base.errors import CheckFailed as _CheckFailed
 from ..interpreters.library.effectful.automatic_checks import ErrorCategory as ErrorCategory
 from ..interpreters.library.effectful.error_values import Error as Error
 from ..interpreters.library.effectful.error_values import all_checks as all_checks
@@ -15,3 +15,5 @@ from ..interpreters.library.effectful.error_values import index_checks as index_
 from ..interpreters.library.effectful.error_values import init_error as init_error
 from ..interpreters.library.effectful.error_values import nan_checks as nan_checks
 from ..interpreters.library.effectful.error_values import user_checks as user_checks
+
+JaxRuntimeError = _CheckFailed
