@@ -179,17 +179,17 @@ class _LinearizedCall:
 
 @overload
 def vjp(
-    fun: Callable[..., R], primal: Any, *primals: Any, has_aux: Literal[False] = False, reduce_axes: Any = (),
+    fun: Callable[..., R], primal: Any, /, *primals: Any, has_aux: Literal[False] = False, reduce_axes: Any = (),
     saveable_args: Any = True, in_nzs: Any = None,
 ) -> tuple[R, Pullback]: ...  # fmt: skip
 @overload
 def vjp(
-    fun: Callable[..., tuple[R, A]], primal: Any, *primals: Any, has_aux: Literal[True], reduce_axes: Any = (),
+    fun: Callable[..., tuple[R, A]], primal: Any, /, *primals: Any, has_aux: Literal[True], reduce_axes: Any = (),
     saveable_args: Any = True, in_nzs: Any = None,
 ) -> tuple[R, Pullback, A]: ...  # fmt: skip
 @overload
 def vjp(
-    fun: F, primal: Any, *primals: Any, has_aux: bool, reduce_axes: Any = (), saveable_args: Any = True,
+    fun: F, primal: Any, /, *primals: Any, has_aux: bool, reduce_axes: Any = (), saveable_args: Any = True,
     in_nzs: Any = None,
 ) -> Any: ...  # fmt: skip
 @boundary
