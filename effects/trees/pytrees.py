@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from .cpp_pytrees import PyTreeDef
 
 __all__ = [
-    "DictKey", "FlattenedIndexKey", "Frozen", "GetAttrKey", "KeyPath", "Partial", "SequenceKey", "Unspecified",
-    "all", "all_leaves", "broadcast", "broadcast_prefix", "build_tree", "flatten", "flatten_one_level",
-    "flatten_one_level_with_keys", "flatten_up_to", "flatten_with_path", "freeze", "is_leaf_structure",
-    "is_tree_node", "keystr", "leaf_paths", "leaves", "leaves_with_path", "map", "map_with_path", "on_register", "prefix_errors", "reduce",
-    "reduce_associative", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
-    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "static", "structure",
-    "thaw", "transpose", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",
+    "DictKey", "FlattenedIndexKey", "Frozen", "GetAttrKey", "KeyPath", "Partial", "SequenceKey", "Unspecified", "all",
+    "all_leaves", "broadcast", "broadcast_prefix", "build_tree", "flatten", "flatten_one_level",
+    "flatten_one_level_with_keys", "flatten_up_to", "flatten_with_path", "freeze", "is_leaf_structure", "is_tree_node",
+    "keystr", "leaf_paths", "leaves", "leaves_with_path", "map", "map_with_path", "on_register", "prefix_errors",
+    "reduce", "reduce_associative", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "static", "structure", "thaw",
+    "transpose", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",
     "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative",
     "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
     "unflatten",

@@ -26,7 +26,6 @@ from .handler import Handler
 from .installation import NO_STATE, HandlerRun, final_answer
 from .resumable import run_reified
 
-
 P = ParamSpec("P")
 
 

@@ -227,7 +227,8 @@ def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
         ys, out_tree = pytrees.flatten(results)
         ys = [as_array(y) for y in ys]
     targets = flat_out_axes("vmap", out_axes, results, len(ys))
-    return pytrees.unflatten(out_tree, [stacked(run, y, target, out_tree, i) for i, (y, target) in enumerate(zip(ys, targets))])
+    outs = [stacked(run, y, target, out_tree, i) for i, (y, target) in enumerate(zip(ys, targets))]
+    return pytrees.unflatten(out_tree, outs)
 
 
 def _step_of(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:

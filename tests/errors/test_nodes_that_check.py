@@ -51,7 +51,7 @@ def ruled(x):
 ruled.defvjp(lambda x: (x.w, None), lambda _, ct: ((ct,),))
 
 
-@pytest.mark.parametrize("node, where", [(Checked, ".w"), (Keyed, "[<flat index 0>]")])
+@pytest.mark.parametrize(("node", "where"), [(Checked, ".w"), (Keyed, "[<flat index 0>]")])
 def test_errors_about_nodes_that_check_their_fields(node, where):
     def states(call, kind, *words):
         with pytest.raises(kind) as caught:
