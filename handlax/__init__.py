@@ -30,7 +30,7 @@ from .effects.core.array_backend import InstalledBackend as _InstalledBackend
 from .effects.core.array_shards import Shard as Shard
 from .effects.core.arrays import Array as Array
 from .effects.core.arrays import perform as perform
-from .effects.core.arrays import type_of as typeof
+from .effects.core.arrays import type_of as _type_of
 from .effects.core.columns import RAGGED as _RAGGED
 from .effects.core.columns import SPARSE as _SPARSE
 from .effects.core.columns import rules as rules
@@ -145,6 +145,7 @@ from .lowering.xla.host_callbacks import effects_barrier as effects_barrier
 host_count, host_id, host_ids = process_count, process_index, process_indices
 make_jaxpr = make_program
 remat = checkpoint
+typeof = _type_of
 
 # what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
 _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline

@@ -10,13 +10,18 @@ from typing import Any
 
 from .effects.core.arrays import Box, type_of
 from .effects.core.operation import EMPTY_ROW
-from .effects.programs.equation_views import Equation, Variable
-from .effects.programs.equation_views import Literal as Literal
+from .effects.programs.equation_views import Equation, Literal, Variable
 from .effects.programs.program import Program
 from .effects.types.array_type import ArrayType
 from .interpreters.analysis.typecheck import typecheck
-from .interpreters.core.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
-from .interpreters.handlers.handle import trace_state_clean as trace_state_clean
+from .interpreters.core.compile_time import ensure_compile_time_eval
+from .interpreters.handlers.handle import trace_state_clean
+
+__all__ = [
+    "AbstractValue", "Atom", "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "ParamDict", "ShapedArray", "Tracer", "Var",
+    "check_jaxpr", "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "get_aval", "jaxpr_as_fun", "max_dim",
+    "min_dim", "no_effects", "trace_state_clean",
+]  # fmt: skip
 
 Tracer = Box
 Jaxpr = ClosedJaxpr = Program
@@ -74,3 +79,7 @@ def min_dim(d1: int, d2: int) -> int:
     2
     """
     return min(d1.__index__(), d2.__index__())
+
+
+def __dir__() -> list[str]:
+    return __all__

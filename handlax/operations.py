@@ -8,7 +8,7 @@ from collections.abc import Iterable as _Iterable
 
 from .effects.base.source_locations import is_ours as _is_ours
 from .effects.core.operation import OPERATIONS as _OPERATIONS
-from .effects.core.operation import Operation
+from .effects.core.operation import Operation as Operation
 from .effects.core.operation import snake_case as _snake_case
 from .effects.programs.operation_names import every_operation as _every_operation
 from .effects.programs.operation_names import operation_called as _operation_called

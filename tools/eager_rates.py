@@ -150,7 +150,7 @@ def measured(cases: list[Any], column: str) -> tuple[float, float] | None:
     """The rates on dtypes of this kind: of the first case that can be enlarged, of products the best case of all."""
     found: list[tuple[float, float]] = []
     for case in cases:
-        dtypes = [d for d in case.dtypes if isinstance(d, np.dtype) and dtype_kind(d) == column]
+        dtypes = [d for d in case.dtypes if dtype_kind(d) == column]
         dtypes.sort(key=lambda d: (d.name not in PREFERRED, d.name != "bfloat16", d.name))
         if not dtypes or (found and not case.op.contracts):
             continue

@@ -48,10 +48,10 @@ def cell(kind: type[Operation], column: str) -> str:
 def table(kinds: list[type[Operation]]) -> list[str]:
     """The rows of one family, followed by the reasons of exemptions."""
     columns = [name for name in COLUMNS if any(name in kind.exempt or COLUMNS[name].has(kind) for kind in kinds)]
-    lines = [f"| operation | {' | '.join(columns)} |", f"|{' --- |' * (len(columns) + 1)}"]
+    lines = [f"| {' | '.join(['operation', *columns])} |", f"|{' --- |' * (len(columns) + 1)}"]
     for kind in kinds:
         effect = " (effect)" if kind.effectful else ""
-        lines.append(f"| `{kind.name}`{effect} | {' | '.join([cell(kind, column) for column in columns])} |")
+        lines.append(f"| {' | '.join([f'`{kind.name}`{effect}', *[cell(kind, column) for column in columns]])} |")
     reasons: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for kind in kinds:
         for law, why in kind.exempt.items():

@@ -25,17 +25,31 @@ def _where() -> str:
     return f"at {Site(*user_site(3))}" + (f", under {handlers}" if handlers else "")
 
 
+def shortened(text: str, most: int) -> str:
+    """``text``, without its middle if it is longer than ``most`` characters.
+
+    >>> shortened("abcdefghijklmnopqrstuvwxyz", 14)
+    'abcdef ... xyz'
+    """
+    if len(text) <= most:
+        return text
+    tail = (most - 5) // 3
+    return f"{text[: most - 5 - tail]} ... {text[len(text) - tail :]}"
+
+
 class HandlaxError(Exception):
     """The base of all errors of handlax.
 
     ``what``: what must hold and what was found. ``where``: the user's line and the handlers in force. ``hint``: the
-    remedy, or None.
+    remedy, or None. Long ones lose their middle, unless ``quotes``: the text is the user's, or XLA's.
     """
 
+    quotes = False
+
     def __init__(self, what: str, *, hint: str | None = None):
-        self.what = what
+        self.what = what if self.quotes else shortened(what, 1200)
         self.where = _where()
-        self.hint = hint
+        self.hint = hint if hint is None or self.quotes else shortened(hint, 700)
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -218,13 +232,19 @@ class TypeCheckError(HandlaxError, TypeError):
 class CompileError(HandlaxError, RuntimeError):
     """XLA refused a program."""
 
+    quotes = True
+
 
 class OutOfMemory(HandlaxError, MemoryError, RuntimeError):
     """A device without the memory for a program's results or intermediate arrays."""
 
+    quotes = True
+
 
 class CallbackError(HandlaxError, RuntimeError):
     """A callback that raised, its error being ``__cause__``, or returned other types than declared."""
+
+    quotes = True
 
 
 class DeletedArray(HandlaxError, RuntimeError):
@@ -254,6 +274,8 @@ class Leak(HandlaxError, RuntimeError):
 class CheckFailed(HandlaxError, ValueError):
     """``check``, ``check_finite``, ``check_bounds`` or ``raise_``: a condition that must hold does not."""
 
+    quotes = True
+
 
 class FoundNaN(HandlaxError, FloatingPointError):
     """``debug_nans``: an operation whose result has a NaN."""
@@ -273,6 +295,8 @@ JAXIndexError = BadIndex
 JaxprTypeError = TypeCheckError
 UnexpectedTracerError = EscapedBox
 ConcretizationTypeError = ConcretizationError
+
+__all__ = [name for name, x in globals().items() if isinstance(x, type) and issubclass(x, HandlaxError)]
 
 
 def whole_number(where: str, x: Any) -> int:

@@ -14,7 +14,7 @@ from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.higher_order import HigherOrder, record_body
 from ..programs.program import Builder, Program, derived_once
 from ..trees import pytrees
-from ..trees.structure import mismatches
+from ..trees.structure import level_of_structure, mismatches
 from ..types.array_type import ArrayType
 from ..types.dtype_promotion import promote
 from ..types.widths import NARROWER
@@ -193,8 +193,7 @@ def absorbs(strong: ArrayType, weak: ArrayType) -> bool:
 
 def at_path(structure: Any, i: int, below: int = 0) -> str:
     """The path of leaf ``i`` without its first ``below`` keys, as `` at ['key']``; empty for an empty path."""
-    paths = [path for path, _ in pytrees.leaves_with_path(pytrees.unflatten(structure, range(structure.num_leaves)))]
-    return _at(paths[i][below:])
+    return _at([*pytrees.leaf_paths(structure)][i][below:])
 
 
 def _at(path: Any) -> str:
@@ -203,15 +202,10 @@ def _at(path: Any) -> str:
 
 def _difference(one: Any, other: Any, below: int = 0) -> tuple[str, str, str]:
     """The first difference of two unequal treedefs: descriptions of both subtrees, and the path as `` at ['key']``."""
-    trees_of = [pytrees.unflatten(structure, range(structure.num_leaves)) for structure in (one, other)]
-    for path, first, second in mismatches(one, trees_of[1]):
-        return first, _leaf(second), _at(path[below:])
-    path, second, first = next(mismatches(other, trees_of[0]))
-    return _leaf(first), second, _at(path[below:])
-
-
-def _leaf(description: str) -> str:
-    return "a leaf" if description.startswith("a leaf") else description
+    for path, first, second in mismatches(one, other, level=level_of_structure):
+        return first, second, _at(path[below:])
+    path, second, first = next(mismatches(other, one, level=level_of_structure))
+    return first, second, _at(path[below:])
 
 
 def initial_carry(x: Array, type: ArrayType) -> Array:

@@ -28,6 +28,7 @@ from ..base.errors import (
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
+    shortened,
 )
 from ..base.immutables import OwnCopy, setter
 from ..base.source_locations import NOWHERE, Site
@@ -414,8 +415,8 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     if dtype is None and config.CONFIG.get().settings is not config.DEFAULT:
         dtype, weak = dtypes.scalar_type(value)  # default dtypes depend on the settings
     key = (kind, value, dtype, weak)
-    if value == 0 and kind is not int:
-        key = (kind, repr(value), dtype, weak)  # -0.0 == 0.0, and False == 0
+    if kind is complex or (value == 0 and kind is not int):
+        key = (kind, repr(value), dtype, weak)  # -0.0 == 0.0, in either part of a complex number
     constant = _CONSTANTS.entries.get(key)
     if constant is None:
         if dtype is None:
@@ -453,7 +454,7 @@ def as_array(x: Any) -> Array:
     if hasattr(type(x), "__dlpack__"):
         return from_numpy(np.from_dlpack(x))
     raise NotAnArray(
-        f"array: a number or an array is needed, got {type(x).__name__} {_short_repr(x)}.",
+        f"array: a number or an array is needed, got {type(x).__name__} {shortened(repr(x), 60)}.",
         hint=_LISTS if isinstance(x, (list, tuple)) else getattr(type(x), "__array_hint__", None),
     )
 
@@ -530,11 +531,6 @@ def _check_operands(op: Any, operands: Sequence[Array]) -> None:
     except TypeError:
         names = ', '.join(inspect.signature(typed).parameters)
         raise BadCall(f"{op.name}: its operands are ({names}), got {len(operands)}.") from None
-
-
-def _short_repr(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) < 60 else text[:57] + "..."
 
 
 def type_of(x: Any) -> ArrayType:

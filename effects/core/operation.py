@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar, dataclass_transform, overload
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
 from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError
@@ -474,13 +474,19 @@ def operation(cls: K) -> K:
     return _build(cls, effectful=False)  # type: ignore[return-value]
 
 
+InVmap = Literal["once", "per_lane", "refuse"]
+InDerivatives = Literal["stop", "refuse"]
+
+
 @overload
 @dataclass_transform(frozen_default=True)
-def effect(cls: K, *, vmap: str = "refuse", diff: str = "refuse") -> K: ...
+def effect(cls: K, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse") -> K: ...
 @overload
 @dataclass_transform(frozen_default=True)
-def effect(cls: None = None, *, vmap: str = "refuse", diff: str = "refuse") -> Callable[[K], K]: ...
-def effect(cls: type | None = None, *, vmap: str = "refuse", diff: str = "refuse") -> Any:
+def effect(
+    cls: None = None, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse"
+) -> Callable[[K], K]: ...
+def effect(cls: type | None = None, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse") -> Any:
     """Make a class an effect: an operation that is never dropped, merged, duplicated, or reordered among its own kind.
 
     Args:

@@ -26,13 +26,15 @@ class NodeType(NamedTuple):
 
         unflatten(data, children) == x    where children, data = flatten(x)
 
-    ``flatten_with_keys(x)`` has a key beside each child; the key ``None`` adds nothing to the path.
+    ``flatten_with_keys(x)`` has a key beside each child; the key ``None`` adds nothing to the path. ``fields``: the
+    names of the attributes that are the children, where all nodes of the type have the same.
     """
 
     cls: type
     flatten: Callable[[Any], Flattened]
     unflatten: Callable[[Any, Sequence[Any]], Any]
     flatten_with_keys: Callable[[Any], FlattenedWithKeys]
+    fields: tuple[str, ...] = ()
 
 
 class Unsortable(BadArgument):
@@ -90,6 +92,11 @@ _LISTENERS: list[NodeListener] = []
 def flatten_with_keys_of(cls: type) -> Callable[[Any], FlattenedWithKeys] | None:
     """The function that takes a node of this type apart; None for a type of leaves."""
     return _KEYED.get(cls) or (_of_namedtuple if issubclass(cls, tuple) and hasattr(cls, "_fields") else None)
+
+
+def fields_of(cls: type) -> tuple[str, ...]:
+    """The names of the attributes that are the children of each node of this type, where they are known."""
+    return _REGISTERED[cls].fields if cls in _REGISTERED else ()
 
 
 def is_registered(cls: type) -> bool:

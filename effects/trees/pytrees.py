@@ -26,19 +26,28 @@ from .registration import (
     register_static,
     static,
 )
-from .structure import assemble, flatten_up_to, mismatch, mismatches, need_structure, treedef_is_leaf
+from .structure import (
+    assemble,
+    flatten_up_to,
+    is_leaf_structure,
+    leaf_paths,
+    mismatch,
+    mismatches,
+    need_structure,
+    treedef_is_leaf,
+)
 
 if TYPE_CHECKING:
     from .cpp_pytrees import PyTreeDef
 
 __all__ = [
-    "DictKey", "FlattenedIndexKey", "Frozen", "GetAttrKey", "KeyPath", "Partial", "SequenceKey", "Unspecified",
-    "all", "all_leaves", "broadcast", "broadcast_prefix", "build_tree", "flatten", "flatten_one_level",
-    "flatten_one_level_with_keys", "flatten_up_to", "flatten_with_path", "freeze", "is_tree_node", "keystr",
-    "leaves", "leaves_with_path", "map", "map_with_path", "on_register", "prefix_errors", "reduce",
-    "reduce_associative", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
-    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "static", "structure",
-    "thaw", "transpose", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",
+    "DictKey", "FlattenedIndexKey", "Frozen", "GetAttrKey", "KeyPath", "Partial", "SequenceKey", "Unspecified", "all",
+    "all_leaves", "broadcast", "broadcast_prefix", "build_tree", "flatten", "flatten_one_level",
+    "flatten_one_level_with_keys", "flatten_up_to", "flatten_with_path", "freeze", "is_leaf_structure", "is_tree_node",
+    "keystr", "leaf_paths", "leaves", "leaves_with_path", "map", "map_with_path", "on_register", "prefix_errors",
+    "reduce", "reduce_associative", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static", "static", "structure", "thaw",
+    "transpose", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",
     "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative",
     "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
     "unflatten",
@@ -220,7 +229,7 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
 
 def _nested_leaves(treedef: PyTreeDef, xs: Any) -> list[Any]:
     """The leaves of iterables that are nested like this structure."""
-    if treedef_is_leaf(treedef):
+    if is_leaf_structure(treedef):
         return [xs]
     children, values = treedef.children(), list(xs)
     if len(children) != len(values):

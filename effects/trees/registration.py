@@ -136,7 +136,7 @@ def register_dataclass(
     def flatten_with_keys(x: Any) -> FlattenedWithKeys:
         return [(GetAttrKey(name), getattr(x, name)) for name in data], tuple([getattr(x, name) for name in meta])
 
-    register(NodeType(nodetype, flatten, unflatten, flatten_with_keys))
+    register(NodeType(nodetype, flatten, unflatten, flatten_with_keys, data))
     return nodetype
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import BadArgument, TreeMismatch
+from ..base.errors import BadArgument, TreeMismatch, shortened
 from ..base.lazy_module import LazyModule
 from ..base.value_identity import ByData, same_data
-from .node_types import flatten_with_keys_of, is_registered
-from .paths import KeyPath, keystr
+from .node_types import fields_of, flatten_with_keys_of, is_registered
+from .paths import FlattenedIndexKey, GetAttrKey, KeyPath, keystr
 
 if TYPE_CHECKING:
     from . import cpp_pytrees
@@ -19,9 +19,14 @@ else:
     cpp_pytrees = LazyModule("handlax.effects.trees.cpp_pytrees")
 
 
-def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+def is_leaf_structure(treedef: PyTreeDef) -> bool:
     """Whether this is the structure of a leaf."""
     return treedef.num_nodes == treedef.num_leaves  # a node counts in the former alone
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether this is the structure of a leaf, or of a node without children, such as ``None`` and ``()``."""
+    return treedef.num_nodes == 1
 
 
 def node_of(treedef: PyTreeDef) -> tuple[type, Any] | None:
@@ -76,23 +81,75 @@ def path_text(path: KeyPath) -> str:
     return keystr(path) or "the root"
 
 
-def mismatches(treedef: PyTreeDef, x: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str, str]]:
-    """Every position where the structure is not a prefix of ``x``: the path, and a description of both sides."""
+Level = tuple[type, Any, Sequence[Any], Sequence[Any]] | None
+"""A node's type, its static data, its children's keys and its children; None for a leaf."""
+
+
+def level(x: Any) -> Level:
+    """The root of a tree."""
+    flatten_with_keys = flatten_with_keys_of(type(x))
+    if flatten_with_keys is None:
+        return None
+    pairs, data = flatten_with_keys(x)
+    return type(x), data, [key for key, _ in pairs], [child for _, child in pairs]
+
+
+def level_of_structure(treedef: PyTreeDef) -> Level:
+    """The root of a structure."""
+    node = node_of(treedef)
+    return None if node is None else (*node, _keys_of(treedef), treedef.children())
+
+
+def _keys_of(treedef: PyTreeDef) -> list[Any]:
+    """The keys of the children, as ``flatten_with_path`` gives them for a tree of this structure.
+
+    Keys are given by a node, and so one is built around numbers. A class that refuses these has indices.
+    """
+    node, children = treedef.node_data(), treedef.children()
+    cls: type = node[0]  # type: ignore[index]
+    if fields := fields_of(cls):
+        return [GetAttrKey(name) for name in fields]
+    try:
+        leaves = [cpp_pytrees.checked_flatten(0)[1]] * len(children)
+        built = cpp_pytrees.assemble(cpp_pytrees.TREES, node, leaves).unflatten(range(len(children)))
+        return [key for key, _ in flatten_with_keys_of(cls)(built)[0]]  # type: ignore[misc]
+    except Exception:  # of the class's own
+        return [FlattenedIndexKey(i) for i in range(len(children))]
+
+
+def leaf_paths(treedef: PyTreeDef, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """The path of each leaf of a structure, without a tree."""
+    root = level_of_structure(treedef)
+    if root is None:
+        yield path
+        return
+    for key, child in zip(*root[2:]):
+        yield from leaf_paths(child, path if key is None else (*path, key))
+
+
+def mismatches(
+    treedef: PyTreeDef, x: Any, path: KeyPath = (), level: Callable[[Any], Level] = level
+) -> Iterator[tuple[KeyPath, str, str]]:
+    """Every position where the structure is not a prefix of ``x``: the path, and a description of both sides.
+
+    ``x`` is a tree, or with ``level_of_structure`` a structure.
+    """
     node = node_of(treedef)
     if node is None:
         return
     cls, data = node
-    children = treedef.children()
-    pairs: Sequence[tuple[Any, Any]] = ()
-    agrees = type(x) is cls
-    if agrees:
-        pairs, other = _parts(x)
-        agrees = len(pairs) == len(children) and (data == list(other) if cls is dict else same_data(data, other))
-    if not agrees:
-        yield path, _describe(cls, data, len(children)), describe(x)
+    children, other = treedef.children(), level(x)
+    agrees = other is not None and other[0] is cls and len(other[3]) == len(children)
+    if agrees and (data == list(other[1]) if cls is dict else same_data(data, other[1])):  # type: ignore[index]
+        for child, key, value in zip(children, *other[2:]):  # type: ignore[index]
+            yield from mismatches(child, value, path if key is None else (*path, key), level)
         return
-    for child, (key, value) in zip(children, pairs):
-        yield from mismatches(child, value, path if key is None else (*path, key))
+    both = other is not None and cls is other[0] is dict
+    wanted = _describe(cls, data, len(children), set(other[1]) if both else ())  # type: ignore[index]
+    found = "a leaf" if isinstance(x, cpp_pytrees.PyTreeDef) else f"a leaf of type {type(x).__name__}"
+    if other is not None:
+        found = _describe(other[0], other[1], len(other[3]), set(data) if both else ())
+    yield path, wanted, found
 
 
 def mismatch(what: str, path: KeyPath, wanted: str, got: str) -> TreeMismatch:
@@ -107,21 +164,18 @@ def need_structure(where: str, x: object) -> None:
         raise BadArgument(f"{where}: a structure is needed, got {x!r}.", hint="hx.tree.structure(tree).")
 
 
-def _parts(x: Any) -> Any:
-    """The pairs of key and child of a node, and its static data; None for a leaf."""
-    flatten_with_keys = flatten_with_keys_of(type(x))
-    return None if flatten_with_keys is None else flatten_with_keys(x)
-
-
 def describe(x: Any) -> str:
     """One level of a tree, for messages."""
-    parts = _parts(x)
-    return f"a leaf of type {type(x).__name__}" if parts is None else _describe(type(x), parts[1], len(parts[0]))
+    root = level(x)
+    return f"a leaf of type {type(x).__name__}" if root is None else _describe(root[0], root[1], len(root[3]), ())
 
 
-def _describe(cls: type, data: Any, size: int) -> str:
+def _describe(cls: type, data: Any, size: int, beside: Collection[Any]) -> str:
     if cls is NoneType:
         return "None"
+    if cls is dict and size > 20:
+        own = [key for key in data if key not in beside] if beside else []
+        return f"a dict of {size} keys" + (f", among them {shortened(str(own), 400)}" if own else "")
     if cls is dict:
-        return f"a dict with keys {list(data)}"
-    return f"a {cls.__name__} of {size}" + ("" if data is None else f" with static data {data!r}")
+        return f"a dict with keys {shortened(str(list(data)), 400)}"
+    return f"a {cls.__name__} of {size}" + ("" if data is None else f" with static data {shortened(repr(data), 400)}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
+from ...effects.control.recorded_bodies import at_path
 from ...effects.core.arrays import Array
 from ...effects.core.containers import container_kind, is_axis, is_container, is_spec, need_no_container
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
@@ -126,12 +127,18 @@ def _several(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) < 5 else [*names[:3], f"{len(names) - 3} more"])
 
 
-def stacked(run: Any, y: Any, target: int | None) -> Any:
-    """A result for all lanes as an array with the mapped axis at ``target``; None: the value that all lanes share."""
+def stacked(run: Any, y: Any, target: int | None, results: Any = None, i: int = 0) -> Any:
+    """A result for all lanes as an array with the mapped axis at ``target``; None: the value that all lanes share.
+
+    It is leaf ``i`` of a tree of the structure ``results``, if that is given.
+    """
     mapped = y.run is run
     if target is None:
         if mapped:
-            raise ShapeMismatch(f"vmap: out_axes=None needs a result that all lanes share, got a mapped {y.type}.")
+            where = "" if results is None else at_path(results, i)
+            raise ShapeMismatch(
+                f"vmap: out_axes=None needs a result that all lanes share, got a mapped {y.type}{where}."
+            )
         return y
     target = result_dimension("vmap", target, len(y.type.shape) + 1)
     if mapped:

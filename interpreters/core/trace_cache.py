@@ -69,7 +69,7 @@ def _unflattening(structure: PyTreeDef, types: Sequence[ArrayType]) -> Callable[
 
 def _fastest(structure: PyTreeDef) -> Callable[[Sequence[Any]], Any]:
     """The fastest function that rebuilds a tree of this structure from its leaves."""
-    if pytrees.treedef_is_leaf(structure):
+    if pytrees.is_leaf_structure(structure):
         return lambda leaves: leaves[0]
     if structure == pytrees.structure((0,) * structure.num_leaves):
         return tuple
@@ -160,7 +160,7 @@ def record(request: TraceRequest) -> Trace:
     shown = f"{request.label}({request.name})"
     finish_step(TRACE_SECONDS, time.perf_counter() - start, shown, "Finished tracing %s in %.3f ms")
     unflatten = _unflattening(tree, recorded.out_types)
-    is_array = pytrees.treedef_is_leaf(tree) and recorded.out_types[0].dtype != float0
+    is_array = pytrees.is_leaf_structure(tree) and recorded.out_types[0].dtype != float0
     return Trace(recorded, closed.program, closed.captured, tree, unflatten, is_array)
 
 
@@ -202,27 +202,31 @@ def trace_request(
     if _CONCRETE(map(type, leaves)):
         types = tuple([x.type for x in leaves])
     else:
-        types = leaf_types(leaves, lambda i: leaf_name(fun, i, partition, args, kwargs), name)
+        types = leaf_types(leaves, lambda i: leaf_name(fun, i, partition, tree), name)
     key = (config.current(), None if partition is None else partition.key, tree, types)
     try:
         hash(key)
     except TypeError:
         check_hashable(args, kwargs)
-    names = lambda i: leaf_name(fun, i, partition, *tree.unflatten(range(len(types))))
+    names = lambda i: leaf_name(fun, i, partition, tree)
     return TraceRequest(fun, name, tree, types, partition and partition.merge, key, label, names), leaves
 
 
-def leaf_name(
-    fun: Callable[..., Any], i: int, partition: PartitionedCall | None, args: Sequence[Any], kwargs: dict[str, Any]
-) -> str:
-    """The name, in messages, of leaf ``i`` of a call's dynamic arguments: ``x`` or ``params['w'][0]``."""
-    argument, positions = argument_names(fun), dynamic_positions(partition, len(args))
-    return leaf_names(lambda n: argument(positions[n]), args, kwargs)[i]
+def leaf_name(fun: Callable[..., Any], i: int, partition: PartitionedCall | None, tree: PyTreeDef) -> str:
+    """The name, in messages, of leaf ``i`` of a call's dynamic arguments: ``x`` or ``params['w'][0]``.
+
+    ``tree``: the structure of ``(args, kwargs)``.
+    """
+    argument, positions = argument_names(fun), dynamic_positions(partition, len(tree.children()[0].children()))
+    return leaf_names(lambda n: argument(positions[n]), tree)[i]
 
 
-def leaf_names(argument: Callable[[int], str], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
-    """The names of the leaves of the arguments, such as ``x`` or ``params['w'][0]``."""
-    paths = [path for path, _ in pytrees.leaves_with_path((tuple(args), kwargs))]
+def leaf_names(argument: Callable[[int], str], tree: PyTreeDef) -> list[str]:
+    """The names of the leaves of ``(args, kwargs)``, of which ``tree`` is the structure, such as ``params['w'][0]``.
+
+    ``argument`` names the positional arguments.
+    """
+    paths = [*pytrees.leaf_paths(tree)]
     roots = [argument(path[1].idx) if path[0].idx == 0 else path[1].key for path in paths]
     return [f"{root}{pytrees.keystr(path[2:])}" for root, path in zip(roots, paths)]
 
@@ -231,7 +235,7 @@ def chosen_name(fun: Callable[..., Any], argnums: Any, chosen: Sequence[Any], i:
     """The name of leaf ``i`` of the arguments ``chosen`` by ``argnums``, as ``leaf_names`` gives it."""
     positions = argnums if isinstance(argnums, Sequence) else [argnums]
     argument = argument_names(fun)
-    return leaf_names(lambda n: argument(positions[n]), chosen, {})[i]
+    return leaf_names(lambda n: argument(positions[n]), pytrees.structure((tuple(chosen), {})))[i]
 
 
 def check_hashable(args: Any, kwargs: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from ..references.reference import References
 from .handler import Handler
 from .installation import NO_STATE, HandlerRun, final_answer
 from .resumable import run_reified
+
+P = ParamSpec("P")
 
 
 class _Landing(Run):
@@ -80,13 +82,13 @@ class Installation(ImmutableObject):
         object.__setattr__(self, "handler", handler)
         object.__setattr__(self, "state", _unchangeable(state))
 
-    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
         if not callable(f):
             raise BadArgument(f"handle: a function is needed, got {type(f).__name__}.", hint="hx.handle(h)(f)(x).")
 
         @wraps(f)
         @unnamed_boundary
-        def handled(*args: Any, **kwargs: Any) -> Any:
+        def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
             site = user_site(2)
             if self.handler.resumes or self.handler.aborts:
                 return run_reified(self.handler, self.state, f, args, kwargs, site)

@@ -130,7 +130,7 @@ class ContainerMap:
             spec = spec.within(self.outer)
         if kind is None and not isinstance(x, Array):
             leaves, tree = pytrees.flatten(x, is_container)
-            if not pytrees.treedef_is_leaf(tree):
+            if not pytrees.is_leaf_structure(tree):
                 return pytrees.unflatten(tree, [self.enter(leaf, spec) for leaf in leaves])
         return x if spec is None else self._mapped(as_array(x), spec)
 
@@ -201,7 +201,7 @@ class ContainerMap:
             return kind.from_elt(self.leave, axis_size, y, spec)
         if not isinstance(y, Array):
             leaves, tree = pytrees.flatten(y, None if spec is None else is_container)
-            if not pytrees.treedef_is_leaf(tree):
+            if not pytrees.is_leaf_structure(tree):
                 return pytrees.unflatten(tree, [self.leave(axis_size, leaf, spec) for leaf in leaves])
             y = as_array(y)
         self.run.settle((y,))

@@ -57,15 +57,17 @@ _REDUCE = "sum the derivative over named axes with lax.psum."
 
 
 @overload
-def jvp(fun: Callable[..., R], primals: Any, tangents: Any, has_aux: Literal[False] = False) -> tuple[R, R]: ...
+def jvp(
+    fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False
+) -> tuple[R, R]: ...
 @overload
 def jvp(
-    fun: Callable[..., tuple[R, A]], primals: Any, tangents: Any, has_aux: Literal[True]
+    fun: Callable[..., tuple[R, A]], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]
 ) -> tuple[R, R, A]: ...
 @overload
-def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool) -> Any: ...
+def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
 @boundary
-def jvp(fun: F, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Value and directional derivative.
 
         jvp(f, (x,), (dx,)) = f(x), f'(x) dx
@@ -175,18 +177,19 @@ class _LinearizedCall:
 
 @overload
 def vjp(
-    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False, reduce_axes: Any = (),
+    fun: Callable[..., R], primal: Any, /, *primals: Any, has_aux: Literal[False] = False, reduce_axes: Any = (),
     saveable_args: Any = True, in_nzs: Any = None,
 ) -> tuple[R, Pullback]: ...  # fmt: skip
 @overload
 def vjp(
-    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True], reduce_axes: Any = (),
+    fun: Callable[..., tuple[R, A]], primal: Any, /, *primals: Any, has_aux: Literal[True], reduce_axes: Any = (),
     saveable_args: Any = True, in_nzs: Any = None,
 ) -> tuple[R, Pullback, A]: ...  # fmt: skip
 @overload
 def vjp(
-    fun: F, *primals: Any, has_aux: bool, reduce_axes: Any = (), saveable_args: Any = True, in_nzs: Any = None
-) -> Any: ...
+    fun: F, primal: Any, /, *primals: Any, has_aux: bool, reduce_axes: Any = (), saveable_args: Any = True,
+    in_nzs: Any = None,
+) -> Any: ...  # fmt: skip
 @boundary
 def vjp(
     fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = (), saveable_args: Any = True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, ParamSpec, overload
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ...effects.types.lengths import held
 from .derivatives import abstract
 
 F = Callable[..., Any]
+P = ParamSpec("P")
 
 
 class ShapeDtypeStruct(ImmutableObject):
@@ -115,6 +116,16 @@ def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequenc
     return body_of(name_of(fun), of_leaves, [abstract(x) for x in leaves])
 
 
+@overload
+def make_program(
+    fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), axis_env: Any = None,
+    return_shape: Literal[False] = False, abstracted_axes: Any = None,
+) -> Callable[P, Program]: ...  # fmt: skip
+@overload
+def make_program(
+    fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), axis_env: Any = None, *,
+    return_shape: Literal[True], abstracted_axes: Any = None,
+) -> Callable[P, tuple[Program, Any]]: ...  # fmt: skip
 def make_program(
     fun: F, static_argnums: int | Sequence[int] = (), axis_env: Any = None, return_shape: bool = False,
     abstracted_axes: Any = None,

@@ -108,7 +108,7 @@ def _typed(in_tree: Any, number: int, t: ArrayType, leaf: Any) -> Any:
 
 
 def _argument_paths(in_tree: Any, numbers: Sequence[int]) -> str:
-    paths = [path for path, _ in pytrees.leaves_with_path(pytrees.unflatten(in_tree, range(in_tree.num_leaves)))]
+    paths = [*pytrees.leaf_paths(in_tree)]
     return ", ".join([f"args{pytrees.keystr(paths[n])}" for n in numbers])
 
 
@@ -136,7 +136,7 @@ def flags(where: str, prefix: Any, treedef: Any) -> list[bool]:
         return [prefix] * treedef.num_leaves
     if not pytrees.is_tree_node(type(prefix)):
         raise BadArgument(f"{where} must be a pytree or a tuple-tree of bools, got {prefix!r} in it.")
-    if pytrees.treedef_is_leaf(treedef):
+    if pytrees.is_leaf_structure(treedef):
         raise BadArgument(f"{where} must have one bool where the argument is a leaf, got {prefix!r}.")
     parts, nodes = list(pytrees.flatten_one_level(prefix)[0]), treedef.children()
     if len(parts) != len(nodes):

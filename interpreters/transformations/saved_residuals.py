@@ -142,7 +142,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Residua
         linear = linearize(flat, boxes, [tangent_type(t) for t in types], "saved_residuals").derivative
         backward = dead_code_elimination(linear.program()).program
         forward = run.freeze([x if x.run is run else as_array(0) for x in backward.consts])
-    names = leaf_names(argument_names(f), args, kwargs)
+    names = leaf_names(argument_names(f), tree)
     residuals = [
         _residual(forward, backward, k, names)
         for k, x in enumerate(backward.consts)

@@ -99,7 +99,8 @@ def vmap(
                 raise
             return _on_references(fun, settings, args, kwargs)
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
-        count = lane_count("vmap", dims, xs, axis_size, lambda i: leaf_name(fun, i, None, args, kwargs))
+        names = lambda i: leaf_name(fun, i, None, pytrees.structure((args, kwargs)))
+        count = lane_count("vmap", dims, xs, axis_size, names)
         run = new_run(STACK.get(), count, axis_name, user_site(2))
         boxes = [x if d is None else run.box(d, (x,)) for x, d in zip(xs, dims)]
         with installed(run):
@@ -113,7 +114,7 @@ def vmap(
                 return _without_leaks(run, results)
             ys = [as_array(y) for y in ys]
         targets = flat_axes("vmap out_axes", out_axes, results, len(ys))
-        outs = [stacked(run, y, target) for y, target in zip(ys, targets)]
+        outs = [stacked(run, y, target, out_tree, i) for i, (y, target) in enumerate(zip(ys, targets))]
         del boxes, positional, named, results, ys
         return _without_leaks(run, pytrees.unflatten(out_tree, outs))
 
@@ -226,7 +227,8 @@ def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
         ys, out_tree = pytrees.flatten(results)
         ys = [as_array(y) for y in ys]
     targets = flat_axes("vmap out_axes", out_axes, results, len(ys))
-    return pytrees.unflatten(out_tree, [stacked(run, y, target) for y, target in zip(ys, targets)])
+    outs = [stacked(run, y, target, out_tree, i) for i, (y, target) in enumerate(zip(ys, targets))]
+    return pytrees.unflatten(out_tree, outs)
 
 
 def _step_of(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:

@@ -56,7 +56,7 @@ class CallShardings(NamedTuple):
         """
         if self.results is None:
             return [None] * len(types)
-        results = tree.unflatten(list(range(len(types))))
+        results = tree.unflatten(list(types))
         by_leaf = for_leaves("jit out_shardings", self.results, results)
         for i, (sharding, t) in enumerate(zip(by_leaf, types)):
             if sharding is not None:

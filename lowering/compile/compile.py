@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -11,6 +10,7 @@ from ...effects.base import config
 from ...effects.base.errors import DeletedArray, DeviceMismatch, DonatedTwice, HandlaxError, UnhandledEffect
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
+from ...effects.base.source_locations import warn_user
 from ...effects.base.watching import finish_step, log_step
 from ...effects.core.arrays import Array, ConcreteArray, from_buffers
 from ...effects.core.columns import LOWER
@@ -301,7 +301,7 @@ def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...
         if yes and aliases[-1] is None:
             unusable.append(str(t))
     if unusable:
-        warnings.warn(f"Some donated buffers were not usable: {', '.join(unusable)}.", stacklevel=2)
+        warn_user(f"Some donated buffers were not usable: {', '.join(unusable)}.")
     return tuple(aliases)
 
 

@@ -138,6 +138,7 @@ RATES: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {
         "Split": ((0.008, 0.012), (0.009, 0.095), (0.013, 0.0), (0.008, 0.009), (0.007, 0.085)),
     },
     "handlax.effects.operations.random_bits": {
+        "RandomBits": (None, None, None, None, (12.8, 1.53)),
         "RandomSeed": (None, None, None, None, (0.87, 0.0)),
         "RandomWrap": (None, None, None, None, (0.001, 0.0)),
         "Threefry2x32": (None, None, None, None, (13.418, 1.607)),

@@ -52,7 +52,7 @@ def estimate(program: Program) -> Estimate | None:
     if not all([isinstance(t.size, int) for t in types]):
         return None
     if len(program.ops) > 1 and any([isinstance(t.dtype, ExtendedDType) for t in types]):
-        return None
+        return None  # fused, a draw from the same key would be rounded otherwise than in the calls before
     moved = {*range(len(program.in_types)), *program.outs}
     numpy, xla = 0.0, XLA_CALL + XLA_BYTE * sum([types[n].nbytes for n in moved])
     for op, args, _, results in program.steps():

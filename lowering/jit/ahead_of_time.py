@@ -248,7 +248,7 @@ class Compiled(_Stage):
                 hint="leave out the static arguments; compile again for other structures.",
             )
         operands = [x if isinstance(x, Array) else as_array(x) for x in leaves]
-        names = lambda i: leaf_names(argument_names(jitted.fun), args, kwargs)[i]
+        names = lambda i: leaf_names(argument_names(jitted.fun), self.in_tree)[i]
         self._check(operands, names)
         if current() is not BASE:
             results = current().answer(CallOp((trace.program,), self.fun_name), (*trace.captured, *operands))
@@ -311,7 +311,7 @@ def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trac
     request, leaves = trace_cache.trace_request(jitted.fun, jitted.name, partition, args, kwargs)
     donated = jitted.donated_leaves(args, kwargs, partition) if jitted.donate else ()
     found = trace_cache.trace(request, jitted.traces)
-    names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, args, kwargs)
+    names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, request.tree)
     placement = jitted.placement(args, kwargs, leaves, described_placement(leaves, jitted.name, names), names)
     placement = jitted.shardings.with_results(jitted.name, placement, found.out_tree, found.recorded.out_types)
     return Traced(TracedCall(jitted, request.tree, request.types, donated, found, placement))

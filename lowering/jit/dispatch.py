@@ -320,7 +320,7 @@ class Jitted:
             return self.nested(request, leaves, args, kwargs)
 
         def names(i: int) -> str:
-            return trace_cache.leaf_name(self.fun, i, partition, args, kwargs)
+            return trace_cache.leaf_name(self.fun, i, partition, request.tree)
 
         if settings.guarded:
             transfer_guards.check_call(self.name, leaves, names)

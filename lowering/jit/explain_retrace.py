@@ -58,11 +58,10 @@ def _kinds(jitted: Any) -> list[str]:
 
 def _names(jitted: Any, static: Any, tree: Any, count: int) -> list[str]:
     """The names of the leaves of the dynamic arguments."""
-    args, kwargs = tree.unflatten(list(range(count)))
     argument = argument_names(jitted.fun)
     fixed = set() if static is None else jitted.static.at(static[0])
-    positions = [i for i in range(len(args) + len(fixed)) if i not in fixed]
-    return leaf_names(lambda i: argument(positions[i]), args, kwargs)
+    positions = [i for i in range(len(tree.children()[0].children()) + len(fixed)) if i not in fixed]
+    return leaf_names(lambda i: argument(positions[i]), tree)
 
 
 def _static_or_defaults(static: Any) -> str:

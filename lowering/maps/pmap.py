@@ -28,7 +28,7 @@ from ...interpreters.transformations.vmap import vmap
 from ..arrays.sharding_constraints import reshard
 from ..jit.devices import local_devices, process_count
 from ..jit.jit import jit
-from .process_lanes import devices_of_all, with_all_processes
+from .process_lanes import argument_leaf_names, devices_of_all, with_all_processes
 
 
 def pmap(
@@ -117,7 +117,7 @@ def _on_devices(
     leaves, tree = pytrees.flatten(args)
     xs = [as_array(x) for x in leaves]
     dims = dimensions("pmap", in_axes, args, xs)
-    size = lane_count("pmap", dims, xs, axis_size)
+    size = lane_count("pmap", dims, xs, axis_size, argument_leaf_names(tree))
     mesh = Mesh(np.array(_devices(size, devices, backend)), (name,))
 
     def body(*pieces: Any) -> Any:

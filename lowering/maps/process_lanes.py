@@ -16,6 +16,7 @@ from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import cut_along
 from ...effects.trees import pytrees
 from ...interpreters.batching.mapped_axes import dimensions, lane_count
+from ...interpreters.core.trace_cache import leaf_names
 from ..arrays.assembled_arrays import make_array_from_process_local_data, own_part
 from ..jit.devices import devices, process_count
 
@@ -26,6 +27,11 @@ def devices_of_all(count: int, backend: str | None = None) -> list[Any]:
     for device in devices(backend):
         of_process.setdefault(device.process_index, []).append(device)
     return [device for number in sorted(of_process) for device in of_process[number][:count]]
+
+
+def argument_leaf_names(tree: Any) -> Callable[[int], str]:
+    """The name of each leaf of ``pmap``'s arguments, whose structure is ``tree``; static ones are not counted."""
+    return leaf_names(lambda i: f"mapped argument {i}", tree).__getitem__
 
 
 def with_all_processes(
@@ -43,7 +49,8 @@ def with_all_processes(
     leaves, tree = pytrees.flatten(values)
     xs = [as_array(x) for x in leaves]
     dims = dimensions("pmap", in_axes, values, xs)
-    own = lane_count("pmap", dims, xs, None if axis_size is None else axis_size // process_count(backend))
+    size = None if axis_size is None else axis_size // process_count(backend)
+    own = lane_count("pmap", dims, xs, size, argument_leaf_names(tree))
     mesh = Mesh(np.array(devices_of_all(own, backend)), (name,))
     cuts = [NamedSharding(mesh, cut_along(d, name)) for d in dims]
     whole = [make_array_from_process_local_data(cut, x) for cut, x in zip(cuts, xs)]

@@ -15,7 +15,6 @@ import os
 import pathlib
 import stat
 import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +23,7 @@ from returns.result import Failure, Result, Success
 
 from ...effects.base.errors import CompileError
 from ...effects.base.monitoring import HIT, MISSED, record_event
+from ...effects.base.source_locations import warn_user
 from .lazy import runtime
 
 COUNTS: Counter[str] = Counter()
@@ -46,7 +46,7 @@ def compile(
     key = entry_key(text, runtime.cache_key_facts(devices, options))
     safe = made_safe(pathlib.Path(folder))
     if isinstance(safe, Failure):
-        warnings.warn(f"compilation cache: {folder} is not used, {safe.failure()}; programs are compiled", stacklevel=2)
+        warn_user(f"compilation cache: {folder} is not used, {safe.failure()}; programs are compiled")
         return runtime.compile(text, devices=devices, results=results, options=options, places=places)
     path = safe.unwrap() / (key.hex() + ".xla")
     found = load(path, key)
@@ -132,7 +132,7 @@ def store(path: pathlib.Path, key: bytes, blob: bytes) -> Result[pathlib.Path, s
             pathlib.Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        warnings.warn(f"compilation cache: {path.parent} cannot be written to: {error}", stacklevel=2)
+        warn_user(f"compilation cache: {path.parent} cannot be written to: {error}")
         return Failure(str(error))
     COUNTS["written"] += 1
     return Success(path)
@@ -141,4 +141,4 @@ def store(path: pathlib.Path, key: bytes, blob: bytes) -> Result[pathlib.Path, s
 def _reject(path: pathlib.Path, why: str | None) -> None:
     """Count and warn of an entry that exists but is not loaded."""
     COUNTS["rejected"] += 1
-    warnings.warn(f"compilation cache: the entry {path.name} is not used, {why}; the program is compiled", stacklevel=3)
+    warn_user(f"compilation cache: the entry {path.name} is not used, {why}; the program is compiled")

@@ -286,6 +286,22 @@ def test_one_numpy_array_in_place_of_a_sequence_keeps_its_dtype(name, x):
     np.testing.assert_array_equal(joined, getattr(np, name)(x))
 
 
+@pytest.mark.parametrize("name", ["stack", "hstack", "vstack", "dstack", "column_stack", "concatenate"])
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2), (4, 3, 2, 2)])
+def test_one_array_in_place_of_a_sequence_is_not_sliced(name, shape):
+    x, joined = counted(shape), getattr(hnp, name)
+    if name == "concatenate" and len(shape) == 1:
+        with pytest.raises(hx.errors.ShapeMismatch, match=r"at least rank 1, got the elements of f32\[100000\]"):
+            joined(np.zeros(100_000, "float32"))
+        return
+    for axis in [{"axis": n} for n in range(len(shape) - 1)] if name in ("stack", "concatenate") else [{}]:
+        np.testing.assert_array_equal(joined(hnp.asarray(x), **axis), getattr(np, name)(x, **axis))
+        assert len(hx.make_program(lambda x: joined(x, **axis))(x).ops) <= 3
+    for none in (x[:0], hnp.float32(1)):
+        with pytest.raises(hx.errors.BadArgument, match="at least one array"):
+            joined(none)
+
+
 def test_axes_that_are_no_permutation_are_refused():
     x = hnp.zeros((2, 3))
     for axes in ((0,), (1, 1), 0):

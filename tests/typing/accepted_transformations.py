@@ -89,6 +89,12 @@ assert_type(hx.jvp(square, (x,), (x,)), tuple[Array, Array])
 assert_type(hx.vjp(square, x)[0], Array)
 assert_type(hx.vjp(with_aux, w, x, has_aux=True)[2], int)
 assert_type(hx.linearize(square, x)[0], Array)
+assert_type(hx.make_program(affine)(w, x, power=2), hx.Program)
+hx.make_program(affine, return_shape=True)(w, x)[0].ops
+hx.handle(hx.handler({}))(affine)(w, x, power=2)
+state, value = hx.handle(hx.handler({}), 0)(affine)(w, x)
+with hx.handle(hx.handler({}), 0) as run:
+    affine(w, x)
 
 
 @hx.custom_jvp

@@ -20,3 +20,5 @@ Log("a", 1, 2)  # error: call-arg, reportCallIssue
 Read(title="x")  # error: call-arg, reportCallIssue
 Read("x").source = "y"  # error: misc, reportAttributeAccessIssue
 hx.effect(vmapped="once")  # error: call-overload, reportCallIssue
+hx.effect(vmap="perlane")  # error: call-overload, reportArgumentType
+hx.effect(diff="stopped")  # error: call-overload, reportArgumentType

@@ -33,6 +33,11 @@ def mistakes(x: Array) -> Array:
     hx.grad(f)(x)  # error: call-arg, reportCallIssue
     hx.grad(pair)  # error: arg-type, reportArgumentType reportCallIssue
     hx.grad(f)("x", x)  # error: arg-type, reportArgumentType
+    hx.make_program(f)(x)  # error: call-arg, reportCallIssue
+    hx.handle(hx.handler({}))(f)(x)  # error: call-arg, reportCallIssue
+    hx.handle(hx.handler({}), 0)(f)(x)  # error: call-arg, reportCallIssue
+    hx.vjp(f)  # error: call-overload, reportCallIssue
+    hx.jvp(f, x, x)  # error: call-overload, reportArgumentType
     hx.checkpoint(f)(x)  # error: call-arg, reportCallIssue
     own("x")  # error: arg-type, reportArgumentType
     return hx.value_and_grad(f)(x, x)  # error: return-value, reportReturnType

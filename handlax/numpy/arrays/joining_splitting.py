@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -31,16 +31,31 @@ __all__ = [
 
 
 def operands(arrays: Any, where: str, dtype: Any = None) -> list[Any]:
-    """The items of a sequence of arrays, or the slices of one array along its first axis, as arrays of one dtype."""
-    if isinstance(arrays, (Array, np.ndarray)):  # the numbers of a NumPy array have its dtype, and are not weak
-        xs = list(unstack(arrays))
-    elif hasattr(arrays, "__iter__"):
-        xs = list(arrays)
-    else:
+    """The items of a sequence of arrays, as arrays of one dtype."""
+    if not hasattr(arrays, "__iter__"):
         raise BadArgument(f"{where}: a sequence of arrays is needed, got {type(arrays).__name__}.")
+    xs = list(arrays)
     if not xs:
         raise BadArgument(f"{where}: at least one array is needed, got none.")
     return promote(*xs) if dtype is None else [convert(x, dtypes.canonical(dtype)) for x in xs]
+
+
+def _sliced(arrays: Any, where: str, dtype: Any = None) -> Any:
+    """The one array that stands for the sequence of its slices along the first axis; None for another sequence."""
+    if not isinstance(arrays, (Array, np.ndarray)):
+        return None
+    x = as_array(arrays) if dtype is None else convert(arrays, dtypes.canonical(dtype))
+    if not x.ndim or not x.type.shape[0]:
+        raise BadArgument(f"{where}: at least one array is needed, got {x.type}.")
+    return x
+
+
+def _widened(arrays: Any, where: str, wide: Callable[[Any], Any], dtype: Any = None) -> Any:
+    """The arrays with the shape ``wide(shape)`` each, as a list, or as one array that stands for its slices."""
+    x = _sliced(arrays, where, dtype)
+    if x is None:
+        return [shapes.reshape(x, wide(x.type.shape)) for x in operands(arrays, where, dtype)]
+    return shapes.reshape(x, (x.type.shape[0], *wide(x.type.shape[1:])))
 
 
 def joined_along(xs: list[Any], axis: int) -> Any:
@@ -57,27 +72,23 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     >>> concatenate([np.zeros(2, "float32"), np.ones(1, "float32")])
     Array([0., 0., 1.], dtype=float32)
     """
-    if isinstance(arrays, Array) and axis is not None and dtype is None and arrays.ndim > 1:
-        return _of_slices(arrays, axis)
-    xs = operands(arrays, "concatenate", dtype)
+    whole = _sliced(arrays, "concatenate", dtype)
+    xs = operands(arrays, "concatenate", dtype) if whole is None else [whole]
     if axis is None:
-        xs, axis = [shapes.reshape(x, (x.size,)) for x in xs], 0
-    rank = len(xs[0].type.shape)
+        xs, axis, whole = [shapes.reshape(x, (x.size,)) for x in xs], 0, None
+    rank = len(xs[0].type.shape) - (whole is not None)
     if not rank:
+        found = ", ".join(str(x.type) for x in xs) if whole is None else f"the elements of {whole.type}"
         raise ShapeMismatch(
-            f"concatenate: arrays must have at least rank 1, got {', '.join(str(x.type) for x in xs)}.",
-            hint="stack puts scalars into an array.",
+            f"concatenate: arrays must have at least rank 1, got {found}.", hint="stack puts scalars into an array."
         )
     axis = axis if axis.__class__ is int and 0 <= axis < rank else canonical_axis(axis, rank, "concatenate")
-    return joined_along(xs, axis)
-
-
-def _of_slices(x: Any, axis: int) -> Any:
-    """``concatenate(x, axis)`` of the slices of one array, by a transposition and a reshape."""
-    shape = x.type.shape
-    axis = canonical_axis(axis, len(shape) - 1, "concatenate")
-    moved = shapes.move_axis(x, 0, axis)
-    return shapes.reshape(moved, (*shape[1 : axis + 1], shape[0] * shape[axis + 1], *shape[axis + 2 :]))
+    if whole is None:
+        return joined_along(xs, axis)
+    shape = whole.type.shape[1:]
+    return shapes.reshape(
+        shapes.move_axis(whole, 0, axis), (*shape[:axis], whole.type.shape[0] * shape[axis], *shape[axis + 1 :])
+    )
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
@@ -99,6 +110,9 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     Array([1., 2.], dtype=float32, weak_type=True)
     """
     no_out(out, "stack")
+    whole = _sliced(arrays, "stack", dtype)
+    if whole is not None:
+        return shapes.move_axis(whole, 0, canonical_axis(axis, whole.ndim, "stack"))
     xs = operands(arrays, "stack", dtype)
     shape = xs[0].type.shape
     if any([x.type.shape != shape for x in xs]):
@@ -114,7 +128,7 @@ def atleast_1d(*arys: Any) -> Array:
     >>> atleast_1d(2.0).shape
     (1,)
     """
-    return _each(arys, lambda x: x if x.ndim else shapes.reshape(x, (1,)))
+    return _each(arys, _at_least_1d)
 
 
 def atleast_2d(*arys: Any) -> Array:
@@ -123,7 +137,7 @@ def atleast_2d(*arys: Any) -> Array:
     >>> atleast_2d(np.zeros(3)).shape
     (1, 3)
     """
-    return _each(arys, lambda x: x if x.ndim >= 2 else shapes.reshape(x, (1, x.size)))
+    return _each(arys, _at_least_2d)
 
 
 def atleast_3d(*arys: Any) -> Array:
@@ -132,13 +146,24 @@ def atleast_3d(*arys: Any) -> Array:
     >>> atleast_3d(np.zeros((2, 3))).shape
     (2, 3, 1)
     """
-    wide = lambda x: (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1)
-    return _each(arys, lambda x: x if x.ndim >= 3 else shapes.reshape(x, wide(x)))
+    return _each(arys, _at_least_3d)
 
 
-def _each(arys: tuple[Any, ...], f: Any) -> Any:
-    """``f`` of each argument as an array: one result, or a tuple of several."""
-    made = tuple([f(as_array(x)) for x in arys])
+def _at_least_1d(shape: Any) -> Any:
+    return shape or (1,)
+
+
+def _at_least_2d(shape: Any) -> Any:
+    return (1,) * (2 - len(shape)) + shape
+
+
+def _at_least_3d(shape: Any) -> Any:
+    return (*shape, 1) if len(shape) == 2 else shape if len(shape) > 2 else (1, *_at_least_1d(shape), 1)
+
+
+def _each(arys: tuple[Any, ...], wide: Callable[[Any], Any]) -> Any:
+    """Each argument as an array of shape ``wide(shape)``: one result, or a tuple of several."""
+    made = tuple([shapes.reshape(x, wide(x.type.shape)) for x in map(as_array, arys)])
     return made[0] if len(made) == 1 else made
 
 
@@ -148,7 +173,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
     >>> vstack([np.zeros(3), np.ones((2, 3))]).shape
     (3, 3)
     """
-    return concatenate([atleast_2d(x) for x in operands(tup, "vstack", dtype)])
+    return concatenate(_widened(tup, "vstack", _at_least_2d, dtype))
 
 
 def hstack(tup: Any, dtype: Any = None) -> Array:
@@ -157,8 +182,9 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
     >>> hstack([np.zeros((2, 1)), np.ones((2, 3))]).shape
     (2, 4)
     """
-    xs = [atleast_1d(x) for x in operands(tup, "hstack", dtype)]
-    return concatenate(xs, 0 if xs[0].ndim == 1 else 1)
+    xs = _widened(tup, "hstack", _at_least_1d, dtype)
+    rank = xs[0].ndim if isinstance(xs, list) else xs.ndim - 1
+    return concatenate(xs, 0 if rank == 1 else 1)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Array:
@@ -167,7 +193,7 @@ def dstack(tup: Any, dtype: Any = None) -> Array:
     >>> dstack([np.zeros(3), np.ones(3)]).shape
     (1, 3, 2)
     """
-    return concatenate([atleast_3d(x) for x in operands(tup, "dstack", dtype)], 2)
+    return concatenate(_widened(tup, "dstack", _at_least_3d, dtype), 2)
 
 
 def column_stack(tup: Any) -> Array:
@@ -176,8 +202,7 @@ def column_stack(tup: Any) -> Array:
     >>> column_stack([np.zeros(3), np.ones((3, 2))]).shape
     (3, 3)
     """
-    xs = operands(tup, "column_stack")
-    return concatenate([x if x.ndim >= 2 else shapes.reshape(x, (x.size, 1)) for x in xs], 1)
+    return concatenate(_widened(tup, "column_stack", lambda shape: shape + (1,) * (2 - len(shape))), 1)
 
 
 def block(arrays: Any) -> Array:

@@ -146,6 +146,20 @@ def test_keys_pickle_copy_and_print():
             wrong(key)
 
 
+SIGNED = [complex(a, b) for a in (0.0, -0.0, 2.0, -2.0) for b in (0.0, -0.0, 2.0, -2.0)]
+
+
+@pytest.mark.parametrize("kind", [complex, np.complex64, np.complex128])
+def test_complex_numbers_keep_the_signs_of_both_zeros(kind):
+    for z in [*SIGNED, *SIGNED[::-1]]:  # whatever equal numbers there were before
+        jitted = lambda z: hx.jit(lambda: hnp.asarray(z))()
+        for made in (hnp.asarray, hnp.array, jitted, lambda z: hnp.where(True, z, z)):
+            for _ in range(3):
+                assert str(np.complex64(made(kind(z)))) == str(np.complex64(z))
+        assert np.sign(np.imag(hnp.sqrt(kind(z)))) == np.sign(np.sqrt(np.complex64(z)).imag), z
+        assert hnp.asarray(kind(z)) is hnp.asarray(kind(z))
+
+
 def test_python_numbers():
     assert [int(hnp.asarray(3, "int4")), int(hnp.float32(2.5)), float(hnp.asarray(1.5, "bfloat16"))] == [3, 2, 1.5]
     assert complex(hnp.asarray(1j)) == 1j

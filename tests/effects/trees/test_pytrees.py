@@ -151,9 +151,10 @@ def test_transpose_is_its_own_inverse(outer, inner):
 def test_children_and_node_data_take_a_structure_apart(tree):
     treedef = structure(tree)
     leaves = sum(child.num_leaves for child in treedef.children())
-    assert treedef.num_leaves == leaves or pytrees.treedef_is_leaf(treedef)
+    assert treedef.num_leaves == leaves or pytrees.is_leaf_structure(treedef)
     assert treedef.num_nodes == 1 + sum(child.num_nodes for child in treedef.children())
-    assert (treedef.node_data() is None) == pytrees.treedef_is_leaf(treedef)
+    assert (treedef.node_data() is None) == pytrees.is_leaf_structure(treedef)
+    assert (not treedef.children()) == pytrees.treedef_is_leaf(treedef)
 
 
 @given(st.lists(TREES, max_size=3))
@@ -363,3 +364,10 @@ def test_structures_are_immutable():
             setattr(treedef, name, 3)
     with pytest.raises(TypeError):
         PyTreeDef()
+
+
+def test_nodes_without_children_are_leaves_to_treedef_is_leaf_as_in_jax():
+    for tree in (1.0, None, (), [], {}, OrderedDict()):
+        assert pytrees.treedef_is_leaf(structure(tree))
+    for tree in ((None,), [()], {"a": 1}, Point(1, 2)):
+        assert not pytrees.treedef_is_leaf(structure(tree))

@@ -71,3 +71,14 @@ def test_what_is_no_array_passes_where_it_is_not_mapped():
     for axes in (0, (None, None)):  # a function has no lanes, and says not how many there are
         with pytest.raises(errors.HandlaxError, match=r"got function|must be mapped"):
             hx.vmap(lambda x, f: f(x), axes)(x, hnp.sum)
+
+
+def test_a_mapped_result_that_all_lanes_should_share_is_named():
+    x = hnp.arange(3.0)
+    for f, out_axes, where in [
+        (lambda x: {"a": x, "b": x}, {"a": 0, "b": None}, r" at \['b'\]"),
+        (lambda x: (x, [1.0, x]), (0, None), r" at \[1\]\[1\]"),
+        (lambda x: x, None, ""),
+    ]:
+        with pytest.raises(hx.errors.ShapeMismatch, match=rf"got a mapped f32\[\]{where}\."):
+            hx.vmap(f, out_axes=out_axes)(x)

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax.effects.operations.random_bits import RandomBits
 from handlax.interpreters.core import evaluate
+from handlax.lowering.compile.estimate import estimate
 
 
 def device(x, dtype):
@@ -234,6 +236,15 @@ def test_a_function_that_is_called_again_and_again_gives_the_same(name):
         np.testing.assert_allclose(np.asarray(y), numpy(data), rtol=1e-5)
     with hx.configure(debug_nans=True), pytest.raises(FloatingPointError, match="NaN"):
         hx.numpy.var(device(np.where(data > 0.7, np.nan, data), np.float32))
+
+
+def test_random_words_are_compiled_and_draws_stay_the_same():
+    key = hx.random.key(3)
+    found = estimate(evaluate.program_of(RandomBits(32, (100_000,)), (key.type,)))
+    assert found.numpy > 4 * found.xla
+    for draw in (hx.random.bits, hx.random.uniform, hx.random.exponential):
+        first, *others = [np.asarray(draw(key, (100_000,))) for _ in range(8)]
+        assert all([np.array_equal(first, y) for y in others])
 
 
 def test_threads_that_count_the_same_call_compile_it_all_the_same():

@@ -249,8 +249,9 @@ def test_donating_a_number_leaves_equal_numbers_alone():
 def test_memory_that_no_result_can_use_is_kept():
     f = hx.jit(lambda x: x < x, donate_argnums=0)
     x = array(1, 2)
-    with pytest.warns(UserWarning, match="not usable"):
+    with pytest.warns(UserWarning, match="not usable") as warned:
         f(x)
+    assert [found.filename for found in warned] == [__file__]
     assert not x.is_deleted()
 
 
