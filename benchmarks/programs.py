@@ -91,12 +91,12 @@ def transformer_params(blocks: int, width: int = 64, vocabulary: int = 128, leng
             "norm1": norm(), "norm2": norm(), "qkv": matrix(width, 3 * width), "out": matrix(width, width),
             "up": matrix(width, 4 * width), "up_bias": numpy.zeros(4 * width, "float32"),
             "down": matrix(4 * width, width), "down_bias": numpy.zeros(width, "float32"),
-        }  # fmt: skip
+        }
 
     return {
         "tokens": matrix(vocabulary, width), "positions": matrix(length, width),
         "blocks": [block() for _ in range(blocks)], "norm": norm(), "head": matrix(width, vocabulary),
-    }  # fmt: skip
+    }
 
 
 def transformer_data(batch: int = 4, length: int = 32, vocabulary: int = 128) -> tuple[Any, Any]:

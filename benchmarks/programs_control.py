@@ -36,7 +36,7 @@ def recurrent_data(steps: int = STEPS, width: int = 32, batch: int = 8) -> tuple
     params = {
         "in": _normal(16, width, seed=0), "again": _normal(width, width, seed=1),
         "bias": _normal(width, seed=2), "start": numpy.zeros((batch, width), "float32"),
-    }  # fmt: skip
+    }
     return params, _normal(steps, batch, 16, seed=3)
 
 
@@ -159,5 +159,5 @@ def blocks_data(count: int = 12, width: int = 64, batch: int = 4, length: int = 
     params = {
         "qkv": stacked(width, 3 * width, 0), "out": stacked(width, width, 100), "up": stacked(width, 4 * width, 200),
         "bias": numpy.zeros((count, 4 * width), "float32"), "down": stacked(4 * width, width, 300),
-    }  # fmt: skip
+    }
     return params, _normal(batch, length, width, seed=400)

@@ -133,4 +133,4 @@ FAMILIES: dict[str, Callable[[int], Made]] = {
     "branches with an entry of a log": logging_branches, "handled calls": handlers_in_a_row,
     "checkpoints": checkpoints, "nested jits": nested_jits, "nested checkpoints": nested_checkpoints,
     "handled functions that call the next one twice": handled_twice_at_each_level,
-}  # fmt: skip
+}

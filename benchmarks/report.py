@@ -93,7 +93,7 @@ def table(results: Sequence[Result], seconds: float) -> str:
         "A ratio is handlax's figure divided by JAX's: smaller is better.",
         "A dash: only handlax has a figure; the row or its note defines the ratio.", "",
         "![ratios against their bars](results.png)", "",
-    ]  # fmt: skip
+    ]
     for theme in dict.fromkeys(r.row.theme for r in results):
         lines += [f"## {theme.capitalize()}", "", "| row | handlax | JAX | unit | ratio | bar | aim | |"]
         lines += ["| --- | ---: | ---: | --- | ---: | ---: | ---: | --- |"]

@@ -51,7 +51,7 @@ def costs(case: Case) -> tuple[dict[str, float], dict[str, float]]:
         program = f.lower(*args).compile()
         analysis, memory = program.cost_analysis(), program.memory_analysis()
         analyses.append({"flops": analysis["flops"], "bytes accessed": analysis["bytes accessed"],
-                      "peak memory": memory.peak_memory_in_bytes})  # fmt: skip
+                      "peak memory": memory.peak_memory_in_bytes})
         results.append(program(*args))
     assert_agree(*results)
     ours, theirs = analyses

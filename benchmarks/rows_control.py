@@ -83,7 +83,7 @@ SINGLE: dict[str, Callable[[Side], Callable[..., Any]]] = {
     "grad of scan": lambda side: side.lib.grad(
         functools.partial(lambda step, c, xs: side.np.sum(side.lax.scan(step, c, xs)[0]), _step(side))
     ),
-}  # fmt: skip
+}
 
 
 def single_row(name: str) -> Row:
@@ -129,7 +129,7 @@ CASES: list[Case] = [
     case for title, (make, data) in MODELS.items()
     for case in both(title, lambda side, make=make: make(side.np, side.lax), data)
     if not (case.differentiate and title in FORWARD)
-]  # fmt: skip
+]
 ROWS = [
     *[stage_row(title, differentiate, lower)
       for lower in (False, True) for differentiate in (False, True) for title in MODELS
@@ -137,4 +137,4 @@ ROWS = [
     *[single_row(name) for name in SINGLE],
     *compiled_rows(CASES, "rows_control"),
     bounded_while_row({"max_steps": 1000}), bounded_while_row({"checkpoints": 10}),
-]  # fmt: skip
+]

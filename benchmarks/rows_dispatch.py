@@ -106,4 +106,4 @@ ROWS = [
         dispatch(of(each), HUNDRED, freeze=True, check=frozen_agree)),
     Row("jit dispatch, 1 NumPy argument", 1.60, dispatch(of(one), X, numpy_arguments=True), 1.00),
     Row("jit dispatch, 10 NumPy arguments", 1.60, dispatch(of(ten_to_one), *TEN, numpy_arguments=True), 1.00),
-]  # fmt: skip
+]

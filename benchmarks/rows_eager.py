@@ -85,7 +85,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], int]] = {
     "exp": (lambda s, x: s.np.exp(x), 1), "tanh": (lambda s, x: s.np.tanh(x), 1), "sin": (lambda s, x: s.np.sin(x), 1),
     "sqrt": (lambda s, x: s.np.sqrt(x), 1), "sum": (lambda s, x: s.np.sum(x), 1), "max": (lambda s, x: s.np.max(x), 1),
     "where": (lambda s, x, y: s.np.where(x < y, x, y), 2),
-}  # fmt: skip
+}
 SIZES = (1_000, 1_000_000)
 DTYPES = {"f32": np.dtype("float32"), "bf16": np.dtype(ml_dtypes.bfloat16), "f16": np.dtype("float16")}
 
@@ -142,7 +142,7 @@ def _median(plan: Plan) -> Pair:
     cases = all_cases(plan)
     ratios = sorted(cases, key=lambda c: cases[c].ratio)
     slower = [f"{c}: {cases[c].ours:.1f} us, JAX {cases[c].theirs:.1f}, ratio {cases[c].ratio:.2f}"
-              for c in reversed(ratios) if cases[c].ratio > 1.0]  # fmt: skip
+              for c in reversed(ratios) if cases[c].ratio > 1.0]
     middle = statistics.median([pair.ratio for pair in cases.values()])
     return Pair(middle, 1.0, (f"{len(cases)} cases; slower than JAX: {len(slower)}", *slower[:24]))
 
@@ -176,7 +176,7 @@ def idle(staged: bool) -> Callable[[Plan], float]:
     plain, under = (
         (lambda: handlax.make_program(chain)(x), lambda: handlax.make_program(idly)(x))
         if staged else (lambda: chain(x), lambda: idly(x))
-    )  # fmt: skip
+    )
 
     def measure(plan: Plan) -> float:
         np.testing.assert_array_equal(np.asarray(idly(x)), np.asarray(chain(x)))

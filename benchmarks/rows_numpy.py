@@ -30,7 +30,7 @@ SMALL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "reshape": (lambda np, x: np.reshape(x, (2, 4)), (X,)),
     "transpose": (lambda np, x: np.transpose(x), (SQUARE,)),
     "take": (lambda np, x, i: np.take(x, i), (X, INTEGERS)),
-}  # fmt: skip
+}
 
 
 def _calls(f: Callable[..., Any], arrays: tuple[Any, ...]) -> Callable[[Side], Prepare]:
@@ -45,7 +45,7 @@ def _median(plan: Plan) -> Pair:
     pairs = {name: timed(_calls(*case), samples_per_round=2)(plan) for name, case in SMALL.items()}
     slowest = sorted(pairs, key=lambda name: -pairs[name].ratio)
     notes = [f"{name}: {pairs[name].ours:.1f} us, JAX {pairs[name].theirs:.1f}, ratio {pairs[name].ratio:.2f}"
-             for name in slowest if pairs[name].ratio > 1 / 3]  # fmt: skip
+             for name in slowest if pairs[name].ratio > 1 / 3]
     middle = statistics.median([pair.ratio for pair in pairs.values()])
     return Pair(middle, 1.0, (f"{len(pairs)} functions; above a third: {len(notes)}", *notes))
 
@@ -67,7 +67,7 @@ def _matrices(*columns: bool) -> tuple[tuple[Any, ...], ...]:
     """Well conditioned square matrices of three sizes, positive definite; a column is a right-hand side."""
     return tuple([
         tuple([seeded(n, 1) if column else _definite(n) for column in columns or (False,)]) for n in (64, 128, 256)
-    ])  # fmt: skip
+    ])
 
 
 def _definite(n: int) -> np.ndarray[Any, Any]:
@@ -90,7 +90,7 @@ LARGE = [
     Call("inv", lambda np, x: np.linalg.inv(x), _matrices()),
     Call("cholesky", lambda np, x: np.linalg.cholesky(x), _matrices()),
     Call("qr", lambda np, x: np.linalg.qr(x), _matrices()),
-]  # fmt: skip
+]
 
 
 def _beside_numpy(call: Call, arrays: tuple[Any, ...], plan: Plan) -> Pair:
@@ -100,7 +100,7 @@ def _beside_numpy(call: Call, arrays: tuple[Any, ...], plan: Plan) -> Pair:
     """
     sides = [(side.np, [side.array(x) for x in arrays], side.ready) for side in (OURS, THEIRS)]
     timers = [make_timer(_awaited(call.f, *side), lambda result: result, False)
-              for side in (*sides, (np, arrays, lambda result: result))]  # fmt: skip
+              for side in (*sides, (np, arrays, lambda result: result))]
     rest = _SPINNING if max([x.ndim for x in arrays]) == 2 else 0.0
     ours, theirs, own = [1e6 * m for m in medians(timers, plan.rounds * (1 if rest else 2), rest=rest)]
     return Pair(ours, min(theirs, own), (f"NumPy {own:.3g} us, JAX {theirs:.3g} us",))
@@ -115,13 +115,13 @@ def _awaited(f: Callable[..., Any], module: Any, xs: Any, ready: Callable[[Any],
 
 def _worst(plan: Plan) -> Pair:
     cells = {f"{call.name}, size {i}": (call, arrays)
-             for call in LARGE for i, arrays in enumerate(call.arguments, 1)}  # fmt: skip
+             for call in LARGE for i, arrays in enumerate(call.arguments, 1)}
     pairs = {name: _beside_numpy(*cell, plan) for name, cell in cells.items()}
     # cells that are slower once more: of so many samples some are chance
     pairs.update({name: _beside_numpy(*cells[name], plan) for name, pair in pairs.items() if pair.ratio > 1.2})
     slowest = sorted(pairs, key=lambda name: -pairs[name].ratio)
     notes = [f"{name}: {pairs[name].ours:.3g} us, ratio {pairs[name].ratio:.2f} ({pairs[name].notes[0]})"
-             for name in slowest if pairs[name].ratio > 1.2]  # fmt: skip
+             for name in slowest if pairs[name].ratio > 1.2]
     above = sum([pair.ratio > 1.5 for pair in pairs.values()])
     worst = pairs[slowest[0]]
     return Pair(worst.ours, worst.theirs, (f"{len(pairs)} calls; above 1.2: {len(notes)}, 1.5: {above}", *notes[:24]))

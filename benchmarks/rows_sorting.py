@@ -31,5 +31,5 @@ CASES = [
       for name in ("cumprod", "cummax", "cumlogsumexp") for differentiate in (False, True)],
     OfArray("sort along 1", lambda side, x: side.np.sort(x, 1), MATRIX, True),
     OfArray("cumsum along 1", lambda side, x: side.np.cumsum(x, 1), MATRIX, True),
-]  # fmt: skip
+]
 ROWS = [Row(f"compiled {case}", 1.05, run_time(case.jitted, agree, 5)) for case in CASES]

@@ -50,7 +50,7 @@ def _grad_grad(side: Side, f: Any) -> Any:
 TRANSFORMS: dict[str, tuple[Callable[[Side, Any], Any], tuple[int, ...]]] = {
     "": (_identity, (8,)), "jvp": (_jvp, (8,)), "vmap": (_vmap, (4, 8)), "grad": (_grad, (8,)),
     "vmap(grad)": (_vmap_grad, (4, 8)), "grad(grad)": (_grad_grad, (8,)),
-}  # fmt: skip
+}
 
 
 def _written(side: Side, style: str, length: int) -> Any:
@@ -276,4 +276,4 @@ ROWS = [
     *[nesting_row(depth) for depth in range(1, 7)],
     *[many_row(transform) for transform in ("", "jvp", "vmap", "grad")],
     memory_row(""), memory_row("grad"),
-]  # fmt: skip
+]

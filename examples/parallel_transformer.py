@@ -156,7 +156,7 @@ def planned(data: int, model: int = 8, stage: int = 8) -> tuple[Any, tuple[Any, 
     large = Sizes(
         vocabulary=32768, width=4096, heads=8 * model, head=64, hidden=2048 * model, layers=2 * stage,
         microbatches=32, batch=2 * data, length=2048,
-    )  # fmt: skip
+    )
     return step_over(AbstractMesh((data, model, stage), AXES)), shapes(large)
 
 
@@ -178,7 +178,7 @@ def main() -> None:
         seconds = costs.seconds(flops=400e12, links={"data": 50e9, "model": 450e9, "stage": 50e9})
         sent = ", ".join(f"{name} {link.bytes / 1e9:.1f}" for name, link in costs.links.items())
         print(f"{64 * data:5} devices: {len(text) / 1e3:.0f} KB of StableHLO; GB sent by each: {sent}; "
-              f"at least {seconds.overlapped:.2f} s")  # fmt: skip
+              f"at least {seconds.overlapped:.2f} s")
     print(costs)
 
 

@@ -16,7 +16,7 @@ from .interpreters.core.static_arguments import argument_names
 __all__ = [
     "DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map",
     "shaped_abstractify",
-]  # fmt: skip
+]
 
 shaped_abstractify = type_of
 

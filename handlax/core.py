@@ -21,7 +21,7 @@ __all__ = [
     "AbstractValue", "Atom", "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "ParamDict", "ShapedArray", "Tracer", "Var",
     "check_jaxpr", "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "get_aval", "jaxpr_as_fun", "max_dim",
     "min_dim", "no_effects", "trace_state_clean",
-]  # fmt: skip
+]
 
 Tracer = Box
 Jaxpr = ClosedJaxpr = Program

@@ -81,13 +81,13 @@ def initialize(
     credentials = dict(
         mtls_cert_file=mtls_cert_file, mtls_key_file=mtls_key_file, mtls_ca_file=mtls_ca_file,
         mtls_peer_uri_prefix=mtls_peer_uri_prefix, verify_secure_credentials=verify_secure_credentials,
-    )  # fmt: skip
+    )
     runtime.connect(runtime.Membership(
         address, count, index, bind or "[::]:" + address.rpartition(":")[2], local,
         int(text) if partition is None and text else partition,
         initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds,
         {name: value for name, value in credentials.items() if value is not None},
-    ))  # fmt: skip
+    ))
 
 
 def is_initialized() -> bool:

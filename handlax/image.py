@@ -99,7 +99,7 @@ _KERNELS = {
     ResizeMethod.LINEAR: lambda x: clip(1 - x, 0), ResizeMethod.CUBIC: _cubic(-0.5),
     ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75), ResizeMethod.LANCZOS3: _lanczos(3.0),
     ResizeMethod.LANCZOS5: _lanczos(5.0),
-}  # fmt: skip
+}
 _EDGE = 2  # elements outside of the image that the kernel of CUBIC_PYTORCH reaches, whose weights are those of the edge
 
 
@@ -129,7 +129,7 @@ def _resampler(size: int, count: int, scale: Any, shift: Any, method: ResizeMeth
 def _resampled(
     x: Any, shape: tuple[int, ...], axes: Sequence[int], scales: Any, shifts: Any, method: ResizeMethod,
     antialias: bool, precision: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """An image of floats with the axes ``axes`` scaled and moved."""
     if method is ResizeMethod.CUBIC_PYTORCH and antialias:
         method = ResizeMethod.CUBIC
@@ -157,7 +157,7 @@ def _shape_for(name: str, image: Any, shape: Any) -> tuple[int, ...]:
 def scale_and_translate(
     image: Any, shape: Any, spatial_dims: Sequence[int], scale: Any, translation: Any, method: Any,
     antialias: bool = True, precision: Any = Precision.HIGHEST,
-) -> Array:  # fmt: skip
+) -> Array:
     """An image of this shape, in which a point ``p`` of the given one is at ``p * scale + translation``.
 
     Points of element ``i`` are from ``i`` to ``i + 1``. Elements that are outside of the given image are 0.

@@ -42,7 +42,7 @@ def _segments(segment_ids: Any, num_segments: Any) -> int:
 def _reduced(
     update: str, unit: Callable[[Any], Any], fold: Callable[..., Any], data: Any, segment_ids: Any, num_segments: Any,
     indices_are_sorted: bool, unique_indices: bool, bucket_size: int | None, mode: Any, out_sharding: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """The segments' elements combined by the method ``update`` of ``x.at``, whose identity for a dtype is ``unit``.
 
     ``fold`` combines the buckets.
@@ -60,14 +60,14 @@ def _reduced(
     y = getattr(IndexUpdateHelper(start)[index], update)(
         convert(x, x.type.dtype), indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
         mode="drop" if mode is None else mode, wrap_negative_indices=False,
-    )  # fmt: skip
+    )
     return y if bucket_size is None else convert(fold(y, 0), x.type.dtype)
 
 
 def segment_sum(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """``segment_sum(x, i)[k] == sum of x[j] for all j where i[j] == k``; 0 for a segment without elements.
 
     Shapes: ``data: a[n, *s]``, ``segment_ids: i32[n]`` give ``a[num_segments, *s]``.
@@ -81,13 +81,13 @@ def segment_sum(
     return _reduced(
         "add", lambda dtype: 0, reductions.sum, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
         bucket_size, mode, out_sharding,
-    )  # fmt: skip
+    )
 
 
 def segment_prod(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The product of each segment, 1 for one without elements; see ``segment_sum``.
 
     >>> segment_prod(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
@@ -96,13 +96,13 @@ def segment_prod(
     return _reduced(
         "multiply", lambda dtype: 1, reductions.prod, data, segment_ids, num_segments, indices_are_sorted,
         unique_indices, bucket_size, mode, out_sharding,
-    )  # fmt: skip
+    )
 
 
 def segment_max(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The largest element of each segment, the lowest number of the dtype for one without; see ``segment_sum``.
 
     >>> segment_max(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
@@ -111,13 +111,13 @@ def segment_max(
     return _reduced(
         "max", lowest, reductions.max, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
         bucket_size, mode, out_sharding,
-    )  # fmt: skip
+    )
 
 
 def segment_min(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The smallest element of each segment, the highest number of the dtype for one without; see ``segment_sum``.
 
     >>> segment_min(np.array([5, 1, 7, 2], "int32"), np.array([0, 0, 1, 1]))
@@ -126,7 +126,7 @@ def segment_min(
     return _reduced(
         "min", highest, reductions.min, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
         bucket_size, mode, out_sharding,
-    )  # fmt: skip
+    )
 
 
 programs(globals())

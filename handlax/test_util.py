@@ -86,7 +86,7 @@ def _limits(args: Any, atol: Any, rtol: Any, eps: Any) -> tuple[float, float, fl
 def check_jvp(
     f: Callable[..., Any], f_jvp: Callable[..., Any], args: Any, atol: Any = None, rtol: Any = None, eps: Any = None,
     err_msg: str = "",
-) -> None:  # fmt: skip
+) -> None:
     """Compare ``f_jvp(args, direction)`` with ``f(*args)`` and its difference quotient along a random direction.
 
     Tolerances and step are by default those of the narrowest dtype of the arguments.
@@ -103,7 +103,7 @@ def check_jvp(
 def check_vjp(
     f: Callable[..., Any], f_vjp: Callable[..., Any], args: Any, atol: Any = None, rtol: Any = None, eps: Any = None,
     err_msg: str = "",
-) -> None:  # fmt: skip
+) -> None:
     """Compare ``f_vjp(*args)`` with ``f(*args)`` and the adjoint of its difference quotient, in random directions.
 
         <pullback(ct), dx> == <ct, df(dx)>
@@ -127,7 +127,7 @@ def check_vjp(
 def check_grads(
     f: Callable[..., Any], args: Any, order: int, modes: Sequence[str] = ("fwd", "rev"), atol: Any = None,
     rtol: Any = None, eps: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """Compare the derivatives of ``f`` at ``args`` up to an order with difference quotients, in each of the modes.
 
     Raises: AssertionError: they differ. BadArgument: a mode is none of "fwd" and "rev".

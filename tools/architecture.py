@@ -45,7 +45,7 @@ def read_folder(folder: Path) -> Folder:
     doc = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
     modules = len([path for path in folder.glob("*.py") if path.stem != "__init__"])
     return Folder(folder.relative_to(ROOT).as_posix(), " ".join(doc.split("\n\n")[0].split()), modules,
-                tuple(map(read_folder, inner)))  # fmt: skip
+                tuple(map(read_folder, inner)))
 
 
 def module_parts(file: Path) -> list[str]:
@@ -113,7 +113,7 @@ def reduced(edges: Edges) -> Edges:
     for node in sorted(edges, key=order.__getitem__):
         below[node] = edges[node].union(*[below[other] for other in edges[node]])
     return {node: frozenset([b for b in others if not any(b in below[other] for other in others)])
-            for node, others in edges.items()}  # fmt: skip
+            for node, others in edges.items()}
 
 
 def within(edges: Edges, nodes: Sequence[str]) -> Edges:
@@ -131,7 +131,7 @@ INK = {  # class -> colours on light and on dark ground
     "text": ("#1f2328", "#e6edf3"), "soft": ("#59636e", "#9198a1"), "ground": ("#ffffff", "#0d1117"),
     "effects": ("#0969da", "#58a6ff"), "interpreters": ("#8250df", "#bc8cff"),
     "lowering": ("#bc4c00", "#f0883e"), "handlax": ("#1a7f37", "#3fb950"),
-}  # fmt: skip
+}
 
 
 def style() -> str:
@@ -151,7 +151,7 @@ def style() -> str:
         ".title { font-size: 19px; font-weight: 600; } .name { font-weight: 600; } .small { font-size: 13px; }",
         ".box { stroke-width: 1.25; } .inner { fill-opacity: 0.1; } .arrow { fill: none; stroke-width: 1.5; }",
         rules(0), f"@media (prefers-color-scheme: dark) {{\n{rules(1)}\n}}",
-    ])  # fmt: skip
+    ])
 
 
 def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
@@ -244,7 +244,7 @@ def drawn_layer(layer: Folder, outer: Edges, inner: Edges, top: float) -> tuple[
             at += node.size + GAP
     lines = [f'<g class="{layer.path}">', box("band", MARGIN, top, WIDTH - 2 * MARGIN, total, 12),
              text(MARGIN + PADDING, top + 29, layer.path, "title"),
-             text(MARGIN + PADDING, top + 50, layer.doc, "small soft")]  # fmt: skip
+             text(MARGIN + PADDING, top + 50, layer.doc, "small soft")]
     for a, b in links:
         x, y = corner[a][0], centre[a]
         end, target = corner[b][0] + BOX, centre[b]
@@ -273,7 +273,7 @@ def band_arrow(layer: str, edges: Edges, top: float) -> list[str]:
     x, end = WIDTH / 2, top + BETWEEN
     return [f'<g class="{layer}">', f'<path class="arrow" d="M{x:g},{top + 3:g} V{end - 12:g}"/>',
             f'<path class="tip" d="M{x:g},{end - 3:g} l-6,-10 h12 z"/>',
-            text(x + 14, top + 22, words, "small soft"), "</g>"]  # fmt: skip
+            text(x + 14, top + 22, words, "small soft"), "</g>"]
 
 
 def picture(layers: Sequence[Folder]) -> str:

@@ -188,7 +188,7 @@ def main() -> None:
             module = kind.__module__
             lines += [f'    "{module}": {{\n']
         lines += [f'        "{kind.__qualname__}": {row},\n']
-    FILE.write_text("".join([*lines, "    },\n}  # fmt: skip\n"]))
+    FILE.write_text("".join([*lines, "    },\n}\n"]))
 
 
 if __name__ == "__main__":

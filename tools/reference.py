@@ -42,7 +42,7 @@ NAMESPACES = (
     "handlax.experimental.ode", "handlax.experimental.sparse", "handlax.experimental.sparse.linalg",
     "handlax.example_libraries.optimizers",
     "handlax.example_libraries.stax",
-)  # fmt: skip
+)
 
 
 def loaded(name: str) -> ModuleType | None:

@@ -82,17 +82,17 @@ class While(HigherOrder):
 def scan(
     f: Callable[[Array, X], tuple[ArrayLike, Y]], init: ArrayLike, xs: X, length: int | None = None,
     reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
-) -> tuple[Array, Y]: ...  # fmt: skip
+) -> tuple[Array, Y]: ...
 @overload
 def scan(
     f: Callable[[C, X], tuple[C, Y]], init: C, xs: X, length: int | None = None,
     reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
-) -> tuple[C, Y]: ...  # fmt: skip
+) -> tuple[C, Y]: ...
 @overload
 def scan(
     f: Callable[[C, None], tuple[C, Y]], init: C, xs: None = None, length: int | None = None,
     reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
-) -> tuple[C, Y]: ...  # fmt: skip
+) -> tuple[C, Y]: ...
 @boundary
 def scan(
     f: Callable[..., Any],
@@ -222,12 +222,12 @@ def _unroll_count(name: str, unroll: int | bool, length: int) -> int:
 def while_loop(
     cond_fun: Callable[[Array], ArrayLike], body_fun: Callable[[Array], ArrayLike], init_val: ArrayLike, *,
     max_steps: int | None = None, checkpoints: int | None = None,
-) -> Array: ...  # fmt: skip
+) -> Array: ...
 @overload
 def while_loop(
     cond_fun: Callable[[C], ArrayLike], body_fun: Callable[[C], C], init_val: C, *,
     max_steps: int | None = None, checkpoints: int | None = None,
-) -> C: ...  # fmt: skip
+) -> C: ...
 @boundary
 def while_loop(
     cond_fun: Callable[..., Any],
@@ -381,12 +381,12 @@ def _bounds(first: Array, last: Array) -> tuple[Array, Array, int | None]:
 def fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, Array], ArrayLike], init_val: ArrayLike, *,
     unroll: int | bool | None = None,
-) -> Array: ...  # fmt: skip
+) -> Array: ...
 @overload
 def fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, C], C], init_val: C, *,
     unroll: int | bool | None = None,
-) -> C: ...  # fmt: skip
+) -> C: ...
 @boundary
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any, *, unroll: Any = None) -> Any:
     """Iterate a function over the integers of a range with a carry.

@@ -133,7 +133,7 @@ class Array(_Base):
 
         def all(
             self, axis: AxesLike = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
 
         any = all
 
@@ -145,7 +145,7 @@ class Array(_Base):
         def argsort(
             self, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
             descending: bool = False, dtype: DTypeLike | None = None,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def astype(self, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Array: ...
         def byteswap(self, inplace: bool = False) -> Array: ...
         def choose(self, choices: Any, out: None = None, mode: str = "raise") -> Array: ...
@@ -153,7 +153,7 @@ class Array(_Base):
         def compress(
             self, condition: Any, axis: int | None = None, *, out: None = None, size: int | None = None,
             fill_value: Any = 0,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def conj(self) -> Array: ...
 
         conjugate = copy = clone = conj
@@ -165,16 +165,16 @@ class Array(_Base):
         def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array: ...
         def dot(
             self, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
         def max(
             self, axis: AxesLike = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
             where: ArrayLike | None = None,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def mean(
             self, axis: AxesLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
             where: ArrayLike | None = None,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
 
         min = max
 
@@ -182,27 +182,27 @@ class Array(_Base):
         def prod(
             self, axis: AxesLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
             initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def ptp(self, axis: AxesLike = None, out: None = None, keepdims: bool = False) -> Array: ...
         def ravel(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
         def repeat(
             self, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
             out_sharding: Any = None,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Array: ...
         def round(self, decimals: int = 0, out: None = None) -> Array: ...
         def searchsorted(
             self, v: ArrayLike, side: str = "left", sorter: Any = None, *, method: str = "scan",
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def sort(
             self, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
             descending: bool = False,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def squeeze(self, axis: int | Sequence[int] | None = None) -> Array: ...
         def std(
             self, axis: AxesLike = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
             keepdims: bool = False, *, where: ArrayLike | None = None, mean: Any = None, correction: Any = None,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
 
         sum = prod
 
@@ -210,11 +210,11 @@ class Array(_Base):
         def take(
             self, indices: ArrayLike, axis: int | None = None, out: None = None, mode: Any = None,
             unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def to_device(self, device: Any, *, stream: Any = None) -> Array: ...
         def trace(
             self, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def transpose(self, *args: Any) -> Array: ...
 
         var = std
@@ -245,7 +245,7 @@ if TYPE_CHECKING:
         def __call__(
             self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
 
     class Updates(Protocol):
         """The methods of ``x.at[index]``."""
@@ -261,11 +261,11 @@ if TYPE_CHECKING:
         def get(
             self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
             fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def apply(
             self, func: Callable[[Array], ArrayLike], *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: Any = None, wrap_negative_indices: bool = True,
-        ) -> Array: ...  # fmt: skip
+        ) -> Array: ...
         def divide(self, values: ArrayLike, **options: Any) -> Array: ...
         def power(self, values: ArrayLike, **options: Any) -> Array: ...
 

@@ -113,7 +113,7 @@ _PRECISIONS = {
     **{p.name.lower(): p for p in Precision},
     "fastest": Precision.DEFAULT, "bfloat16": Precision.DEFAULT, "tensorfloat32": Precision.HIGH,
     "float32": Precision.HIGHEST,
-}  # fmt: skip
+}
 config.add_choices(
     "default_matmul_precision", (None, *_PRECISIONS, *[p.name for p in DotAlgorithmPreset if p.value])
 )

@@ -69,7 +69,7 @@ def difference(old: ProgramLike, new: ProgramLike) -> ProgramDifference:
 def _in_order(
     matched: dict[int, int], removed: Sequence[tuple[int, str]], inserted: Sequence[tuple[int, str]],
     changed: Sequence[tuple[int, int, str, str]],
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """The lines in the order of the old program; an inserted equation follows the matched one before it."""
     rows = [(i, 0, -1, f"- {text}") for i, text in removed]
     rows += [(i, 0, -1, f"- {old}\n+ {new}") for i, _, old, new in changed]
@@ -152,7 +152,7 @@ def _match(old: ProgramLike, new: ProgramLike, table: dict[Hashable, int]) -> di
 def _align(
     a: Sequence[Any], b: Sequence[Any], i: int, i_end: int, j: int, j_end: int,
     matched: dict[int, int], gaps: list[tuple[int, int, int, int]],
-) -> None:  # fmt: skip
+) -> None:
     """Match equal items of ``a[i:i_end]`` and ``b[j:j_end]`` in order; unmatched ranges are appended to ``gaps``."""
     while i < i_end and j < j_end and a[i] == b[j]:
         matched[i] = j

@@ -56,7 +56,7 @@ class Program(Equations, OwnCopy, Sized):
     __slots__ = (
         "in_types", "ops", "args", "types", "outs", "consts", "sites", "name", "effects",
         "_key", "_hash", "_operations", "_out_types", "_numbered", "facts", "__weakref__",
-    )  # fmt: skip
+    )
     _guard = ("programs", "record a new one with make_program.")
     in_types: tuple[ArrayType, ...]
     ops: tuple[Operation, ...]
@@ -290,7 +290,7 @@ class Program(Equations, OwnCopy, Sized):
     def pretty_print(
         self, *, source_info: bool = False, print_shapes: bool = True, custom_pp_eqn_rules: bool = True,
         name_stack: bool = False, print_effects: bool = False, **layout: Any,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """The text; with ``source_info`` or ``name_stack`` each equation is followed by the user's source line.
 
         JAX's other options, those of its layout among them (``use_color``, ``width``, ...), change nothing: the text is
@@ -365,7 +365,7 @@ _PARTS = ("in_types", "ops", "args", "types", "outs", "consts", "sites", "name",
 _SETTERS = tuple([setter(Program, name) for name in _PARTS])
 (
     _set_in_types, _set_ops, _set_args, _set_types, _set_outs, _set_consts, _set_sites, _set_name, _set_effects,
-) = _SETTERS  # fmt: skip
+) = _SETTERS
 _set_key, _set_hash, _set_facts = (setter(Program, name) for name in ("_key", "_hash", "facts"))
 set_out_types, _set_numbered = (setter(Program, name) for name in ("_out_types", "_numbered"))
 

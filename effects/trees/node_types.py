@@ -84,7 +84,7 @@ def _defaultdict_parts(x: defaultdict[Any, Any]) -> Flattened:
 _LOCK = threading.RLock()
 _KEYED: dict[type, Callable[[Any], FlattenedWithKeys]] = {
     NoneType: lambda x: ((), None), tuple: _of_sequence, list: _of_sequence, dict: _of_dict,
-}  # fmt: skip
+}
 _REGISTERED: dict[type, NodeType] = {}
 _LISTENERS: list[NodeListener] = []
 

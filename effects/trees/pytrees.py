@@ -51,7 +51,7 @@ __all__ = [
     "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative",
     "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
     "unflatten",
-]  # fmt: skip
+]
 
 T = TypeVar("T")
 IsLeaf = Callable[[Any], bool]

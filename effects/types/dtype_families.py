@@ -25,7 +25,7 @@ __all__ = [
     "float64", "from_short_name", "int2", "int4", "int8", "int16", "int32", "int64", "is_bool", "is_complex",
     "is_extended", "is_floating", "is_inexact", "is_integer", "is_signed", "is_unsigned", "prng_key", "short_name",
     "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
-]  # fmt: skip
+]
 
 
 bool_ = np.dtype(np.bool_)
@@ -65,7 +65,7 @@ SMALL_UNSIGNED: Family = frozenset({uint2, uint4})
 SMALL_FLOATING: Family = frozenset({
     float4_e2m1fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
     float8_e5m2fnuz, float8_e8m0fnu,
-})  # fmt: skip
+})
 SMALL: Family = SMALL_SIGNED | SMALL_UNSIGNED | SMALL_FLOATING
 ANY_SIGNED: Family = SIGNED | SMALL_SIGNED
 ANY_UNSIGNED: Family = UNSIGNED | SMALL_UNSIGNED

@@ -49,7 +49,7 @@ __all__ = [
     "can_cast", "canonical", "canonicalize_dtype", "default_complex", "default_float", "default_int", "finfo", "iinfo",
     "isdtype", "issubdtype", "itemsize_bits", "promote", "promote_types", "result_type", "scalar_type",
     "scalar_type_of", "tangent_dtype", "to_complex", "to_inexact", "to_real",
-]  # fmt: skip
+]
 __all__ += dtype_families.__all__
 
 
@@ -71,7 +71,7 @@ def default_complex() -> np.dtype[Any]:
 _DEFAULTS = MappingProxyType({
     int: default_int, float: default_float, complex: default_complex,
     "int": default_int, "float": default_float, "complex": default_complex,
-})  # fmt: skip
+})
 
 
 def canonical(dtype_like: Any) -> Any:
@@ -337,7 +337,7 @@ _ABSTRACT: Mapping[Any, Any] = MappingProxyType({
     np.signedinteger: is_signed, np.unsignedinteger: is_unsigned, np.integer: is_integer, np.floating: is_floating,
     np.complexfloating: is_complex, np.inexact: lambda d: d in ANY_INEXACT,
     np.number: lambda d: d in ANY_INEXACT or d in ANY_INTEGER,
-})  # fmt: skip
+})
 
 
 def issubdtype(a: Any, b: Any) -> bool:
@@ -371,7 +371,7 @@ def _width_named(dtype_like: Any) -> Any:
 _KINDS: Mapping[str, Any] = MappingProxyType({
     "bool": is_bool, "signed integer": is_signed, "unsigned integer": is_unsigned, "integral": is_integer,
     "real floating": is_floating, "complex floating": is_complex, "numeric": _ABSTRACT[np.number],
-})  # fmt: skip
+})
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

@@ -233,7 +233,7 @@ def _value_operator(f: Callable[[Any, Any], Any], reflected: bool) -> Any:
 
 
 _VALUE_OPERATORS = (operator.truediv, operator.pow, operator.and_, operator.or_, operator.xor, operator.lshift,
-                    operator.rshift)  # fmt: skip
+                    operator.rshift)
 for _f in _VALUE_OPERATORS:
     _name = _f.__name__.strip("_")
     setattr(Extent, f"__{_name}__", _value_operator(_f, False))

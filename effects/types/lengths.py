@@ -106,7 +106,7 @@ def _comparison(f: Callable[..., Any]) -> Any:
 
 
 _BINARY = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, divmod, operator.truediv,
-           operator.pow, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift)  # fmt: skip
+           operator.pow, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift)
 for _f in _BINARY:
     _name = _f.__name__.strip("_")
     setattr(Length, f"__{_name}__", _arithmetic(_f))

@@ -58,7 +58,7 @@ def _with_ones(shape: Shape) -> Shape:
 def _convolution(
     transposed: bool, dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
     strides: Sequence[int] | None, padding: Any, W_init: Any, b_init: Any,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """A convolution or transposed convolution; in its dimension numbers C, I and O are channels, and N is the batch.
     """
     lhs, rhs, out = dimension_numbers
@@ -87,7 +87,7 @@ def _convolution(
 def GeneralConv(
     dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
     padding: Any = "VALID", W_init: Any = None, b_init: Any = _SMALL,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """A convolution and a bias; ``dimension_numbers`` as ``("NHWC", "HWIO", "NHWC")``.
 
     >>> init, _ = GeneralConv(("NHWC", "HWIO", "NHWC"), 8, (3, 3))
@@ -100,7 +100,7 @@ def GeneralConv(
 def GeneralConvTranspose(
     dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
     padding: Any = "VALID", W_init: Any = None, b_init: Any = _SMALL,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """A transposed convolution and a bias; ``dimension_numbers`` as ``("NHWC", "HWIO", "NHWC")``.
 
     >>> init, _ = GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 8, (3, 3))
@@ -113,7 +113,7 @@ def GeneralConvTranspose(
 def Conv(
     out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
     W_init: Any = None, b_init: Any = _SMALL,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """``GeneralConv`` of images, whose channels come last.
 
     >>> Conv(4, (3, 3))[0](random.key(0), (-1, 8, 8, 2))[0]
@@ -125,7 +125,7 @@ def Conv(
 def Conv1DTranspose(
     out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
     W_init: Any = None, b_init: Any = _SMALL,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """``GeneralConvTranspose`` of sequences, whose channels come last.
 
     >>> Conv1DTranspose(4, (3,))[0](random.key(0), (-1, 8, 2))[0]
@@ -137,7 +137,7 @@ def Conv1DTranspose(
 def ConvTranspose(
     out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
     W_init: Any = None, b_init: Any = _SMALL,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """``GeneralConvTranspose`` of images, whose channels come last.
 
     >>> ConvTranspose(4, (3, 3))[0](random.key(0), (-1, 8, 8, 2))[0]
@@ -149,7 +149,7 @@ def ConvTranspose(
 def BatchNorm(
     axis: Any = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,
     beta_init: Any = initializers.zeros, gamma_init: Any = initializers.ones,
-) -> Layer:  # fmt: skip
+) -> Layer:
     """``gamma (x - mean) / sqrt(var + epsilon) + beta``, the moments over ``axis``.
 
     >>> _, apply = BatchNorm(axis=0, epsilon=0.0)
@@ -200,7 +200,7 @@ def _pooling(reducer: Any, init_val: float, average: bool = False) -> Callable[.
     def PoolingLayer(
         window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: str = "VALID",
         spec: str | None = None,
-    ) -> Layer:  # fmt: skip
+    ) -> Layer:
         """A reduction over windows of the spatial axes; ``spec`` as ``"NHWC"``, which is the default."""
         spec = spec or "N" + "HWD"[: len(window_shape)] + "C"
         windows, steps = iter(window_shape), iter(strides or (1,) * len(window_shape))

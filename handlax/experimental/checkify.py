@@ -21,4 +21,4 @@ from ..interpreters.library.effectful.error_values import (
 __all__ = [
     "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check", "check_error", "checkify",
     "debug_check", "div_checks", "float_checks", "index_checks", "init_error", "nan_checks", "user_checks",
-]  # fmt: skip
+]

@@ -81,7 +81,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     facts = [
         (pytrees.keystr(path), f"{host.dtype}{host.shape}{_digest(host.tobytes())}", repr(leaf))
         for path, leaf in pytrees.leaves_with_path(in_tree) for host in [_host(leaf)]
-    ]  # fmt: skip
+    ]
     _check_same(facts, fail_message or "assert_equal: every process must have the same")
 
 
@@ -128,7 +128,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     return _by_specs(
         "host_local_array_to_global_array", local_inputs, pspecs,
         lambda x, spec: make_array_from_process_local_data(NamedSharding(global_mesh, spec), _host(x)),
-    )  # fmt: skip
+    )
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -142,7 +142,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     return _by_specs(
         "global_array_to_host_local_array", global_inputs, pspecs,
         lambda x, spec: own_part(reshard(x, NamedSharding(global_mesh, spec))),
-    )  # fmt: skip
+    )
 
 
 def _of_all_processes(x: np.ndarray[Any, Any], combine: Callable[[Any], Any]) -> np.ndarray[Any, Any]:

@@ -44,7 +44,7 @@ ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 
 DENSE = (
     -12715105075 / 11282082432, 0.0, 87487479700 / 32700410799, -10690763975 / 1880347072,
     701980252875 / 199316789632, -1453857185 / 822651844, 69997945 / 29380423,
-)  # fmt: skip
+)
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
 
 
@@ -198,7 +198,7 @@ def _turns_back(t: np.ndarray[Any, Any]) -> bool:
 def odeint(
     func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: Any = 1.4e-8, atol: Any = 1.4e-8,
     mxstep: Any = hnp.inf, hmax: Any = hnp.inf,
-) -> Any:  # fmt: skip
+) -> Any:
     """The solution of ``dy/dt == func(y, t, *args)`` at the times ``t``, with the value ``y0`` at ``t[0]``.
 
     Steps of adaptive length, by the method of order 5 of Dormand and Prince.

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m handlax.launch", description="Start a program as several processes of this machine.",
         usage="%(prog)s --processes N [--devices M] (script.py | -m module | -c text) [arguments]",
-    )  # fmt: skip
+    )
     parser.add_argument("--processes", "-n", type=int, required=True, help="how many")
     parser.add_argument("--devices", type=int, help="the CPU devices of each process")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="a module instead of a script")
@@ -75,14 +75,14 @@ def _start(
 ) -> subprocess.Popen[str]:
     """Start process ``index`` of ``count``, in a process group of its own."""
     told = {LAUNCH_ADDRESS: address, LAUNCH_COUNT: str(count), LAUNCH_INDEX: str(index),
-            "HANDLAX_COORDINATOR_BIND_ADDRESS": address}  # fmt: skip
+            "HANDLAX_COORDINATOR_BIND_ADDRESS": address}
     if devices is not None:
         told["HANDLAX_NUM_CPU_DEVICES"] = str(devices)
     safe = ["-P"] if sys.flags.safe_path else []
     return subprocess.Popen(
         [sys.executable, *safe, *program], env={"PYTHONUNBUFFERED": "1", **os.environ, **told}, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-    )  # fmt: skip
+    )
 
 
 def _pass_on_output(index: int, process: subprocess.Popen[str]) -> list[threading.Thread]:

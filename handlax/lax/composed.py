@@ -33,7 +33,7 @@ __all__ = [
     "DotDimensionNumbers", "PrecisionLike", "after_all", "approx_max_k", "approx_min_k", "broadcast_like",
     "create_token", "dtype", "full", "full_like", "log2", "one_minus_square", "polynomial", "shape_as_value", "stage",
     "unstack",
-]  # fmt: skip
+]
 
 dtype = dtype_of
 TOKEN = array_type((0,), bool_)

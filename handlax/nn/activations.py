@@ -24,7 +24,7 @@ __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
     "log1mexp", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus",
     "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh",
-]  # fmt: skip
+]
 
 
 def identity(x: Any) -> Array:

@@ -31,7 +31,7 @@ def dot_product_attention(
     query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: float | None = None,
     is_causal: bool = False, query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
     local_window_size: Any = None, implementation: str | None = None, return_residual: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """``softmax(scale * query @ key.T + bias) @ value`` for each head, with masks.
 
     Shapes: ``query: [B, T, N, H]``, ``key, value: [B, S, K, H]``, N a multiple of K; B may be left out. ``bias``

@@ -27,7 +27,7 @@ __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
     "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
     "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
-]  # fmt: skip
+]
 
 Initializer = Callable[..., Any]
 
@@ -142,7 +142,7 @@ def _truncated_disc(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def variance_scaling(
     scale: Any, mode: str, distribution: str, in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (),
     dtype: Any = None,
-) -> Initializer:  # fmt: skip
+) -> Initializer:
     """Mean 0 and variance ``scale / n``, n the number of inputs ("fan_in"), outputs ("fan_out") or their mean.
 
     Args:
@@ -160,7 +160,7 @@ def variance_scaling(
         means = {
             "fan_in": inputs, "fan_out": outputs, "fan_avg": (inputs + outputs) / 2,
             "fan_geo_avg": math.sqrt(inputs * outputs),
-        }  # fmt: skip
+        }
         if mode not in means:
             raise BadArgument(f"variance_scaling: mode must be one of {', '.join(means)}, got {mode!r}.")
         variance = scale / means[mode]

@@ -94,7 +94,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: Literal[False] = False,
     where: Any = None,
-) -> Array: ...  # fmt: skip
+) -> Array: ...
 @overload
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, *, return_sign: Literal[True], where: Any = None
@@ -166,7 +166,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 def standardize(
     x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *,
     algorithm: str = "fast",
-) -> Array:  # fmt: skip
+) -> Array:
     """``(x - mean) / sqrt(variance + epsilon)`` along the axes.
 
     Args:

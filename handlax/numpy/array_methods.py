@@ -35,7 +35,7 @@ METHODS: Mapping[str, str] = MappingProxyType({
         "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
     )},
     "conjugate": "conj",
-})  # fmt: skip
+})
 # property -> its docstring; it is the function of this package with its name
 PROPERTIES: Mapping[str, str] = MappingProxyType({
     "real": "The real part; the array itself where it is real.",
@@ -45,7 +45,7 @@ PROPERTIES: Mapping[str, str] = MappingProxyType({
 OPERATORS: Mapping[str, str] = MappingProxyType({
     "divmod": "divmod", "floordiv": "floor_divide", "lshift": "left_shift", "matmul": "matmul", "mod": "remainder",
     "pow": "power", "rshift": "right_shift",
-})  # fmt: skip
+})
 
 
 def attach(functions: Mapping[str, Any]) -> None:
@@ -83,7 +83,7 @@ def _as_type(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> A
 def _compress_method(
     self: Any, condition: Any, axis: int | None = None, *, out: None = None, size: int | None = None,
     fill_value: Any = 0,
-) -> Any:  # fmt: skip
+) -> Any:
     """The slices where ``condition`` holds; see ``numpy.compress``."""
     return _compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
@@ -191,7 +191,7 @@ _OWN: Mapping[str, Any] = MappingProxyType({
         shape_manipulation.matrix_transpose, doc="The last two axes exchanged; see ``numpy.matrix_transpose``."
     ),
     "at": property(IndexUpdateHelper),
-})  # fmt: skip
+})
 
 for _name, _attribute in _OWN.items():
     setattr(Array, _name, _attribute)

@@ -22,7 +22,7 @@ __all__ = [
     "generic", "iinfo", "inexact", "inf", "int2", "int4", "int8", "int16", "int32", "int64", "int_", "integer",
     "isdtype", "issubdtype", "nan", "ndarray", "newaxis", "number", "object_", "pi", "promote_types", "result_type",
     "signedinteger", "single", "uint", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "unsignedinteger",
-]  # fmt: skip
+]
 
 
 pi, e, euler_gamma = math.pi, math.e, 0.57721566490153286060
@@ -32,7 +32,7 @@ dtype, ndarray, generic = np.dtype, Array, np.generic
 number, integer, signedinteger, unsignedinteger = np.number, np.integer, np.signedinteger, np.unsignedinteger
 inexact, floating, complexfloating, flexible, character = (
     np.inexact, np.floating, np.complexfloating, np.flexible, np.character
-)  # fmt: skip
+)
 object_, ComplexWarning = np.object_, np.exceptions.ComplexWarning
 
 

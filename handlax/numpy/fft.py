@@ -27,7 +27,7 @@ from .arrays.shape_manipulation import moveaxis, roll
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
-]  # fmt: skip
+]
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 

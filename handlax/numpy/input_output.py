@@ -12,7 +12,7 @@ from .arrays.creation import asarray
 __all__ = [
     "array2string", "array_repr", "array_str", "get_printoptions", "load", "printoptions", "save", "savez",
     "set_printoptions",
-]  # fmt: skip
+]
 
 
 def save(file: Any, arr: Any, allow_pickle: Any = True) -> None:

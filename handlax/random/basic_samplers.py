@@ -128,7 +128,7 @@ def float_format(dtype: Any) -> FloatFormat:
     return FloatFormat(
         drawn, uint, scalar(drawn - mantissa, uint), scalar(exponent, uint), BitcastConvertType(dtype),
         scalar(1.0, dtype), float(info.tiny), float(info.eps), 1 - float(info.epsneg),
-    )  # fmt: skip
+    )
 
 
 def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:

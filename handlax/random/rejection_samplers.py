@@ -40,7 +40,7 @@ from .transformed_samplers import exponential
 __all__ = [
     "ball", "beta", "binomial", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "multinomial",
     "poisson", "t",
-]  # fmt: skip
+]
 
 
 def at_least_32_bits(dtype: Any) -> Any:
@@ -414,7 +414,7 @@ def _many_successes(key: Any, count: Any, p: Any) -> Any:
             + (count + 1.0) * log((count - mode + 1.0) / (count - k + 1.0))
             + (k + 0.5) * log(odds * (count - k + 1.0) / (k + 1.0))
             + _tail(mode) + _tail(count - mode) - _tail(k) - _tail(count - k)
-        )  # fmt: skip
+        )
 
     outside = lambda k, near, v: bitwise_or(lt(k, 0.0), gt(k, count))
     return transformed_rejection(key, count * p, 0.5, (a, b, alpha), squeeze, outside, log_ratio)

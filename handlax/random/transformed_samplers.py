@@ -45,7 +45,7 @@ from .keys import pair, single
 __all__ = [
     "cauchy", "double_sided_maxwell", "exponential", "geometric", "gumbel", "laplace", "logistic", "lognormal",
     "maxwell", "multivariate_normal", "orthogonal", "pareto", "rayleigh", "triangular", "wald", "weibull_min",
-]  # fmt: skip
+]
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Array:

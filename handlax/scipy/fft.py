@@ -23,7 +23,7 @@ from ..effects.operations.foundations.shapes import (
     canonical_axis,
     move_axis,
     reshape,
-)  # fmt: skip
+)
 from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.rearranging import stack
 from ..effects.operations.manipulation.slicing import concatenate, pad, rev, slice_in_dim

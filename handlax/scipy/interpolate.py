@@ -60,7 +60,7 @@ class RegularGridInterpolator:
     def __init__(
         self, points: Sequence[Any], values: Any, method: str = "linear", bounds_error: bool = False,
         fill_value: Any = hnp.nan,
-    ) -> None:  # fmt: skip
+    ) -> None:
         name = "RegularGridInterpolator"
         if method not in ("linear", "nearest"):
             raise BadArgument(f'{name}: method must be "linear" or "nearest", got {method!r}.')
@@ -130,5 +130,5 @@ class RegularGridInterpolator:
     def _nearest(self, located: Any) -> Any:
         """The values at the nearest corners of the grid cell."""
         index = [hnp.minimum(hnp.where(distance > 0.5, before + 1, before), axis.shape[0] - 1)
-                 for (before, distance, _), axis in zip(located, self.grid)]  # fmt: skip
+                 for (before, distance, _), axis in zip(located, self.grid)]
         return self.values[tuple(index)]

@@ -87,7 +87,7 @@ def _search(f: Callable[..., Any], x: Any, value: Any, gradient: Any, p: Any, fi
     zero, one = hnp.zeros_like(value), hnp.ones_like(value)
     start = _LineSearch(
         first * one, value, gradient, zero, hnp.inf * one, value, slope, hnp.asarray(False), hnp.asarray(0)
-    )  # fmt: skip
+    )
     return while_loop(more, evaluate, start)
 
 
@@ -138,7 +138,7 @@ def _remembered(history: _History, s: Any, y: Any) -> _History:
     newest = _History(s, y, 1 / hnp.where(usable, curvature, 1))
     return _History(*[
         hnp.where(usable, hnp.concatenate([old[1:], new[None]]), old) for old, new in zip(history, newest)
-    ])  # fmt: skip
+    ])
 
 
 def _by_history(history: _History, g: Any) -> Any:
@@ -179,7 +179,7 @@ class _Estimate(NamedTuple):
 def _descend(
     f: Callable[..., Any], x0: Any, estimate: _Estimate, options: _Options | _LimitedOptions, line_steps: Any,
     least_change: Any = None, evaluations: Any = None,
-) -> OptimizeResults:  # fmt: skip
+) -> OptimizeResults:
     """Quasi-Newton descent: steps along minus the estimate times the gradient, each by a line search for Wolfe's
     conditions of at most ``line_steps`` evaluations.
 
@@ -233,13 +233,13 @@ def _limited(f: Callable[..., Any], x0: Any, options: _LimitedOptions) -> Optimi
 
 METHODS: Mapping[str, tuple[Any, Any]] = {
     "bfgs": (_bfgs, _Options), "l-bfgs-experimental-do-not-rely-on-this": (_limited, _LimitedOptions),
-}  # fmt: skip
+}
 
 
 def minimize(
     fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str, tol: Any = None,
     options: Mapping[str, Any] | None = None,
-) -> OptimizeResults:  # fmt: skip
+) -> OptimizeResults:
     """A local minimum of ``fun(x, *args)`` near ``x0``.
 
     Args:

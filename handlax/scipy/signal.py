@@ -34,7 +34,7 @@ from ..numpy.statistics.order_statistics import median
 
 __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "stft", "welch",
-]  # fmt: skip
+]
 
 _MODES = ("full", "same", "valid")
 
@@ -277,7 +277,7 @@ def _segments(
 _EXTENSIONS: dict[Any, dict[str, Any]] = {
     "even": {"mode": "reflect"}, "odd": {"mode": "reflect", "reflect_type": "odd"}, "constant": {"mode": "edge"},
     "zeros": {"mode": "constant"},
-}  # fmt: skip
+}
 
 
 def _extended(name: str, x: Any, boundary: Any, padded: bool, segments: SignalDivision) -> Any:
@@ -341,7 +341,7 @@ def _signals(name: str, x: Any, y: Any, axis: Any) -> tuple[int, Any, Any]:
 def _spectrum(
     name: str, x: Any, y: Any, *, fs: Any, division: tuple[Any, ...], trend: Any, onesided: bool, scaling: str,
     axis: Any, power: bool, boundary: Any = None, padded: bool = False,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any]:
     """Frequencies, times, and the segments' transforms; with ``power``, their products x conj(y)."""
     axis, x, y = _signals(name, x, y, axis)
     result = dtypes.to_complex(x.type.dtype)
@@ -378,7 +378,7 @@ def stft(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
     padded: bool = True, axis: int = -1,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+) -> tuple[Array, Array, Array]:
     """The short-time Fourier transform: frequencies, times, and the transform of each segment.
 
     Shapes: the axis of ``x`` becomes that of frequencies; segments are along a new last one.
@@ -399,14 +399,14 @@ def stft(
     return _spectrum(
         "stft", x, None, fs=fs, division=(window, nperseg, noverlap, nfft), trend=detrend, onesided=return_onesided,
         scaling="spectrum", axis=axis, power=False, boundary=boundary, padded=padded,
-    )  # fmt: skip
+    )
 
 
 def csd(
     x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """The cross spectral density of two signals by Welch's method: frequencies and densities.
 
     The arguments are those of ``stft``; ``y=None`` is ``x``, with real densities. Segments are averaged by "mean" or
@@ -419,7 +419,7 @@ def csd(
     frequencies, _, z = _spectrum(
         "csd", x, y, fs=fs, division=(window, nperseg, noverlap, nfft), trend=detrend, onesided=return_onesided,
         scaling=scaling, axis=axis, power=True,
-    )  # fmt: skip
+    )
     if z.ndim < 2 or not z.size:
         return frequencies, z
     need_one_of("csd: average", average, ("mean", "median"))
@@ -436,7 +436,7 @@ def welch(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """The power spectral density of a signal by Welch's method: ``csd(x, None)``.
 
     >>> welch(np.arange(8.0), nperseg=4)[1].dtype
@@ -445,7 +445,7 @@ def welch(
     return csd(
         x, None, fs=fs, window=window, nperseg=nperseg, noverlap=noverlap, nfft=nfft, detrend=detrend,
         return_onesided=return_onesided, scaling=scaling, axis=axis, average=average,
-    )  # fmt: skip
+    )
 
 
 def _overlapped(frames: Any, step: int) -> Any:
@@ -466,7 +466,7 @@ def istft(
     Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """The inverse of ``stft``: times, and the signal.
 
     The arguments are those of ``stft``; ``boundary`` says whether it extended the signal.

@@ -23,7 +23,7 @@ COUNT = ValueKind("i")
 TRUTH = ValueKind("b")
 INPUTS: tuple[Named, ...] = (
     ("x", NUMBER), ("v", ValueKind("f", (3,))), ("w", ValueKind("f", (2, 3))), ("k", COUNT), ("p", TRUTH),
-)  # fmt: skip
+)
 
 
 class Scope(NamedTuple):
@@ -116,7 +116,7 @@ class Author:
         return parenthesized([
             literal[kind.letter] if not kind.shape and self.random.random() < 0.2 else self.value(scope, kind)
             for kind in kinds
-        ])  # fmt: skip
+        ])
 
     def function(self, scope: Scope, parameters: Sequence[Any], **changes: Any) -> tuple[str, Scope]:
         """Write a function without its ``return``; returns its name and the scope in which to write the ``return``.
@@ -165,7 +165,7 @@ class Author:
         forms = (
             f"hnp.tanh({x} + {y})", f"hnp.sin({x}) * {y}", f"0.5 * {x} * hnp.cos({y})", f"hnp.tanh({x} - 0.5 * {y})",
             f"hnp.where({b}, {x}, {y})", f"hnp.tanh({x}) * (1 + {i})", f"hnp.exp(-{x} * {x})", f"0.5 * {x}",
-        )  # fmt: skip
+        )
         self.let(scope, self.pick(forms), kind)
 
     def shaped(self, scope: Scope) -> None:
@@ -177,7 +177,7 @@ class Author:
         forms = [
             (shape[1:], f"0.5 * hnp.sum({x}, axis=0)"), (shape[::-1], f"{x}.T"), (shape, f"{x}[::-1]"),
             ((0, *shape[1:]), f"{x}[:0]"), (shape, f"0.4 * hnp.cumsum({x}, axis=0)"),
-        ]  # fmt: skip
+        ]
         if shape[0]:
             i = f"{self.value(scope, COUNT)} % {shape[0]}"
             row = ValueKind("f", shape[1:])

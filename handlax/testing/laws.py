@@ -42,7 +42,7 @@ class Law(NamedTuple):
 
 TOLERANCE = {
     "float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 4e-5, "complex128": 1e-10,
-}  # fmt: skip
+}
 
 
 WIDER = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dtype("complex128")}
@@ -179,7 +179,7 @@ def _adjoint(op: Operation, operands: Arrays) -> None:
     left = _pairing(cts, push(*direction))
     right = _pairing(direction, pull(cts))
     size = max(1.0, abs(left), abs(right), sum(float(np.abs(data(part)).sum()) for part in push(*direction) if part.size
-                                                and part.dtype != dtypes.float0))  # fmt: skip
+                                                and part.dtype != dtypes.float0))
     narrow = any(x.dtype in WIDER for x in [*operands, *map(data, y)])
     tolerance = 1e-5 if narrow else 1e-9
     assert abs(left - right) <= tolerance * size, f"{op}: <u, Jv> = {left}, <J^T u, v> = {right}"

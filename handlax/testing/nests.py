@@ -62,7 +62,7 @@ CONTROL = SimpleNamespace(
     checkpoint=checkpoint, nothing=nothing_saveable, everything=everything_saveable, some=some_saveable,
     custom_jvp=custom_jvp, custom_vjp=custom_vjp,
     handled=lambda f, state: handle(HANDLER, state)(f), tell=lambda x: perform(NestTell(), x),
-)  # fmt: skip
+)
 
 
 SMOOTH = (0, 1, 2)  # the inputs that are differentiable

@@ -123,4 +123,4 @@ UNROLLED = SimpleNamespace(
     custom_jvp=custom_jvp, custom_vjp=custom_vjp,
     handled=handled, tell=tell, linear_transpose=linear_transpose,
     grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,
-)  # fmt: skip
+)

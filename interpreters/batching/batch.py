@@ -69,7 +69,7 @@ class Batch(BodyTransformer):
     def __init__(
         self, outer: Run, size: int, axis_name: Hashable | None = None, site: tuple[Any, int] | None = None,
         how: Any = None,
-    ):  # fmt: skip
+    ):
         super().__init__(outer, "vmap" if axis_name is None else f"vmap({axis_name!r})", site)
         self.size = size
         self.axis_name = axis_name

@@ -94,7 +94,7 @@ def _need_int(where: str, axis: Any) -> None:
 def lane_count(
     where: str, dims: Sequence[int | None], xs: Sequence[Array], axis_size: int | None,
     name: Callable[[int], str] = "argument {}".format,
-) -> int:  # fmt: skip
+) -> int:
     """The size of the mapped dimensions; ``name`` gives the name of each of ``xs``.
 
     Raises: ShapeMismatch: they differ. BadArgument: nothing is mapped.

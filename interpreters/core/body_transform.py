@@ -510,7 +510,7 @@ def _transform_operation(
     forwarded = [
         (i, source) for i, t in enumerate(new.main[0].out_types)
         if not (new.deferred and is_inexact(t.dtype)) and (source := new.forwards(i)) is not None
-    ]  # fmt: skip
+    ]
     return TransformedOperation(
         new, captured, raised, state, state_operand, list(zip(stacked, counts)), state_result, layout, forwarded
     )

@@ -206,4 +206,4 @@ def _boxed(args: Any, boxes: Iterator[Any]) -> list[Any]:
         next(boxes) if x.__class__ in (ConcreteArray, np.ndarray)
         else x.__class__(_boxed(x, boxes)) if x.__class__ in (list, tuple)
         else x for x in args
-    ]  # fmt: skip
+    ]

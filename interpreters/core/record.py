@@ -82,7 +82,7 @@ class Record(Run):
             x, y = operands
             numbers: tuple[int, ...] = (
                 x.number if x.run is self else self.number(x), y.number if y.run is self else self.number(y)
-            )  # fmt: skip
+            )
             types: tuple[ArrayType, ...] = (x.type, y.type)
         elif len(operands) == 1:
             (x,) = operands

@@ -32,7 +32,7 @@ _MAKERS = Cache("rule code")
 _SCOPE = {
     "__name__": __name__, "ndarray": np.ndarray, "unsealed": UnsealedArray, "Sealed": ConcreteArray,
     "enter": ERRORS.set, "leave": ERRORS.reset, "SILENT": SILENT,
-}  # fmt: skip
+}
 
 
 class Wiring:
@@ -108,7 +108,7 @@ def compiled(lines: Sequence[str]) -> PythonFunction:
 def numpy_function(
     program: Program, functions: Sequence[PythonFunction], fit: Callable[[Any, Any], Any], context: Any,
     bare: bool = False,
-) -> PythonFunction:  # fmt: skip
+) -> PythonFunction:
     """The function from arrays to arrays that evaluates a program; if ``bare`` it returns its only result, no tuple.
 
     ``functions[i]`` evaluates equation ``i`` on NumPy arrays. ``context.run`` calls these functions; if ``context`` is
@@ -141,7 +141,7 @@ def _numpy_lines(w: Wiring, native: bool, bare: bool) -> list[str]:
         arguments = ", ".join([w.name(n, "abc") for n in operands])
         lines += [f"{indent}{target} = run(f{i}, {arguments})" if native else f"{indent}{target} = f{i}({arguments})"]
         lines += [f"{indent}if b{n}.__class__ is not ndarray or b{n}.dtype is not d{n}: b{n} = fit(b{n}, t{n})"
-                  for n in numbers]  # fmt: skip
+                  for n in numbers]
     lines += [] if native else ["  finally: leave(token)"]
     for n in w.returned:  # ``concrete``, without a call
         lines += [f"  y{n} = unsealed()", f"  y{n}.type = t{n}", f"  y{n}._value = b{n}", f"  y{n}._buffer = None"]
@@ -179,13 +179,13 @@ def _recording_lines(w: Wiring) -> list[str]:
             "  builder.ops.append(ops[0])", "  builder.types.append(t0)",
             f"  builder.args.append({row([w.name(m, 'abc') for m in numbers])})",
             "  sites.codes.append(code)", "  sites.offsets.append(offset)",
-        ]  # fmt: skip
+        ]
     else:
         lines += [
             "  builder.ops += ops", "  builder.types += types",
             f"  builder.args += {row([row([w.name(m, 'abc') for m in numbers]) for numbers in w.args])}",
             f"  sites.codes += {row(['code'] * n)}", f"  sites.offsets.extend({row(['offset'] * n)})",
-        ]  # fmt: skip
+        ]
     for i in w.returned:
         lines += [f"  y{i} = Box()", f"  y{i}.type = t{i}", f"  y{i}.run = run", f"  y{i}.number = b{i}"]
     return [*lines, f"  return {w.results()}", " return rule_program"]
@@ -194,7 +194,7 @@ def _recording_lines(w: Wiring) -> list[str]:
 def partitioned_function(
     known: Program, rest: PythonFunction, block: Any,
     unknown: Sequence[bool], residuals: Sequence[tuple[bool, int]], in_rest: Sequence[bool],
-) -> PythonFunction:  # fmt: skip
+) -> PythonFunction:
     """The function ``(tape, *values) -> results`` of a partitioned program; operand i is the tape's if ``unknown[i]``.
 
     It inlines ``known`` outside the tape, then records ``rest`` on residuals and unknown values. ``residuals[i]`` is

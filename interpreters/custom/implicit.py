@@ -53,7 +53,7 @@ def _function_of(
 def custom_linear_solve(
     matvec: Callable[..., Any], b: Any, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = None,
     symmetric: bool = False, has_aux: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """The solution of a linear system by a given solver, differentiated implicitly.
 
         x = custom_linear_solve(matvec, b, solve):  matvec(x) == b,  x = solve(matvec, b)
@@ -106,7 +106,7 @@ def _vecmat(product: Program, types: Sequence[ArrayType]) -> Program:
 def _solution(
     where: str, solver: Callable[..., Any], system: Program, tree: Any, types: Sequence[ArrayType], has_aux: bool,
     strong: bool = False,
-) -> RecordedBody:  # fmt: skip
+) -> RecordedBody:
     """The recorded call ``solver(system, b)``; its results are checked against the types of the unknowns.
 
     ``strong``: a result may have a strong type where the unknown's type is weak.
@@ -201,7 +201,7 @@ def _(op, cts, *operands, linear):
 def custom_root(
     f: Callable[..., Any], initial_guess: Any, solve: Callable[..., Any], tangent_solve: Callable[..., Any],
     has_aux: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """A root of a function by a given solver, differentiated implicitly.
 
         x = custom_root(f, guess, solve, tangent_solve):  f(x) == 0,  x = solve(f, guess)
@@ -239,7 +239,7 @@ def custom_root(
     rule = UserRoot(
         with_placeholders(tangent_solve, placeholder_of), tree, system.rewired(in_types, positions),
         solution.rewired(in_types, positions), first, tuple(map(KeyedValue, placeholders)),
-    )  # fmt: skip
+    )
     return pytrees.unflatten(body.structure, perform(rule.operation, *captured, *boxes, *guess))
 
 

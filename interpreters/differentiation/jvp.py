@@ -49,7 +49,7 @@ class JvpBox(SitedBox):
 _KNOWN: dict[str, Callable[[Any], Any]] = {
     "bool": bool, "index": operator.index, "int": int, "float": float, "complex": complex,
     "item": lambda x: x.item(), "tolist": lambda x: x.tolist(),
-}  # fmt: skip
+}
 
 
 def dual(run: Run, primal: Any, tangent: Any, site: Any) -> JvpBox:

@@ -111,7 +111,7 @@ def _linearize_operation(run: Jvp, op: HigherOrder, operand_marks: Marks) -> Lin
     types = BodyTypes(
         tuple(_with_tangents(op.bodies[0].in_types, op.bodies[0].in_types, marks)),
         op.shared + sum(shared), op.carry + sum(moving),
-    )  # fmt: skip
+    )
     unknown, unknown_results = [tuple(_with_tangents([False] * len(m), [True] * len(m), m)) for m in (marks, results)]
     parts = Assembly(op, types, unknown, unknown_results, halves, False, split_program).parts()
     return LinearizedOperation(parts, (*operand_marks[: op.selects], *marks), results)
@@ -216,7 +216,7 @@ class _TapedRest:
         of_known = {**self.residuals, **{n: residuals + inputs + k for k, n in enumerate(self.repeated)}}
         repeated = list(self.repeated.values())
         args = [tuple([of_known[n] if n >= 0 else self.const(known.consts[-1 - n]) for n in known.args[i]])
-                for i in repeated]  # fmt: skip
+                for i in repeated]
         taken = iter(self.captured)
         consts = [of_known[next(taken)] if x.run is self.recorder else self.const(x) for x in tape.consts]
         first = residuals + inputs + len(repeated)  # the number of the first result of the tape's equations

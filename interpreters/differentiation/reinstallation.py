@@ -35,7 +35,7 @@ class HandlerTemplate:
     def __init__(
         self, run: BodyTransformer, flow: StateFlow, marks: Sequence[Mark], types: Sequence[ArrayType], rule: str,
         body: Program | None = None,
-    ):  # fmt: skip
+    ):
         self.run = run.fresh(BASE)
         self.run.restrict(rule, body)
         self.flow = copy.copy(flow)

@@ -35,7 +35,7 @@ def visualize_sharding(
     sys.stdout.write(picture(
         tuple(shape), sharding, scale=scale, min_width=min_width, max_width=max_width,
         colors=(color_map or _hue) if use_color and sys.stdout.isatty() else None,
-    ) + "\n")  # fmt: skip
+    ) + "\n")
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:

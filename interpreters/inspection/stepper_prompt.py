@@ -163,7 +163,7 @@ COMMANDS: dict[str, tuple[str, Callable[[_PromptSession, str], Any]]] = {
     ),
     "help": ("this", lambda at, _: at.reply(HELP)),
     "quit": ("leave", lambda at, _: None),
-}  # fmt: skip
+}
 HELP: str = "\n".join([f"{usage:14} {meaning}" for usage, (meaning, _) in COMMANDS.items()])
 HELP += "\nAn empty line performs the next equation; a command may be abbreviated."
 

@@ -179,22 +179,22 @@ class _LinearizedCall:
 def vjp(
     fun: Callable[..., R], primal: Any, /, *primals: Any, has_aux: Literal[False] = False, reduce_axes: Any = (),
     saveable_args: Any = True, in_nzs: Any = None,
-) -> tuple[R, Pullback]: ...  # fmt: skip
+) -> tuple[R, Pullback]: ...
 @overload
 def vjp(
     fun: Callable[..., tuple[R, A]], primal: Any, /, *primals: Any, has_aux: Literal[True], reduce_axes: Any = (),
     saveable_args: Any = True, in_nzs: Any = None,
-) -> tuple[R, Pullback, A]: ...  # fmt: skip
+) -> tuple[R, Pullback, A]: ...
 @overload
 def vjp(
     fun: F, primal: Any, /, *primals: Any, has_aux: bool, reduce_axes: Any = (), saveable_args: Any = True,
     in_nzs: Any = None,
-) -> Any: ...  # fmt: skip
+) -> Any: ...
 @boundary
 def vjp(
     fun: F, *primals: Any, has_aux: bool = False, reduce_axes: Any = (), saveable_args: Any = True,
     in_nzs: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Value and pullback.
 
         y, pull = vjp(f, x);  pull(ct) = (f'(x)^T ct,)
@@ -320,31 +320,31 @@ def _argnums(where: str, argnums: int | Sequence[int], count: int) -> tuple[int,
 def value_and_grad(
     fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
     holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
-) -> FirstArgument[ArrayLike, P, tuple[Array, Array]]: ...  # fmt: skip
+) -> FirstArgument[ArrayLike, P, tuple[Array, Array]]: ...
 @overload
 def value_and_grad(
     fun: OfTree[X, P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
     holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
-) -> FirstArgument[X, P, tuple[Array, X]]: ...  # fmt: skip
+) -> FirstArgument[X, P, tuple[Array, X]]: ...
 @overload
 def value_and_grad(
     fun: OfNumber[P, tuple[ArrayLike, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True],
     holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
-) -> FirstArgument[ArrayLike, P, tuple[tuple[Array, A], Array]]: ...  # fmt: skip
+) -> FirstArgument[ArrayLike, P, tuple[tuple[Array, A], Array]]: ...
 @overload
 def value_and_grad(
     fun: OfTree[X, P, tuple[ArrayLike, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True],
     holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
-) -> FirstArgument[X, P, tuple[tuple[Array, A], X]]: ...  # fmt: skip
+) -> FirstArgument[X, P, tuple[tuple[Array, A], X]]: ...
 @overload
 def value_and_grad(
     fun: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = ..., holomorphic: bool = ...,
     allow_int: bool = ..., reduce_axes: Any = ...,
-) -> Callable[P, Any]: ...  # fmt: skip
+) -> Callable[P, Any]: ...
 def value_and_grad(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
     allow_int: bool = False, reduce_axes: Any = (),
-) -> F:  # fmt: skip
+) -> F:
     """The value and the gradient of a scalar function.
 
         value_and_grad(f)(x) = f(x), f'(x)^T 1
@@ -417,31 +417,31 @@ def _check_output(value: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
 def grad(
     fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
     holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
-) -> FirstArgument[ArrayLike, P, Array]: ...  # fmt: skip
+) -> FirstArgument[ArrayLike, P, Array]: ...
 @overload
 def grad(
     fun: OfTree[X, P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
     holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
-) -> FirstArgument[X, P, X]: ...  # fmt: skip
+) -> FirstArgument[X, P, X]: ...
 @overload
 def grad(
     fun: OfNumber[P, tuple[ArrayLike, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True],
     holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
-) -> FirstArgument[ArrayLike, P, tuple[Array, A]]: ...  # fmt: skip
+) -> FirstArgument[ArrayLike, P, tuple[Array, A]]: ...
 @overload
 def grad(
     fun: OfTree[X, P, tuple[ArrayLike, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True],
     holomorphic: bool = False, allow_int: bool = False, reduce_axes: Any = (),
-) -> FirstArgument[X, P, tuple[X, A]]: ...  # fmt: skip
+) -> FirstArgument[X, P, tuple[X, A]]: ...
 @overload
 def grad(
     fun: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool = ..., holomorphic: bool = ...,
     allow_int: bool = ..., reduce_axes: Any = ...,
-) -> Callable[P, Any]: ...  # fmt: skip
+) -> Callable[P, Any]: ...
 def grad(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
     allow_int: bool = False, reduce_axes: Any = (),
-) -> F:  # fmt: skip
+) -> F:
     """The gradient of a scalar function: ``grad(f)(x) = f'(x)^T 1``. Arguments as for ``value_and_grad``.
 
     >>> grad(lambda x: x * x)(3.0)
@@ -462,12 +462,12 @@ def grad(
 def jacfwd(
     fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
     holomorphic: bool = False,
-) -> FirstArgument[ArrayLike, P, Array]: ...  # fmt: skip
+) -> FirstArgument[ArrayLike, P, Array]: ...
 @overload
 def jacfwd(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[P, Any]: ...  # fmt: skip
+) -> Callable[P, Any]: ...
 def jacfwd(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> F:
@@ -511,12 +511,12 @@ def jacfwd(
 def jacrev(
     fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
     holomorphic: bool = False, allow_int: bool = False,
-) -> FirstArgument[ArrayLike, P, Array]: ...  # fmt: skip
+) -> FirstArgument[ArrayLike, P, Array]: ...
 @overload
 def jacrev(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
     holomorphic: bool = False, allow_int: bool = False,
-) -> Callable[P, Any]: ...  # fmt: skip
+) -> Callable[P, Any]: ...
 def jacrev(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
 ) -> F:
@@ -553,12 +553,12 @@ jacobian = jacrev
 def hessian(
     fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
     holomorphic: bool = False,
-) -> FirstArgument[ArrayLike, P, Array]: ...  # fmt: skip
+) -> FirstArgument[ArrayLike, P, Array]: ...
 @overload
 def hessian(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[P, Any]: ...  # fmt: skip
+) -> Callable[P, Any]: ...
 def hessian(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> F:

@@ -167,7 +167,7 @@ class Pullback(LinearFunction):
     def __init__(
         self, linear: Linearized, signature: LinearSignature, arguments: Sequence[Any] = (),
         saveable: Sequence[bool] | None = None,
-    ):  # fmt: skip
+    ):
         _set_linear(self, linear)
         _set_signature(self, signature)
         _set_argument_ids(self, tuple([id(x) for x in arguments]))

@@ -120,16 +120,16 @@ def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequenc
 def make_program(
     fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), axis_env: Any = None,
     return_shape: Literal[False] = False, abstracted_axes: Any = None,
-) -> Callable[P, Program]: ...  # fmt: skip
+) -> Callable[P, Program]: ...
 @overload
 def make_program(
     fun: Callable[P, Any], static_argnums: int | Sequence[int] = (), axis_env: Any = None, *,
     return_shape: Literal[True], abstracted_axes: Any = None,
-) -> Callable[P, tuple[Program, Any]]: ...  # fmt: skip
+) -> Callable[P, tuple[Program, Any]]: ...
 def make_program(
     fun: F, static_argnums: int | Sequence[int] = (), axis_env: Any = None, return_shape: bool = False,
     abstracted_axes: Any = None,
-) -> F:  # fmt: skip
+) -> F:
     """``make_program(f)(*args)`` is the program that ``f`` performs on arguments of these types. Also ``make_jaxpr``.
 
     >>> make_program(lambda x: x * 2.0)(1.0).out_avals

@@ -39,12 +39,12 @@ class Infer:
 def shard_map(
     f: Callable[P, R], /, *, out_specs: Any, in_specs: Any = ..., mesh: Any = ...,
     axis_names: Collection[Hashable] = ..., check_vma: bool = ...,
-) -> Callable[P, R]: ...  # fmt: skip
+) -> Callable[P, R]: ...
 @overload
 def shard_map(
     f: None = None, /, *, out_specs: Any, in_specs: Any = ..., mesh: Any = ...,
     axis_names: Collection[Hashable] = ..., check_vma: bool = ...,
-) -> Callable[[F], F]: ...  # fmt: skip
+) -> Callable[[F], F]: ...
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
@@ -99,7 +99,7 @@ def shard_map(
 def over_devices(
     where: str, f: Callable[..., Any], in_specs: Any, out_specs: Any, mesh: Any, axis_names: Collection[Hashable],
     check_vma: bool,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[..., Any]:
     """``shard_map`` under the name ``where`` in errors."""
     need_function(where, f)
 
@@ -148,7 +148,7 @@ def _tracked(
 def _untracked(
     where: str, body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division],
     out: Sequence[Division], name: str,
-) -> tuple[Any, Sequence[Any]]:  # fmt: skip
+) -> tuple[Any, Sequence[Any]]:
     """The structure and stacked results of a body in which every value counts as one per device."""
     everywhere = frozenset(axes)
     shared = [i for i, division in enumerate(into) if not _named(division)]

@@ -44,7 +44,7 @@ def vmap(
     fun: Callable[P, R], in_axes: int | Sequence[Any] | None = 0, out_axes: Any = 0,
     axis_name: Hashable | None = None, axis_size: int | None = None, spmd_axis_name: Hashable | None = None,
     *, group: bool | int = False, per_length: bool = False,
-) -> Callable[P, R]:  # fmt: skip
+) -> Callable[P, R]:
     """Map ``fun`` over one axis of its arguments.
 
         vmap(f)(xs)[i] == f(xs[i])

@@ -19,7 +19,7 @@ from .vmap import vmap
 def vtile(
     fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, tile_size: int | None = None,
     axis_name: Hashable | None = None,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[..., Any]:
     """Map ``fun`` over the tiles of an axis: consecutive parts of equal size.
 
         vtile(f, tile_size=n)(x) == concatenate([f(tile) for tile in split(x, n)])

@@ -148,4 +148,4 @@ def shardings_of(leaves: Sequence[Any]) -> list[Any]:
     return [
         (x.sharding, len(x.type.shape)) if getattr(x, "_buffer", None) is not None and runtime.is_committed(x._buffer)
         else None for x in leaves
-    ]  # fmt: skip
+    ]

@@ -143,7 +143,7 @@ _MPI = Cluster(
     "mpi4py", lambda: importlib.util.find_spec("mpi4py") is not None, _mpi_host,
     lambda: _ephemeral(sum(_mpi_host().encode())), lambda: int(_mpi().COMM_WORLD.Get_size()),
     lambda: int(_mpi().COMM_WORLD.Get_rank()), _mpi_local_index, by_name_only=True,
-)  # fmt: skip
+)
 
 
 # Kubernetes: a pod of an indexed job knows its index; the rest is asked of the cluster
@@ -216,4 +216,4 @@ CLUSTERS = (
         "k8s", _has("KUBERNETES_SERVICE_HOST"), _kubernetes_host, lambda: 55527,
         lambda: int(_kubernetes_job()["spec"]["parallelism"]), _kubernetes_index, lambda: None,
     ),
-)  # fmt: skip
+)

@@ -46,7 +46,7 @@ _NVIDIA_LIBRARIES = {
     "nccl": ("libnccl.so.2",),
     "cudnn": ("libcudnn.so.9",),
     "nvshmem": ("libnvshmem_host.so.3",),
-}  # fmt: skip
+}
 _CUDA_TARGET_MODULES = ("_solver", "_linalg", "_sparse", "_prng", "_hybrid", "_rnn", "_triton")
 
 COUNTS: Counter[str] = Counter()
@@ -157,7 +157,7 @@ def _make_cpu_client(count: int, joined: Connection | None) -> Client:
     return xc.make_cpu_client(
         asynchronous=True, num_devices=count, distributed_client=joined.client, node_id=joined.index,
         num_nodes=joined.count, collectives=_cpu_collectives(joined),
-    )  # fmt: skip
+    )
 
 
 def _cpu_collectives(joined: Connection) -> Any:

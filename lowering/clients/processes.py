@@ -80,7 +80,7 @@ def connect(membership: Membership) -> None:
         membership.coordinator_address, membership.index, init_timeout=membership.start_timeout,
         shutdown_timeout=membership.end_timeout, heartbeat_timeout=membership.heartbeat_timeout,
         use_compression=True, shutdown_on_destruction=False, **membership.credentials,
-    )  # fmt: skip
+    )
     client.connect()
     _CURRENT.append(Connection(membership, client, coordinator))
     config.PROCESS.joined = membership.count
@@ -129,7 +129,7 @@ def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
     started = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    )
     if started.stdout.readline() != "ready\n":  # type: ignore[union-attr]
         said = started.communicate()[1].strip().rpartition("\n")[2]
         raise ProcessFailure(
@@ -171,9 +171,9 @@ class Connection:
     def gpu_options(self) -> dict[str, Any]:
         """The options that describe the processes to a GPU client."""
         told = {"node_id": self.index, "num_nodes": self.count, "partition_index": self.membership.partition,
-                "visible_devices": self.membership.local_devices}  # fmt: skip
+                "visible_devices": self.membership.local_devices}
         return {name: [*value] if isinstance(value, tuple) else value for name, value in told.items()
-                if value is not None}  # fmt: skip
+                if value is not None}
 
     # Waiting for others
 

@@ -47,7 +47,7 @@ class LoadedExecutable:
     __slots__ = (
         "program", "text", "used_inputs", "aliases", "placement", "places", "device", "executable", "execute",
         "execute_committed", "types",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ def lower(
     module = lower_program(
         emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (),
         placement.arguments, placement.results, placement.mesh, placement.platform,
-    )  # fmt: skip
+    )
     return LoweredProgram(module, emitted, used_inputs, aliases, placement)
 
 
@@ -282,7 +282,7 @@ def _places(lowered: LoweredProgram) -> Any:
         for shardings, types in (
             (lowered.placement.arguments, program.in_types), (lowered.placement.results, program.out_types)
         )
-    ]  # fmt: skip
+    ]
     return tuple(every), *ranked
 
 

@@ -215,4 +215,4 @@ RATES: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {
         "WindowArgmax": ((13.382, 9.135), (12.213, 21.339), (11.965, 15.55), None, (11.632, 5.143)),
         "WindowArgmin": ((13.321, 9.138), (12.049, 21.745), (11.931, 14.26), None, (11.767, 3.413)),
     },
-}  # fmt: skip
+}

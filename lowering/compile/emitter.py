@@ -65,7 +65,7 @@ class Emitter:
     __slots__ = (
         "lines", "count", "made", "here", "functions", "calls", "meshes", "tables", "mesh_of_all", "platform", "manual",
         "constants",
-    )  # fmt: skip
+    )
 
     def __init__(self, module: Emitter | None = None, mesh: MeshAxes | None = None, platform: str = "cpu"):
         """The emitter of the first function of a module, or of another of the module that ``module`` builds."""

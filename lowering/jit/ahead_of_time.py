@@ -193,7 +193,7 @@ class Lowered(_Stage):
         binary = compile_program(
             call.trace.recorded, module_name(jitted.name), call.marks,
             keep_unused=jitted.keep_unused, placement=call.placement, options=options,
-        )  # fmt: skip
+        )
         return Compiled(call, binary)
 
 

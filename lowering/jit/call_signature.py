@@ -47,7 +47,7 @@ class DispatchPlan:
 
     __slots__ = (
         "execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated", "captured", "places"
-    )  # fmt: skip
+    )
 
     def __init__(self, trace: Trace, compiled: LoadedProgram, committed: bool = False, found: Sequence[Any] = ()):
         loaded = compiled.loaded

@@ -76,7 +76,7 @@ class Jitted:
         "fun", "name", "static", "donate", "keep_unused", "device", "inline", "options",
         "plain", "positions", "compiled", "traces", "plans", "active_plans", "pure", "kept", "shardings",
         "sharded", "__weakref__",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -365,7 +365,7 @@ class Jitted:
             jitted = Jitted(
                 pure_of(self.fun, positions), self.static, self.donate, self.keep_unused, self.device, self.inline,
                 self.options, kept, self.shardings,
-            )  # fmt: skip
+            )
             jitted = _PURE.add(self.pure, (positions, kept), jitted)
         return call_pure(jitted.call, args, kwargs, positions)
 
@@ -413,7 +413,7 @@ class Jitted:
             compiled = compile_program(
                 trace.recorded, module_name(self.name), marks if donated else (),
                 keep_unused=self.keep_unused, placement=placement, options=self.options,
-            )  # fmt: skip
+            )
             found = CompiledTrace(trace, compiled, DispatchPlan(trace, compiled))
             found = _COMPILED.add(self.compiled, key, found)
             if config.current().explain_cache_misses:

@@ -33,7 +33,7 @@ def jit(
     static_argnames: str | Iterable[str] | None = ..., donate_argnums: int | Sequence[int] | None = ...,
     donate_argnames: str | Iterable[str] | None = ..., keep_unused: bool = ..., device: Any = ...,
     backend: str | None = ..., inline: bool | Inline = ..., compiler_options: Mapping[str, Any] | None = ...,
-) -> ahead_of_time.Wrapped[P, R]: ...  # fmt: skip
+) -> ahead_of_time.Wrapped[P, R]: ...
 @overload
 def jit(
     fun: None = None, /, *,
@@ -41,7 +41,7 @@ def jit(
     static_argnames: str | Iterable[str] | None = ..., donate_argnums: int | Sequence[int] | None = ...,
     donate_argnames: str | Iterable[str] | None = ..., keep_unused: bool = ..., device: Any = ...,
     backend: str | None = ..., inline: bool | Inline = ..., compiler_options: Mapping[str, Any] | None = ...,
-) -> Callable[[Callable[P, R]], ahead_of_time.Wrapped[P, R]]: ...  # fmt: skip
+) -> Callable[[Callable[P, R]], ahead_of_time.Wrapped[P, R]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
     /,
@@ -89,7 +89,7 @@ def jit(
             in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums,
             static_argnames=static_argnames, donate_argnums=donate_argnums, donate_argnames=donate_argnames,
             keep_unused=keep_unused, device=device, backend=backend, inline=inline, compiler_options=compiler_options,
-        )  # fmt: skip
+        )
         return lambda f: jit(f, **options)
     need_function("jit", fun)
     shardings = CallShardings(in_shardings, out_shardings)

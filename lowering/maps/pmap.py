@@ -112,7 +112,7 @@ def _dynamic(
 def _on_devices(
     lane: Callable[..., Any], args: Any, in_axes: Any, out_axes: Any, name: Hashable, axis_size: int | None,
     devices: Sequence[Any] | None, backend: str | None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``shard_map`` over a mesh of one axis, whose shards are slices of size 1 of the mapped axes."""
     leaves, tree = pytrees.flatten(args)
     xs = [as_array(x) for x in leaves]

@@ -135,7 +135,7 @@ def places_of(where: str, entry: Any, rank: int) -> NamedDims:
         pairs = [*enumerate(entry[:at]), *[(rank - after + k, name) for k, name in enumerate(entry[at + 1 :])]]
         if ... not in entry and len(entry) != rank:
             raise BadArgument(f"xmap: {where} must have an entry for each of {rank} dimensions, got {entry}.",
-                              hint="... stands for any number of dimensions without names.")  # fmt: skip
+                              hint="... stands for any number of dimensions without names.")
     places = {d: name for d, name in pairs if name is not None}
     if len(set(places.values())) < len([*names_of(entry)]) or not all([0 <= d < rank for d in places]):
         raise BadArgument(f"xmap: {where} must name dimensions of {rank}, and an axis once, got {entry}.")

@@ -59,7 +59,7 @@ EXTENDED = frozenset(
         "bfloat16", "int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float8_e3m4", "float8_e4m3",
         "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
     )
-)  # fmt: skip
+)
 """The dtypes of ``ml_dtypes`` that XLA supports."""
 PACKED = frozenset(
     dtype for dtype in EXTENDED if dtype.name in ("int2", "int4", "uint2", "uint4", "float4_e2m1fn")
@@ -145,7 +145,7 @@ def _hlo_sharding(named: NamedSharding, rank: int) -> Any:
     return xc.HloSharding.iota_tile(
         [*parts, *[count] * (count > 1)], mesh.axis_sizes, [*cuts, *copies],
         [xc.OpSharding.Type.REPLICATED] * (count > 1),
-    )  # fmt: skip
+    )
 
 
 def chosen_sharding(made: Any, rank: int, meshes: Sequence[Mesh], known: Sequence[BufferSharding]) -> BufferSharding:

@@ -15,7 +15,7 @@ WIDTH, HEADS, LENGTH, BLOCKS, BATCH = 64, 4, 32, 12, 4
 RNG = np.random.default_rng(0)
 SHAPES = {
     "qkv": (WIDTH, 3 * WIDTH), "out": (WIDTH, WIDTH), "up": (WIDTH, 4 * WIDTH), "down": (4 * WIDTH, WIDTH),
-}  # fmt: skip
+}
 PARAMS = {
     name: (RNG.normal(size=(BLOCKS, *shape)) / np.sqrt(shape[0])).astype("float32") for name, shape in SHAPES.items()
 }

@@ -27,7 +27,7 @@ EXPLAINED = {
     "the default width, as the array API standard says": ("cumulative_prod", ("i8", "u8")),
     "the imaginary part of no number": ("roots", ("special", "c64 special")),
     "sizes that are no integers": ("bartlett blackman hamming hanning", ("scalar",)),
-}  # fmt: skip
+}
 
 
 def is_explained(name, row):

@@ -21,7 +21,7 @@ class Meshes:
             s.Mesh(devices, "x"), s.Mesh(devices.reshape(2, 4), ("a", "b")), s.Mesh(devices[:1], "one"),
             s.Mesh(shuffled.reshape(2, 1, 2, 2), ("p", "q", "r", "s")), s.Mesh(devices.reshape(4, 2).T, ("a", "b")),
             self.hx.make_mesh((2, 2), ("a", "b")), s.AbstractMesh((2, 3), ("a", "b")),
-        ]  # fmt: skip
+        ]
 
     def named(self, which, entries):
         return self.sharding.NamedSharding(self.meshes[which], self.sharding.PartitionSpec(*entries))
@@ -122,7 +122,7 @@ def test_the_mesh_in_force(sides):
     lambda mh, side: mh.global_array_to_host_local_array(
         mh.host_local_array_to_global_array(np.ones(8, "f"), side.meshes[1], spec(side, "b")),
         side.meshes[1], spec(side, "b")),
-])  # fmt: skip
+])
 def test_values_of_all_processes(call, sides):
     ours, theirs = [call(importlib.import_module(f"{side.hx.__name__}.experimental.multihost_utils"), side)
                     for side in sides]

@@ -104,7 +104,7 @@ SHAPES = {
         }.items()
     },
     "shape in eval_shape": (lambda: hx.eval_shape(lambda a: a @ a, A), errors.ShapeMismatch, ValueError, "matmul"),
-}  # fmt: skip
+}
 
 POSITIONS = {
     f"{name}={given!r}": (call, kind, ValueError, said)
@@ -151,7 +151,7 @@ DTYPES = {
     "arithmetic on keys": (lambda: KEY + 1, errors.DTypeMismatch, TypeError, "key<fry>"),
     "an integer as key": (lambda: random.normal(3), errors.DTypeMismatch, TypeError, "random.key(seed)"),
     "integer normal": (lambda: random.normal(KEY, (2,), int), errors.DTypeMismatch, TypeError, "int32"),
-}  # fmt: skip
+}
 
 ARRAYS = {
     "text": (lambda: hnp.sin("a"), errors.NotAnArray, TypeError, "str 'a'"),
@@ -228,7 +228,7 @@ PYTHON = {
         lambda: hx.jit(lambda x, n: x[: n + 1])(x, 3), errors.BadIndex, IndexError, "which depends on n.",
     ),
     "unknown stop": (_jit(lambda n: hnp.arange(n)), errors.ConcretizationError, TypeError, "arange"),
-}  # fmt: skip
+}
 
 STATIC = {
     "unhashable": (
@@ -258,7 +258,7 @@ STATIC = {
     "registered twice": (
         lambda: hx.tree_util.register_pytree_node(dict, None, None), errors.BadArgument, ValueError, "dict",
     ),
-}  # fmt: skip
+}
 
 TREES = {
     "too few in_axes": (lambda: hx.vmap(lambda x, y: x, in_axes=(0,))(x, x), errors.TreeMismatch, ValueError, "2 pos"),
@@ -319,7 +319,7 @@ DERIVATIVES = {
         errors.NotDifferentiable, TypeError, "the branch depends on its argument",
     ),
     "transpose of sin": (lambda: hx.linear_transpose(lax.sin, 1.0)(1.0), errors.NotDifferentiable, TypeError, "sin"),
-}  # fmt: skip
+}
 
 RULES = {
     "an effect without a type": (
@@ -348,7 +348,7 @@ RULES = {
         errors.CannotCross, RuntimeError, "vmap='once'",
     ),
     "two rules": (lambda: hx.columns.batch.rule(lax_sin_kind())(None), errors.RegistrationError, ValueError, "batch"),
-}  # fmt: skip
+}
 
 
 def lax_sin_kind():
@@ -364,7 +364,7 @@ TABLES = {
     "shape": SHAPES, "axis": AXES, "dtype": DTYPES, "array": ARRAYS, "python": PYTHON, "static": STATIC,
     "position": POSITIONS, "tree": TREES,
     "derivative": DERIVATIVES, "rule": RULES,
-}  # fmt: skip
+}
 CASES = [pytest.param(*case, id=f"{table}: {name}") for table, cases in TABLES.items() for name, case in cases.items()]
 
 

@@ -58,7 +58,7 @@ CARRIES = {
         ValueError, "fori_loop: the carry must keep its structure, got a leaf at the start and a tuple of 1 after the "
         "body at ['y']", "same tree",
     ),
-}  # fmt: skip
+}
 
 OPERANDS = {
     "lengths": (
@@ -100,7 +100,7 @@ OPERANDS = {
     "batch_size": (lambda: lax.map(lambda x: x, x, batch_size=0), errors.BadArgument, ValueError, "got 0", ""),
     "no array": (lambda: lax.scan(same, "a", x), errors.NotAnArray, TypeError, "str 'a'", ""),
     "no array in a body": (lambda: lax.scan(lambda c, x: (c, "a"), 0.0, x), errors.NotAnArray, TypeError, "'a'", ""),
-}  # fmt: skip
+}
 
 BRANCHES = {
     "types": (
@@ -152,7 +152,7 @@ BRANCHES = {
         lambda: lax.while_loop(lambda c: (c < 1, c < 2), lambda c: c - 1, 0.0), errors.TreeMismatch, ValueError,
         "one bool, got a tuple of 2", "&",
     ),
-}  # fmt: skip
+}
 
 FUNCTIONS = {
     name: (mistake, errors.NotAFunction, TypeError, f"{name.split()[0]}: a function is needed", "")
@@ -194,7 +194,7 @@ TRACING = {
         errors.NotDifferentiable, TypeError, "a loop of unknown length", "constant bounds",
     ),
     "a value kept from a body": (lambda: _kept() + 1, errors.EscapedBox, RuntimeError, "escaped box", "return values"),
-}  # fmt: skip
+}
 
 
 def _kept():
@@ -205,7 +205,7 @@ def _kept():
 
 TABLES = {
     "carry": CARRIES, "operand": OPERANDS, "branch": BRANCHES, "function": FUNCTIONS, "tracing": TRACING,
-}  # fmt: skip
+}
 CASES = [pytest.param(*case, id=f"{table}: {name}") for table, cases in TABLES.items() for name, case in cases.items()]
 
 

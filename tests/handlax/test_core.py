@@ -45,7 +45,7 @@ def test_types_are_shaped_arrays():
 @pytest.mark.parametrize(("dtype", "weak", "tangent"), [
     ("float32", False, "float32"), ("complex64", True, "complex64"),
     ("int32", True, "float0"), ("bool", False, "float0"),
-])  # fmt: skip
+])
 def test_types_have_the_names_of_shaped_arrays(dtype, weak, tangent):
     t = core.ShapedArray((2,), dtype, weak)
     expected = hx.float0 if tangent == "float0" else np.dtype(tangent)

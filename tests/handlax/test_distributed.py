@@ -31,7 +31,7 @@ def joined(monkeypatch):
 
 def test_what_is_told_is_taken(joined):
     found = joined("10.0.0.1:99", 3, 2, [0, 1], initialization_timeout=7, coordinator_bind_address="10.0.0.1:99",
-                   partition_index=4, mtls_cert_file="cert")  # fmt: skip
+                   partition_index=4, mtls_cert_file="cert")
     assert (found.coordinator_address, found.count, found.index) == ("10.0.0.1:99", 3, 2)
     assert found.bind_address == "10.0.0.1:99"
     assert (found.local_devices, found.partition, found.start_timeout) == ((0, 1), 4, 7)
@@ -42,7 +42,7 @@ def test_what_is_told_is_taken(joined):
 SLURM = {
     "SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": "n[7-9]", "SLURM_NTASKS": "8", "SLURM_PROCID": "5",
     "SLURM_LOCALID": "1",
-}  # fmt: skip
+}
 
 
 def test_a_cluster_tells_what_is_left_out(joined):
@@ -57,7 +57,7 @@ def test_a_cluster_tells_what_is_left_out(joined):
 
 def test_variables_of_jax_are_read(joined):
     variables = {"JAX_COORDINATOR_ADDRESS": "h:1", "JAX_LOCAL_DEVICE_IDS": "2,3", "JAX_COORDINATOR_BIND_ADDRESS": "i:2",
-                 "JAX_PARTITION_INDEX": "5"}  # fmt: skip
+                 "JAX_PARTITION_INDEX": "5"}
     found = joined(None, 2, 1, environment=variables)
     assert (found.coordinator_address, found.bind_address, found.local_devices) == ("h:1", "i:2", (2, 3))
     assert found.partition == 5 and joined(None, 2, 1, slice_index=6).partition == 6

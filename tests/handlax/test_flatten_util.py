@@ -12,7 +12,7 @@ TREES = [
     1.5, [1, 2], (hnp.ones((2, 3)), np.arange(2, dtype="float32")), {"b": True, "a": [False]}, [], None,
     {"a": hnp.ones((0, 2)), "b": 2.0}, [hnp.arange(3), 2.5], [1j, hnp.float32(2)],
     [hnp.ones(2, "bfloat16"), hnp.zeros((1, 1), "float16")], [hnp.array([-7], "int8"), hnp.array([200], "uint8")],
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("tree", TREES, ids=range(len(TREES)))
@@ -39,7 +39,7 @@ def test_a_vector_of_another_dtype_gives_leaves_of_it_where_all_have_one():
     ((hnp.ones(2), hnp.ones(3)), hnp.ones((5, 1)), errors.ShapeMismatch),
     ((hnp.ones(2), hnp.ones(3, "int32")), hnp.ones(5, "float16"), errors.DTypeMismatch),
     ((hnp.ones(2), hnp.ones(3)), [1.0] * 5, errors.NotAnArray),
-])  # fmt: skip
+])
 def test_what_does_not_fit_is_refused(tree, flat, error):
     with pytest.raises(error):
         ravel_pytree(tree)[1](flat)

@@ -90,7 +90,7 @@ def test_scale_and_translation_have_derivatives():
         (ShapeMismatch, "a number for each", lambda: image.scale_and_translate(
             np.ones(3), (2,), (0,), np.ones(2), np.ones(1), "linear")),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused(error, said, call):
     with pytest.raises(error, match=said):
         call()

@@ -142,7 +142,7 @@ def test_scaled_matmul_is_the_product_of_scaled_blocks(dtype):
 
 @pytest.mark.parametrize(("shape", "axis"), [
     ((4, 2), -1), ((2, 4), -1), ((3, 3), 0), ((2, 3, 4), 1), ((2, 3, 8), 0), ((0, 2), -1),
-])  # fmt: skip
+])
 def test_orthogonal_initializers_have_orthonormal_rows_or_columns(shape, axis):
     w = nn.initializers.orthogonal(2.0, axis)(hx.random.key(1), shape)
     columns = np.moveaxis(np.asarray(w), axis, 0).reshape(shape[axis], -1)

@@ -32,7 +32,7 @@ EXPLAINED = {
     "elements declared unique that are not": ("intersect1d setxor1d", ("f32",)),
     "no probabilities give none": ("nanpercentile nanquantile", ("none",)),
     "arrays of no dimensions are scalars": ("isscalar diag_indices", ("scalar",)),
-}  # fmt: skip
+}
 
 
 # quotients of complex infinities by constants; edges of bins that are rounded otherwise

@@ -324,10 +324,10 @@ def test_reduceat_reduces_between_indices(name):
 ALWAYS_STRONG = {
     "numpy": "angle spacing nan_to_num diagflat ediff1d poly",
     "scipy.special": "dawsn erfcinv erfcx exp1 expi fresnel gamma ndtr ndtri log_ndtr sici spence",
-}  # fmt: skip
+}
 BESIDE_STRONG = {
     "numpy": "heaviside logaddexp2 power", "scipy.special": "kl_div rel_entr",
-}  # fmt: skip
+}
 
 
 def module(name):

@@ -109,7 +109,7 @@ def test_lanes_of_different_lengths_are_transformed_by_their_own():
     np.testing.assert_allclose(lanes(np.array([3, 6])).data, np.fft.rfft(rows), atol=1e-12)
     with pytest.raises(hx.errors.MissingRule, match="lengths are values here"):
         hx.jit(lambda n: hx.vmap(hnp.fft.fft, hx.ragged_axis, hx.ragged_axis)(hx.Ragged(data, n, longest=6)))(
-            np.array([4, 5]))  # fmt: skip
+            np.array([4, 5]))
 
 
 def test_the_module_is_loaded_when_it_is_asked_for():

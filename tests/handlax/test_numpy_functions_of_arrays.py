@@ -16,17 +16,17 @@ CALLS = [
     (([V, V],), {}), (("ij,j", M, V), {}), ((V, (3, 1)), {}), ((M.T @ M,), {}), ((I, (3, 4)), {}), ((3,), {}),
     ((M,), {"axis": 0}), ((M,), {"axis": -1, "keepdims": True}), ((M, I), {"axis": 1, "mode": "clip"}),
     ((M, I), {"axis": 1}), ((V,), {"kind": "stable"}), ((V, V), {"side": "right"}), ((M,), {"ddof": 1}),
-]  # fmt: skip
+]
 # they write into their argument, or read its memory; files, matrices; types; what is found where nothing is sorted
 WITHOUT = {
     "asmatrix", "bmat", "copyto", "fill_diagonal", "frombuffer", "fromfile", "fromregex", "genfromtxt", "isfortran",
     "place", "put", "put_along_axis", "putmask", "searchsorted", "typename",
-}  # fmt: skip
+}
 NAMES = sorted(
     name for name in set(np.__all__) - WITHOUT
     if callable(function := getattr(np, name)) and not inspect.isclass(function)
     and not name.startswith(("save", "set_", "set", "get_", "show", "info", "empty", "load", "test", "array_", "base_"))
-)  # fmt: skip
+)
 
 
 def made(by, argument):

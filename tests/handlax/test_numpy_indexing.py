@@ -146,7 +146,7 @@ def test_other_ways_to_update():
     equal(hx.jit(lambda x, i: x.at[i].apply(lambda v: 2 * v))(x, np.array([0, 0, 2])), [4, 2, 6, 4, 5])
     equal(x.at[::2].apply(lambda v: -v), [-1, 2, -3, 4, -5])
     for update in (lambda x: x.at[np.array([4, 9])].apply(lambda v: 2 * v, mode="clip"),
-                   lambda x: x.at[np.array([4, 9])].multiply(2, mode="clip")):  # fmt: skip
+                   lambda x: x.at[np.array([4, 9])].multiply(2, mode="clip")):
         equal(update(x), [1, 2, 3, 4, 20])
         equal(hx.jit(update)(x), [1, 2, 3, 4, 20])
     equal(x.at[x > 3].mul(0), [1, 2, 3, 0, 0])
@@ -441,7 +441,7 @@ def test_the_ends_of_a_slice_are_known(entry, index, use):
 @pytest.mark.parametrize("index", [4, -5, np.s_[:, 3], np.s_[..., -4], np.s_[[0, 1], 3], np.s_[None, 2]], ids=str)
 @pytest.mark.parametrize("read", [
     lambda x, i: x[i], lambda x, i: hx.jit(lambda x: x[i])(x), lambda x, i: x.at[i].get()
-], ids=["eager", "jit", "get"])  # fmt: skip
+], ids=["eager", "jit", "get"])
 def test_integers_out_of_bounds_are_refused_where_it_is_set(index, read):
     x = hnp.arange(6.0).reshape(2, 3)
     clipped = np.asarray(x.at[index].get(mode="clip"))
@@ -455,7 +455,7 @@ def test_integers_out_of_bounds_are_refused_where_it_is_set(index, read):
 
 @pytest.mark.parametrize(("shape", "mask"), [
     ((3,), (0,)), ((3, 4), (0,)), ((3, 4), (0, 4)), ((3, 4, 5), (3, 0))
-], ids=str)  # fmt: skip
+], ids=str)
 def test_a_mask_without_elements_chooses_nothing_as_in_numpy(shape, mask):
     x, chosen = np.ones(shape, np.float32), np.zeros(mask, bool)
     assert hnp.asarray(x)[hnp.asarray(chosen)].shape == x[chosen].shape
@@ -469,7 +469,7 @@ ALL = slice(None)
     (ALL, ROWS, ..., ROWS), (ALL, 0, ..., ROWS), (ALL, ROWS, ..., 0), (0, ..., ROWS, ROWS), (ROWS, ..., ROWS, ALL),
     (None, ROWS, ..., 0, ALL), (ALL, True, ROWS, ..., ROWS), (ALL, np.array([True, False, True, True]), ..., ROWS),
     (ALL, ROWS[:, None], ..., ROWS), (ALL, 0, ..., 1), (ALL, np.array(1), ..., np.array(2)),
-])  # fmt: skip
+])
 def test_an_ellipsis_of_no_axes_parts_the_arrays_of_an_index(index):
     x = np.arange(60).reshape(3, 4, 5)
     part = x[index]

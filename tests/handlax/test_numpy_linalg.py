@@ -16,7 +16,7 @@ DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "c
 @pytest.mark.parametrize(("left", "right"), [
     ((5, 5), (5,)), ((5, 5), (5, 2)), ((3, 5, 5), (5,)), ((5, 5), (3, 5, 2)), ((3, 5, 5), (2, 1, 5, 2)),
     ((0, 0), (0, 2)), ((0, 2, 2), (2, 3)),
-])  # fmt: skip
+])
 def test_solutions_are_numpys(left, right, dtype, way):
     a, b = matrix(left, dtype) + 3 * np.eye(left[-1], dtype=dtype), matrix(right, dtype, 1)
     x = way(hnp.linalg.solve)(a, b)
@@ -59,7 +59,7 @@ SINGULAR = {
     "zero": np.zeros((4, 4)), "ones": np.ones((5, 5)), "column": np.delete(np.eye(4, 5, 1), 4, 1) + np.tri(4, 4, -2),
     "small": np.array([[1.0, 2.0], [2.0, 4.0]]), "three": np.arange(9.0).reshape(3, 3),
     "whole": matrix((5, 5), "float64"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", SINGULAR)
@@ -98,7 +98,7 @@ def test_tensors_are_solved_for_and_inverted():
     np.testing.assert_allclose(hnp.linalg.tensorsolve(a, b), np.linalg.tensorsolve(a, b), rtol=1e-9)
     moved = np.moveaxis(a, 2, 1)
     np.testing.assert_allclose(
-        hnp.linalg.tensorsolve(moved, b, axes=(1,)), np.linalg.tensorsolve(moved, b, axes=(1,)), rtol=1e-9)  # fmt: skip
+        hnp.linalg.tensorsolve(moved, b, axes=(1,)), np.linalg.tensorsolve(moved, b, axes=(1,)), rtol=1e-9)
     np.testing.assert_allclose(hnp.linalg.tensorinv(a), np.linalg.tensorinv(a), rtol=1e-9)
     c = matrix((3, 3), "float64")
     np.testing.assert_allclose(hnp.linalg.matrix_power(c, -3), np.linalg.matrix_power(c, -3), rtol=1e-8)
@@ -107,7 +107,7 @@ def test_tensors_are_solved_for_and_inverted():
 @pytest.mark.parametrize("call", [
     lambda x: hnp.linalg.solve(x, np.ones(3)), lambda x: hnp.linalg.inv(x[:1]), lambda x: hnp.linalg.det(x[0]),
     lambda x: hnp.linalg.solve(x, np.ones((3, 2, 2)).sum(0)[:, :1][:0]), lambda x: hnp.linalg.tensorinv(x, 3),
-])  # fmt: skip
+])
 def test_other_shapes_are_refused(call):
     with pytest.raises(hx.errors.ShapeMismatch):
         call(np.ones((2, 2)))

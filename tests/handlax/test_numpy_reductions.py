@@ -286,7 +286,7 @@ def test_the_variance_of_both_infinities_is_nan(f):
 @pytest.mark.parametrize("options", [
     {}, {"axis": 0}, {"axis": (0, 2), "keepdims": True}, {"initial": 3}, {"initial": (-3, 9), "axis": 1},
     {"where": np.arange(3) > 0, "initial": (50, -50), "axis": -1},
-])  # fmt: skip
+])
 def test_minmax_is_the_pair_of_both(options):
     x = np.random.default_rng(1).integers(-20, 20, (2, 4, 3)).astype("int32")
     both = options.pop("initial", None)

@@ -57,7 +57,7 @@ def test_a_piece_of_many_bits_is_the_same_alone():
 @pytest.mark.parametrize(("seed", "data"), [
     (0, (0, 0)), (42, (0, 42)), (-1, (0, 2**32 - 1)), (2**32 - 1, (0, 2**32 - 1)), (-(2**31), (0, 2**31)),
     (2**40 + 5, (256, 5)), (-(2**31) - 1, (2**32 - 1, 2**31 - 1)), (np.int64(7), (0, 7)), (np.uint8(200), (0, 200)),
-])  # fmt: skip
+])
 def test_a_seed_fills_the_words_of_a_key(seed, data):
     assert tuple(words(random.key(seed))) == data
     assert tuple(np.asarray(random.PRNGKey(seed))) == data
@@ -345,7 +345,7 @@ MISTAKES = {
     "integer logits": (lambda: random.categorical(KEY, np.arange(3)), errors.DTypeMismatch, "floats"),
     "wrapping keys": (lambda: random.wrap_key_data(KEY), errors.DTypeMismatch, "words"),
     "adding to a key": (lambda: KEY + 1, errors.DTypeMismatch, "key<fry>"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MISTAKES)

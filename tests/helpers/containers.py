@@ -70,7 +70,7 @@ hx.register_vmappable(
     Table, ByRow, int,
     lambda cont, get_idx, x, spec: Table(cont(x.columns, Axis("row")), cont(x.words, hx.ragged_axis)),
     lambda cont, n, y, spec: Table(cont(n, y.columns, Axis("row")), cont(n, y.words, hx.ragged_axis)),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

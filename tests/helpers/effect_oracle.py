@@ -291,7 +291,7 @@ STATEMENTS = {
     "arithmetic": arithmetic, "perform": perform, "cond": cond, "cond_of_all": cond_of_all, "switch": switch,
     "scan": scan, "counted_while": counted_while, "tested_while": tested_while, "jit": call, "checkpoint": call,
     "vmap": vmap, "derivative": derivative, "custom": custom, "handle": handle,
-}  # fmt: skip
+}
 
 
 # handlers

@@ -239,7 +239,7 @@ class Writer:
         draw = self.draw
         kind = kind or draw.choice(["fun"] * 5 + ["ctl", "final", "final"])
         moves = draw.choice([None, "carry", "carry"] if kind != "fun" else
-                            [None, "carry", "carry", "append", "sum", "max", "split", "tally"])  # fmt: skip
+                            [None, "carry", "carry", "append", "sum", "max", "split", "tally"])
         if every and moves == "tally":
             moves = "carry"
         effects = EFFECTS if every else draw.sample(EFFECTS, draw.randint(1, 2))
@@ -482,7 +482,7 @@ PERFORMED = {
     "derivative": do_derivative,
     "custom": do_custom,
     "handle": do_handle,
-}  # fmt: skip
+}
 
 
 def function(program: Block) -> Any:

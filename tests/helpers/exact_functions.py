@@ -119,7 +119,7 @@ EXACT: dict[str, tuple[Function, Function, Function]] = {
     "bessel_i1e": (
         _odd(_bessel(lambda x: _scaled_bessel(1, x), 0)), _odd(_bessel(_i1e_slope, 1), 1),
         _odd(_bessel(_i1e_curve, 2))),
-}  # fmt: skip
+}
 
 RANGE = (mp.mpf("1e-400"), mp.mpf("1e400"))  # what is beyond is as if it were at the end
 FAR = 5000  # the decimal exponent that stands for infinity, and negative for zero

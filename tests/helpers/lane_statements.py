@@ -43,17 +43,17 @@ def has_axes(x: Any) -> bool:
 SAME_TYPE = [
     "{x} + 0.1 * hnp.sin({last}).sum()", "{x} * hnp.cos({last}).sum()", "hnp.sin({x})", "{x} * 0.5",
     "hnp.tanh({x}) + 0.25", "{x} * {x} * 0.1", "hnp.cos({x} + 1)",
-]  # fmt: skip
+]
 UNARY = [
     "hnp.sin({x})", "hnp.cos({x})", "hnp.tanh({x})", "-{x}", "hnp.exp(-{x} * {x})", "hnp.abs({x})", "hnp.sign({x})",
     "hnp.log1p({x} * {x})", "hnp.sqrt({x} * {x} + 0.5)", "{x} * 2", "3 - {x}", "{x} ** 2", "{x} / 3", "1.5 * {x} + 1",
     "hnp.maximum({x}, 0.1)", "hx.nn.relu({x})", "hx.nn.sigmoid({x})", "hx.nn.gelu({x})", "lax.stop_gradient({x})",
     "hnp.clip({x}, -1, 1)", "hnp.floor({x} * 2)", "hnp.where({x} > 0, {x}, 0.5)", "hnp.zeros_like({x}) + 1",
     "lax.square({x})", "hnp.round({x}, 1)", "lax.logistic({x})", "hnp.full_like({x}, 2)", "hx.nn.softplus({x})",
-]  # fmt: skip
+]
 SINGULAR = [
     "hnp.log({x})", "hnp.sqrt({x})", "1 / {x}", "hnp.arcsin({x})", "{x} ** 0.5", "hnp.sqrt({x} * {x})",
-]  # fmt: skip
+]
 FOLDS = [
     "hnp.sum({x}, axis={a}, keepdims={k})", "hnp.mean({x}, axis={a}, keepdims={k})", "{x}.sum({a}, keepdims={k})",
     "hnp.max({x}, axis={a}, keepdims={k}, initial=-2.0)", "hnp.min({x}, axis={a}, keepdims={k}, initial=2.0)",
@@ -66,7 +66,7 @@ FOLDS = [
     "hnp.nansum({x}, axis={a}, keepdims={k})", "hnp.nanmean({x}, axis={a}, keepdims={k})",
     "hnp.average({x}, axis={d}, keepdims={k})", "hnp.ptp({x}, axis={d}, keepdims={k})",
     "hnp.sum({x}, axis={a}, keepdims={k}, where={x} > 0)", "hnp.linalg.vector_norm({x}, axis={d}, keepdims={k})",
-]  # fmt: skip
+]
 ALONG = [
     "hnp.cumsum({x}, axis={d})", "lax.cumsum({x}, axis={d}, reverse={k})", "lax.cumprod({x}, axis={d}, reverse={k})",
     "lax.cummax({x}, axis={d}, reverse={k})", "lax.cummin({x}, axis={d}, reverse={k})",
@@ -79,7 +79,7 @@ ALONG = [
     "lax.sort(({x}, hnp.cos({x})), dimension={d}, num_keys=1)[1]", "hnp.cumulative_sum({x}, axis={d})",
     "hnp.apply_along_axis(lambda c: c * c.sum(), {d}, {x})", "hnp.trapezoid({x}, axis={d})", "lax.rev({x}, ({d},))",
     "hnp.repeat({x}, 2, axis={d})",
-]  # fmt: skip
+]
 RANKED = {
     1: [
         "{x}[1:]", "{x}[:-1]", "{x}[::2]", "{x}[1::-1]", "hnp.diff({x})", "hnp.roll({x}, -1)", "{x}[1:] - {x}[:-1]",
@@ -111,7 +111,7 @@ RANKED = {
         "{x}[0]", "{x}[:, :, ::-1]", "hnp.concatenate([{x}, {x}], axis=2)", "{x} @ {x}.mT",
         "hnp.einsum('ijk,lmk->ijlm', {x}, {x}).sum((1, 3))", "hnp.diagonal({x}, axis1=1, axis2=2)",
     ],
-}  # fmt: skip
+}
 LENGTHS = [
     "{x} * {x}.shape[{d}]", "{x} / ({x}.shape[{d}] + 1)", "hnp.arange({x}.shape[{d}])",
     "hnp.ones(({x}.shape[{d}], 3))", "hnp.sqrt({x}.shape[{d}]) * {x}", "hnp.linspace(0.0, 1.0, 3) * {x}.shape[{d}]",
@@ -124,31 +124,31 @@ LENGTHS = [
     "lax.broadcasted_iota('int32', {x}.shape, {d})", "hnp.indices(({x}.shape[{d}], 2))[1]", "{x}[{x}.shape[0] - 1]",
     "hnp.arange(2 * {x}.shape[{d}])", "hnp.arange({x}.shape[{d}] + 1).sum()", "hnp.cos({x}.size)",
     "hnp.float32({x}.ndim)",
-]  # fmt: skip
+]
 INTS = [
     "hx.nn.one_hot({i} % 4, 4)", "{i} + 1", "{i} * 2 - 3", "{i} % 3", "{i} // 2", "{i} == 2", "{i}.sum()",
     "hnp.cumsum({i})", "{i}.astype('float64') * 0.5", "hnp.sin({i})", "hnp.zeros(5, 'int32').at[{i} % 5].add(1)",
     "hnp.sort({i}, -1)", "{i} & 1", "hnp.array([0.5, 1.5, -1.0])[{i} % 3]", "hnp.bincount({i} % 4, length=4)",
     "hnp.max({i}, initial=0)", "{i} > 1", "-{i}", "hnp.bitwise_xor({i}, 5)", "{i}.prod()",
     "lax.reduce_xor({i}, (0,))", "lax.population_count({i})", "{i}.mean()", "hnp.left_shift({i}, 1)",
-]  # fmt: skip
+]
 BOOLS = [
     "{b}.sum()", "~{b}", "{b}.any()", "{b}.all(0)", "hnp.where({b}, 1.5, -0.5)", "{b} & True", "hnp.cumsum({b})",
     "{b} * 2.0", "hnp.argmax({b})",
-]  # fmt: skip
+]
 CASTS = [
     "{x}.astype('float32')", "{x}.astype('bfloat16')", "(3 * {x}).astype('int32')", "{x}.astype(bool)",
     "({x} + 2j * {x}).astype('complex64')",
-]  # fmt: skip
+]
 COMPLEX = [
     "{c}.real", "hnp.abs({c} * {c})", "hnp.conj({c}) * {c}", "({c} * 1j).imag", "{c}.sum()", "hnp.exp({c}).real",
     "hnp.cumsum({c}, 0)",
-]  # fmt: skip
+]
 PAIRS = [
     "{x} + {y}", "{x} * {y}", "{x} - {y}", "hnp.maximum({x}, {y})", "hnp.where({x} > {y}, {x}, {y})",
     "hnp.where({x} > 0, {y}, {x})", "hnp.arctan2({x}, {y} + 3)", "hnp.hypot({x}, {y})", "{x} / ({y} * {y} + 1)",
     "hnp.minimum({y}, {x})", "hnp.logaddexp({x}, {y})", "{x} < {y}",
-]  # fmt: skip
+]
 
 
 def formats(kinds: Sequence[str], fits: Callable[[Any], bool], letter: str) -> Callable[[Any], Any]:
@@ -296,7 +296,7 @@ def derivative(w: Any) -> Any:
         f"hx.jvp({name}, ({x},), (hnp.cos({x}),))[1]", f"hx.vjp({name}, {x})[1]({name}({x}))[0]",
         f"hx.linearize({name}, {x})[1](hnp.ones_like({x}))",
         f"hx.jit(hx.grad(lambda x: hnp.sin({name}(x)).sum()))({x})",
-    ]  # fmt: skip
+    ]
     return w.rng.choice(ways), text
 
 
@@ -378,4 +378,4 @@ WRITERS = {
     formats(BOOLS, lambda x: x.dtype == bool, "b"): 2, formats(CASTS, is_float, "x"): 1,
     formats(COMPLEX, lambda x: hnp.iscomplexobj(x), "c"): 3, pair: 6, crossed: 2, product: 5, weighted: 3, joined: 2,
     read: 4, written: 2, **BLOCKS,
-}  # fmt: skip
+}

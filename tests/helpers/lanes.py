@@ -63,7 +63,7 @@ SCANS = ("pcumsum", "pcumprod", "pcummax", "pcummin")
 ANY_SIZES = {*REDUCTIONS, *SCANS, "pargmax", "pargmin", "axis_index"}
 WITHOUT_GROUPS = {"ppermute", "pshuffle", "pgather"}
 KEYWORDS = {"all_gather": ("axis", "tiled"), "psum_scatter": ("scatter_dimension", "tiled"),
-            **dict.fromkeys(SCANS, ("reverse", "exclusive"))}  # fmt: skip
+            **dict.fromkeys(SCANS, ("reverse", "exclusive"))}
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8", "int4", "bool", "complex64")
 COUNTED = {"psum", "pprod", "psum_scatter", "pcumsum", "pcumprod"}  # booleans are counted, as integers of 32 bits
 
@@ -284,4 +284,4 @@ def _on_mesh(f, owner, names, at):
         return hx.tree.map(lambda y: y.reshape((*[1] * len(own), *y.shape)), f(*lanes))
 
     return hx.shard_map(body, mesh=owner.mesh, in_specs=tuple(map(spec, at)), out_specs=P(*own),
-                        axis_names=set(own), check_vma=owner.tracked)  # fmt: skip
+                        axis_names=set(own), check_vma=owner.tracked)

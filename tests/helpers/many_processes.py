@@ -51,7 +51,7 @@ def start(code, processes, *arguments, heartbeat=5, shutdown=300):
         listener.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{listener.getsockname()[1]}"
     told = dict(HANDLAX_LAUNCH_ADDRESS=address, HANDLAX_COORDINATOR_BIND_ADDRESS=address, HANDLAX_PLATFORMS="cpu",
-                HANDLAX_LAUNCH_PROCESSES=str(processes))  # fmt: skip
+                HANDLAX_LAUNCH_PROCESSES=str(processes))
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HANDLAX_", "JAX_"))}
     prefix = JOINED.replace("heartbeat_timeout_seconds=5", f"heartbeat_timeout_seconds={heartbeat}, "
                             f"shutdown_timeout_seconds={shutdown}")
@@ -60,7 +60,7 @@ def start(code, processes, *arguments, heartbeat=5, shutdown=300):
         subprocess.Popen(command, env=inherited | told | {"HANDLAX_LAUNCH_PROCESS": str(index)}, text=True,
                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         for index in range(processes)
-    ]  # fmt: skip
+    ]
 
 
 def await_all(started, but=None, timeout=60):

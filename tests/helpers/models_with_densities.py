@@ -24,7 +24,7 @@ def straight_density(v):
     return (
         stats.norm.logpdf(v["a"]) + stats.norm.logpdf(v["b"], v["a"], 2).sum()
         + stats.norm.logpdf(0.3, v["b"].sum(), 0.5)
-    )  # fmt: skip
+    )
 
 
 def chain(xs=XS):
@@ -41,7 +41,7 @@ def chain_density(v):
     return (
         stats.norm.logpdf(v["start"]) + stats.norm.logpdf(v["z"], 0.5 * before, 1).sum()
         + stats.norm.logpdf(np.asarray(XS), v["z"], 0.3).sum()
-    )  # fmt: skip
+    )
 
 
 def forked():
@@ -76,7 +76,7 @@ def plated_density(v):
     return (
         stats.norm.logpdf(v["a"]) + stats.norm.logpdf(v["slope"], v["a"], 1).sum()
         + stats.norm.logpdf(1.0, v["slope"] * np.asarray(XS), 0.1).sum()
-    )  # fmt: skip
+    )
 
 
 def deep():
@@ -102,7 +102,7 @@ def deep_density(v):
 MODELS = {
     "straight": (straight, straight_density), "chain": (chain, chain_density), "forked": (forked, forked_density),
     "plated": (plated, plated_density), "deep": (deep, deep_density),
-}  # fmt: skip
+}
 
 
 def values_of(sites):

@@ -33,12 +33,12 @@ ARRAYS = {
 }
 ONE = [(name,) for name in ARRAYS]
 QUICK = [*ONE, ("f32", "f32"), ("i32", "i32"), ("c64", "c64"), ("f64", 0), ("f64", 1), ("f32", 2), ("matrix", 1),
-         ("f32", "f32", "f32")]  # fmt: skip
+         ("f32", "f32", "f32")]
 TWO = [(name, name) for name in ARRAYS if name not in ("i64", "block")]
 MORE = [("i8", "u8"), ("i32", "special"), ("bool", "i8"), ("f32", "scalar"), *[
     (name, k) for name in ("f32", "i32", "bool", "c64", "f64", "matrix", "none", "special", "block")
     for k in (0, 1, 2, -1)], *[(name, 1, 2) for name in ("f32", "f64", "matrix", "block")],
-    ("special", "special", "special"), ("bool", "special", "special")]  # fmt: skip
+    ("special", "special", "special"), ("bool", "special", "special")]
 ALL = list(dict.fromkeys([*QUICK, *TWO, *MORE]))
 
 # of files, text and functions; those that answer with memory or with the limits of a dtype

@@ -234,7 +234,7 @@ def vmap_values(c: Lanes, f: Any) -> Any:
 MODES = (
     eager_known, eager_values, jit_known, jit_values, grad_known, grad_values, jvp_known, jvp_values, vmap_known,
     vmap_values, jit_grad_known, jit_grad_values,
-)  # fmt: skip
+)
 
 
 def check(program: LaneProgram, lengths: Sequence[int], mode: Any) -> None:

@@ -176,7 +176,7 @@ def fields() -> st.SearchStrategy[Any]:
         st.sampled_from([*DTYPES, KEY, names.float0, ..., np.sin, int, Chime, Add, Add(), len, range(1, 9, 2)]),
         types(), st.just(Chime(4)),
         st.sampled_from([np.float32(0.1), np.int8(-3), np.float64("nan"), np.complex64(1 - 0j), np.bool_(True)]),
-    )  # fmt: skip
+    )
     return st.recursive(leaves, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)
 
 

@@ -86,6 +86,6 @@ FACTORISATIONS = [
         )
         for left, adjoint in product((False, True), repeat=2)
     ],
-]  # fmt: skip
+]
 
 CASES = [*SOLUTIONS, *FACTORISATIONS]

@@ -81,7 +81,7 @@ CONTRACTIONS = [
         MATRICES, ((3, 4), (4, 5)), preferred_element_type=dtypes.int32,
         family=frozenset({dtypes.int8, dtypes.uint8}),
     ),
-]  # fmt: skip
+]
 
 WHOLE = (((3, 4),), ((2, 1, 3),))
 REDUCTIONS = [

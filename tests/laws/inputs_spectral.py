@@ -31,4 +31,4 @@ CASES = [
     Case(Hessenberg(), (MATRIX,), (*SQUARE, ((1, 1),))),
     *[Case(Tridiagonal(lower), (MATRIX,), (((3, 3),), ((2, 4, 4),), ((1, 1),))) for lower in (False, True)],
     Case(Svd(True, True, SvdAlgorithm.QR), (MATRIX,), (((3, 3),), ((2, 2, 2),)), REALS),
-]  # fmt: skip
+]

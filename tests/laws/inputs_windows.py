@@ -23,7 +23,7 @@ MIXED = conv_dimension_numbers((1,) * 4, (1,) * 4, ("HNWC", "OWHI", "CWNH"))
 def _conv(
     numbers: ConvDimensionNumbers, strides: Shape, padding: Any, lhs: Shape, rhs: Shape, *shapes: tuple[Shape, Shape],
     features: int = 1, batches: int = 1, family: Any = None, **fields: Any,
-) -> Case:  # fmt: skip
+) -> Case:
     op = ConvGeneralDilated(strides, padding, lhs, rhs, numbers, features, batches, **fields)
     return Case(op, (PLAIN, PLAIN), shapes, family)
 
@@ -43,7 +43,7 @@ CONVOLUTIONS = [
           precision=None, preferred_element_type=dtypes.float32, family=frozenset({dtypes.float16, dtypes.bfloat16})),
     _conv(NCW, (1,), ((1, 1),), (1,), (1,), ((1, 2, 4), (2, 2, 3)),
           preferred_element_type=dtypes.int32, family=NARROW_INTEGERS),
-]  # fmt: skip
+]
 
 WINDOWS = (
     (Window((3,), (1,), ((0, 0),), (1,), (1,)), ((5,), (2,), (0,))),
@@ -61,6 +61,6 @@ REDUCTIONS = [
         WINDOWS,
     )
     if window.sizes != (12,) or op in (r.ReduceWindowSum, r.WindowArgmax)  # that windows are folded by halves
-]  # fmt: skip
+]
 
 CASES = [*CONVOLUTIONS, *REDUCTIONS]

@@ -20,7 +20,7 @@ OTHERS = (
     "(0,)", "(0,0)", "(-1,)", "(1,2)", "(0,1,0)", "((0,0),)", "(0,(1,))", "(9999999999999,)", "'x'", "{}", "f32",
     "f32[2]", "n0", "op neg", "class neg", "range(0,3,1)", "frozen(1,2)", "tree()", "key<fry>", "@p0", "@c0", "...",
     "builtins:int", "complex(1,2)", "float(zz)",
-)  # fmt: skip
+)
 
 
 def damaged(text, rng):

@@ -55,7 +55,7 @@ def test_an_evaluate_rule_performs_nothing_and_reads_no_context(initial):
 
 @pytest.mark.parametrize("rule", [
     lambda op, x: hx.numpy.sin(x), lambda op, x: np.sin(x).astype(hx.dtypes.canonicalize_dtype(float)),
-], ids=["performs", "reads a setting"])  # fmt: skip
+], ids=["performs", "reads a setting"])
 def test_a_rule_that_does_is_found(rule):
     with pytest.raises(AssertionError, match="the rule reads the context"):
         evaluated_apart(rule, Sin(), [np.ones(2)])

@@ -58,7 +58,7 @@ FACTORS = {
         lambda x: [hx.numpy.linalg.inv(x)], None, None,
         lambda x, dx, ys, dys: ([x @ dys[0]], -dx @ ys[0]),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])

@@ -13,7 +13,7 @@ MODES = ("clip", "fill", "drop", None)
 UPDATES = {
     "set": lambda old, new: new, "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "min": np.minimum,
     "max": np.maximum,
-}  # fmt: skip
+}
 
 
 def place(i, mode, negative=True):

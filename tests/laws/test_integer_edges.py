@@ -55,16 +55,16 @@ BINARY = {
     hnp.fmod: lambda a, b, w: a - b * quotient(a, b) if b else None,
     hnp.power: lambda a, b, w: pow(a, b, 2**w) if b >= 0 else None,
     hnp.right_shift: shifted_right, hnp.gcd: lambda a, b, w: math.gcd(a, b), hnp.lcm: lambda a, b, w: math.lcm(a, b),
-}  # fmt: skip
+}
 UNARY = {
     lax.neg: lambda a, w: -a, lax.sign: lambda a, w: (a > 0) - (a < 0), lax.bitwise_not: lambda a, w: ~a,
     lax.population_count: lambda a, w: (a % 2**w).bit_count(), lax.clz: lambda a, w: w - (a % 2**w).bit_length(),
     lax.square: lambda a, w: a * a, hnp.abs: lambda a, w: abs(a), hnp.invert: lambda a, w: ~a,
-}  # fmt: skip
+}
 REDUCTIONS = {
     lax.reduce_sum: operator.add, lax.reduce_prod: operator.mul, lax.reduce_max: max, lax.reduce_min: min,
     lax.reduce_and: operator.and_, lax.reduce_or: operator.or_, lax.reduce_xor: operator.xor,
-}  # fmt: skip
+}
 CUMULATIVE = {lax.cumsum: operator.add, lax.cumprod: operator.mul, lax.cummax: max, lax.cummin: min}
 
 

@@ -113,7 +113,7 @@ def itself(f):
 NESTS = {
     jit: itself, vmap: looped, jvp: differences, linearize: differences, grad: loss_difference, vjp: paired_difference,
     forwarding: itself, counting: itself,
-}  # fmt: skip
+}
 
 
 def bodies(program):

@@ -15,7 +15,7 @@ from handlax.errors import HandlaxError, NotAnInteger, whole_number
 MODULES = (
     hx.numpy, hx.numpy.linalg, hx.numpy.fft, hx.lax, hx.lax.linalg, hx.nn, hx.random, hx.ops, hx.scipy.special,
     hx.scipy.linalg, hx.scipy.signal, hx.scipy.fft, hx.scipy.stats, hx.experimental.sparse,
-)  # fmt: skip
+)
 RAW = ("integer", "__index__", "non-int")  # what Python and NumPy say of a number that is no integer
 OTHERS = {"M", "precision"}  # of window functions, floats as JAX's; of texts, which NumPy writes
 
@@ -75,7 +75,7 @@ def test_a_number_that_is_no_integer_is_refused_by_an_error_of_the_package(funct
     lambda n: hx.nn.one_hot(np.arange(2), n), lambda n: hx.random.ball(hx.random.key(0), n),
     lambda n: hx.ops.segment_sum(np.ones(2), np.arange(2), n), lambda n: hx.numpy.ones(3)[:n],
     lambda n: hx.scipy.signal.stft(np.ones(8), nperseg=n), lambda n: hx.experimental.sparse.eye(n),
-])  # fmt: skip
+])
 @pytest.mark.parametrize("wrong", [1.5, "2", None.__class__, np.ones(2)], ids=["float", "text", "class", "vector"])
 def test_the_error_is_a_type_error_and_a_bad_argument(call, wrong):
     call(1)

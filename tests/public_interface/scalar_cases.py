@@ -28,19 +28,19 @@ _ARITHMETIC = (
     "power", "pow", "float_power", "arctan2", "atan2", "hypot", "nextafter", "logaddexp", "logaddexp2",
     "maximum", "minimum", "fmax", "fmin", "equal", "not_equal", "less", "less_equal", "greater",
     "greater_equal",
-)  # fmt: skip
+)
 _INTEGER_ARITHMETIC = (
     "add", "subtract", "multiply", "floor_divide", "mod", "remainder", "fmod", "divmod", "maximum", "minimum", "fmax",
     "fmin", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "bitwise_and", "bitwise_or",
     "bitwise_xor", "gcd", "lcm", "true_divide", "divide", "float_power",
-)  # fmt: skip
+)
 _LAX = (
     "add", "sub", "mul", "div", "rem", "pow", "atan2", "nextafter", "max", "min", "eq", "ne", "lt", "le", "gt", "ge",
-)  # fmt: skip
+)
 _LAX_INTEGER = (
     "add", "sub", "mul", "div", "rem", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or",
     "bitwise_xor", "mulhi",
-)  # fmt: skip
+)
 
 
 def _both(module, name):
@@ -64,7 +64,7 @@ def _operators():
         "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
         "floordiv": lambda x, y: x // y, "mod": lambda x, y: x % y, "pow": lambda x, y: abs(x) ** y,
         "eq": lambda x, y: x == y, "lt": lambda x, y: x < y, "divmod": divmod,
-    }  # fmt: skip
+    }
     right = {f"operator.{name}": f for name, f in symbols.items()}
     left = {f"operator.r{name}": lambda x, s, f=f: f(s, x) for name, f in symbols.items() if name not in ("eq", "lt")}
     return right | left
@@ -285,7 +285,7 @@ FLOATS = {
     "random.uniform": lambda x, s: random.uniform(KEY, (3,), x.dtype, -s, s),
     "random.wald": lambda x, s: random.wald(KEY, s, (3,), x.dtype),
     "random.weibull_min": lambda x, s: random.weibull_min(KEY, s, s, (3,), x.dtype),
-}  # fmt: skip
+}
 
 INTEGERS = {
     **{key: call for name in _INTEGER_ARITHMETIC for key, call in _both(hnp, name).items()},
@@ -326,7 +326,7 @@ INTEGERS = {
     "lax.select": lambda x, s: lax.select(x > 9, x, s),
     "lax.scatter_add": lambda x, s: lax.scatter_add(x, np.array([0]), s, POINT),
     "random.randint": lambda x, s: random.randint(KEY, (3,), s, s + 9, x.dtype),
-}  # fmt: skip
+}
 
 # functions without a number beside an array, by the reason
 WITHOUT = {

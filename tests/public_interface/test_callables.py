@@ -150,7 +150,7 @@ def small(c):
     (lambda x: lax.fori_loop(0, lax.convert_element_type(x, int), body, x), ["more", "body"]),
     (lambda x: custom_jvp(body)(x), ["body"]),
     (lambda x: custom_vjp(body)(x), ["body"]),
-])  # fmt: skip
+])
 def test_a_body_has_the_name_of_the_function(perform, names):
     (op,) = (op for op in hx.make_program(perform)(1.0).ops if op.bodied)
     assert [program.name for program in op.bodies] == names

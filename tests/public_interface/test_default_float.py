@@ -15,7 +15,7 @@ OTHERS = """save savez savez_compressed load fromfile frombuffer fromfunction fr
 printoptions set_printoptions get_printoptions array_repr array_str array2string vectorize ufunc frompyfunc finfo iinfo
 issubdtype isdtype bfloat16 float16 float32 float64 complex64 complex128 single double csingle cdouble"""
 MODULES = {"numpy": hnp, "special": special, "nn": nn, "norm": stats.norm, "gamma": stats.gamma, "t": stats.t,
-           "expon": stats.expon, "poisson": stats.poisson, "laplace": stats.laplace}  # fmt: skip
+           "expon": stats.expon, "poisson": stats.poisson, "laplace": stats.laplace}
 ARGUMENTS = (1,), (1, 2), (1, 2, 3)
 SETTINGS = {"floats": ({"default_float": "float64"}, 8), "integers": ({"default_int": "int64"}, 4)}
 

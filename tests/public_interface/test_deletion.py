@@ -183,7 +183,7 @@ def test_no_function_gives_out_what_it_keeps():
     lambda: hnp.asarray(2.0), lambda: hnp.array([1.0, 2.0]), lambda: hnp.arange(4.0).reshape(2, 2),
     lambda: hnp.arange(4.0) + 1, lambda: hx.jit(lambda x: x + 1)(1.0), lambda: hnp.ones(3, "bfloat16"),
     lambda: hnp.broadcast_to(hnp.arange(2.0), (3, 2)), lambda: hnp.arange(4.0)[1:],
-])  # fmt: skip
+])
 def test_nobody_writes_to_an_array(make):
     x = make()
     for view in (np.asarray(x), np.asarray(x, copy=False), np.asarray(x)[...], np.asarray(x).T):

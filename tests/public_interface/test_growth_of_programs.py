@@ -66,7 +66,7 @@ def test_as_many_equations_for_a_larger_number(name):
 
 @pytest.mark.parametrize("name", ["quantile", "percentile, the nearest", "insert", "delete", "subtract.reduce",
                                   "subtract.accumulate", "frompyfunc.accumulate", "polyval", "polynomial", "polyder",
-                                  "polyint"])  # fmt: skip
+                                  "polyint"])
 def test_compiled_and_eager_values_agree(name):
     f, x = CASES[name](20)
     np.testing.assert_allclose(hx.jit(lambda x: f(x))(x), f(x), rtol=1e-5)

@@ -19,7 +19,7 @@ UNLOADED = (
     "handlax.effects.programs.parse_result", "handlax.interpreters.inspection.draw",
     "handlax.interpreters.inspection.stepper", "handlax.interpreters.library",
     "handlax.interpreters.analysis.typecheck", "hashlib", "jaxlib", "logging", "returns", "typing_extensions",
-)  # fmt: skip
+)
 
 
 def new_process(program: str) -> str:
@@ -98,7 +98,7 @@ print([name for name in {UNLOADED} if name in sys.modules and name not in before
     "from handlax import *; assert sow and lax.psum and numpy.sum and not callable(globals().get('effects'))",
     "import handlax, pickle; assert pickle.loads(pickle.dumps(handlax.sow)) is handlax.sow",
     "import handlax as hx; assert '<div' in hx.make_program(lambda x: x)(1.0)._repr_html_()",
-])  # fmt: skip
+])
 def test_a_new_process_finds_by_every_way_what_it_asks_for(program):
     new_process(program)
 

@@ -99,7 +99,7 @@ RULES = {
     "custom_vjp in a scan": lambda f, x: hx.grad(lambda x: scanned(lambda x: x * with_vjp(f)(x), x))(x),
     "a policy": lambda f, x: hx.grad(hx.jit(hx.checkpoint(lambda x: hnp.sin(hnp.sin(x)).sum(), policy=(
         lambda *_, **__: f is None))))(x),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -46,7 +46,7 @@ def test_an_integer_takes_the_dtype_of_the_array(case):
 @pytest.mark.parametrize("call", [
     lambda x, n: x + n, lambda x, n: x.at[0].set(n), lambda x, n: hnp.full_like(x, n), lambda x, n: hnp.append(x, n),
     lambda x, n: hnp.pad(x, 1, constant_values=n), lambda x, n: hnp.where(x > 0, x, n),
-])  # fmt: skip
+])
 def test_an_integer_that_fits_neither_the_array_nor_the_default_is_refused_and_others_wrap_around(call):
     x = hnp.zeros(2, "int8")
     with pytest.raises(IntegerOverflow, match=r"an integer must fit its dtype, got 1099511627776"):
@@ -57,7 +57,7 @@ def test_an_integer_that_fits_neither_the_array_nor_the_default_is_refused_and_o
 @pytest.mark.parametrize("call", [
     lambda x, n: x + n, lambda x, n: x < n, lambda x, n: x / n, lambda x, n: hnp.where(x > 0, x, n),
     lambda x, n: hnp.arctan2(n, x), lambda x, n: hnp.append(x, n),
-])  # fmt: skip
+])
 @pytest.mark.parametrize("number", [np.uint8(200), np.int16(300), np.int32(7), np.float16(0.1), np.float32(2.5)])
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "float64", "bool"])
 def test_a_numpy_scalar_of_a_width_that_was_chosen_is_an_array_of_it(call, number, dtype):

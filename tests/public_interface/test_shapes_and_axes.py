@@ -32,7 +32,7 @@ AXES = {
     "lax.dot_general": lambda a: lax.dot_general(X, X, ((a, a), ((), ()))),
     "softmax": lambda a: nn.softmax(X, a), "log_softmax": lambda a: nn.log_softmax(X, a),
     "logsumexp": lambda a: nn.logsumexp(X, a), "standardize": lambda a: nn.standardize(X, a),
-}  # fmt: skip
+}
 # calls with the shape (2, 3)
 SHAPES = {
     "zeros": hnp.zeros, "ones": hnp.ones, "empty": hnp.empty, "full": lambda s: hnp.full(s, 1.0),
@@ -54,9 +54,9 @@ SHAPES = {
     "choice": lambda s: random.choice(KEY, 5, s), "bernoulli": lambda s: random.bernoulli(KEY, 0.5, s),
     "truncated_normal": lambda s: random.truncated_normal(KEY, -1.0, 1.0, s),
     "initializer": lambda s: nn.initializers.normal()(KEY, s),
-}  # fmt: skip
+}
 FORMS = {"list": list, "range": lambda t: range(t[0], t[-1] + 1), "array": hnp.array, "NumPy array": np.array,
-         "NumPy integers": lambda t: tuple(map(np.int64, t))}  # fmt: skip
+         "NumPy integers": lambda t: tuple(map(np.int64, t))}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -16,7 +16,7 @@ MODULES = (
     "sharding", "distributed", "experimental.mesh_utils", "experimental.multihost_utils", "experimental.sparse",
     "experimental.sparse.linalg",
     "dlpack", "monitoring", "profiler",
-)  # fmt: skip
+)
 
 # Parameters that JAX has and we do not: name -> why. Behind a function's name and a colon, it holds there alone.
 NOT_OURS = {

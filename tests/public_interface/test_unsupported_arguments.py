@@ -32,7 +32,7 @@ X = hnp.ones((2, 3))
     lambda s: random.randint(KEY, (2,), 0, 3, out_sharding=s),
     lambda s: random.permutation(KEY, 3, out_sharding=s),
     lambda s: nn.initializers.glorot_uniform()(KEY, (2, 3), out_sharding=s),
-])  # fmt: skip
+])
 def test_a_sharding_of_the_result_is_refused_and_none_is_not(call):
     call(None)
     with pytest.raises(BadArgument, match=r"sharding of the result must be None, .* got 'x'"):
@@ -44,7 +44,7 @@ def test_a_sharding_of_the_result_is_refused_and_none_is_not(call):
     lambda axes: hx.value_and_grad(lambda x: x, reduce_axes=axes),
     lambda axes: hx.vjp(lambda x: x, 1.0, reduce_axes=axes),
     lambda axes: hx.linear_transpose(lambda x: x, 1.0, reduce_axes=axes),
-])  # fmt: skip
+])
 def test_derivatives_are_not_summed_over_axes_by_themselves(make):
     make(())
     with pytest.raises(BadArgument, match="reduce_axes must be left out, got"):

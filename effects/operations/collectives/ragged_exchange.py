@@ -23,7 +23,7 @@ from .lane_reductions import equal_groups
 def ragged_all_to_all(
     operand: Any, output: Any, input_offsets: Any, send_sizes: Any, output_offsets: Any, recv_sizes: Any, *,
     axis_name: Any, axis_index_groups: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Every lane sends slices of rows of ``operand`` to lanes, which write them into their ``output``.
 
         output of lane i [output_offsets[i] + k] = operand[input_offsets[i] + k]    for k < send_sizes[i]

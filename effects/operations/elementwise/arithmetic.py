@@ -89,26 +89,26 @@ def _remainder(x, y):
 Neg = elementwise(
     "neg", NUMERIC, np.negative, jvp=linear, transpose=lambda op, ct, x: neg(ct), lower="negate",
     doc="``y[i] = -x[i]``; unsigned integers wrap around.",
-)  # fmt: skip
+)
 Add = elementwise(
     "add", ANY, np.add, arity=2, jvp=_jvp_sum,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(ct, (x, y)[wrt]), lower="add",
     doc="``z[i] = x[i] + y[i]``; of booleans ``or``.\n\n    Shapes: equal but for sizes 1, or rank 0; one dtype. "
     "Integers wrap around.",
-)  # fmt: skip
+)
 Sub = elementwise(
     "sub", NUMERIC, np.subtract, arity=2, jvp=_jvp_sum,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(ct, x) if wrt == 0 else unbroadcast(neg(ct), y),
     lower="subtract",
     doc="``z[i] = x[i] - y[i]``.\n\n    Shapes: equal but for sizes 1, or rank 0; one dtype. "
     "Integers wrap around.",
-)  # fmt: skip
+)
 Mul = elementwise(
     "mul", ANY, np.multiply, arity=2, jvp=multilinear,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(mul(ct, y), x) if wrt == 0 else unbroadcast(mul(x, ct), y),
     lower="multiply",
     doc="``z[i] = x[i] y[i]``; of booleans ``and``.",
-)  # fmt: skip
+)
 _mul, _product = Mul(), surface(Mul)
 
 
@@ -147,12 +147,12 @@ Div = elementwise(
     jvp=_jvp_quotient, jet=_jet_quotient,
     transpose=lambda op, ct, x, y: unbroadcast(div(ct, y), x), lower="divide",
     doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
-)  # fmt: skip
+)
 Rem = elementwise(
     "rem", INTEGER | FLOATING, wide(_remainder), arity=2,
     jvp=(lambda x, y, dx: dx, lambda x, y, dy: mul(dy, neg(_towards_zero(div(x, y))))), lower="remainder",
     doc="``z[i] = x[i] - y[i] trunc(x[i] / y[i])``: it has the sign of ``x``; of integers ``x`` where ``y[i] == 0``.",
-)  # fmt: skip
+)
 neg: Function = surface(Neg)
 add: Function = surface(Add)
 sub: Function = surface(Sub)
@@ -238,18 +238,18 @@ def _towards_zero(x: Any) -> Any:
 Sign = elementwise(
     "sign", NUMERIC, with_narrow(_sign, _float_sign, NUMERIC - FLOATING), jvp=_jvp_sign, lower=_lower_sign,
     doc="``y[i] = x[i] / |x[i]|``, and 0 where ``x[i]`` is 0; complex numbers keep their direction.",
-)  # fmt: skip
+)
 Abs = elementwise(
     "abs", SIGNED | INEXACT, np.abs, result=dtypes.to_real, jvp=_jvp_abs,
     lower=corrected("abs", complex_functions.size),
     doc="``y[i] = |x[i]|``, real. The derivative at 0 is that from above, of complex numbers 0.",
-)  # fmt: skip
+)
 Floor = elementwise("floor", FLOATING, wide(np.floor), lower="floor", doc="The largest integer not above ``x[i]``.")
 Ceil = elementwise("ceil", FLOATING, wide(np.ceil), lower="ceil", doc="The least integer not below ``x[i]``.")
 IsFinite = elementwise(
     "is_finite", FLOATING, np.isfinite, result=lambda dtype: dtypes.bool_, lower="is_finite",
     doc="Whether ``x[i]`` is neither infinite nor NaN.",
-)  # fmt: skip
+)
 sign: Function = surface(Sign)
 abs: Function = surface(Abs)
 floor: Function = surface(Floor)
@@ -306,21 +306,21 @@ Sqrt = elementwise(
     "sqrt", INEXACT, wide(np.sqrt), jvp=lambda x, dx, y: mul(dx, div(like(y, 0.5), y)),
     lower=by_parts("sqrt", complex_functions.sqrt),
     doc="The square root: ``y[i]**2 == x[i]``, ``Re y[i] >= 0``; NaN where ``x[i] < 0``.",
-)  # fmt: skip
+)
 Rsqrt = elementwise(
     "rsqrt", INEXACT, evaluated(lambda x: 1 / np.sqrt(x), assembled(complex_functions.rsqrt)),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, -0.5), div(y, x))),
     lower=by_parts("rsqrt", complex_functions.rsqrt), doc="``y[i] = 1 / sqrt(x[i])``.",
-)  # fmt: skip
+)
 Cbrt = elementwise(
     "cbrt", FLOATING, wide(np.cbrt),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, 1 / 3), integer_pow(y, -2))), lower="cbrt",
     doc="The real cube root: ``y[i]**3 == x[i]``.",
-)  # fmt: skip
+)
 Square = elementwise(
     "square", NUMERIC, _square, jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),
     lower=_lower_square, doc="``y[i] = x[i] x[i]``.",
-)  # fmt: skip
+)
 sqrt: Function = surface(Sqrt, accuracy=1)
 rsqrt: Function = surface(Rsqrt, accuracy=2)
 cbrt: Function = surface(Cbrt, accuracy=3)
@@ -430,7 +430,7 @@ def _nextafter(x, y):
 Nextafter = elementwise(
     "nextafter", FLOATING, _nextafter, arity=2, jvp=(lambda x, y, dx: dx, None), lower="chlo.next_after",
     exempt={"finite_differences": "the next float is a step of one unit in the last place"},
-)  # fmt: skip
+)
 _nextafter_op = Nextafter()
 
 
@@ -508,7 +508,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
 Mulhi = elementwise(
     "mulhi", INTEGER, lambda x, y: _mulhi(x, y), arity=2, lower="chlo.mulhi",
     doc="The upper half of the bits of the product ``x[i] y[i]`` of integers.",
-)  # fmt: skip
+)
 mulhi: Function = surface(Mulhi)
 
 
@@ -522,14 +522,14 @@ def _mulhi(x, y):
 StopGradient = elementwise(
     "stop_gradient", EVERY, lambda x: x, lower=lambda op, emit, x: x,
     flops=columns.data_movement, exempt={"finite_differences": "its derivative is zero by definition"},
-)  # fmt: skip
+)
 _stop_gradient = StopGradient()
 
 # y = x where nothing is read of y, such as padding: no derivative goes in, no cotangent comes out
 Unread = elementwise(
     "unread", EVERY, lambda x: x, transpose=lambda op, ct, x: None, lower=lambda op, emit, x: x,
     flops=columns.data_movement, exempt={"finite_differences": "nothing is read of its result"},
-)  # fmt: skip
+)
 
 
 def stop_gradient(x: Any) -> Any:

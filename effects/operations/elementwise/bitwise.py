@@ -85,16 +85,16 @@ bitwise_not: Function = surface(Not, "bitwise_not")
 ShiftLeft = elementwise(
     "shift_left", BITWISE, _shift(_unsigned, np.left_shift, _zero), arity=2, lower="shift_left",
     doc="``x[i]`` shifted by ``y[i]`` bits to the left, with zeros coming in; 0 where ``y[i]`` is its width or more.",
-)  # fmt: skip
+)
 ShiftRightLogical = elementwise(
     "shift_right_logical", BITWISE, _shift(_unsigned, np.right_shift, _zero), arity=2, lower="shift_right_logical",
     doc="``x[i]`` shifted by ``y[i]`` bits to the right, with zeros coming in; 0 where ``y[i]`` is its width or more.",
-)  # fmt: skip
+)
 ShiftRightArithmetic = elementwise(
     "shift_right_arithmetic", BITWISE, _shift(_signed, np.right_shift, _signs), arity=2,
     lower="shift_right_arithmetic",
     doc="``x[i]`` shifted by ``y[i]`` bits to the right, with copies of the highest bit coming in.",
-)  # fmt: skip
+)
 shift_left: Function = surface(ShiftLeft)
 shift_right_logical: Function = surface(ShiftRightLogical)
 shift_right_arithmetic: Function = surface(ShiftRightArithmetic)
@@ -121,11 +121,11 @@ def _lower_count(name: str, beyond: int) -> Callable[..., Any]:
 PopulationCount = elementwise(
     "population_count", BITWISE, lambda x: np.bitwise_count(_bits_of(x)),
     lower=_lower_count("popcnt", 0), doc="The number of one bits of ``x[i]``.",
-)  # fmt: skip
+)
 Clz = elementwise(
     "clz", BITWISE, _count_leading_zeros, lower=_lower_count("count_leading_zeros", 4),
     doc="The number of zero bits of ``x[i]`` before the highest one bit.",
-)  # fmt: skip
+)
 
 population_count: Function = surface(PopulationCount)
 clz: Function = surface(Clz)

@@ -211,9 +211,9 @@ def has_zero(x: Any, negative: bool) -> bool:
 _FEW = 64
 # the bytes of a zero, by whether it is negative and the size of the float
 _ZEROS = {negative: {n: np.asarray(zero, f"f{n}").tobytes() for n in (2, 4, 8)}
-          for negative, zero in ((False, 0.0), (True, -0.0))}  # fmt: skip
+          for negative, zero in ((False, 0.0), (True, -0.0))}
 _LEAST = {(negative, n): (np.dtype(f"{'ui'[negative]}{n}"), -(1 << (8 * n - 1)) if negative else 0)
-          for negative in (False, True) for n in (1, 2, 4, 8)}  # fmt: skip
+          for negative in (False, True) for n in (1, 2, 4, 8)}
 
 
 def _signed_zeros(f: Callable[..., Any], larger: bool) -> Callable[..., Any]:
@@ -257,13 +257,13 @@ Max = _extreme(
     "``z[i]`` is the larger of ``x[i]`` and ``y[i]``, NaN where one is NaN; -0 is less than 0."
     "\n\n    Complex numbers are ordered by their real, then by their imaginary parts."
     "\n    The derivative is shared equally where both are equal.",
-)  # fmt: skip
+)
 Min = _extreme(
     "min", _minimum, "minimum", "LE",
     "``z[i]`` is the smaller of ``x[i]`` and ``y[i]``, NaN where one is NaN; -0 is less than 0."
     "\n\n    Complex numbers are ordered by their real, then by their imaginary parts."
     "\n    The derivative is shared equally where both are equal.",
-)  # fmt: skip
+)
 max: Function = surface(Max)
 min: Function = surface(Min)
 
@@ -282,7 +282,7 @@ Clamp = elementwise(
         lambda low, x, high, d, z: _where(high < x, d, z),
     ),
     lower="clamp",
-)  # fmt: skip
+)
 _clamp = Clamp()
 
 

@@ -38,19 +38,19 @@ Real = elementwise(
     "real", COMPLEX, np.real, result=to_real, jvp=linear, lower="real",
     transpose=lambda op, ct, z: complex(ct, _zero(ct)), flops=data_movement,
     doc="The real part: ``real(x + iy) == x``.\n\n    Shapes: ``c64[*s] -> f32[*s]``, ``c128[*s] -> f64[*s]``.",
-)  # fmt: skip
+)
 Imag = elementwise(
     "imag", COMPLEX, np.imag, result=to_real, jvp=linear, lower="imag",
     transpose=lambda op, ct, z: complex(_zero(ct), -ct), flops=data_movement,
     doc="The imaginary part: ``imag(x + iy) == y``.\n\n    Shapes: ``c64[*s] -> f32[*s]``, ``c128[*s] -> f64[*s]``.",
-)  # fmt: skip
+)
 Conj = elementwise("conj", COMPLEX, np.conj, jvp=linear, transpose=lambda op, ct, z: conj(ct), lower=_lower_conj)
 Complex = elementwise(
     "complex", (float32, float64), _combine, arity=2, result=to_complex, jvp=linear,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(real(ct), x) if wrt == 0 else unbroadcast(-imag(ct), y),
     lower="complex",
     doc="``complex(x, y) == x + iy``.\n\n    Shapes: ``f32[*s], f32[*s] -> c64[*s]``, or rank 0; f64 gives c128.",
-)  # fmt: skip
+)
 
 real: Function = surface(Real)
 imag: Function = surface(Imag)

@@ -73,12 +73,12 @@ def _rest(x: Any, y: Any) -> Any:
 FloorDivide = elementwise(
     "floor_divide", INTEGER | FLOATING, wide(_floor_divide), arity=2, lower=_composed(_quotient),
     doc="``z[i] = floor(x[i] / y[i])``; by 0 of signed integers -2, or -1 where ``x[i] == 0``, of others the largest.",
-)  # fmt: skip
+)
 Mod = elementwise(
     "mod", INTEGER | FLOATING, wide(np.remainder), arity=2,
     jvp=(lambda x, y, dx: dx, lambda x, y, dy: mul(dy, neg(floor_divide(x, y)))),
     lower=_composed(_rest),
     doc="``z[i] = x[i] - y[i] floor(x[i] / y[i])``: it has the sign of ``y``; of integers 0 where ``y[i] == 0``.",
-)  # fmt: skip
+)
 floor_divide: Function = surface(FloorDivide)
 mod: Function = surface(Mod)

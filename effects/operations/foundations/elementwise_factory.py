@@ -153,7 +153,7 @@ def elementwise(
     namespace = {
         "__slots__": (), "__module__": module, "__doc__": doc or f"{name}, elementwise.", "name": name, "arity": arity,
         "dtypes": frozenset(dtypes), "memo": Memo(), "exempt": exempt or {},
-    }  # fmt: skip
+    }
     named = frozenset(dtypes)
     if not named & FOUR_BITS and named & INTEGER:
         four_bits = [narrow for narrow, family in ((int4, SIGNED), (uint4, UNSIGNED)) if family <= named]

@@ -131,7 +131,7 @@ class Gather:
             "gather", x, i,
             attributes=f"dimension_numbers = {numbers}, indices_are_sorted = {_flag(op.indices_are_sorted)}, "
             f"slice_sizes = array<i64{': ' * bool(op.slice_sizes)}{', '.join(map(str, op.slice_sizes))}>",
-        )  # fmt: skip
+        )
         if not op.mode.fills or not op.dimension_numbers.start_index_map:
             return y
         inside = emit_inside(emit, op, x.type.shape, i)

@@ -95,7 +95,7 @@ _MODES = {
     "clip": GatherScatterMode.CLIP, "fill": GatherScatterMode.FILL_OR_DROP, "drop": GatherScatterMode.FILL_OR_DROP,
     "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS, "one_hot": GatherScatterMode.ONE_HOT,
     None: GatherScatterMode.FILL_OR_DROP,
-}  # fmt: skip
+}
 
 
 def gathering(dims: ScatterDimensionNumbers) -> GatherDimensionNumbers:

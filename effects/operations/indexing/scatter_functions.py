@@ -88,7 +88,7 @@ def scatter_function(kind: Any, doc: str, example: str = "") -> Callable[..., Ar
     def function(
         operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, *,
         indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         x, u = as_arrays(operand, updates)
         numbers = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
         op = kind(numbers, bool(indices_are_sorted), bool(unique_indices), GatherScatterMode.from_any(mode))
@@ -129,19 +129,19 @@ _SHARED_TANGENT = "The derivative is shared equally by all that attain the"
 scatter_add = scatter_function(
     ScatterAdd, " += updates[o, w]``: the adjoint of ``gather``.",
     "(np.zeros(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)\n    Array([ 0.,  0., 11.], dtype=float64)",
-)  # fmt: skip
+)
 scatter_sub = scatter_function(
     ScatterSub, " -= updates[o, w]``.",
     "(np.zeros(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)\n    Array([  0.,   0., -11.], dtype=float64)",
-)  # fmt: skip
+)
 scatter_min = scatter_function(
     ScatterMin, f"`` is the smaller of itself and ``updates[o, w]``.\n\n    {_SHARED_TANGENT} minimum.",
     "(np.ones(3), np.array([[2], [2]]), np.array([5.0, -6.0]), single)\n    Array([ 1.,  1., -6.], dtype=float64)",
-)  # fmt: skip
+)
 scatter_max = scatter_function(
     ScatterMax, f"`` is the larger of itself and ``updates[o, w]``.\n\n    {_SHARED_TANGENT} maximum.",
     "(np.ones(3), np.array([[2], [2]]), np.array([5.0, -6.0]), single)\n    Array([1., 1., 5.], dtype=float64)",
-)  # fmt: skip
+)
 
 
 def scatter_apply(

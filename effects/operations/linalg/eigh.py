@@ -24,7 +24,7 @@ from .matrices import (
     inverse_gaps,
     product,
     real_part,
-)  # fmt: skip
+)
 
 SYEVD = Routine("syevd", "heevd", cuda="cusolver_syevd_ffi")
 

@@ -133,7 +133,7 @@ def or_nan(emit: Any, info: Any, factors: Iterable[Any], singular: bool = False)
     lanes = range(len(info.type.shape))
     return tuple([
         emit.select(emit.broadcast_in_dim(ok, x.type.shape, lanes), x, emit.full(np.nan, x.type)) for x in factors
-    ])  # fmt: skip
+    ])
 
 
 @cached("LAPACK functions with their workspace")

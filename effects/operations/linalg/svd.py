@@ -30,7 +30,7 @@ from .matrices import (
     product,
     real_part,
     rows_of,
-)  # fmt: skip
+)
 
 GESDD = Routine("gesdd")
 GESVD = Routine("gesvd", cuda="cusolver_gesvd_ffi")

@@ -98,7 +98,7 @@ class TriangularSolve(EachMatrix):
             letters = {
                 "side": "L" if op.left_side else "R", "uplo": "L" if op.lower else "U",
                 "trans_x": "C" if mode == "ADJOINT" else mode[0], "diag": "U" if op.unit_diagonal else "N",
-            }  # fmt: skip
+            }
             return TRSM(emit, a, b, types=[b.type], into={1: 0}, attributes=letters)[0]
         flags = (("left_side", op.left_side), ("lower", op.lower), ("unit_diagonal", op.unit_diagonal))
         texts = [f"{name} = {'true' if flag else 'false'}" for name, flag in flags]

@@ -122,12 +122,12 @@ def _put_in_numpy(x: np.ndarray[Any, Any], i: int, row: Any) -> np.ndarray[Any, 
 _IN_NUMPY = _RowArithmetic(  # rows are views until they are put
     at=lambda x, i: x[..., i : i + 1, :], put=_put_in_numpy, where=np.where, real=np.real,
     cast=lambda x, dtype: np.asarray(x, dtype), largest=lambda x: np.max(x, -2, keepdims=True),
-)  # fmt: skip
+)
 _IN_OPERATIONS = _RowArithmetic(
     at=lambda x, i: dynamic_slice_in_dim(x, i, 1, x.ndim - 2),
     put=lambda x, i, row: dynamic_update_slice_in_dim(x, row, i, x.ndim - 2),
     where=select, real=real_part, cast=convert, largest=lambda x: expand_dims(reduce_max(x, (x.ndim - 2,)), x.ndim - 2),
-)  # fmt: skip
+)
 
 
 def _eliminate(w: _RowArithmetic, i: Any, low: Any, p: Any, q: Any, r: Any, y: Any) -> list[Any]:

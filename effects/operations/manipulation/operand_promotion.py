@@ -57,7 +57,7 @@ _PLANS = Cache("plans of promotion and broadcasting")
 _MEMOISED = frozenset(
     f"standard allow {enable_x64} {default_float}"
     for enable_x64 in (None, False, True) for default_float in ("float32", "float64")
-)  # fmt: skip
+)
 
 
 def _promoted(dtype: Any, weak: bool, floats: bool) -> tuple[Any, bool]:

@@ -26,7 +26,7 @@ from ...types.dtypes import (
     int32,
     is_bool,
     is_complex,
-)  # fmt: skip
+)
 from ...types.extent import Extent, positive
 from ...types.parts_of_axes import smaller
 from ..elementwise import comparison, complex_functions

@@ -31,7 +31,7 @@ _FUNCTIONS: tuple[tuple[Any, Any, Any], ...] = (
     (arithmetic.add, Add, ReduceSum), (arithmetic.mul, Mul, ReduceProd), (comparison.max, comparison.Max, ReduceMax),
     (comparison.min, comparison.Min, ReduceMin), (bitwise.bitwise_and, bitwise.And, ReduceAnd),
     (bitwise.bitwise_or, bitwise.Or, ReduceOr), (bitwise.bitwise_xor, bitwise.Xor, ReduceXor),
-)  # fmt: skip
+)
 MONOIDS: Mapping[Any, Any] = {kind: reduction for _, kind, reduction in _FUNCTIONS}
 
 

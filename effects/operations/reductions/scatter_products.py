@@ -136,4 +136,4 @@ def _product_in_run(left: Sequence[Any], right: Sequence[Any]) -> Sequence[Any]:
 scatter_mul = scatter_function(
     ScatterMul, " *= updates[o, w]``.",
     "(np.ones(3), np.array([[2], [2]]), np.array([5.0, 6.0]), single)\n    Array([ 1.,  1., 30.], dtype=float64)",
-)  # fmt: skip
+)

@@ -24,7 +24,7 @@ from ...types.dtypes import (
     int8,
     int32,
     is_complex,
-)  # fmt: skip
+)
 from ...types.extent import fits
 from ..elementwise.comparison import has_zero, total_order
 from ..foundations.half_precision import HALF

@@ -72,11 +72,11 @@ BesselI0e = elementwise(
     "bessel_i0e", FLOATING, scipy_special("i0e"), jvp=lambda x, dx, y: mul(dx, sub(bessel_i1e(x), mul(sign(x), y))),
     lower=_lower_bessel(0),
     doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 0.",
-)  # fmt: skip
+)
 BesselI1e = elementwise(
     "bessel_i1e", FLOATING, _i1e, jvp=lambda x, dx, y: mul(dx, _slope_i1e(x, y)),
     lower=_lower_bessel(1),
     doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 1.",
-)  # fmt: skip
+)
 bessel_i0e: Function = surface(BesselI0e)
 bessel_i1e: Function = surface(BesselI1e)

@@ -41,5 +41,5 @@ def _lower_gcd(op: Any, emit: Any, x: Any, y: Any) -> Any:
 Gcd = elementwise(
     "gcd", INTEGER, np.gcd, arity=2, lower=_lower_gcd,
     doc="The greatest common divisor of ``x[i]`` and ``y[i]``, not negative; of 0 and ``y[i]`` it is ``|y[i]|``.",
-)  # fmt: skip
+)
 gcd = surface(Gcd)

@@ -88,11 +88,11 @@ def _betainc(a, b, x):
 Lgamma = elementwise(
     "lgamma", FLOATING, wide(_lgamma), jvp=lambda x, dx: mul(dx, digamma(x)), lower=lower_wide(_lower_lgamma),
     doc="``y[i] = log(abs(Gamma(x[i])))``.",
-)  # fmt: skip
+)
 Digamma = elementwise(
     "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)), lower=_lower_digamma,
     doc="The derivative of ``lgamma``.",
-)  # fmt: skip
+)
 
 
 def _zeta(s, q):
@@ -209,7 +209,7 @@ Polygamma = elementwise(
     lower=lower_wide(lambda op, emit, m, x: emit.decompose(_polygamma_by_zeta, *emit.spread(m, x))),
     jvp=(lambda m, x, dm: _refuse("polygamma", "m"), lambda m, x, dx: mul(dx, polygamma(m + like(m, 1.0), x))),
     exempt={"jvp": "there is no derivative by the order"},
-)  # fmt: skip
+)
 Zeta = elementwise(
     "zeta", FLOATING, _in_operand_dtype(_zeta), arity=2,
     lower=lower_wide(_lower_zeta),
@@ -217,7 +217,7 @@ Zeta = elementwise(
         lambda s, q, ds: mul(ds, zeta_by_exponent(s, q)),
         lambda s, q, dq: mul(dq, neg(mul(s, zeta(s + like(s, 1.0), q)))),
     ),
-)  # fmt: skip
+)
 lgamma: Function = surface(Lgamma)
 digamma: Function = surface(Digamma)
 _polygamma_op, _zeta_op = Polygamma(), Zeta()
@@ -296,12 +296,12 @@ Igamma = elementwise(
     "igamma", FLOATING, scipy_special("gammainc"), arity=2,
     jvp=(lambda a, x, da: mul(da, igamma_grad_a(a, x)), lambda a, x, dx: mul(dx, _gamma_density(a, x))),
     lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.lower_part),
-)  # fmt: skip
+)
 Igammac = elementwise(
     "igammac", FLOATING, scipy_special("gammaincc"), arity=2,
     jvp=(lambda a, x, da: mul(da, neg(igamma_grad_a(a, x))), lambda a, x, dx: mul(dx, neg(_gamma_density(a, x)))),
     lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.upper_part),
-)  # fmt: skip
+)
 IgammaGradA = elementwise(
     "igamma_grad_a", FLOATING, _by_numpy(incomplete_gamma.SLOPES, incomplete_gamma.slope_by_shape), arity=2,
     jvp=(
@@ -310,13 +310,13 @@ IgammaGradA = elementwise(
     ),
     lower=_iterate(incomplete_gamma.SLOPES, incomplete_gamma.slope_by_shape),
     exempt={"jvp": "there is no second derivative by the shape parameter"},
-)  # fmt: skip
+)
 RandomGammaGrad = elementwise(
     "random_gamma_grad", FLOATING, _by_numpy(incomplete_gamma.SLOPES, incomplete_gamma.sample_slope), arity=2,
     jvp=(lambda a, x, da: _refuse("random_gamma_grad", "a"), lambda a, x, dx: _refuse("random_gamma_grad", "x")),
     lower=_iterate(incomplete_gamma.SLOPES, incomplete_gamma.sample_slope),
     exempt={"jvp": "there is no second derivative of a sample"},
-)  # fmt: skip
+)
 _igamma, _igammac, _igamma_grad_a, _random_gamma_grad = Igamma(), Igammac(), IgammaGradA(), RandomGammaGrad()
 
 
@@ -369,7 +369,7 @@ RegularizedIncompleteBeta = elementwise(
     ),
     lower=_iterate(incomplete_beta.FRACTION, incomplete_beta.beta_integral),
     exempt={"jvp": "there is no derivative by a and b"},
-)  # fmt: skip
+)
 _betainc_op = RegularizedIncompleteBeta()
 
 

@@ -85,7 +85,7 @@ def convolution_type(op: Any, x: ArrayType, y: ArrayType) -> ArrayType:
     need_each("conv_general_dilated", x.shape[2:], {
         "window_strides": op.window_strides, "padding": op.padding, "lhs_dilation": op.lhs_dilation,
         "rhs_dilation": op.rhs_dilation,
-    })  # fmt: skip
+    })
     sizes = layout(op, x.shape, y.shape)
     features, batches = op.feature_group_count, op.batch_group_count
     if features < 1 or batches < 1 or (features > 1 and batches > 1):
@@ -96,7 +96,7 @@ def convolution_type(op: Any, x: ArrayType, y: ArrayType) -> ArrayType:
     for what, size, groups in (
         ("the feature dimension of lhs", sizes.lhs[1], features), ("the batch dimension of lhs", sizes.lhs[0], batches),
         ("the output features of rhs", sizes.rhs[0], features * batches),
-    ):  # fmt: skip
+    ):
         if groups > 1 and size % groups:
             raise BadArgument(
                 f"conv_general_dilated: the number of groups must divide {what}, got {groups} groups of {size} ({x} "
@@ -143,7 +143,7 @@ def convolver(op: Any, x: Any, y: Any) -> Callable[[Any, Any], Any]:
         rows * per_sample, inputs * per_feature, per_sample,
         *[step * stride for step, stride in zip(steps, op.window_strides)], per_feature,
         *[step * dilation for step, dilation in zip(steps, op.rhs_dilation)],
-    )  # fmt: skip
+    )
     lhs, rhs, out = op.dimension_numbers
     if of_vectors(op, x, y):
         shape = tuple([spatial[0] if d == out[2] else 1 for d in range(3)])
@@ -293,7 +293,7 @@ def rhs_adjoint(op: Any, ct: Any, x: Any, y: ArrayType) -> Any:
     back = _adjoint(
         op, [_swapped(spec) for spec in (lhs, out, rhs)], op.rhs_dilation, padding,
         (op.lhs_dilation, op.window_strides), (op.batch_group_count, op.feature_group_count),
-    )  # fmt: skip
+    )
     return convert(perform(back, convert(x, ct.type.dtype, ct.type.weak), ct), y.dtype, y.weak)
 
 

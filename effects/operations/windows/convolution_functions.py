@@ -75,7 +75,7 @@ def conv_general_dilated(
         x.type.shape, y.type.shape, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
         feature_group_count, batch_group_count, precision, preferred_element_type,
         config.current().default_matmul_precision,
-    )  # fmt: skip
+    )
     try:
         op = _known(*known)
     except TypeError:  # lists cannot be hashed
@@ -87,7 +87,7 @@ def conv_general_dilated(
 def _known(
     lhs: Any, rhs: Any, window_strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any, dimension_numbers: Any,
     features: Any, batches: Any, precision: Any, preferred: Any, default: Any,
-) -> ConvGeneralDilated:  # fmt: skip
+) -> ConvGeneralDilated:
     """The cached operation for shapes and arguments of ``conv_general_dilated``; ``default``: the configured precision.
     """
     name, ones = "conv_general_dilated", (1,) * (len(lhs) - 2)
@@ -108,7 +108,7 @@ def _known(
         ConvGeneralDilated, strides, pairs(name, padding), spread_lhs, spread_rhs, numbers,
         whole_number(f"{name}: feature_group_count", features), whole_number(f"{name}: batch_group_count", batches),
         _precision(precision, default), None if preferred is None else canonical(preferred),
-    )  # fmt: skip
+    )
 
 
 def _precision(precision: Any, default: Any) -> Any:
@@ -157,12 +157,12 @@ def conv_with_general_padding(
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
         preferred_element_type=preferred_element_type,
-    )  # fmt: skip
+    )
 
 
 _BY_RANK = {
     2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
-}  # fmt: skip
+}
 
 
 def conv_transpose(
@@ -217,7 +217,7 @@ def conv_transpose(
     return conv_general_dilated(
         x, y, (1,) * (rank - 2), padding, strides, dilation, specs, precision=precision,
         preferred_element_type=preferred_element_type,
-    )  # fmt: skip
+    )
 
 
 def conv_general_dilated_patches(
@@ -252,7 +252,7 @@ def conv_general_dilated_patches(
         lhs_dilation, rhs_dilation, numbers, features,
         precision=None if precision is None else (precision, Precision.DEFAULT),
         preferred_element_type=preferred_element_type,
-    )  # fmt: skip
+    )
 
 
 def conv_general_dilated_local(
@@ -281,7 +281,7 @@ def conv_general_dilated_local(
     patches = conv_general_dilated_patches(
         x, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
         None if pair is None else pair[0],
-    )  # fmt: skip
+    )
     numbers = conv_dimension_numbers(x.type.shape, (1, 1, *filter_shape), dimension_numbers)
     _, rhs_spec, out_spec = canonical_specs(numbers, len(x.type.shape))
     spatial = sorted(zip(out_spec[2:], rhs_spec[2:]))

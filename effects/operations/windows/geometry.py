@@ -86,7 +86,7 @@ class Window(NamedTuple):
         return tuple([
             windows_along(low + spread(n, base) + high, spread(size, dilation), stride)
             for n, size, stride, (low, high), base, dilation in zip(shape, *self)
-        ])  # fmt: skip
+        ])
 
     def with_lanes(self, dim: int) -> Window:
         """The same windows over an array with a further dimension at ``dim``, along which they have size 1."""

@@ -38,7 +38,7 @@ from .stored_entries import (
 __all__ = [
     "BCOO", "bcoo_extract", "bcoo_fromdense", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense",
     "bcoo_transpose", "bcoo_update_layout",
-]  # fmt: skip
+]
 
 
 class BCOO(BatchedArray):

@@ -19,7 +19,7 @@ from .stored_entries import placed, taken
 __all__ = [
     "BCSR", "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_fromdense",
     "bcsr_sum_duplicates", "bcsr_todense",
-]  # fmt: skip
+]
 
 
 def _histogram(places: Any, count: int) -> Any:
@@ -99,7 +99,7 @@ class BCSR(BatchedArray):
         return cls(
             (arr.data, columns, indptr), shape=arr.shape, indices_sorted=True,
             unique_indices=arr.unique_indices,
-        )  # fmt: skip
+        )
 
     @classmethod
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCSR:
@@ -116,7 +116,7 @@ class BCSR(BatchedArray):
         return BCOO(
             (self.data, indices), shape=self.shape, indices_sorted=self.indices_sorted,
             unique_indices=self.unique_indices,
-        )  # fmt: skip
+        )
 
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
         """Raises: NotSparse: in a transposed array columns, not rows, would be compressed."""
@@ -166,7 +166,7 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 def bcsr_dot_general(
     lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: None = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``bcoo_dot_general`` for a BCSR."""
     lhs, rhs = [x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs)]
     return bcoo_dot_general(

@@ -18,7 +18,7 @@ from .stored_entries import columns_of, in_range, masked, repeated_batch, size_v
 __all__ = [
     "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dynamic_slice", "bcoo_gather", "bcoo_reshape", "bcoo_rev",
     "bcoo_slice", "bcoo_squeeze",
-]  # fmt: skip
+]
 
 
 def bcoo_broadcast_in_dim(
@@ -48,7 +48,7 @@ def bcoo_broadcast_in_dim(
     data = lax.broadcast_in_dim(
         mat.data, (*kept(mat.data), mat.nse, *shape[n_batch + n_sparse :]),
         (*batch, n_batch, *[d + 1 - n_sparse for d in dense]),
-    )  # fmt: skip
+    )
     indices = lax.broadcast_in_dim(
         mat.indices, (*kept(mat.indices), mat.nse, m), (*batch, n_batch, n_batch + 1)
     )
@@ -327,7 +327,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 def bcoo_gather(
     operand: BCOO, start_indices: Any, dimension_numbers: Any, slice_sizes: Sequence[int], *,
     unique_indices: bool = False, indices_are_sorted: bool = False, mode: Any = None, fill_value: Any = None,
-) -> BCOO:  # fmt: skip
+) -> BCOO:
     """``lax.gather``: slices of a sparse array, one for each vector of starts.
 
     Args:
@@ -349,7 +349,7 @@ def bcoo_gather(
     if any([slice_sizes[d] != operand.shape[d] for d in whole]):
         operand = bcoo_slice(operand, start_indices=[0] * operand.ndim, limit_indices=[
             slice_sizes[d] if d in whole else operand.shape[d] for d in range(operand.ndim)
-        ])  # fmt: skip
+        ])
         sizes = [slice_sizes[d] for d in range(operand.ndim)]
     bounds = np.array([operand.shape[d] - sizes[d] for d in numbers.start_index_map], np.int32)
 

@@ -21,7 +21,7 @@ from .sparse_products import bcoo_dot_general
 __all__ = [
     "COO", "CSC", "CSR", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense", "csr_fromdense", "csr_matmat",
     "csr_matvec", "csr_todense", "empty", "eye", "random_bcoo",
-]  # fmt: skip
+]
 
 
 class _Matrix(JAXSparse):
@@ -230,7 +230,7 @@ def empty(
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype: Any = "int32",
     sparse_format: str = "bcoo", **kwds: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """The sparse matrix with ones on a diagonal.
 
     Args:
@@ -261,7 +261,7 @@ def random_bcoo(
     key: Any, shape: Sequence[int], *, dtype: Any = float, indices_dtype: Any = None, nse: float = 0.2,
     n_batch: int = 0, n_dense: int = 0, unique_indices: bool = True, sorted_indices: bool = False,
     generator: Callable[..., Any] = random.uniform, **kwds: Any,
-) -> BCOO:  # fmt: skip
+) -> BCOO:
     """A sparse array of random entries at random coordinates.
 
     Args:

@@ -46,7 +46,7 @@ def _by_stored_entries(transform: Callable[..., Any], of_derivatives: Callable[.
                 return pytrees.tree_map(
                     lambda x: _like(sparse_args[x.number], x.data) if isinstance(x, _StoredData) else x, tree,
                     is_leaf=lambda x: isinstance(x, _StoredData),
-                )  # fmt: skip
+                )
 
             args = pytrees.tree_map(opened, args, is_leaf=is_sparse)
             inner = lambda *args, **kwargs: fun(*closed(args), **kwargs)

@@ -27,13 +27,13 @@ from .stored_entries import (
 __all__ = [
     "bcoo_conv_general_dilated", "bcoo_dot_general", "bcoo_dot_general_sampled", "bcoo_multiply_dense",
     "bcoo_multiply_sparse", "bcoo_reduce_sum",
-]  # fmt: skip
+]
 
 
 def bcoo_dot_general(
     lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: None = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``lax.dot_general`` with one sparse operand and a dense result, or two sparse operands and a sparse result.
 
         todense(bcoo_dot_general(x, y)) == lax.dot_general(todense(x), todense(y))
@@ -325,7 +325,7 @@ def bcoo_conv_general_dilated(
     lhs: Any, rhs: Any, *, window_strides: Sequence[int], padding: Any, lhs_dilation: Any = None,
     rhs_dilation: Any = None, dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
     precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None,
-) -> BCOO:  # fmt: skip
+) -> BCOO:
     """``lax.conv_general_dilated`` in one dimension with one channel: every pair of entries makes an entry of the
     result.
 

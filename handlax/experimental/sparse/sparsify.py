@@ -226,7 +226,7 @@ def same_places(x: Any, y: Any) -> bool:
     return (
         type(x) is type(y) and x.shape == y.shape and x.data.ndim == y.data.ndim
         and all([getattr(x, name) is getattr(y, name) for name in x.buffers[1:]])
-    )  # fmt: skip
+    )
 
 
 def refused(op: Operation, *operands: Any) -> Any:

@@ -17,7 +17,7 @@ __all__ = ["todense"]
 Todense = elementwise(
     "todense", ANY, lambda x: x, jvp=linear, transpose=lambda op, ct, x: ct, lower=lambda op, emit, x: x,
     flops=data_movement, doc="The same array, which is dense where ``sparsify`` made it sparse.",
-)  # fmt: skip
+)
 _todense = Todense()
 
 

@@ -41,7 +41,7 @@ from .joining_splitting import stack
 __all__ = [
     "array", "asarray", "astype", "copy", "empty", "empty_like", "from_dlpack", "frombuffer", "fromfile",
     "fromfunction", "fromiter", "fromstring", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
-]  # fmt: skip
+]
 
 
 _BUFFERS = (memoryview, bytearray, python_array)  # Python's own arrays of numbers
@@ -63,7 +63,7 @@ def placed(x: Any, device: Any) -> Any:
 def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
     out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """``a`` as an array: arrays are returned as they are, NumPy arrays are copied unless ``copy=False``.
 
     A Python scalar gives a weakly typed array; a list has its items' promoted dtype, unless ``dtype`` is given.
@@ -82,7 +82,7 @@ def asarray(
 def array(
     object: Any, dtype: Any = None, *, copy: bool = True, order: str | None = "K", ndmin: int = 0, device: Any = None,
     out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """``object``, a number, nested lists or an array, as a new array.
 
     With ``ndmin``, axes of size 1 are prepended until there are at least that many.

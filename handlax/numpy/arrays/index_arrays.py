@@ -35,7 +35,7 @@ __all__ = [
     "argwhere", "c_", "diag_indices", "diag_indices_from", "flatnonzero", "index_exp", "indices", "ix_", "mask_indices",
     "nonzero", "r_", "ravel_multi_index", "s_", "tril_indices", "tril_indices_from", "triu_indices",
     "triu_indices_from", "unravel_index", "where",
-]  # fmt: skip
+]
 
 
 def known(x: Any) -> bool:

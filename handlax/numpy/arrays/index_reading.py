@@ -464,7 +464,7 @@ def _advanced(x: Any, items: list[Any], mode: Any, fill: Any, is_sorted: bool, u
 def gathered(
     y: Any, arrays: list[Any], sizes: list[int], dims: Sequence[int], outer: tuple[int, ...], at: int, mode: Any,
     fill: Any, is_sorted: bool, unique: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     """``y`` at arrays along ``dims``, all other axes whole; the arrays' axes are put before axis ``at`` of the rest."""
     shape = y.type.shape
     rest = [n for d, n in enumerate(shape) if d not in dims]

@@ -87,7 +87,7 @@ UPDATE_METHODS: Mapping[str, UpdateMethod] = MappingProxyType({
     "multiply": UpdateMethod(ScatterMul, arithmetic.mul, "x[index] *= values"),
     "min": UpdateMethod(gather_scatter.ScatterMin, comparison.min, "x[index] = min(x[index], values)"),
     "max": UpdateMethod(gather_scatter.ScatterMax, comparison.max, "x[index] = max(x[index], values)"),
-})  # fmt: skip
+})
 
 
 class ScatterPlan(NamedTuple):
@@ -308,7 +308,7 @@ class IndexUpdateRef:
     def get(
         self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
         fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """``x[index]``, with a choice of what indices out of bounds give."""
         no_sharding("get", out_sharding)
         x = self.array
@@ -321,7 +321,7 @@ class IndexUpdateRef:
     def apply(
         self, func: Callable[[Any], Any], *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, wrap_negative_indices: bool = True,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """``x[index] = func(x[index])`` for elementwise ``func``, applied as often as an index occurs."""
         x = self.array
         own = x.type
@@ -344,7 +344,7 @@ class IndexUpdateRef:
             x, plan.vectors, elements, plan.numbers,
             update_shape=plan.updates, indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices or plan.unique, mode=outside_mode,
-        )  # fmt: skip
+        )
 
     def divide(self, values: Any, **options: Any) -> Any:
         """``x[index] /= values``; the result has the dtype of the quotient."""
@@ -378,12 +378,12 @@ def _method(name: str, way: UpdateMethod) -> Callable[..., Any]:
     def method(
         self: IndexUpdateRef, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         no_sharding(name, out_sharding)
         options = {
             "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode,
             "wrap_negative_indices": wrap_negative_indices,
-        }  # fmt: skip
+        }
         return update(self.array, self.index, values, way, options)
 
     method.__name__ = name

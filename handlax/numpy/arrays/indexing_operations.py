@@ -30,7 +30,7 @@ __all__ = ["choose", "compress", "extract", "select", "take", "take_along_axis"]
 def take(
     a: Any, indices: Any, axis: int | None = None, out: None = None, mode: Any = None, unique_indices: bool = False,
     indices_are_sorted: bool = False, fill_value: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """``take(x, i, axis=0)[j] == x[i[j]]``; of the flattened array for ``axis=None``.
 
     Indices out of bounds read ``fill_value`` (``mode="fill"``, the default; NaN, or the dtype's least number, unless
@@ -51,7 +51,7 @@ def take(
 def take_along_axis(
     arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None, *,
     wrap_negative_indices: bool = True,
-) -> Array:  # fmt: skip
+) -> Array:
     """``take_along_axis(x, i, axis=1)[a, b] == x[a, i[a, b]]``; all other axes broadcast.
 
     Negative indices count from the end in every mode, unless ``wrap_negative_indices`` is false.

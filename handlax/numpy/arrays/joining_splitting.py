@@ -27,7 +27,7 @@ from .argument_conversion import no_out
 __all__ = [
     "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_stack", "concat", "concatenate", "dsplit",
     "dstack", "hsplit", "hstack", "split", "stack", "unstack", "vsplit", "vstack",
-]  # fmt: skip
+]
 
 
 def operands(arrays: Any, where: str, dtype: Any = None) -> list[Any]:

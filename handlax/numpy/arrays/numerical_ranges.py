@@ -126,16 +126,16 @@ def _between(first: Any, last: Any, num: Any, parts: Any) -> Any:
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: Literal[False] = False, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
-) -> Array: ...  # fmt: skip
+) -> Array: ...
 @overload
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, retstep: Literal[True], dtype: Any = None,
     axis: int = 0, device: Any = None,
-) -> tuple[Array, Array]: ...  # fmt: skip
+) -> tuple[Array, Array]: ...
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``num`` numbers from ``start`` to ``stop`` evenly spaced, excluding ``stop`` if ``endpoint=False``.
 
     Arrays as bounds broadcast; ``axis`` is the axis of the numbers in the result. Both ends are exact, and so are whole

@@ -35,7 +35,7 @@ MODES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "constant": ("constant_values",), "empty": (), "edge": (), "wrap": (), "linear_ramp": ("end_values",),
     "reflect": ("reflect_type",), "symmetric": ("reflect_type",),
     "mean": ("stat_length",), "median": ("stat_length",), "maximum": ("stat_length",), "minimum": ("stat_length",),
-})  # fmt: skip
+})
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
@@ -234,7 +234,7 @@ _PADDERS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "mean": _statistics(_mean), "median": _statistics(_median),
     "maximum": _statistics(lambda x, axis: reduce_max(x, (axis,))),
     "minimum": _statistics(lambda x, axis: reduce_min(x, (axis,))),
-})  # fmt: skip
+})
 
 
 def _by_rows(x: Any, widths: list[Width], f: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:

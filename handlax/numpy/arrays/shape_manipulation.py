@@ -32,7 +32,7 @@ __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims", "flip", "fliplr", "flipud",
     "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "reshape", "roll", "rollaxis", "rot90", "shape",
     "size", "squeeze", "swapaxes", "transpose",
-]  # fmt: skip
+]
 
 INT32 = np.dtype("int32")
 

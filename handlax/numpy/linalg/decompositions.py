@@ -107,21 +107,21 @@ def qr(a: Any, mode: str = "reduced") -> QRResult | Array:
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> SVDResult: ...  # fmt: skip
+) -> SVDResult: ...
 @overload
 def svd(
     a: Any, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Array: ...  # fmt: skip
+) -> Array: ...
 @overload
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> SVDResult | Array: ...  # fmt: skip
+) -> SVDResult | Array: ...
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> SVDResult | Array:  # fmt: skip
+) -> SVDResult | Array:
     """Singular values, which descend, and their vectors: ``a == (U * S) @ Vh``; ``S`` alone without ``compute_uv``.
 
     Shapes: ``a[*s, m, n] -> U[*s, m, k], S[*s, k], Vh[*s, k, n]`` with ``k = min(m, n)``; with ``full_matrices`` U and

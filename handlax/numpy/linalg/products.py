@@ -21,7 +21,7 @@ from .solutions import inv
 __all__ = [
     "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",
     "vecdot",
-]  # fmt: skip
+]
 
 
 def matrix_power(a: Any, n: int) -> Array:
@@ -97,7 +97,7 @@ def outer(x1: Any, x2: Any, /) -> Array:
 def tensordot(
     x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """Products summed over the last dimensions of one and the first of the other: ``numpy.tensordot``.
 
     Source: the array API standard, ``linalg.tensordot``.

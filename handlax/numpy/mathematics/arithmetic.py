@@ -44,36 +44,36 @@ __all__ = [
     "float_power", "floor_divide", "fmax", "fmin", "fmod", "gcd", "heaviside", "hypot", "imag", "lcm", "logaddexp",
     "logaddexp2", "maximum", "minimum", "mod", "multiply", "nan_to_num", "negative", "positive", "pow", "power", "real",
     "remainder", "sign", "square", "subtract", "true_divide",
-]  # fmt: skip
+]
 
 
 # z = x + y, x - y, x y
 add = ufunc(
     either("add", arithmetic.Add, bitwise.Or, "``z[i] = x[i] + y[i]``; of booleans, or. Source: NumPy, ``add``."),
     2, 1, identity=0, reduce=reductions.sum, accumulate=reductions.cumsum, scatter="add",
-)  # fmt: skip
+)
 subtract = ufunc(
     binary("subtract", arithmetic.Sub, "``z[i] = x[i] - y[i]``; not of booleans. Source: NumPy, ``subtract``."),
     2, 1, scatter="subtract",
-)  # fmt: skip
+)
 multiply = ufunc(
     either("multiply", arithmetic.Mul, bitwise.And, "``z[i] = x[i] y[i]``; of booleans, and. Source: NumPy."),
     2, 1, identity=1, reduce=reductions.prod, accumulate=reductions.cumprod, scatter="multiply",
-)  # fmt: skip
+)
 divide = binary("divide", arithmetic.Div, """``z[i] = x[i] / y[i]``; quotients of integers are floats.
 
 >>> divide(1, 2)
 Array(0.5, dtype=float32, weak_type=True)
-""", floats=True)  # fmt: skip
+""", floats=True)
 true_divide = divide
 maximum = ufunc(
     binary("maximum", comparison.Max, "The larger of ``x[i]`` and ``y[i]``, NaN where one is. Source: NumPy."),
     2, 1, reduce=reductions.max, accumulate=reductions.cummax, scatter="max",
-)  # fmt: skip
+)
 minimum = ufunc(
     binary("minimum", comparison.Min, "The smaller of ``x[i]`` and ``y[i]``, NaN where one is. Source: NumPy."),
     2, 1, reduce=reductions.min, accumulate=reductions.cummin, scatter="min",
-)  # fmt: skip
+)
 floor_divide, remainder = eager_program(numpy_arithmetic.floor_divide), eager_program(numpy_arithmetic.remainder)
 divmod, mod = eager_program(numpy_arithmetic.divmod), remainder
 power, float_power = eager_program(numpy_arithmetic.power), eager_program(numpy_arithmetic.float_power)
@@ -87,7 +87,7 @@ abs = absolute
 negative = ufunc(
     named(lambda x, /: arithmetic.neg(array_of(x)), "negative", "``y[i] = -x[i]``; not of booleans. Source: NumPy."),
     1, 1,
-)  # fmt: skip
+)
 
 
 def fabs(x: Any, /) -> Array:
@@ -199,7 +199,7 @@ Of complex numbers as ``lax.atan2``. Source: NumPy, ``arctan2``.
 
 >>> arctan2(1.0, 0.0)
 Array(1.5707964, dtype=float32, weak_type=True)
-""", floats=True)  # fmt: skip
+""", floats=True)
 atan2 = arctan2
 
 
@@ -232,7 +232,7 @@ The derivatives sum to 1.
 
 >>> logaddexp(0.0, 0.0)
 Array(0.6931472, dtype=float32, weak_type=True)
-""", floats=True)  # fmt: skip
+""", floats=True)
 
 
 @strong_beside_strong
@@ -248,7 +248,7 @@ logaddexp = ufunc(_logaddexp, 2, 1, identity=float("-inf"), associative=True)
 logaddexp2 = ufunc(
     named(_logaddexp2, "logaddexp2", "``log2(2**x + 2**y)``, without overflow. Source: NumPy, ``logaddexp2``."),
     2, 1, identity=float("-inf"), associative=True,
-)  # fmt: skip
+)
 
 
 @strong_beside_strong

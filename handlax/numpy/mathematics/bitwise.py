@@ -24,14 +24,14 @@ from .universal_functions import binary, ufunc
 __all__ = [
     "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
     "bitwise_right_shift", "bitwise_xor", "invert", "left_shift", "packbits", "right_shift", "unpackbits",
-]  # fmt: skip
+]
 
 
 # bits, and truth
 _AND, _OR, _XOR = (f"The bits that {what}. Source: NumPy, ``bitwise_{name}``." for name, what in (
     ("and", "both ``x[i]`` and ``y[i]`` have"), ("or", "``x[i]`` or ``y[i]`` has"),
     ("xor", "one of ``x[i]`` and ``y[i]`` has"),
-))  # fmt: skip
+))
 bitwise_and = ufunc(binary("bitwise_and", bitwise.And, _AND), 2, 1, identity=-1, associative=True)
 bitwise_or = ufunc(binary("bitwise_or", bitwise.Or, _OR), 2, 1, identity=0, associative=True)
 bitwise_xor = ufunc(binary("bitwise_xor", bitwise.Xor, _XOR), 2, 1, identity=0, associative=True)

@@ -41,7 +41,7 @@ class EinsumTerms(NamedTuple):
 def einsum(
     subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
     preferred_element_type: Any = None, _dot_general: Any = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The sum of products over the indices that the result lacks: ``"ij,jk->ik"`` is a product of matrices.
 
         einsum("ij,jk->ik", a, b)[i, k] == sum over j of a[i, j] * b[j, k]
@@ -140,7 +140,7 @@ def _letter(i: int) -> str:
 _ORDERS = frozenset({
     "auto", "auto-hq", "optimal", "dp", "dynamic-programming", "greedy", "eager", "opportunistic", "branch-all",
     "branch-2", "branch-1", "random-greedy", "random-greedy-128",
-})  # fmt: skip
+})
 
 
 def _order(name: str, optimize: Any) -> bool | str | ContractionPath:

@@ -24,7 +24,7 @@ __all__ = [
     "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan",
     "atanh", "cbrt", "cos", "cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "i0", "log", "log1p", "log2", "log10",
     "rad2deg", "radians", "reciprocal", "sin", "sinc", "sinh", "sqrt", "tan", "tanh",
-]  # fmt: skip
+]
 
 
 # y = e^x, 2^x, e^x - 1; log x, log(1 + x); roots
@@ -32,7 +32,7 @@ exp = unary("exp", transcendental.Exp, """The exponential: ``y[i] = e**x[i]``. I
 
 >>> exp(0.0)
 Array(1., dtype=float32, weak_type=True)
-""")  # fmt: skip
+""")
 exp2 = unary("exp2", transcendental.Exp2, "``y[i] = 2**x[i]``. Integers become floats. Source: NumPy, ``exp2``.")
 expm1 = unary("expm1", transcendental.Expm1, "``y[i] = e**x[i] - 1``, exact near 0. Source: NumPy, ``expm1``.")
 log = unary(
@@ -44,7 +44,7 @@ sqrt = unary("sqrt", arithmetic.Sqrt, """The square root: ``y[i]**2 == x[i]``, `
 
 >>> sqrt(4)
 Array(2., dtype=float32, weak_type=True)
-""")  # fmt: skip
+""")
 cbrt = unary("cbrt", arithmetic.Cbrt, "The real cube root: ``y[i]**3 == x[i]``. Source: NumPy, ``cbrt``.")
 
 # trigonometric and hyperbolic functions and their inverses, by both of their names

@@ -25,7 +25,7 @@ from ..arrays.argument_conversion import array_of, choose, inexact, inexact_toge
 __all__ = [
     "around", "ceil", "copysign", "fix", "floor", "frexp", "ldexp", "modf", "nextafter", "rint", "round", "signbit",
     "spacing", "trunc",
-]  # fmt: skip
+]
 
 
 def floor(x: Any, /) -> Array:

@@ -28,7 +28,7 @@ __all__ = [
     "allclose", "array_equal", "array_equiv", "equal", "greater", "greater_equal", "isclose", "iscomplex",
     "iscomplexobj", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "iterable",
     "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal",
-]  # fmt: skip
+]
 
 _NE = comparison.Ne()
 
@@ -255,4 +255,4 @@ def iterable(y: Any) -> bool:
 
 programs(globals(), direct=(
     "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan", "isreal", "isrealobj", "isscalar", "iterable",
-))  # fmt: skip
+))

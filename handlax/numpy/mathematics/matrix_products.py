@@ -29,7 +29,7 @@ from .arithmetic import conjugate
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
-]  # fmt: skip
+]
 
 
 
@@ -200,7 +200,7 @@ def tensordot(
         inner = tuple([
             tuple([canonical_axis(d, rank, "tensordot") for d in shapes.axes_listed(side)])
             for side, rank in zip(axes, (left, right))
-        ])  # fmt: skip
+        ])
     return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
 
 

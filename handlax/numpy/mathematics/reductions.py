@@ -42,12 +42,12 @@ from ..arrays.argument_conversion import array_of, axes_of, kept_shape, masked, 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
     "cumulative_sum", "max", "min", "minmax", "prod", "sum",
-]  # fmt: skip
+]
 
 
 _NARROW = frozenset({
     bool_, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.uint8, dtypes.uint16, dtypes.uint32,
-})  # fmt: skip
+})
 
 
 def summed_dtype(dtype: Any) -> Any:
@@ -66,7 +66,7 @@ def _perform(kind: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 def _fold(
     name: str, kind: Any, unit: int, times: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool,
     initial: Any, where: Any, promote_integers: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     """The sum or product by the operation of class ``kind`` with the identity ``unit``; ``times`` joins ``initial``."""
     no_out(out, name)
     x = a if isinstance(a, Array) else array_of(a)
@@ -86,7 +86,7 @@ def _fold(
 def sum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None, promote_integers: bool = True,
-) -> Array:  # fmt: skip
+) -> Array:
     """The sum over one axis, several, or all; 0 for no elements.
 
         sum(a, axis=1)[i] == initial + a[i, 0] + a[i, 1] + ...
@@ -104,7 +104,7 @@ def sum(
 def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None, promote_integers: bool = True,
-) -> Array:  # fmt: skip
+) -> Array:
     """The product over one axis, several, or all; 1 for no elements. Source: NumPy, ``prod``.
 
     >>> from handlax.numpy import array
@@ -117,7 +117,7 @@ def prod(
 def _extreme(
     name: str, kind: Any, unit: Any, choose_one: Any, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any,
     where: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """The maximum or minimum by the operation of class ``kind``; ``choose_one`` joins ``initial``.
 
     ``unit`` gives the identity of a dtype, which stands where ``where`` is false.

@@ -51,7 +51,7 @@ class ufunc:
         self, func: ArrayFunction, /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None,
         identity: Any = None, reduce: ArrayFunction | None = None, accumulate: ArrayFunction | None = None,
         associative: bool = False, scatter: str | None = None,
-    ):  # fmt: skip
+    ):
         """``reduce`` and ``accumulate`` replace the general ones; ``scatter``: a method of ``x.at[i]``, for ``at``."""
         self.function = func
         self.nin, self.nout, self.identity = nin, nout, identity
@@ -97,7 +97,7 @@ class ufunc:
     def reduce(
         self, a: Any, axis: Any = 0, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
         where: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """``f.reduce(a) == f(f(a[0], a[1]), ...)``, over one axis or several, from the left.
 
         An associative function is reduced as a tree.

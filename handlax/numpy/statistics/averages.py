@@ -107,7 +107,7 @@ def _number(x: Any, axes: tuple[int, ...], keepdims: bool, where: Any, total: An
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
     where: Any = None, mean: Any = None, correction: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The variance: ``sum(abs(a - mean(a))**2) / (n - ddof)``, real unless ``dtype`` is complex.
 
     ``correction`` is another name of ``ddof``; ``mean`` is the mean if it is known, with size 1 along the axes.
@@ -153,7 +153,7 @@ def _variance(
 def std(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
     where: Any = None, mean: Any = None, correction: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The standard deviation: ``sqrt(var(a))``. Source: NumPy, ``std``.
 
     >>> from handlax.numpy import array
@@ -186,7 +186,7 @@ def _observations(x: Any, rowvar: bool, dtype: Any) -> Any:
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
     aweights: Any = None, dtype: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The covariances of variables, one in each row: ``sum((x - mean(x)) * conj(y - mean(y))) / (n - ddof)``.
 
     ``ddof`` is by default 1, or 0 with ``bias``; ``fweights`` are repeat counts of observations, ``aweights`` weights.

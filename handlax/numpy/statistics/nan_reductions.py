@@ -18,7 +18,7 @@ from . import averages
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
     "nanvar",
-]  # fmt: skip
+]
 
 
 def _filled(a: Any, value: Any) -> Any:
@@ -36,7 +36,7 @@ def _present(x: Any, where: Any, name: str) -> Any:
 def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """``sum`` with 0 in place of NaN. Source: NumPy, ``nansum``.
 
     >>> from handlax.numpy import array
@@ -49,7 +49,7 @@ def nansum(
 def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """``prod`` with 1 in place of NaN. Source: NumPy, ``nanprod``.
 
     >>> from handlax.numpy import array
@@ -128,7 +128,7 @@ def _variance(
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
     where: Any = None, mean: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The variance of the elements that are not NaN. Source: NumPy, ``nanvar``.
 
     >>> from handlax.numpy import array
@@ -141,7 +141,7 @@ def nanvar(
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
     where: Any = None, mean: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The standard deviation of the elements that are not NaN. Source: NumPy, ``nanstd``.
 
     >>> from handlax.numpy import array

@@ -46,7 +46,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 def quantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The ``q``-quantile: of n sorted elements the one at position ``q * (n - 1)``, interpolated by ``method``.
 
     Shapes: the dimensions of ``q``, a scalar or vector, come first. NaN where an element is NaN, and of no elements.
@@ -68,7 +68,7 @@ def quantile(
 def nanquantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """``quantile`` of the elements that are not NaN; NaN where there is none. Source: NumPy, ``nanquantile``.
 
     >>> from handlax.numpy import array
@@ -87,7 +87,7 @@ def _hundredth(q: Any) -> Any:
 def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None, out_sharding: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """``quantile(a, q / 100)``. Source: NumPy, ``percentile``.
 
     >>> from handlax.numpy import array
@@ -101,7 +101,7 @@ def percentile(
 def nanpercentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """``nanquantile(a, q / 100)``. Source: NumPy, ``nanpercentile``.
 
     >>> from handlax.numpy import array

@@ -30,7 +30,7 @@ from .sorting_searching import argsort, isin, lexsort, searchsorted
 __all__ = [
     "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
     "unique_values",
-]  # fmt: skip
+]
 
 
 class UniqueAll(NamedTuple):
@@ -79,18 +79,18 @@ def unique(
     ar: Any, return_index: Literal[False] = False, return_inverse: Literal[False] = False,
     return_counts: Literal[False] = False, axis: int | None = None, *, equal_nan: bool = True,
     size: int | None = None, fill_value: Any = None, sorted: bool = True,
-) -> Array: ...  # fmt: skip
+) -> Array: ...
 @overload
 def unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
     sorted: bool = True,
-) -> tuple[Array, ...]: ...  # fmt: skip
+) -> tuple[Array, ...]: ...
 def unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
     sorted: bool = True,
-) -> Array | tuple[Array, ...]:  # fmt: skip
+) -> Array | tuple[Array, ...]:
     """The distinct elements sorted, or the distinct slices along ``axis``.
 
     With the flags also: the index at which each first occurs; the inverse, for every element its index in the result;
@@ -259,7 +259,7 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None,
     fill_value: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The distinct elements of both, sorted; with ``return_indices`` also the first index of each in either array.
 
     ``size`` pads the elements with ``fill_value``, and the indices with the size of the array.

@@ -29,7 +29,7 @@ from ..mathematics import reductions
 __all__ = [
     "argpartition", "argsort", "digitize", "isin", "lexsort", "partition", "searchsorted", "sort", "sort_complex",
     "top_k",
-]  # fmt: skip
+]
 
 
 # above so many keys a binary search does less than comparing all
@@ -72,7 +72,7 @@ def sort(
 def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """The indices that sort: ``take_along_axis(a, argsort(a)) == sort(a)``; equal elements stay in order if ``stable``.
 
     >>> from handlax.numpy import array

@@ -15,4 +15,4 @@ from .systems import *
 
 __all__ = sorted([
     *_matrix_factors.__all__, *_matrix_functions.__all__, *_special_matrices.__all__, *_systems.__all__
-])  # fmt: skip
+])

@@ -30,7 +30,7 @@ from ...numpy.linalg import decompositions
 __all__ = [
     "cho_factor", "cholesky", "eigh", "eigh_tridiagonal", "hessenberg", "lu", "lu_factor", "polar", "qr",
     "qr_multiply", "rsf2csf", "schur", "svd",
-]  # fmt: skip
+]
 
 
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -109,7 +109,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 def qr(
     a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """QR factorisation, ``q, r``; with ``pivoting`` also the permutation of columns.
 
     ``mode``: "full" for a square ``q``, "economic", or "r" for ``(r,)`` alone.
@@ -127,7 +127,7 @@ def qr(
 def qr_multiply(
     a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """The product of a matrix and the Q factor of another, without forming Q: ``c @ q, r``.
 
     Args:
@@ -169,7 +169,7 @@ def qr_multiply(
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:  # fmt: skip
+) -> Any:
     """Singular value decomposition, ``U, s, Vh``: ``numpy.linalg.svd`` as a tuple.
 
         a == (U * s) @ Vh        without full_matrices
@@ -187,7 +187,7 @@ def svd(
 def eigh(
     a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
     overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """Eigenvalues of Hermitian matrices, in ascending order, and eigenvectors: ``w, v``; or ``w`` alone with
     ``eigvals_only``.
 
@@ -237,7 +237,7 @@ def _completed(x: Any, lower: bool) -> Any:
 def eigh_tridiagonal(
     d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
     select_range: tuple[float, float] | None = None, tol: float | None = None, key: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Eigenvalues of a Hermitian tridiagonal matrix, in ascending order, and eigenvectors: ``w, v``.
 
     Args:

@@ -18,7 +18,7 @@ from ...numpy.arrays.argument_conversion import inexact
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",
     "hankel", "helmert", "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz",
-]  # fmt: skip
+]
 
 
 def block_diag(*arrs: Any) -> Array:

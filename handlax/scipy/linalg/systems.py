@@ -65,7 +65,7 @@ def _sides(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
 def solve(
     a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
     check_finite: bool = True, assume_a: str = "gen",
-) -> Array:  # fmt: skip
+) -> Array:
     """The solution of linear systems: ``a @ solve(a, b) == b``.
 
     ``assume_a``: "gen", "sym" or "her" for any matrix, "pos" for a positive definite one, of which only one triangle,
@@ -90,7 +90,7 @@ def solve(
 def solve_triangular(
     a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
     debug: Any = None, check_finite: bool = True,
-) -> Array:  # fmt: skip
+) -> Array:
     """The solution of linear systems with a triangular matrix.
 
     ``trans``: 0 or "N" solves ``a @ x == b``, 1 or "T" that with the transpose of ``a``, 2 or "C" with the adjoint.
@@ -105,7 +105,7 @@ def solve_triangular(
     y = triangular_solve(
         x, y, left_side=True, lower=lower, transpose_a=trans not in (0, "N"), conjugate_a=trans in (2, "C"),
         unit_diagonal=unit_diagonal,
-    )  # fmt: skip
+    )
     return y[..., 0] if vector else y
 
 

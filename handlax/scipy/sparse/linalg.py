@@ -54,7 +54,7 @@ def _check(name: str, b: Any, x0: Any) -> None:
 def _solved(
     name: str, solver: Solver, a: Any, b: Any, x0: Any, tol: Any, atol: Any, maxiter: Any, m: Any,
     symmetric: bool = False,
-) -> tuple[Any, None]:  # fmt: skip
+) -> tuple[Any, None]:
     """The solution by ``solver(product, b, x0, preconditioner, iterate)``, differentiated implicitly."""
     b = tree_map(lambda v: inexact(hnp.asarray(v)), b)
     if x0 is None:
@@ -252,7 +252,7 @@ def bicgstab(
 def gmres(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, restart: int = 20, maxiter: Any = None,
     M: Any = None, solve_method: str = "batched",
-) -> tuple[Any, None]:  # fmt: skip
+) -> tuple[Any, None]:
     """``(x, None)`` with ``A(x) == b`` by generalised minimal residuals (Saad & Schultz 1986); arguments as ``cg``.
 
     Args:

@@ -15,4 +15,4 @@ from .oscillating import *
 __all__ = [
     *elementary.__all__, *error_functions.__all__, *exponential_integrals.__all__, *gamma_functions.__all__,
     *hypergeometric.__all__, *oscillating.__all__,
-]  # fmt: skip
+]

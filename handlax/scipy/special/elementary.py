@@ -16,7 +16,7 @@ from .formulas import analytic
 __all__ = [
     "boxcox", "boxcox1p", "entr", "expit", "kl_div", "log_softmax", "logit", "logsumexp", "rel_entr", "softmax",
     "xlog1py", "xlogy",
-]  # fmt: skip
+]
 
 
 def _at_zero(x: Any, y: Any, z: Any) -> Any:
@@ -149,7 +149,7 @@ def _power_slope(log_x: Any, power: Any) -> Any:
 
 @analytic(
     lambda y, x, lmbda: hnp.exp((lmbda - 1) * hnp.log(x)), lambda y, x, lmbda: _power_slope(hnp.log(x), lmbda)
-)  # fmt: skip
+)
 def boxcox(x: Any, lmbda: Any) -> Array:
     """``(x**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is 0: the transformation of Box and Cox.
 
@@ -161,7 +161,7 @@ def boxcox(x: Any, lmbda: Any) -> Array:
 
 @analytic(
     lambda y, x, lmbda: hnp.exp((lmbda - 1) * hnp.log1p(x)), lambda y, x, lmbda: _power_slope(hnp.log1p(x), lmbda)
-)  # fmt: skip
+)
 def boxcox1p(x: Any, lmbda: Any) -> Array:
     """``boxcox(1 + x, lmbda)``, exact for small ``x``.
 

@@ -21,7 +21,7 @@ from .formulas import analytic, floats
 
 __all__ = [
     "dawsn", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri", "owens_t", "wofz",
-]  # fmt: skip
+]
 
 ROOT_HALF, ROOT_PI, ROOT_TAU = math.sqrt(0.5), math.sqrt(math.pi), math.sqrt(2 * math.pi)
 

@@ -24,7 +24,7 @@ from .formulas import analytic, floats, free_promotion
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
     "gammaln", "gammasgn", "loggamma", "multigammaln", "poch", "polygamma", "zeta",
-]  # fmt: skip
+]
 
 _FEW = 8  # sums of up to so many terms are unrolled
 
@@ -227,7 +227,7 @@ def _betaln_far(a: Any, b: Any) -> Any:
     far = (
         0.5 * math.log(2 * math.pi) - 0.5 * hnp.log(b) + _correction(large) + _correction(b) - _correction(large + b)
         + (large - 0.5) * hnp.log(ratio / (1 + ratio)) - b * hnp.log1p(ratio)
-    )  # fmt: skip
+    )
     mixed = operations.lgamma(small) - _rise(b, small) - small * hnp.log(small + b)
     return hnp.where(both, far, mixed)
 

@@ -60,7 +60,7 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
 @analytic(
     by_tangent(_hyp1f1, 0), by_tangent(_hyp1f1, 1), lambda y, a, b, x: a / b * hyp1f1(a + 1, b + 1, x)
-)  # fmt: skip
+)
 def hyp1f1(a: Any, b: Any, x: Any) -> Array:
     """Kummer's confluent hypergeometric function: the sum of ``poch(a, n) / poch(b, n) * x**n / n!``.
 
@@ -116,7 +116,7 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
 @analytic(
     by_tangent(_hyp2f1, 0), by_tangent(_hyp2f1, 1), by_tangent(_hyp2f1, 2),
     lambda y, a, b, c, x: a * b / c * hyp2f1(a + 1, b + 1, c + 1, x),
-)  # fmt: skip
+)
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Array:
     """Gauss' hypergeometric function: the sum of ``poch(a, n) * poch(b, n) / poch(c, n) * x**n / n!``, for ``x <= 1``.
 

@@ -15,7 +15,7 @@ __all__ = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "expon", "gamma", "gennorm", "geom", "gumbel_l",
     "gumbel_r", "laplace", "logistic", "nbinom", "norm", "pareto", "poisson", "t", "truncnorm", "uniform", "vonmises",
     "wrapcauchy",
-]  # fmt: skip
+]
 
 LOG_TAU, LOG_PI = math.log(2 * math.pi), math.log(math.pi)
 
@@ -24,18 +24,18 @@ norm = distribution(
     logpdf=lambda z: -(z * z + LOG_TAU) / 2, cdf=special.ndtr, logcdf=special.log_ndtr,
     sf=lambda z: special.ndtr(-z), logsf=lambda z: special.log_ndtr(-z), ppf=special.ndtri,
     isf=lambda q: -special.ndtri(q),
-)  # fmt: skip
+)
 
 uniform = distribution(
     "uniform", "The uniform distribution between ``loc`` and ``loc + scale``.", support=UNIT,
     logpdf=lambda z: z * 0, cdf=lambda z: z, ppf=lambda q: q,
-)  # fmt: skip
+)
 
 expon = distribution(
     "expon", "The exponential distribution from ``loc`` on, of mean ``loc + scale``.", support=POSITIVE,
     logpdf=lambda z: -z, cdf=lambda z: -hnp.expm1(-z), logcdf=log1mexp, sf=lambda z: hnp.exp(-z), logsf=lambda z: -z,
     ppf=lambda q: -hnp.log1p(-q),
-)  # fmt: skip
+)
 
 
 def _symmetric_cdf(z: Any, tail: Any) -> Any:
@@ -47,14 +47,14 @@ laplace = distribution(
     "laplace", "Laplace's distribution: exponential on both sides of ``loc``.",
     logpdf=lambda z: -hnp.abs(z) - math.log(2.0),
     cdf=lambda z: _symmetric_cdf(z, hnp.exp(-hnp.abs(z)) / 2),
-)  # fmt: skip
+)
 
 logistic = distribution(
     "logistic", "The logistic distribution: its distribution function is ``expit``.",
     arguments={"ppf": "x:loc scale", "isf": "x:loc scale"},
     logpdf=lambda z: -hnp.abs(z) - 2 * hnp.log1p(hnp.exp(-hnp.abs(z))), cdf=special.expit,
     sf=lambda z: special.expit(-z), ppf=special.logit, isf=lambda q: -special.logit(q),
-)  # fmt: skip
+)
 
 
 def _tangent_turns(q: Any) -> Any:
@@ -84,19 +84,19 @@ cauchy = distribution(
     logpdf=lambda z: -LOG_PI - _log1p_square(z), cdf=lambda z: hnp.arctan2(1.0, -z) / math.pi,
     logcdf=lambda z: _log_turns(-z), sf=lambda z: hnp.arctan2(1.0, z) / math.pi,
     logsf=lambda z: _log_turns(z), ppf=_tangent_turns, isf=lambda q: -_tangent_turns(q),
-)  # fmt: skip
+)
 
 gumbel_l = distribution(
     "gumbel_l", "Gumbel's distribution of the least of many values.", arguments={"ppf": "p:loc scale"},
     logpdf=lambda z: z - hnp.exp(z), cdf=lambda z: -hnp.expm1(-hnp.exp(z)), logcdf=lambda z: log1mexp(hnp.exp(z)),
     sf=lambda z: hnp.exp(-hnp.exp(z)), logsf=lambda z: -hnp.exp(z), ppf=lambda q: hnp.log(-hnp.log1p(-q)),
-)  # fmt: skip
+)
 
 gumbel_r = distribution(
     "gumbel_r", "Gumbel's distribution of the largest of many values.", arguments={"ppf": "p:loc scale"},
     logpdf=lambda z: -z - hnp.exp(-z), cdf=lambda z: hnp.exp(-hnp.exp(-z)), logcdf=lambda z: -hnp.exp(-z),
     sf=lambda z: -hnp.expm1(-hnp.exp(-z)), logsf=lambda z: log1mexp(hnp.exp(-z)), ppf=lambda q: -hnp.log(-hnp.log(q)),
-)  # fmt: skip
+)
 
 pareto = distribution(
     "pareto", "Pareto's distribution: the density is proportional to ``z**(-b - 1)`` from 1 on.", shapes="b",
@@ -105,7 +105,7 @@ pareto = distribution(
     cdf=lambda z, b: -hnp.expm1(-b * hnp.log(z)), logcdf=lambda z, b: log1mexp(b * hnp.log(z)),
     sf=lambda z, b: hnp.exp(-b * hnp.log(z)), logsf=lambda z, b: -b * hnp.log(z),
     ppf=lambda q, b: hnp.exp(-hnp.log1p(-q) / b),
-)  # fmt: skip
+)
 
 
 def _log_of(p: Any, rest: Any) -> Any:
@@ -119,7 +119,7 @@ def _cumulative(cdf: Callable[..., Any], sf: Callable[..., Any]) -> dict[str, An
     return {
         "cdf": cdf, "sf": sf, "logcdf": lambda *args: _log_of(cdf(*args), sf(*args)),
         "logsf": lambda *args: _log_of(sf(*args), cdf(*args)),
-    }  # fmt: skip
+    }
 
 
 def _gamma_logpdf(z: Any, a: Any) -> Any:
@@ -130,20 +130,20 @@ gamma = distribution(
     "gamma", "The gamma distribution: the density is proportional to ``z**(a - 1) * exp(-z)``.", shapes="a",
     valid=lambda a: a > 0, support=POSITIVE, weak="sf logsf", logpdf=_gamma_logpdf,
     **_cumulative(lambda z, a: special.gammainc(a, z), lambda z, a: special.gammaincc(a, z)),
-)  # fmt: skip
+)
 
 chi2 = distribution(
     "chi2", "The sum of the squares of ``df`` standard normal variables.", shapes="df",
     valid=lambda df: df > 0, support=POSITIVE, logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2.0),
     **_cumulative(lambda z, df: special.gammainc(df / 2, z / 2), lambda z, df: special.gammaincc(df / 2, z / 2)),
-)  # fmt: skip
+)
 
 beta = distribution(
     "beta", "The beta distribution: the density is proportional to ``z**(a - 1) * (1 - z)**(b - 1)``.", shapes="a b",
     valid=lambda a, b: (a > 0) & (b > 0), support=UNIT,
     logpdf=lambda z, a, b: special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b),
     **_cumulative(lambda z, a, b: special.betainc(a, b, z), lambda z, a, b: special.betainc(b, a, 1 - z)),
-)  # fmt: skip
+)
 
 t = distribution(
     "t", "Student's distribution with ``df`` degrees of freedom.", shapes="df",
@@ -152,7 +152,7 @@ t = distribution(
         -(df + 1) / 2 * _log1p_square(z / hnp.sqrt(df))
         - hnp.log(df) / 2 - special.betaln(hnp.full_like(df, 0.5), df / 2)
     ),
-)  # fmt: skip
+)
 
 
 gennorm = distribution(
@@ -160,7 +160,7 @@ gennorm = distribution(
     valid=lambda beta: beta > 0, trailing="",
     logpdf=lambda z, beta: hnp.log(beta / 2) - special.gammaln(1 / beta) - hnp.abs(z) ** beta,
     cdf=lambda z, beta: _symmetric_cdf(z, special.gammaincc(1 / beta, hnp.abs(z) ** beta) / 2),
-)  # fmt: skip
+)
 
 
 def _log_mass(a: Any, b: Any) -> Any:
@@ -197,21 +197,21 @@ truncnorm = distribution(
     logcdf=lambda z, a, b: _log_share(a, z, b, upper=False),
     sf=lambda z, a, b: hnp.exp(_log_mass(z, b) - _log_mass(a, b)),
     logsf=lambda z, a, b: _log_share(a, z, b, upper=True),
-)  # fmt: skip
+)
 
 vonmises = distribution(
     "vonmises", "Von Mises' distribution of angles: the density is proportional to ``exp(kappa * cos(x))``.",
     shapes="kappa",
     valid=lambda kappa: kappa >= 0, trailing="",
     logpdf=lambda z, kappa: -2 * kappa * hnp.sin(z / 2) ** 2 - LOG_TAU - hnp.log(special.i0e(kappa)),
-)  # fmt: skip
+)
 
 wrapcauchy = distribution(
     "wrapcauchy", "Cauchy's distribution wrapped around the circle, of angles from 0 to 2 pi.", shapes="c",
     valid=lambda c: (c > 0) & (c < 1), trailing="", weak="pdf logpdf",
     support=StandardRange(0.0, 2 * math.pi, 1.0),
     logpdf=lambda z, c: hnp.log1p(-c * c) - LOG_TAU - hnp.log((1 - c) ** 2 + 4 * c * hnp.sin(z / 2) ** 2),
-)  # fmt: skip
+)
 
 bernoulli = distribution(
     "bernoulli", "1 with probability ``p``, else 0.", shapes="p",
@@ -219,7 +219,7 @@ bernoulli = distribution(
     support=StandardRange(0.0, 1.0, 0.0, whole=True), arguments={"cdf": "k:", "ppf": "q:"},
     logpmf=lambda k, p: special.xlogy(k, p) + special.xlog1py(1 - k, -p),
     cdf=lambda k, p: hnp.where(k >= 1, 1.0, 1 - p + 0 * k), ppf=lambda q, p: hnp.where(q <= 1 - p, 0.0, 1.0),
-)  # fmt: skip
+)
 
 binom = distribution(
     "binom", "The number of successes among ``n`` trials of probability ``p``.", shapes="n p", weak="pmf logpmf",
@@ -228,7 +228,7 @@ binom = distribution(
     logpmf=lambda k, n, p: (
         special.xlogy(k, p) + special.xlog1py(n - k, -p) - special.betaln(1 + n - k, 1 + k) - hnp.log1p(n)
     ),
-)  # fmt: skip
+)
 
 betabinom = distribution(
     "betabinom", "The number of successes among ``n`` trials of a probability with the distribution ``beta(a, b)``.",
@@ -237,14 +237,14 @@ betabinom = distribution(
     logpmf=lambda k, n, a, b: (
         special.betaln(k + a, n - k + b) - special.betaln(a, b) - special.betaln(1 + n - k, 1 + k) - hnp.log1p(n)
     ),
-)  # fmt: skip
+)
 
 geom = distribution(
     "geom", "The number of trials of probability ``p`` up to the first success, which is counted.", shapes="p",
     valid=lambda p: (p > 0) & (p <= 1),
     trailing="loc", support=StandardRange(1.0, hnp.inf, 1.0, whole=True),
     logpmf=lambda k, p: special.xlog1py(k - 1, -p) + hnp.log(p),
-)  # fmt: skip
+)
 
 nbinom = distribution(
     "nbinom", "The number of failures before the ``n``-th success, in trials of probability ``p``.", shapes="n p",
@@ -253,7 +253,7 @@ nbinom = distribution(
     logpmf=lambda k, n, p: (
         special.xlogy(n, p) + special.xlog1py(k, -p) - special.betaln(n, k + 1) - hnp.log(n + k)
     ),
-)  # fmt: skip
+)
 
 SUMMED = 100.0  # the greatest mean for which the Poisson entropy is a sum
 TERMS = 260  # of that sum: all that count for means up to SUMMED
@@ -277,4 +277,4 @@ poisson = distribution(
     valid=lambda mu: mu >= 0, trailing="loc", support=COUNTS, weak="pmf logpmf",
     arguments={"entropy": "mu"}, logpmf=lambda k, mu: special.xlogy(k, mu) - special.gammaln(k + 1) - mu,
     cdf=lambda k, mu: special.gammaincc(k + 1, mu), entropy=_poisson_entropy,
-)  # fmt: skip
+)

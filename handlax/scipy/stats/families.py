@@ -28,7 +28,7 @@ SENTENCES = {
     "sf": "The probability of values beyond ``{0}``.", "logsf": "``log(sf({0}))``, without underflow.",
     "ppf": "The inverse of ``cdf``; NaN outside of [0, 1].", "isf": "The inverse of ``sf``; NaN outside of [0, 1].",
     "entropy": "The expectation of ``-logpmf``.",
-}  # fmt: skip
+}
 
 
 class StandardRange(NamedTuple):
@@ -60,7 +60,7 @@ def distribution(
     name: str, doc: str, *, shapes: str = "", trailing: str = "loc scale", support: StandardRange = REALS,
     valid: Callable[..., Any] | None = None, arguments: dict[str, str] | None = None, weak: str = "",
     **standard: Callable[..., Any],
-) -> ModuleType:  # fmt: skip
+) -> ModuleType:
     """The module of a distribution, importable under its name.
 
     Args:

@@ -109,7 +109,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
 @formulas.free_promotion
 def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
-) -> Array:  # fmt: skip
+) -> Array:
     """The standard error of the mean: ``std(a, ddof=ddof) / sqrt(n)`` along an axis, without NaNs if policy is "omit".
 
     >>> sem([1.0, 3.0])

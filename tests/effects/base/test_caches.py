@@ -108,7 +108,7 @@ STATE |= {
 MEMOISERS = {"cache", "lru_cache"}
 MAPPINGS = {
     "dict", "OrderedDict", "defaultdict", "Counter", "WeakValueDictionary", "WeakKeyDictionary",
-}  # fmt: skip
+}
 COLLECTIONS = {"list", "set", "deque", "WeakSet"}
 WRITES = {"setdefault", "update", "__setitem__"}
 GROWS = {"append", "appendleft", "extend", "insert", "add", "update"}

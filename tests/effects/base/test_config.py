@@ -51,7 +51,7 @@ def test_a_scope_is_that_of_its_thread_and_an_update_that_of_the_process():
 
 @pytest.mark.parametrize(("name", "value"), [
     ("debug_infs", True), ("numpy_rank_promotion", "raise"), ("default_int", np.dtype("int64")), ("enable_x64", True),
-])  # fmt: skip
+])
 def test_a_scope_keeps_what_it_sets_and_sees_every_other_update(name, value):
     before = getattr(current(), name)
     try:
@@ -152,7 +152,7 @@ def test_64_bits_are_set_by_the_environment(text, value, monkeypatch):
     ("JAX_ENABLE_X64", "enable_x64", "0", False),
     ("JAX_NUMPY_DTYPE_PROMOTION", "numpy_dtype_promotion", "strict", "strict"),
     ("HANDLAX_DEFAULT_FLOAT", "default_float", "float64", np.dtype("float64")),
-])  # fmt: skip
+])
 def test_settings_are_read_from_the_environment(variable, name, text, value, monkeypatch):
     monkeypatch.setenv(variable, text)
     assert getattr(Process().settings, name) == value
@@ -188,12 +188,12 @@ def test_every_setting_is_read_from_its_variable_and_that_of_jax(name, monkeypat
     ("JAX_DEFAULT_PRNG_IMPL", "rbg", "rbg"), ("HANDLAX_DEFAULT_MATMUL_PRECISION", "highest", "highest"),
     ("JAX_COMPILATION_CACHE_DIR", "/nowhere", "/nowhere"),
     ("HANDLAX_DEFAULT_PRNG_IMPL", "none", "must be one of threefry2x32"),
-])  # fmt: skip
+])
 def test_a_new_process_has_the_settings_of_its_environment(variable, text, expected):
     name = variable.partition("_")[2].lower()
     code = f"import handlax as hx; print(hx.config.{name})"
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, variable: text}, capture_output=True,
-                          text=True, timeout=60)  # fmt: skip
+                          text=True, timeout=60)
     assert expected in done.stdout + done.stderr
 
 

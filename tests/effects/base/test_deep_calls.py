@@ -78,7 +78,7 @@ def nested(wrap, n):
     lambda f: hx.jit(lambda x: f(x) * 1.5),
     lambda f: hx.checkpoint(lambda x: hnp.sin(f(x))),
     lambda f: lambda x: hx.lax.cond(x > 0, f, lambda y: y, x * 1.5),
-], ids=["jit", "checkpoint", "cond"])  # fmt: skip
+], ids=["jit", "checkpoint", "cond"])
 def test_a_thousand_nested_bodies_are_recorded_transformed_and_hashed(wrap):
     f = nested(wrap, 1000)
     program = hx.make_program(hx.vmap(f))(hnp.ones(2))
@@ -93,7 +93,7 @@ def test_the_gradient_of_nested_jitted_functions_is_recorded_printed_and_lowered
 
 @pytest.mark.parametrize("wrap", [
     hx.jit, hx.checkpoint, lambda f: hx.jit(hx.grad(f)), lambda f: hx.jit(hx.vmap(f, None, axis_size=2)),
-], ids=["jit", "checkpoint", "grad", "vmap"])  # fmt: skip
+], ids=["jit", "checkpoint", "grad", "vmap"])
 def test_a_function_that_calls_itself_without_end_raises(wrap):
     again = wrap(lambda x: again(x))
     x = hnp.float32(1.0)

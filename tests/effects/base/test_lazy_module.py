@@ -16,7 +16,7 @@ LATER = (
     "handlax.effects.operations.fft", "handlax.effects.operations.reductions.generic_reduce",
     "handlax.effects.operations.reductions.softmax", "handlax.lowering.xla.disk_cache", "handlax.lax", "handlax.nn",
     "jaxlib", "numpy.ma", "scipy", "difflib", "fractions", "returns", "socket", "tempfile",
-)  # fmt: skip
+)
 
 PROGRAM = """
 import sys

@@ -14,7 +14,7 @@ KINDS = {
                   monitoring.register_event_time_span_listener, monitoring.unregister_event_time_span_listener),
     "scalar": (monitoring.record_scalar, (7,),
                monitoring.register_scalar_listener, monitoring.unregister_scalar_listener),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def test_a_first_call_is_traced_lowered_and_compiled_in_some_time():
     assert [(event.rpartition("/")[2], name["fun_name"]) for (event, _), name in heard] == [
         ("jaxpr_trace_duration", "jit(<lambda>)"), ("jaxpr_to_mlir_module_duration", "jit(_lambda)"),
         ("backend_compile_duration", "jit(_lambda)"),
-    ]  # fmt: skip
+    ]
     assert all(seconds > 0 for (_, seconds), _ in heard)
 
 

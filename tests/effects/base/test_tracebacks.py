@@ -106,7 +106,7 @@ CALLS = {
     "seed": lambda f: hx.probability.seed(f, hx.random.key(0))(ONE),
     "trace of samples": lambda f: hx.probability.trace(f)(ONE),
     "a deep stack": lambda f: deep(f, 40),
-}  # fmt: skip
+}
 
 
 def deep(f, depth):

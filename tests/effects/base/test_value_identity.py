@@ -26,7 +26,7 @@ DIFFERENT = [
     1, 1.0, True, 1 + 0j, "1", b"1", None, 0, 0.0, -0.0, False, complex(0.0, 0.0), complex(0.0, -0.0), NAN, (1,),
     (1.0,), (), np.float32(1), np.float64(1), np.int32(1), np.float32(-0.0), np.float32(0.0), frozenset((1,)),
     frozenset((1.0,)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("key", [bits, ByData, KeyedValue, static_key])
@@ -52,13 +52,13 @@ def test_data_is_compared_by_type_and_value():
     for x, y in (
         ((1, ("a", [2])), (1, ("a", [2]))), ({"a": [1], 2: 0.0}, {2: 0.0, "a": [1]}), ([NAN], [NAN]),
         (np.array([1.0, NAN]), np.array([1.0, NAN])),
-    ):  # fmt: skip
+    ):
         assert same_data(x, y)
     for x, y in (
         (1, True), (0.0, -0.0), ((1,), (1.0,)), ((1,), (1, 2)), ([1], (1,)), ([1], [1.0]), ([0.0], [-0.0]),
         ({"a": 1}, {"a": True}), ({1: 2}, {True: 2}), ({1: 2}, {}), (np.zeros(2), -np.zeros(2)),
         (np.zeros(2), np.zeros(2, "float32")), (np.zeros(2), np.zeros((2, 1))),
-    ):  # fmt: skip
+    ):
         assert not same_data(x, y)
     assert ByData((1, 2)) == ByData((1, 2)) != ByData((1, 2.0))
 

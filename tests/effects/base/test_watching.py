@@ -57,7 +57,7 @@ def test_a_first_call_logs_its_trace_and_its_compilation(caplog, scope, level):
         assert [m.split(" in ")[0].split(" for ")[0] for m in messages] == [
             "Finished tracing jit(<lambda>)", "Finished lowering jit(_lambda)", "Compiling jit(_lambda)",
             "Finished XLA compilation of jit(_lambda)",
-        ]  # fmt: skip
+        ]
         caplog.clear()
         f(3.0)
         assert not caplog.records
@@ -73,4 +73,4 @@ def test_a_miss_is_explained(caplog):
         f(2, y=1)
     assert [("dtype from float32 to int32" in m, "structure from" in m) for m in caplog.messages] == [
         (True, False), (False, True)
-    ]  # fmt: skip
+    ]

@@ -91,7 +91,7 @@ def test_what_is_no_function_or_no_shape_is_refused():
         ("sequential", [((), ())] * 3), ("sequential_unrolled", [((), ())] * 3), ("expand_dims", [((3,), (1,))]),
         ("broadcast_all", [((3,), (3,))]), ("legacy_vectorized", [((3,), ())]),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_vmap_method_says_how_the_function_meets_lanes(method, shapes, compiled):
     seen = []

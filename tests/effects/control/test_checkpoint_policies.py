@@ -88,7 +88,7 @@ def test_jax_style_policies_run_unchanged():
     ("answer", "names"),
     [(True, PLAIN), (False, []), (np.True_, PLAIN), (Saveable(), PLAIN), (Saveable, PLAIN), (Recompute(), []),
      (Offloadable("device", "pinned_host"), PLAIN)],
-)  # fmt: skip
+)
 def test_a_policy_answers_with_a_bool_or_a_verdict(answer, names):
     assert kept(lambda op, *types, **fields: answer) == names
 
@@ -102,7 +102,7 @@ def test_an_offloaded_value_is_kept_and_says_so():
     policy = policies.save_and_offload_only_these_names(
         names_which_can_be_saved=["first"], names_which_can_be_offloaded=["second"],
         offload_src="device", offload_dst="pinned_host",
-    )  # fmt: skip
+    )
     found = {r.label: r.verdict for r in saved_residuals(hx.checkpoint(f, policy=policy), X, W) if r.label}
     assert isinstance(found["first"], Saveable)
     assert found["second"] == Offloadable("device", "pinned_host")

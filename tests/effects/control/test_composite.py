@@ -29,13 +29,13 @@ def test_attributes_are_written_with_their_types():
         return lax.composite(lambda x, **_: (x, x), "my.f", version=2)(
             x, b=True, a=3, none=None, f=2.5, e=1e30, h=np.float32(np.inf), i=np.int8(-3), s='a"\\\n', t=(1, "x", ()),
             d=np.dtype("bfloat16"), z=np.arange(2), y=b"raw",
-        )  # fmt: skip
+        )
 
     (line,) = lines(f, X)
     assert (
         '{a = 3 : i64, b = true, d = bf16, e = 1.0e+30 : f64, f = 2.5 : f64, h = 0x7F800000 : f32, i = -3 : i8, '
         's = "a\\22\\5C\\0A", t = [1 : i64, "x", []], y = "raw", z = dense<[0, 1]> : tensor<2xi64>}'
-    ) in line and "version = 2 : i32" in line  # fmt: skip
+    ) in line and "version = 2 : i32" in line
     for y in hx.jit(f)(X):
         np.testing.assert_array_equal(y, X)
 
@@ -45,7 +45,7 @@ def test_what_changes_the_decomposition_leaves_a_call_without_the_name():
     for f, wanted in (
         (hx.vmap(square), X * X), (lambda x: hx.jvp(square, (x,), (X,))[1], 2 * X * X),
         (hx.vmap(hx.grad(square)), 2 * X), (hx.handle(twice)(square), 2 * X * X),
-    ):  # fmt: skip
+    ):
         assert not lines(f, X)
         for g in (f, hx.jit(f)):
             np.testing.assert_array_equal(g(X), wanted)

@@ -197,7 +197,7 @@ WRONG: dict[str, tuple[Any, Any]] = {
         errors.StateTypeError, lambda: lax.map(lambda x: x if x < 2 else x.astype("int32"), XS)),
     "all iterations must give trees of one structure": (
         errors.TreeMismatch, lambda: lax.map(lambda x: x if x > 1 else (x, x), XS)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("what", "case"), WRONG.items(), ids=WRONG)

@@ -64,7 +64,7 @@ def test_it_tells_where_it_is():
         (lambda x: x.sum(), P()), (lambda x: x.astype("bfloat16"), P("a")), (lambda x: x + np.ones(4, "f"), P("a")),
         (lambda x: lax.fori_loop(0, 3, lambda i, x: x * 2, x), P("a")), (lambda x: hnp.sin(x) * 2.0, P("a")),
     ],
-)  # fmt: skip
+)
 def test_operations_are_computed_by_the_devices_that_hold_the_operands(f, spec):
     y = f(hx.device_put(X, by("a")))
     assert y.sharding == NamedSharding(MESH, spec)

@@ -170,7 +170,7 @@ def test_python_numbers():
     assert [round(hnp.float32(2.6)).item(), math.floor(hnp.float32(2.6)), math.ceil(hnp.float32(2.2))] == [3, 2, 3]
     assert [type(v.item()) for v in (hnp.int32(1), hnp.float32(1), hnp.asarray(True), hnp.asarray(1j))] == [
         int, float, bool, complex,
-    ]  # fmt: skip
+    ]
     with pytest.raises(TypeError):
         ["a", "b"][hnp.asarray(True)]
     with pytest.raises(TypeError):
@@ -222,7 +222,7 @@ def test_a_deleted_array_keeps_its_type_and_refuses_its_values():
         uses = (
             np.asarray, repr, list, lambda y: y + 1, hx.jit(lambda y: y + 1), lambda y: y.block_until_ready(),
             lambda y: hx.block_until_ready({"a": x, "b": [y]}),
-        )  # fmt: skip
+        )
         for use in uses:
             with pytest.raises(errors.DeletedArray):
                 use(y)

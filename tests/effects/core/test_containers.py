@@ -133,7 +133,7 @@ def in_a_mesh(in_axes):
     ("pmap", in_a_mesh(0)),
     ("smap", merged),
     ("xmap", lambda x: hx.xmap(lambda r: r.data, {0: "i"}, {0: "i"})(x)),
-])  # fmt: skip
+])
 def test_what_cuts_arrays_refuses_containers(name, run):
     words = f"^{name}: an axis of arrays is cut, and a Ragged has lanes of its own(.|\n)*in_axes=hx.ragged_axis maps"
     with pytest.raises(hx.errors.BadArgument, match=words):
@@ -148,7 +148,7 @@ def test_what_cuts_arrays_refuses_containers(name, run):
     ("pmap", in_a_mesh(HERE)),
     ("smap", lambda x: hx.smap(lambda r: r, in_axes=HERE, out_axes=0, axis_name="d")(x)),
     ("xmap", lambda x: hx.xmap(lambda r: r, HERE, {0: "i"})(x)),
-])  # fmt: skip
+])
 def test_what_maps_arrays_alone_refuses_specs(name, run):
     words = f"^{name}: axes are those of arrays, and ragged_axis is one of Ragged(.|\n)*hint: hx.vmap maps by it"
     with pytest.raises(hx.errors.BadArgument, match=words):

@@ -49,7 +49,7 @@ def test_an_escaped_box_names_its_transformation_and_the_line_where_it_was_made(
     lambda x: lax.scan(lambda c, _: (c + 1.0, None), x, None, length=2),
     lambda x: lax.while_loop(lambda c: hnp.all(c < 3.0), lambda c: c + 1.0, x),
     lambda x: hx.jit(lambda y: y)(x),
-])  # fmt: skip
+])
 def test_an_escaped_box_is_refused_by_operations_with_bodies(use):
     box = leaking("grad")
     with pytest.raises(errors.EscapedBox, match="of grad"):

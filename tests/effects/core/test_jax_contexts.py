@@ -89,7 +89,7 @@ def test_nothing_is_executed_under_no_execution():
     with hx.no_execution():
         compiled = f.lower(x).compile()
         for execute in (lambda: f(x), lambda: x + 1, lambda: hnp.sin(x), lambda: compiled(x), lambda: hx.lax.cond(
-            x[0] > 0, lambda: 1.0, lambda: 2.0)):  # fmt: skip
+            x[0] > 0, lambda: 1.0, lambda: 2.0)):
             with pytest.raises(errors.ExecutionRefused):
                 execute()
         assert hx.eval_shape(f, x).shape == (3,) and len(hx.make_program(f)(x).ops) == 1

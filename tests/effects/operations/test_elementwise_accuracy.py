@@ -123,7 +123,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, -7.0, 100.0, 6e4, 1e-30, 
 BINARY = {
     "add": (np.add, 0), "sub": (np.subtract, 0), "mul": (np.multiply, 0), "div": (np.divide, 0), "rem": (np.fmod, 0),
     "max": (np.maximum, 0), "min": (np.minimum, 0), "atan2": (np.arctan2, 2), "pow": (np.power, 2),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

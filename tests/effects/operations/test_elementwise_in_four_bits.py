@@ -31,12 +31,12 @@ BINARY = {
     "shift_left": lambda x, y: x << y % 16 if y % 16 < 4 else 0,
     "shift_right_logical": lambda x, y: x % 16 >> y % 16,
     "shift_right_arithmetic": lambda x, y: ((x % 16 + 8) % 16 - 8) >> y % 16,
-}  # fmt: skip
+}
 UNARY = {
     "neg": operator.neg, "bitwise_not": operator.invert, "square": lambda x: x * x,
     "sign": lambda x: (x > 0) - (x < 0), "population_count": lambda x: (x % 16).bit_count(),
     "clz": lambda x: 4 - (x % 16).bit_length(),
-}  # fmt: skip
+}
 
 
 def wrapped(values, dtype):
@@ -81,7 +81,7 @@ REDUCTIONS = {
     "reduce_max": (max, lambda low: low), "reduce_min": (min, lambda low: low + 15),
     "reduce_and": (operator.and_, lambda low: -1), "reduce_or": (operator.or_, lambda low: 0),
     "reduce_xor": (operator.xor, lambda low: 0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS)

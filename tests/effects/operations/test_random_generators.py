@@ -86,7 +86,7 @@ def test_the_counter_of_a_stream_overflows_into_the_next_word(impl):
     first, second = random_blocks.Philox4x32(), np.asarray(random.bits(key, (8,)))
     blocks = [first.formula(*[np.array([w], np.uint32) for w in (1, 2, *counter)]) for counter in (
         (ALL, ALL, 1, 2), (0, 0, 2, 2)
-    )]  # fmt: skip
+    )]
     assert (np.concatenate([np.concatenate(block) for block in blocks]) == second).all()
 
 
@@ -100,7 +100,7 @@ def test_uniform_numbers_have_the_moments_of_their_distribution(impl):
 @pytest.mark.parametrize(("wide", "seed", "data"), [
     (False, 2**40 + 5, (0, 5)), (False, -(2**31) - 1, (0, 2**31 - 1)), (None, 2**40 + 5, (256, 5)),
     (None, -1, (0, ALL)), (True, -1, (ALL, ALL)), (True, 2**32 - 1, (0, ALL)),
-])  # fmt: skip
+])
 def test_the_high_word_of_a_seed_is_kept_as_the_width_of_integers_says(wide, seed, data):
     with hx.configure(enable_x64=wide):
         assert tuple(words(random.key(seed))) == data

@@ -183,7 +183,7 @@ def test_16_bit_floats_round_once(name, dtype):
     rows = np.random.default_rng(2).uniform(0.9, 1.12, (3, 700)).astype(dtype)
     f = getattr(lax, name)
     exact = {"cumsum": np.cumsum, "cumprod": np.cumprod, "reduce_sum": np.sum, "reduce_prod": np.prod}.get(
-        name, np.logaddexp.accumulate)(rows.astype(np.float64), axis=1)  # fmt: skip
+        name, np.logaddexp.accumulate)(rows.astype(np.float64), axis=1)
     for got in both(lambda x: f(x, 1) if name.startswith("cum") else f(x, (1,)), rows):
         np.testing.assert_allclose(got.astype(np.float64), exact, rtol=1.01 * float(hnp.finfo(dtype).eps) / 2)
 

@@ -177,7 +177,7 @@ def test_polygamma_at_poles_and_infinities(way):
     x = np.array([0.0, -0.0, -1.0, -1e30, np.inf, -np.inf, np.nan])
     inf, nan = np.inf, np.nan
     rows = {0: [-inf, -inf, nan, nan, inf, nan, nan], 1: [inf, inf, inf, inf, 0.0, nan, nan],
-            2: [nan, nan, nan, nan, -0.0, nan, nan], 3: [inf, inf, inf, inf, 0.0, nan, nan]}  # fmt: skip
+            2: [nan, nan, nan, nan, -0.0, nan, nan], 3: [inf, inf, inf, inf, 0.0, nan, nan]}
     for m, wanted in rows.items():
         y = np.asarray(WAYS[way](lax.polygamma)(np.full_like(x, m), x))
         np.testing.assert_array_equal(y, wanted)

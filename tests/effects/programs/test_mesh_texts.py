@@ -76,7 +76,7 @@ def constrained(mesh):
 @pytest.mark.parametrize("mesh", [
     Mesh(GRID, ("d", "m")), Mesh(GRID[::-1], ("d", "m")), hx.make_mesh((2, 4), ("d", "m")),
     AbstractMesh((2, 4), ("d", "m")),
-], ids=str)  # fmt: skip
+], ids=str)
 @pytest.mark.parametrize("f", [over, constrained, lambda mesh: hx.jit(hx.grad(lambda x: over(mesh)(x).sum()))])
 def test_a_program_over_a_mesh_is_parsed_from_its_text(mesh, f):
     x = hnp.arange(32.0).reshape(4, 8)
@@ -113,7 +113,7 @@ def test_the_difference_of_programs_over_two_meshes_names_both():
     ("Mesh('d': 1, 'd': 1)", "names of axes must differ"),
     ("NamedSharding(mesh=AbstractMesh('d': 2), spec=P('e'))", "got 'e'"),
     ("range(0, 1, stop=2)", "arguments that range takes"),
-])  # fmt: skip
+])
 def test_what_is_no_mesh_is_a_parse_error(text, what):
     line = f"  b: f32[] = placed[place={text}] a"
     error = hx.parse_program(f"program f(a: f32[]) -> (f32[]) {{\n{line}\n  return (b)\n}}").failure()

@@ -43,7 +43,7 @@ def line(text):
     (line("b: f32[3] = noted[note=os:system('x')] a"), 2, 26, "a named tuple"),
     (line("b: f32[3] = noted[note=range 0, 3, 1)] a"), 2, 32, "'('"),
     (line("b: f32[3] = noted[note=no.such:thing] a"), 2, 26, "a loaded module"),
-])  # fmt: skip
+])
 def test_an_error_says_where_and_what_was_expected(text, line, column, expected):
     error = parse_program(text).failure()
     assert (error.line, error.column) == (line, column) and expected in error.what
@@ -97,7 +97,7 @@ def test_an_effect_that_replaced_another_of_its_name_must_fit_the_types_of_the_t
 
 
 PREFIXES = ("", "program ", "program f(a: ", "program f(a: f32[", line("b: f32[2] = neg[x=").partition("\n  return")[0],
-            line("b: f32[2] = neg ").partition("\n  return")[0])  # fmt: skip
+            line("b: f32[2] = neg ").partition("\n  return")[0])
 REPEATED = ("1", "1.", "1e", "a", "a.", "a-", "f32[1,", "f32[", "n0+", "2*n0", "max(", "max(n0,", "floordiv(", "n0*",
             ")", "[", "'", "\\'", "# x\n", "\n ", " ", "\t", "-1", "1+1j", "inf", "<a>", "a:b", "@c1", "f32[2]{i:1,")
 ENDS = ("", "x", "_x", "§", "(", '"', ".x")
@@ -121,7 +121,7 @@ def test_a_text_is_refused_in_time_that_grows_with_its_length(prefix):
     "program f(a: f32[{}]) -> (f32[3]) {{", "program f(a: f32[n{}]) -> (f32[3]) {{", line("b: f32[3] = neg {}:i32[]"),
     line("b: f32[3] = neg @c{}"), line("b: f32[3] = integer_pow[y={}] a"), line("b: f32[3] = reduce_sum[axes=({},)] a"),
     "program f(a: f32[3]{{i:{}}}) -> (f32[3]) {{",
-])  # fmt: skip
+])
 def test_a_number_of_more_digits_than_python_reads_is_a_parse_error(text):
     text = text.replace("{\n", "{{\n").replace("\n}", "\n}}") if "return" in text else text
     with pytest.raises(ParseError, match="expected"):

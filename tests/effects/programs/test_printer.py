@@ -179,7 +179,7 @@ def test_every_value_of_a_field_reads_back_in_type_and_bits(value):
     Noted(Noted(ReduceSum((0,)))), Noted, ReduceSum, freeze({"w": (1.0, "x")}), math.nan, -math.nan,
     struct.unpack("d", struct.pack("Q", 0x7FF0000000000001))[0], complex(-0.0, math.inf),
     dtypes.THREEFRY, dtypes.KeyDType("rbg"),
-])  # fmt: skip
+])
 def test_named_values_read_back(value):
     p = program((Noted(value), (0,)))
     (op,) = again(p).unwrap().ops

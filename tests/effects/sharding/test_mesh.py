@@ -38,7 +38,7 @@ def test_equal_meshes_are_one_object():
     different = [
         Mesh(GRID[::-1], ("a", "b")), Mesh(GRID, ("b", "a")), Mesh(GRID.T, ("a", "b")),
         Mesh(GRID, ("a", "b"), (AxisType.Auto, AxisType.Explicit)), mesh.abstract_mesh,
-    ]  # fmt: skip
+    ]
     assert len({mesh, *different}) == 6 and mesh not in different
 
 

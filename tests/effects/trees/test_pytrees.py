@@ -212,7 +212,7 @@ def test_the_order_of_insertion_in_a_dict_does_not_matter(keys):
         (deque([1, 2]), "*", [""]),
         (freeze({"a": 1}), "CustomNode(Frozen[None], [{'a': *}])", ["['a']"]),
     ],
-)  # fmt: skip
+)
 def test_node_types_print_and_name_their_children(tree, shown, paths):
     assert repr(structure(tree)) == f"PyTreeDef({shown})"
     assert [keystr(path) for path, _ in pytrees.leaves_with_path(tree)] == paths
@@ -313,7 +313,7 @@ def test_the_public_modules_hold_the_same_functions():
         (freeze({"a": (0,)}), freeze({"a": [0]}),
          r"at \['a'\] the prefix is a tuple of 1 but the tree has a list of 1"),
     ],
-)  # fmt: skip
+)
 def test_a_prefix_that_does_not_fit_names_the_path_and_both_sides(prefix, full, message):
     with pytest.raises(TreeMismatch, match="^vmap in_axes: .*" + message):
         pytrees.broadcast_prefix(prefix, full, what="vmap in_axes")

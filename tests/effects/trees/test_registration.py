@@ -177,7 +177,7 @@ def test_static_data_that_cannot_be_hashed_cross_every_transformation():
             hx.jit(f)(again), hx.vmap(f)(again), hx.jvp(f, (again,), (again,))[1], hx.checkpoint(f)(again),
             hx.lax.cond(True, f, f, again), hx.lax.scan(lambda c, _: (f(c), None), again, None, length=1)[0],
             hx.jit(hx.vmap(hx.jit(f)))(again), hx.vjp(f, again)[1](again)[0], f(static(again.w, structure(again))),
-        )  # fmt: skip
+        )
         for result in results:
             assert (result.w.tolist(), result.name) == ([0, 2, 4], layer.name)
         for grad in (hx.grad(loss), hx.jit(hx.grad(loss))):

@@ -24,7 +24,7 @@ def nearest(value, dtype):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("value", [
     0.1, 1 + 2**-8 + 2**-30, 1 + 2**-11 + 2**-30, 1 + 2**-8, 1 + 3 * 2**-8 - 2**-40, -(1 + 2**-8 + 2**-50), 3e-40, 2e-8,
-])  # fmt: skip
+])
 def test_a_float_is_rounded_once(dtype, value):
     dtype = np.dtype(getattr(ml_dtypes, dtype, dtype))
     found = number_data(value, dtype)
@@ -44,7 +44,7 @@ def test_the_ends_of_the_range_are_those_of_a_conversion_of_arrays(dtype, value)
     (300, "int8", 44), (-1, "uint8", 255), (2**40, "int64", 2**40), (2**64 - 1, "uint64", 2**64 - 1),
     (300.7, "int8", 127), (np.nan, "int8", 0), (2**70, "float32", 2.0**70), (2**24 + 1, "float64", 2**24 + 1),
     (2, "bool", True), (0.5 + 2j, "float32", 0.5), (True, "float16", 1.0),
-])  # fmt: skip
+])
 def test_numbers_are_converted_by_value_and_integers_by_bits(value, dtype, right):
     found = number_data(value, np.dtype(dtype))
     assert type(found) is np.ndarray and found.dtype == dtype and found == right
@@ -52,7 +52,7 @@ def test_numbers_are_converted_by_value_and_integers_by_bits(value, dtype, right
 
 @pytest.mark.parametrize(("value", "dtype"), [
     (2**40, "int8"), (2**63, "int64"), (-(2**40), "uint64"), (10**400, "float32"),
-])  # fmt: skip
+])
 def test_integers_beyond_the_dtype_and_the_default_are_refused(value, dtype):
     with pytest.raises(IntegerOverflow, match=f"an integer must fit its dtype, got {value} for {dtype}"):
         number_data(value, np.dtype(dtype))

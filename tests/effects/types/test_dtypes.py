@@ -108,7 +108,7 @@ def test_tangents_are_float0_but_of_inexact_dtypes():
         (float, "float32"), (complex, "complex64"),
         ("int", "int32"), (np.longlong, "int64"), (np.zeros(2, ">f2"), "float16"), ("uint64", "uint64"),
     ],
-)  # fmt: skip
+)
 def test_canonical_names_one_native_dtype(named, dtype):
     found = dt.canonical(named)
     assert found == np.dtype(dtype)
@@ -138,7 +138,7 @@ def test_canonical_keeps_float0_and_extended_dtypes():
         (np.int8(3), "int8", False), (np.uint64(2**63), "uint64", False), (ml_dtypes.bfloat16(3), "bfloat16", False),
         (2**31 - 1, "int32", True), (-(2**31), "int32", True),
     ],
-)  # fmt: skip
+)
 def test_scalars_have_the_dtype_of_the_table(value, dtype, weak):
     assert dt.scalar_type(value) == (np.dtype(dtype), weak)
     assert dt.result_type(value, return_weak_type_flag=True) == (np.dtype(dtype), weak)

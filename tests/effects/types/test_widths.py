@@ -76,7 +76,7 @@ FUNCTIONS = {
     "carry": lambda x: lax.scan(lambda c, _: (c * np.ones(2), None), hnp.asarray(x), None, length=2)[0],
     "mean": lambda x: hnp.stack([hnp.mean(x), hnp.mean(x)]),
     "division": lambda x: hnp.asarray([1, 2]) / np.array([3, 4]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("ignore:dtype. float64 was requested")

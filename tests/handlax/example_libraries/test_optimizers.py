@@ -58,7 +58,7 @@ def test_sm3_keeps_one_sum_for_each_row_and_column():
     lambda: optimizers.rmsprop_momentum(optimizers.inverse_time_decay(0.05, 10, 1.0)),
     lambda: optimizers.adam(optimizers.polynomial_decay(0.3, 300, 0.0)), lambda: optimizers.adamax(0.1),
     lambda: optimizers.sm3(1.0),
-])  # fmt: skip
+])
 def test_a_compiled_loop_finds_the_minimum(make):
     init, update, get_params = make()
     loss = lambda p: ((p["w"] - 1.0) ** 2).sum() + (p["b"] + 2.0) ** 2
@@ -77,7 +77,7 @@ def test_a_compiled_loop_finds_the_minimum(make):
     (optimizers.inverse_time_decay(1.0, 2, 1.0, staircase=True), [1.0, 1.0, 0.5]),
     (optimizers.polynomial_decay(1.0, 2, 0.5, 2.0), [1.0, 0.625, 0.5]),
     (optimizers.piecewise_constant([0, 1], [3.0, 2.0, 1.0]), [3.0, 2.0, 1.0]),
-])  # fmt: skip
+])
 def test_schedules(schedule, want):
     np.testing.assert_allclose([float(schedule(i)) for i in range(3)], want, rtol=1e-6)
     np.testing.assert_allclose([float(hx.jit(lambda i: schedule(i) * 1.0)(i)) for i in range(3)], want, rtol=1e-6)
@@ -105,7 +105,7 @@ def test_a_state_is_unpacked_and_packed():
     (lambda: optimizers.piecewise_constant([1], [1.0]), errors.ShapeMismatch),
     (lambda: optimizers.sgd(0.1)[1](0, [1.0], optimizers.sgd(0.1)[0]({"a": 1.0})), errors.TreeMismatch),
     (lambda: optimizers.pack_optimizer_state({"a": 1.0}), errors.TreeMismatch),
-])  # fmt: skip
+])
 def test_what_does_not_fit_is_refused(call, error):
     with pytest.raises(error):
         call()

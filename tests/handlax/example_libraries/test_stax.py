@@ -20,7 +20,7 @@ LAYERS = {
     "serial": (stax.serial(stax.Conv(2, (2, 2)), stax.Relu, stax.Flatten, stax.Dense(5), stax.LogSoftmax), IMAGES),
     "shape": (stax.shape_dependent(lambda shape: stax.Dense(2 * shape[-1])), ROWS),
     "fan": (stax.serial(stax.FanOut(2), stax.parallel(stax.Dense(3), stax.Tanh), stax.FanInConcat()), ROWS),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LAYERS)

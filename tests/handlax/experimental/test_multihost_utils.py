@@ -13,7 +13,7 @@ MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
 VALUES = [
     np.arange(3), np.array(1.5), np.array([np.nan, -0.0, np.inf]), np.array([[True], [False]]), np.zeros((0, 2)),
     np.array([1 + 2j], "complex64"), np.arange(4, dtype="int8"),
-]  # fmt: skip
+]
 
 
 def same(x, y):

@@ -13,7 +13,7 @@ TRANSFORMS = [
     lambda f: hx.jit(f)(1.0), lambda f: hx.grad(f)(1.0), lambda f: hx.vmap(f)(hnp.ones(2)),
     lambda f: hx.jvp(f, (1.0,), (1.0,)), lambda f: hx.linearize(f, 1.0), lambda f: hx.make_jaxpr(f)(1.0),
     lambda f: hx.lax.scan(lambda c, _: (f(c), None), 1.0, None, length=2), lambda f: hx.eval_shape(f, 1.0),
-]  # fmt: skip
+]
 
 
 @hx.effect
@@ -76,7 +76,7 @@ def test_weak_types_stay_weak():
     (lambda t: mapped_aval(5, 0, t), errors.ShapeMismatch),
     (lambda t: mapped_aval(2, 2, t), ValueError),
     (lambda t: unmapped_aval(2, 4, t), ValueError),
-])  # fmt: skip
+])
 def test_what_does_not_fit_is_refused(call, error):
     with pytest.raises(error):
         call(hx.typeof(np.ones((2, 3))))

@@ -34,7 +34,7 @@ def of_xla(state, shape, dtype, algorithm):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(("shape", "dtype"), [
     *[(shape, "uint32") for shape in SHAPES], ((4, 3), "uint64"), ((5,), "uint8"), ((4, 3), "uint16"),
-])  # fmt: skip
+])
 def test_bits_and_states_are_those_of_xla(shape, dtype, algorithm):
     for state in STATES:
         if shape == (2, 0):
@@ -72,7 +72,7 @@ def test_states_follow_each_other():
     ((np.arange(4), (2,)), errors.ShapeMismatch, r"got i64\[4\]"),
     ((STATES[0], (2,), "float32"), errors.DTypeMismatch, "an unsigned integer, got float32"),
     ((STATES[0], (2,), "uint32", 7), errors.BadArgument, "a lax.RandomAlgorithm, got 7"),
-])  # fmt: skip
+])
 def test_other_states_dtypes_and_algorithms_are_refused(arguments, error, words):
     with pytest.raises(error, match=words):
         lax.rng_bit_generator(*arguments)

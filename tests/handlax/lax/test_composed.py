@@ -75,7 +75,7 @@ def test_approximate_extremes_are_exact_here(function, sign, axis):
     (lambda: lax.unstack(1.0), errors.HandlaxError),
     (lambda: lax.dtype(None), TypeError),
     (lambda: lax.dtype([1.0]), TypeError),
-])  # fmt: skip
+])
 def test_what_does_not_fit_is_refused(call, error):
     with pytest.raises(error):
         call()
@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_refused(call, error):
 @pytest.mark.parametrize(("x", "want"), [
     (1, "int32"), (1.5, "float32"), (True, "bool"), (1j, "complex64"), (float, "float32"), (np.int8, "int8"),
     (np.ones(2, "float16"), "float16"), (hnp.ones(2, "bfloat16"), "bfloat16"), ("uint8", "uint8"),
-])  # fmt: skip
+])
 def test_the_dtype_of_a_value_or_of_a_class(x, want):
     assert lax.dtype(x).name == want
     assert hx.jit(lambda y: y.astype(lax.dtype(y)))(1.0).dtype == lax.dtype(1.0)

@@ -115,7 +115,7 @@ DOT = (((1,), (1,)), ((), ()))
     ((3, 2, 4), (2,), (DOT, (0,), (0,)), errors.ShapeMismatch, "2 groups"),
     ((3, 2, 4), (5, 3), (DOT, (0,), (0,)), errors.ShapeMismatch, r"must be i32\[3\]"),
     ((3, 2, 4), None, (DOT, (0,), (0,)), errors.DTypeMismatch, "integers, got f32"),
-])  # fmt: skip
+])
 def test_what_has_no_meaning_is_refused(y, sizes, dims, error, words):
     sizes = normal(3) if sizes is None else np.ones(sizes, np.int32)
     with pytest.raises(error, match=words):
@@ -129,7 +129,7 @@ def test_what_has_no_meaning_is_refused(y, sizes, dims, error, words):
     ((2, 3, 8), (2, 8, 5), (2, 3, 8), (2, 1, 5), None),
     ((8, 3), (5, 8), (4, 3), None, (((0,), (1,)), ((), ()))),
     ((3, 8, 6), (8, 6, 5), (3, 4, 2), (8, 3, 5), (((1, 2), (0, 1)), ((), ()))),
-])  # fmt: skip
+])
 def test_blocks_are_scaled(shapes):
     x, y, s, t, dims = [normal(*shape) if i < 4 and shape else shape for i, shape in enumerate(shapes)]
     wide = [v if scale is None else v * _repeated(scale, v.shape) for v, scale in ((x, s), (y, t))]

@@ -11,7 +11,7 @@ from handlax.errors import BadArgument, RankMismatch, ShapeMismatch
 @pytest.mark.parametrize("p", [
     [1.0, -6.0, 11.0, -6.0], [0.0, 0.0, 2.0, 1.0, 0.0, 0.0], [3.0], [], [0.0, 0.0], [1.0, 0.0, 4.0], [2, 0, 0],
     [1j, 2.0, 1],
-])  # fmt: skip
+])
 def test_zeros(p):
     found, expected = hnp.roots(hnp.array(p)), np.roots(p)
     assert found.shape == expected.shape

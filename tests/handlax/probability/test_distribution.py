@@ -32,7 +32,7 @@ def test_parameters_broadcast():
     hp.Categorical(logits=hnp.zeros((4, 3, 5))), hp.Beta(hnp.ones((4, 1)), hnp.ones(3)), hp.Poisson(hnp.ones((4, 3))),
     hp.Gamma(hnp.ones((4, 1)), hnp.ones(3)), hp.Dirichlet(hnp.ones((4, 3, 2))),
     hp.MultivariateNormal(hnp.zeros((4, 1, 2)), hnp.broadcast_to(hnp.eye(2), (3, 2, 2))),
-], ids=lambda dist: type(dist).__name__)  # fmt: skip
+], ids=lambda dist: type(dist).__name__)
 def test_a_batch_of_distributions_draws_and_scores_one_value_each(dist):
     drawn = dist.sample(KEY, (2,))
     assert dist.batch_shape == (4, 3) and drawn.shape == (2, 4, 3, *dist.event_shape)

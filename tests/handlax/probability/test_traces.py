@@ -58,7 +58,7 @@ def test_a_replayed_trace_has_the_same_values(name):
     assert sites.keys() == again.keys()
     same((values_of(sites), y), (values_of(again), z))
     same([s.log_prob for s in sites.values() if isinstance(s, hp.SampleSite)],
-         [s.log_prob for s in again.values() if isinstance(s, hp.SampleSite)])  # fmt: skip
+         [s.log_prob for s in again.values() if isinstance(s, hp.SampleSite)])
 
 
 def test_sites_of_loops_and_plates_are_stacked_and_those_of_branches_tell_whether_they_were_taken():
@@ -117,7 +117,7 @@ MISTAKES = {
     "branches": (lambda: hp.seed(hp.trace(lambda: lax.cond(
         hp.sample("a", hp.Normal()) > 0, lambda: hp.sample("b", hp.Normal(0.0, 1.0)),
         lambda: hp.sample("b", hp.Bernoulli(0.5)) + 0.0)), KEY)(), errors.StateTypeError, "different names"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MISTAKES)

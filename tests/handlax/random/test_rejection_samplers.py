@@ -53,7 +53,7 @@ def test_the_counts_of_multinomial_are_as_probable_as_they_should_be():
 @pytest.mark.parametrize(("n", "p", "want"), [
     (0, 0.5, 0.0), (10, 0.0, 0.0), (10, 1.0, 10.0), (1e4, 1.0, 1e4), (np.inf, 0.5, np.inf), (np.inf, 0.0, np.inf),
     (-1, 0.5, np.nan), (np.nan, 0.5, np.nan), (5, np.nan, np.nan), (5, -0.1, np.nan), (5, 1.1, np.nan),
-])  # fmt: skip
+])
 def test_at_its_limits_binomial_is_certain(n, p, want):
     np.testing.assert_equal(float(random.binomial(KEY, n, p)), want)
 
@@ -78,7 +78,7 @@ def test_lanes_draw_what_their_keys_draw():
     (lambda: random.binomial(KEY, hnp.ones(3), 0.5, (2,)), errors.ShapeMismatch),
     (lambda: random.multinomial(KEY, hnp.ones(3), hnp.ones(2)), errors.ShapeMismatch),
     (lambda: random.ball(KEY, 2, hnp.ones(2)), errors.ShapeMismatch),
-])  # fmt: skip
+])
 def test_what_does_not_fit_is_refused(call, error):
     with pytest.raises(error):
         call()

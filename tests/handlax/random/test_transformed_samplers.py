@@ -89,7 +89,7 @@ def test_derivatives_of_expectations():
 @pytest.mark.parametrize("draw", [
     lambda k: random.gamma(k, 0.7), lambda k: random.poisson(k, 3.0), lambda k: random.poisson(k, 30.0),
     lambda k: random.t(k, 3.0), lambda k: random.dirichlet(k, np.ones(2, np.float32)),
-])  # fmt: skip
+])
 def test_lanes_and_compiled_programs_draw_the_same(draw):
     keys = random.split(KEY, 6)
     alone = np.stack([np.asarray(draw(k)) for k in keys])

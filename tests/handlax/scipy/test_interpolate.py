@@ -22,7 +22,7 @@ def test_values_are_those_of_scipy(count, trailing, fill, method):
     values = RNG.normal(size=(*[len(axis) for axis in GRID[:count]], *trailing))
     points = RNG.uniform([-0.5, 0.5, -1.2][:count], [3.5, 4.5, 1.2][:count], (6, 5, count))
     ours, theirs = (make(GRID[:count], values, method, bounds_error=False, fill_value=fill)
-                    for make in (RegularGridInterpolator, scipy.interpolate.RegularGridInterpolator))  # fmt: skip
+                    for make in (RegularGridInterpolator, scipy.interpolate.RegularGridInterpolator))
     np.testing.assert_allclose(ours(points), theirs(points), rtol=1e-12, atol=1e-12)
     corners = np.stack([np.resize(axis, 5) for axis in GRID[:count]], -1)
     np.testing.assert_allclose(ours(corners), theirs(corners), rtol=1e-12, atol=1e-12)
@@ -55,7 +55,7 @@ def test_grids_are_read_while_functions_are_traced(method, points):
 @pytest.mark.parametrize(("arguments", "words"), [
     ({"method": "cubic"}, "method must be"), ({"bounds_error": True}, "bounds_error must be False"),
     ({"points": [[0.0, 0.0, 1.0]]}, "strictly increasing or decreasing"), ({"points": [[0.0, 1.0]]}, "have the sizes"),
-])  # fmt: skip
+])
 def test_mistakes_are_named(arguments, words):
     with pytest.raises(errors.HandlaxError, match=words):
         RegularGridInterpolator(**{"points": [[0.0, 1.0, 2.0]], "values": np.zeros(3), **arguments})

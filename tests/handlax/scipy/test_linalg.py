@@ -30,7 +30,7 @@ PATTERNS = {
     "companion": ([2.0, 3, 5, 7],), "leslie": ([0.1, 2.0, 1.0], [0.2, 0.8]), "fiedler": ([1.0, 4, 12, 45],),
     "hilbert": (4,), "invhilbert": (5,), "pascal": (5,), "invpascal": (5,), "hadamard": (8,),
     "helmert": (5,), "dft": (5,),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -240,7 +240,7 @@ def test_eigenvalues_of_three_diagonals_are_scipys(dtype):
     lambda x: linalg.solve_triangular(x, x, 3), lambda x: linalg.eigh(x, type=4), lambda x: linalg.pascal(2, "x"),
     lambda x: linalg.solve_sylvester(x, x, x, method="x"), lambda x: linalg.sqrtm(x, 2),
     lambda x: linalg.eigh_tridiagonal(x[0], x[0, 1:], select="v"), lambda x: linalg.helmert(0),
-])  # fmt: skip
+])
 def test_other_words_and_sizes_are_refused(call):
     with pytest.raises(hx.errors.BadArgument):
         call(np.eye(2))

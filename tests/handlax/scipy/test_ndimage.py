@@ -11,7 +11,7 @@ from handlax.scipy import ndimage
 # of SciPy's modes "constant" and "wrap" interpolate with what is outside in another way
 MODES = {
     "constant": "grid-constant", "nearest": "nearest", "wrap": "grid-wrap", "mirror": "mirror", "reflect": "reflect"
-}  # fmt: skip
+}
 RNG = np.random.default_rng(0)
 
 

@@ -84,7 +84,7 @@ def test_trends_are_those_of_scipy(arguments):
     {"nperseg": 16, "scaling": "spectrum", "average": "median", "detrend": "linear", "fs": 4.0},
     {"nperseg": 16, "return_onesided": False, "detrend": False},
     {"window": np.arange(1.0, 13.0), "detrend": lambda x: x * 2},
-])  # fmt: skip
+])
 def test_densities_are_those_of_scipy(arguments):
     check("welch", X, **arguments)
     check("csd", X, Y, **arguments)
@@ -96,14 +96,14 @@ def test_densities_are_those_of_scipy(arguments):
     {"nperseg": 16, "boundary": None, "padded": False, "detrend": "constant"},
     {"nperseg": 16, "boundary": "odd", "fs": 3.0},
     {"nperseg": 2, "axis": 0, "boundary": "constant"},
-])  # fmt: skip
+])
 def test_short_time_transforms_are_those_of_scipy(arguments):
     check("stft", X, **arguments)
 
 
 @pytest.mark.parametrize("arguments", [
     {"nperseg": 16}, {"nperseg": 15, "noverlap": 10, "window": "hamming"}, {"nperseg": 12, "noverlap": 9},
-])  # fmt: skip
+])
 def test_the_inverse_gives_the_signal(arguments):
     z = np.asarray(signal.stft(X, **arguments)[2])
     check("istft", z, **arguments)

@@ -82,7 +82,7 @@ CASES = {
     "xlog1py": ("xlog1py", [between(-3, 3), between(-0.9, 3)], 5, 5, (0, 1)),
     "xlogy": ("xlogy", [between(-3, 3), between(0.1, 3)], 5, 5, (0, 1)),
     "zeta": ("zeta", [between(1.5, 9), between(0.5, 9)], 20, 20, (1,)),
-}  # fmt: skip
+}
 
 
 def distance(found, expected, dtype):
@@ -125,7 +125,7 @@ def test_values_in_32_bits(case):
 
 ENDS = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1e300, -1e300])
 ONE = ("dawsn entr erf erfcinv erfcx erfinv exp1 expi expit gamma gammasgn i0 i0e i1 i1e log_ndtr "
-       "loggamma logit ndtr ndtri")  # fmt: skip
+       "loggamma logit ndtr ndtri")
 TWO = "boxcox boxcox1p gammainc kl_div owens_t rel_entr xlog1py xlogy"
 
 
@@ -201,7 +201,7 @@ def test_numbers_of_bernoulli_and_matrices():
     a = between(3, 9)
     np.testing.assert_allclose(special.multigammaln(a, 4), scipy_special.multigammaln(a, 4), rtol=1e-13)
     for mistake in (lambda: special.bernoulli(-1), lambda: special.multigammaln(a, -1),
-                    lambda: special.factorial(3, exact=True), lambda: special.log_ndtr(a, 31)):  # fmt: skip
+                    lambda: special.factorial(3, exact=True), lambda: special.log_ndtr(a, 31)):
         with pytest.raises(errors.BadArgument):
             mistake()
 
@@ -251,7 +251,7 @@ SECOND = {
          -1.1041896e-86, 0.0, 0.0],
         None,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

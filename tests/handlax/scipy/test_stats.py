@@ -88,11 +88,11 @@ def test_gradients_are_finite_outside_of_the_support_and_those_of_scipy_s_logari
         places = range(1, len(shapes))
     for place in places:
         y, slope = hx.jvp(lambda v: call(getattr(module, kind), [*arguments[:place], v, *arguments[place + 1 :]]),
-                          (arguments[place],), (np.ones(SIZE),))  # fmt: skip
+                          (arguments[place],), (np.ones(SIZE),))
         assert np.isfinite(slope).all()
         step = 1e-6
         ends = [call(getattr(reference, kind), [*arguments[:place], arguments[place] + h, *arguments[place + 1 :]])
-                for h in (-step, step)]  # fmt: skip
+                for h in (-step, step)]
         inside = np.isfinite(y) & np.isfinite(ends[0]) & np.isfinite(ends[1])
         quotient = (ends[1][inside] - ends[0][inside]) / (2 * step)
         np.testing.assert_allclose(np.asarray(slope)[inside], quotient, rtol=2e-5, atol=1e-7)
@@ -231,7 +231,7 @@ def test_kernel_density_estimates_are_trees_and_samples_follow_them():
     assert samples.shape == (2, 20_000) and kde.resample(hx.random.key(0)).shape == (2,)
     np.testing.assert_allclose(hnp.cov(samples), np.cov(data, bias=True) + kde.covariance, rtol=0.1, atol=0.05)
     for mistake in (lambda: stats.gaussian_kde([1.0]), lambda: kde(np.zeros((3, 4))), lambda: kde.set_bandwidth(),
-                    lambda: stats.gaussian_kde(data, "other"), lambda: kde.integrate_box_1d(0, 1)):  # fmt: skip
+                    lambda: stats.gaussian_kde(data, "other"), lambda: kde.integrate_box_1d(0, 1)):
         with pytest.raises(errors.HandlaxError):
             mistake()
 
@@ -269,7 +269,7 @@ def test_ranks_are_floats_and_counts_are_integers_of_the_default_size(dtype, bit
 @pytest.mark.parametrize(("name", "kinds", "parameters"), [
     ("bernoulli", "pmf logpmf cdf", (0.3,)), ("geom", "pmf logpmf", (0.3,)), ("nbinom", "pmf logpmf", (4, 0.3)),
     ("poisson", "cdf", (2.0,)), ("betabinom", "pmf", (4, 1.0, 2.0)), ("beta", "pdf cdf", (2.0, 3.0)),
-])  # fmt: skip
+])
 def test_arrays_of_integers_among_python_numbers_give_strong_types(name, kinds, parameters):
     for kind in kinds.split():
         f = getattr(getattr(stats, name), kind)
@@ -303,7 +303,7 @@ def test_the_error_of_the_mean_keeps_all_axes(policy):
 @pytest.mark.parametrize(("name", "x", "a", "b"), [
     ("logcdf", 5.5, 0.0, np.inf), ("logcdf", 10.1, -3.0, 40.0), ("logsf", -10.5, -np.inf, 0.0),
     ("logsf", -39.5, -40.0, -39.0), ("logcdf", 0.1, -1.0, 1.0), ("logsf", 5.0, 5.0, 6.0), ("logsf", 6.0, 5.0, 6.0),
-])  # fmt: skip
+])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_truncated_tail_next_to_certainty_is_not_lost(name, x, a, b, dtype):
     f = getattr(stats.truncnorm, name)

@@ -63,7 +63,7 @@ def test_the_writer_of_the_library_passes_where_lengths_are_known():
     check_handler(
         writer, (), performs=lambda x: hx.tell(x), examples=6, lanes=False, derivatives=False, without=("while_loop",),
         normal=lambda log: hnp.sort(hnp.concatenate([hnp.ravel(y) for y in sums(log)])),
-    )  # fmt: skip
+    )
 
 
 def sums(log):

@@ -64,7 +64,7 @@ def test_a_changed_result_type_is_found(p, data):
     (Program([V3], [Call((negate,))], [(0,)], [(V4,)], [1]), "states (f32[4]), its type is (f32[3])"),
     (Program([V3], [Call((Program([V3], [Neg()], [(0,)], [V4], [1], name="inner"),))], [(0,)], [(V4,)], [1]),
      "inner: equation 0"),
-])  # fmt: skip
+])
 def test_each_mistake_is_named(wrong, found):
     error = check_program(wrong).failure()
     assert found in error.what
@@ -84,7 +84,7 @@ def test_a_scan_whose_length_is_not_that_of_its_slices_is_found():
 @pytest.mark.parametrize("wrong", [
     "c: f32[4,2] = relocate[sizes=(4,)] a b", "c: f32[4,2] = dot_general[dimension_numbers=range(0,3,1)] a b",
     "c: f32[4,2] = reduce_window_max[window_dimensions=(2,),window_strides=(0,)] a", "c: f32[4] = eig[right=9] a",
-])  # fmt: skip
+])
 def test_fields_that_a_rule_is_not_made_for_are_a_type_error(wrong):
     text = f"program f(a: f32[4,2], b: i32[2]) -> (f32[4,2]) {{\n  {wrong}\n  return (a)\n}}"
     with pytest.raises((TypeCheckError, ParseError)):

@@ -135,7 +135,7 @@ def handled(kind, f, calls):
         )(f)(x)[1],
         "forwarding": lambda x: hx.handle(outside, 0.0)(hx.handle(forwarding)(f))(x)[1],
         "final": hx.handle(hx.handler({Scale: hx.final(lambda op, x: scaled(x))}))(f),
-    }[kind]  # fmt: skip
+    }[kind]
 
 
 WRAPS = {
@@ -180,7 +180,7 @@ def test_integers_that_bodies_pass_on_are_the_operands():
 @pytest.mark.parametrize("fold", [
     lambda xs, starts, f: lax.reduce(xs, starts, f, (0,)),
     lambda xs, starts, f: lax.reduce_window(xs, starts, f, (2, 1)),
-], ids=["reduce", "reduce_window"])  # fmt: skip
+], ids=["reduce", "reduce_window"])
 def test_a_fold_that_keeps_its_start_has_the_shape_of_its_elements(fold):
     xs = hnp.arange(6, dtype="int32").reshape(3, 2), hnp.linspace(0.0, 1.0, 6).reshape(3, 2)
 

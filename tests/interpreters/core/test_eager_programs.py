@@ -19,7 +19,7 @@ from handlax.numpy.array_methods import OPERATORS
 
 PROGRAMS = eager_programs._PROGRAMS
 NAMES = [name for name in shared_names(np) if hasattr(getattr(hnp, name), "__wrapped__")
-         and getattr(hnp, name).__code__ is hnp.hypot.__code__]  # fmt: skip
+         and getattr(hnp, name).__code__ is hnp.hypot.__code__]
 X, Y = hnp.array([1.0, 2.0, 4.0]), hnp.array([3.0, 0.0, 1.0])
 
 
@@ -269,7 +269,7 @@ def test_a_copy_is_made_each_time(copy):
 
 @pytest.mark.parametrize("call", [
     lambda: hnp.linspace(0, 1, 5), lambda: hnp.hanning(5), lambda: hnp.blackman(5),
-])  # fmt: skip
+])
 def test_a_program_belongs_to_the_settings_under_which_it_was_recorded(call):
     for width, again in ((32, 4), (64, 4), (32, 1)):
         with hx.configure(default_float=f"float{width}"):

@@ -212,7 +212,7 @@ def test_what_is_read_through_a_module_is_read_as_a_global_is():
             float(hx.jit(f)(1.0))
             for f in (lambda x: x * part.SCALE, lambda x: part.scaled(x), lambda x: x * whole.part.SCALE,
                       lambda x: part.twice(x))
-        ]  # fmt: skip
+        ]
 
     assert values() == [1.0, 1.0, 1.0, 2.0]
     part.SCALE, part.STATE["k"] = 3.0, 5.0

@@ -86,7 +86,7 @@ def close(a, b):
         lambda f: hx.grad(lambda x: lax.while_loop(lambda c: c > 0.29, f_or(f), x, max_steps=2)),
         lambda f: lambda x: hx.jvp(lambda x: lax.fori_loop(0, hnp.int32(1), lambda i, c: f(c), x), (x,), (1.0,))[1],
     ],
-)  # fmt: skip
+)
 def test_the_rule_is_the_derivative(derivative):
     close(derivative(lambda x: f(x, 2.0))(0.3), f_x(0.3))
 

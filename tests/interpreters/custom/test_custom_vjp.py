@@ -573,7 +573,7 @@ def numbers_reach(transform, *numbers):
     (lambda f: hx.grad(hx.checkpoint(f))(2.0), 12.0),
     (lambda f: hx.jvp(f, (2.0,), (1.0,))[1], 12.0),
     (lambda f: hx.vjp(f, 2.0)[1](1.0)[0], 12.0),
-])  # fmt: skip
+])
 def test_python_numbers_among_the_residuals_reach_the_backward_rule_as_they_are(transform, want, numbers):
     value, got = numbers_reach(transform, *numbers)
     np.testing.assert_allclose(np.asarray(value), want, rtol=1e-5)

@@ -232,7 +232,7 @@ def slopes(f):
 
 ONE = {"grad": hx.grad, "jvp": tangent, "value_and_grad": hx.value_and_grad, "hessian": hx.hessian, "vjp": pullback,
        "jacfwd": hx.jacfwd, "jacrev": hx.jacrev, "jit of grad": lambda f: hx.jit(hx.grad(f)), "linearize": slopes,
-       "grad of vmap": lambda f: hx.grad(mapped_sum(f)), "jvp of vmap": lambda f: tangent(mapped_sum(f))}  # fmt: skip
+       "grad of vmap": lambda f: hx.grad(mapped_sum(f)), "jvp of vmap": lambda f: tangent(mapped_sum(f))}
 MANY = {"vmap of grad": lanes_of(hx.grad), "vmap of jvp": lanes_of(tangent), "vmap of hessian": lanes_of(hx.hessian)}
 
 

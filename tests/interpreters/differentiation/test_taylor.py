@@ -22,7 +22,7 @@ def nested(f, primals, series):
 
     def along(t):
         return f(*[x + sum(t**k * term / math.factorial(k) for k, term in enumerate(terms, 1))
-                   for x, terms in zip(primals, series)])  # fmt: skip
+                   for x, terms in zip(primals, series)])
 
     found, zero, one = [along], np.float64(0), np.float64(1)
     for _ in series[0]:
@@ -58,7 +58,7 @@ FUNCTIONS = {
     "a gradient": (hx.grad(lambda x: (hnp.sin(x) * x).sum()), 1),
     "lanes": (hx.vmap(lambda row: row * row.sum()), 1),
     "rematerialisation": (hx.checkpoint(lambda x: hnp.sin(hnp.exp(x))), 1),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -122,7 +122,7 @@ def test_effects_are_performed_once_and_refused_where_they_have_a_derivative():
 @pytest.mark.parametrize(("series", "error", "words"), [
     (([1.0], [1.0, 2.0]), errors.BadCall, "as many terms"), (([1.0],), errors.TreeMismatch, "the structure of primals"),
     (([np.ones(2)], [1.0]), errors.ShapeMismatch, "must have its shape"),
-])  # fmt: skip
+])
 def test_series_that_do_not_fit_are_refused(series, error, words):
     with pytest.raises(error, match=words):
         jet(lambda x, y: x * y, (1.0, 2.0), series)

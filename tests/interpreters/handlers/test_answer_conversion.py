@@ -54,7 +54,7 @@ COMPILED = pytest.mark.parametrize("compiled", [lambda f: f, hx.jit], ids=["eage
      (0.1, "float16"), (0.1, "bfloat16"), (math.inf, "float16"), (math.nan, "float32"), (3, "float16"),
      (3, "complex64"),
      (0.1j, "complex128"), (np.float64(0.1), "float64"), (True, "bool"), (1e300, "float64")],
-)  # fmt: skip
+)
 def test_a_number_is_the_one_that_the_dtype_holds(kind, compiled, number, dtype):
     y = compiled(kind(lambda: number, dtype))()
     expected = np.asarray(number).astype(bfloat16 if dtype == "bfloat16" else dtype)
@@ -69,7 +69,7 @@ def test_a_number_is_the_one_that_the_dtype_holds(kind, compiled, number, dtype)
     [(128, "int8"), (300, "int8"), (-1, "uint8"), (256, "uint8"), (2.5, "int32"), (math.nan, "int32"), (2**40, "int32"),
      (70000, "float16"), (1e6, "float16"), (1e300, "float32"), (2**2000, "float64"), (1j, "float32"), (True, "int8"),
      (1, "bool"), (np.int64(300), "int8")],
-)  # fmt: skip
+)
 def test_a_number_that_the_dtype_cannot_hold_is_refused(kind, compiled, number, dtype):
     with pytest.raises(errors.DTypeMismatch, match=r"(give|quit): the answer of a clause must have the type"):
         compiled(kind(lambda: number, dtype))()
@@ -81,7 +81,7 @@ def test_a_number_that_the_dtype_cannot_hold_is_refused(kind, compiled, number, 
     ("number", "dtype", "fits"),
     [(3, "int32", True), (3, "int64", True), (3, "float16", True), (0.5, "bfloat16", True), (3, "int8", False),
      (3, "uint32", False), (0.5, "int32", False)],
-)  # fmt: skip
+)
 def test_a_weak_array_is_converted_where_no_integer_can_wrap_around(kind, compiled, number, dtype, fits):
     f = compiled(kind(lambda: hnp.full(2, number), dtype, (2,)))
     if fits:

@@ -353,7 +353,7 @@ def in_the_rule_for_lanes(x):
 @pytest.mark.parametrize(
     ("f", "rule"), [(only_in_the_rule, "custom_jvp"), (in_the_backward_rule, "backward rule"),
                     (in_the_rule_for_lanes, "custom_vmap")]
-)  # fmt: skip
+)
 def test_an_end_that_a_rule_cannot_account_for_is_refused(f, rule):
     with pytest.raises(hx.errors.CannotCross, match=f"{rule}.*stop.* clause") as error:
         hx.vmap(hx.grad(hx.handle(squared)(f)))(hnp.array([0.5, 3.0]))

@@ -203,7 +203,7 @@ KEPT: list = []
     (hx.ctl(lambda resume, op, n: resume(n)), lambda x: in_lanes(weigh), "handle it inside, vmap(hx.handle(h)(f))"),
     (hx.ctl(lambda resume, op, n: resume(n)), lambda x: x if x > 0 else -x, "recorded before a clause answers"),
     (hx.final(lambda op, n: n), lambda x: (KEPT.append(x), x)[1], "recorded before a clause answers"),
-])  # fmt: skip
+])
 def test_what_a_clause_or_a_handled_function_lacks_is_said(clause, f, words):
     handled = hx.handle(hx.handler({Weigh: clause}))(f)
     with pytest.raises(hx.errors.HandlaxError, match=re.escape(words)):

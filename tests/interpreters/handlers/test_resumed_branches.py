@@ -97,7 +97,7 @@ def test_a_thousand_choices_are_one_flat_program():
 
 def test_the_answer_is_used_beside_a_state_and_other_effects():
     using = hx.handler({Ask: hx.ctl(lambda resume, n, op, x: (resume(n + x, x + 1.0), hx.perform(Tock()))[0] * 2)},
-                       returns=lambda n, y: n + y)  # fmt: skip
+                       returns=lambda n, y: n + y)
     ticks = hx.handler({Tock: lambda n, op: (n + 1, None)})
     f = hx.handle(ticks, 0)(lambda x: hx.handle(using, 0.0)(choices(4))(x))
     count, y = hx.jit(f)(1.5)

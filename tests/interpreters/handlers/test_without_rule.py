@@ -46,7 +46,7 @@ def in_a_branch(f):
 twice = hx.handle(hx.handler({Ask: hx.ctl(lambda resume, op, x: resume(x) + 10.0 * resume(2.0 * x))}))
 ended = hx.handle(hx.handler({Ask: hx.final(lambda op, x: -x)}))
 RULED = {"custom_jvp": with_jvp_rule, "custom_vjp": with_vjp_rule, "custom_vmap": with_rule_for_lanes,
-         "linear_solve": in_a_solver}  # fmt: skip
+         "linear_solve": in_a_solver}
 DERIVED = {name: RULED[name] for name in ("custom_jvp", "custom_vjp", "linear_solve")}
 PLACES = {"alone": lambda f: f, "jit": hx.jit, "checkpoint": hx.checkpoint, "a branch": in_a_branch}
 WAYS = {"eager": lambda f: f, "compiled": hx.jit}

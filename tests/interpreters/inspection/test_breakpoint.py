@@ -38,7 +38,7 @@ def test_values_are_looked_at_in_every_function(wrap):
     answers = session(
         ["u", "y", "p y['twice'] + x", "u", "z", "missing", "d", "pp y", "w", "u", "u", "u", "u", "c", "never"],
         outer, hnp.arange(2.0), wrap=wrap,
-    )  # fmt: skip
+    )
     text = "\n".join(answers)
     assert "stop" in answers[0] and "inner" in answers[1]
     assert answers[2] == "{'name': 'n', 'twice': Array([-2.,  0.], dtype=float32)}"

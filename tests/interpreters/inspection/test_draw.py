@@ -211,7 +211,7 @@ def test_in_a_browser_sub_programs_fold_and_open_by_keyboard_and_nothing_is_cut_
         return {before, focused, after: inside.checkVisibility(), wide: page.scrollWidth > page.clientWidth,
                 links: [...document.links].every(link => document.getElementById(link.hash.slice(1)))};
         """,
-    )  # fmt: skip
+    )
     assert said == '{"before":false,"focused":true,"after":true,"wide":false,"links":true}'
 
 
@@ -227,7 +227,7 @@ def test_in_a_browser_no_two_texts_of_the_picture_overlap(tmp_path):
         return {texts: boxes.length, outside: boxes.filter(box => box.x + box.width > right).length,
                 meeting: boxes.filter((a, i) => boxes.some((b, j) => i < j && meet(a, b))).length};
         """,
-    )  # fmt: skip
+    )
     assert said == '{"texts":9,"outside":0,"meeting":0}'
 
 
@@ -239,7 +239,7 @@ def test_in_a_browser_the_bars_are_as_long_as_the_memory(drawing, tmp_path):
         const bars = [...document.querySelector("ol").children].slice(0, 4).map(row => row.querySelector(".memory"));
         return bars.map(bar => Math.round(100 * bar.firstChild.getBoundingClientRect().width / bar.offsetWidth));
         """,
-    )  # fmt: skip
+    )
     memory = outlines(drawing.program)[0].memory
     assert said == str([round(100 * n / memory.peak) for n in memory.during[:4]]).replace(" ", "")
 

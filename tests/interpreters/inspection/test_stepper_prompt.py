@@ -48,7 +48,7 @@ class Terminal:
             command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
             preexec_fn=_at_its_own_terminal,
             env={**os.environ, "TERM": "dumb", "PYTHON_BASIC_REPL": "1", "COLUMNS": "200"},
-        )  # fmt: skip
+        )
         os.close(theirs)
 
     def read(self, until):

@@ -241,7 +241,7 @@ ROWS = hnp.ones((4, 2))
     (lambda: hx.vmap(lambda x, *, y: y)(ROWS, y=NAMED), hx.errors.BadArgument, "keyword.*they name none.*positional"),
     (lambda: hx.vmap(lambda x: x, (None,), A)(NAMED), hx.errors.BadArgument, "at least one argument must be mapped"),
     (lambda: hx.vmap(lambda x: x, A, (A, A))(NAMED), hx.errors.TreeMismatch, "out_axes"),
-])  # fmt: skip
+])
 def test_mistakes_name_the_container_and_the_remedy(run, error, words):
     with pytest.raises(error, match=f"(?s){words}"):
         run()
@@ -284,7 +284,7 @@ def test_references_beside_containers():
     lambda f: hx.vmap(f, A, A)(NAMED),
     lambda f: hx.vmap(lambda v: f(NamedArray(v, ("b",))), 0, A)(NAMED.data),
     lambda f: hx.vmap(lambda v: Plain(f(NamedArray(v, ("b",))).data))(NAMED.data),
-])  # fmt: skip
+])
 def test_leaks_are_found_where_containers_enter_or_leave(run):
     kept = []
     to_elt, from_elt = lambda *_: None, lambda cont, n, y, axis: Plain(cont(n, y.data, axis))

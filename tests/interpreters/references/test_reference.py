@@ -190,7 +190,7 @@ def test_a_test_of_a_loop_may_use_references_of_two_levels():
 
 INDICES = [
     ..., 1, -1, slice(1, 3), (0, 2), (slice(None), 1), ([0, 0, 1], [1, 2, 3]), (slice(None, None, 2), slice(1, 3)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
@@ -301,7 +301,7 @@ KEPT = []
                     hx.jit(lambda: KEPT[-1].__setitem__(..., 1.0))()), errors.EscapedBox, "has ended"),
         (lambda r: hx.grad(lambda q: q[...])(r), errors.NotDifferentiable, "Ref"),
     ],
-)  # fmt: skip
+)
 def test_what_has_no_one_meaning_is_refused(mistake, error, words):
     ref = hx.new_ref(1.0)
     with pytest.raises(error, match=words):

@@ -67,7 +67,7 @@ FUNCTIONS = {
     "checkpoint": lambda x: hx.checkpoint(lambda x: dense(x, W), policy=POLICIES.dots_saveable)(hnp.sin(x)) * x,
     "checkpoint in scan": lambda x: lax.scan(lambda c, w: (hx.checkpoint(dense)(c, w) * x, hnp.sum(c)), x, WS),
     "integers": lambda x: (x[hnp.argsort(x)] * hnp.arange(4), hnp.argmax(x)),
-}  # fmt: skip
+}
 RULES = {
     "none": None,
     "everything": POLICIES.everything_saveable,
@@ -131,7 +131,7 @@ def test_the_adjoint_alone_is_guarded_by_a_barrier():
 @pytest.mark.parametrize("transform", [
     lambda f: f, hx.jit, hx.grad, hx.checkpoint, lambda f: hx.grad(hx.checkpoint(f)),
     lambda f: hx.linearize(f, X[0])[1],
-])  # fmt: skip
+])
 def test_what_a_sink_needs_is_kept(transform):
     def f(x):
         lax.dce_sink({"a": hnp.cos(x)}, prevent_mlir_dce=True)
@@ -215,7 +215,7 @@ class Odd:
 @pytest.mark.parametrize(
     "make", [lambda: 3, lambda: [1, (2, [3])], lambda: {"a": [1]}, lambda: {1, 2}, lambda: np.arange(3),
              lambda: Settings(2, [3]), lambda: Odd(4)],
-)  # fmt: skip
+)
 def test_a_trace_is_used_again_for_an_equal_static_argument(make):
     made = []
     f = hx.checkpoint(lambda x, how: made.append(how) or x, static_argnums=1)
@@ -262,7 +262,7 @@ def test_a_box_from_outside_has_its_derivative():
     ("given", "match"),
     [({"policy": 3}, "policy must be a function"), ({"prevent_cse": "yes"}, "prevent_cse must be a bool"),
      ({"static_argnums": 5}, "has 1 positional parameters")],
-)  # fmt: skip
+)
 def test_a_wrong_argument_is_refused(given, match):
     with pytest.raises(errors.BadArgument, match=match):
         hx.checkpoint(lambda x: x, **given)

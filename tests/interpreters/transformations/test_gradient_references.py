@@ -52,7 +52,7 @@ FUNCTIONS = {  # of a reference, and as pairs (result, last value) of its first 
     "writes a part": (lambda r: r.__setitem__(0, r[1] * r[2]) or hnp.cos(r[...]),
                       lambda x: (hnp.cos(x.at[0].set(x[1] * x[2])), x.at[0].set(x[1] * x[2]))),
     "forgets": (lambda r: r.__setitem__(..., CT) or r[...], lambda x: (0 * x + CT, 0 * x + CT)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

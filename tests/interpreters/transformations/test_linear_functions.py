@@ -66,7 +66,7 @@ WAYS = {
     ),
     "pickled": lambda make: hx.tree.map(lambda x: pickle.loads(pickle.dumps(x)), make(X, Y)),
     "handler": lambda make: hx.handle(hx.handler({}))(make)(X, Y),
-}  # fmt: skip
+}
 
 
 @BOTH
@@ -133,7 +133,7 @@ def test_without_residuals_there_are_no_children():
 @pytest.mark.parametrize("wrap", [
     lambda g: g, hx.jit, lambda g: lambda x: hx.vmap(g)(x[None])[0], hx.checkpoint,
     lambda g: lambda x: lax.scan(lambda c, x: (c, g(x)), 0.0, x[None])[1][0],
-])  # fmt: skip
+])
 def test_a_pullback_is_the_residual_of_a_custom_rule(wrap):
     g = hx.custom_vjp(lambda x: hnp.sin(x) * x)
     g.defvjp(lambda x: hx.vjp(lambda x: hnp.sin(x) * x, x), lambda pull, ct: pull(3.0 * ct))
@@ -177,7 +177,7 @@ def test_what_backward_rules_log_leaves_the_pullback():
         (f, (1.0, 2.0), ()), (hx.jit(f), (1.0, 2.0), ()), (hx.vmap(f, (0, None)), (xs, 2.0), (3,)),
         (lambda xs: lax.scan(lambda c, x: (c + f(x, 2.0), None), 0.0, xs)[0], (xs,), (3,)),
         (hx.checkpoint(lambda x, y: 3.0 * f(x, y)), (1.0, 2.0), ()),
-    ):  # fmt: skip
+    ):
         y, pull = hx.vjp(g, *x)
         cts, logs = pull.with_logs(hnp.ones_like(y))
         assert hnp.allclose(cts[0], pull(hnp.ones_like(y))[0]) and logs["ct"]["out"].shape == shape

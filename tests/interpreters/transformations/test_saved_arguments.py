@@ -31,7 +31,7 @@ def test_arguments_are_the_users_arrays_and_the_rest_is_opaque():
 @pytest.mark.parametrize("take", [
     lambda pull: pull.args_res.__setitem__(1, None),
     lambda pull: setattr(pull, "args_res", [None, None]),
-], ids=["one", "all"])  # fmt: skip
+], ids=["one", "all"])
 def test_arguments_may_be_taken_out_and_put_back(take):
     pull = hx.vjp(product, X, W)[1]
     take(pull)
@@ -90,7 +90,7 @@ TREE = {"a": hnp.float32(2.0), "b": [hnp.float32(3.0)]}
     ([{"a": hnp.ones(4), "b": [TREE["a"]]}], ShapeMismatch, r"args\[0\]\['a'\]"),
     ([{"a": TREE["a"], "b": [hnp.int32(4)]}], DTypeMismatch, r"args\[0\]\['b'\]\[0\]"),
     ([{"a": TREE["a"], "b": [hnp.float64(4)]}], DTypeMismatch, r"args\[0\]\['b'\]\[0\]"),
-])  # fmt: skip
+])
 @pytest.mark.parametrize("wrap", [lambda f: f, hx.jit], ids=["eager", "jit"])
 def test_what_is_put_back_has_the_structure_and_types_of_the_arguments(wrap, wrong, error, match):
     pull = hx.vjp(lambda d: d["a"] * d["b"][0], TREE)[1]

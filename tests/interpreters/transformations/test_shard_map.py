@@ -121,7 +121,7 @@ COLLECTIVES = {
         lambda x: lax.psum(hnp.round(x).astype(hnp.bfloat16), "b").astype(hnp.float32), P("a"),
         lambda r: np.round(r).sum(1).reshape(8, 2),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", COLLECTIVES)
@@ -265,7 +265,7 @@ def test_a_mesh_within_a_mesh_and_axes_left_to_the_compiler():
         inner = hx.shard_map(
             lambda y: lax.psum(y, "b") + lax.axis_index("b"), mesh=MESH, in_specs=P(None, "b"), out_specs=P(None, "b"),
             axis_names={"b"},
-        )  # fmt: skip
+        )
         return inner(x) * (1 + lax.axis_index("a"))
 
     nested = over(outer, P("a"), P("a"), axis_names={"a"})
@@ -273,7 +273,7 @@ def test_a_mesh_within_a_mesh_and_axes_left_to_the_compiler():
     expected = sums.reshape(8, 8) * np.repeat([1, 2], 4)[:, None]
     check(nested, expected, X)
     partial = over(lambda w, x: lax.psum(hnp.sum(hnp.tanh(x @ w)) * (1 + lax.axis_index("a")), "a"), (P(), P("a")), P(),
-                   axis_names={"a"})  # fmt: skip
+                   axis_names={"a"})
     weights = np.repeat([1, 2], 4)[:, None]
     check(hx.grad(partial), hx.grad(lambda w: hnp.sum(hnp.tanh(X @ w) * weights))(W), W, X)
 
@@ -367,7 +367,7 @@ def test_random_keys_and_trees():
     with pytest.raises(errors.BadArgument, match=r"got f32.*without 'b'"):
         tree({"u": X, "v": (X,)})
     tree = over(lambda t: {"s": lax.psum(t["u"], "a"), "d": t["v"][0] * 2}, ({"u": P("a"), "v": P("b")},),
-                {"s": P(), "d": P("b")})  # fmt: skip
+                {"s": P(), "d": P("b")})
     check(tree, {"d": 2 * X, "s": X[:4] + X[4:]}, {"u": X, "v": (X,)})
 
 
@@ -437,7 +437,7 @@ meets_in_its_rule.defjvp(lambda primals, tangents: (primals[0] * 2, lax.psum(tan
             (P("a"), P("a")), errors.CannotCross, "varies along a, and meet along a inside",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused(f, specs, error, message):
     sharded = over(f, *specs)
     if error is None:

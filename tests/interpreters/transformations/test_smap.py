@@ -59,7 +59,7 @@ def test_a_decorator_and_arguments_where_they_lie(mesh):
     ({"out_axes": "a"}, errors.BadCall, "an axis must be an int or None"),
     ({"out_axes": None}, errors.BadArgument, "varies"),
     ({"in_axes": 1, "out_axes": 1}, errors.ShapeMismatch, "multiple of 4"),
-])  # fmt: skip
+])
 def test_errors(mesh, axes, error, message):
     chosen = {"in_axes": 0, "out_axes": 0, "axis_name": "a", **axes}
     with pytest.raises(error, match=message):

@@ -174,7 +174,7 @@ def test_threads_share_one_program_over_all_devices():
          "same devices"),
         (lambda: hx.jit(lambda x: x, device=DEVICES[0], out_shardings=by("a")), errors.BadArgument, "must be None"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
@@ -188,14 +188,14 @@ def test_what_cannot_be_is_refused(make, error, message):
     lambda: (hnp.asarray(X), X),
     lambda: (hx.device_put(X, DEVICES[3]), hnp.float32(2)),
     lambda: (hx.device_put(X, DEVICES[3]), X[0].copy()),
-])  # fmt: skip
+])
 @pytest.mark.parametrize("of", [
     lambda **o: hx.jit(lambda x, y: x * y, **o),
     lambda **o: (lambda f: lambda x, y: f({"x": x, "y": [y]}))(hx.jit(lambda t: t["x"] * t["y"][0], **o)),
     lambda **o: (lambda f: lambda x, y: f(x, y=y))(hx.jit(lambda x, y: x * y, **o)),
     lambda **o: (lambda f: lambda x, y: f(x, y, 1))(hx.jit(lambda x, y, n: x * y * n, static_argnums=2, **o)),
     lambda **o: (lambda f: lambda x, y: f(hx.tree.freeze((x, y))))(hx.jit(lambda t: t[0] * t[1], **o)),
-])  # fmt: skip
+])
 @pytest.mark.parametrize("donated", [False, True])
 def test_only_the_first_call_by_place_is_slow(of, pair, donated, monkeypatch):
     slow, calls = Jitted.slow, []
@@ -229,7 +229,7 @@ def test_types_are_lowered_with_the_shardings_that_jit_was_told():
     lambda cut: hx.jit(lambda x: x @ x.T, in_shardings=cut).lower(TYPE),
     lambda cut: hx.jit(lambda x: x @ x.T, out_shardings=cut).lower(TYPE),
     lambda cut: hx.jit(lambda x: x @ x.T).lower(hx.ShapeDtypeStruct((8, 4), "float32", sharding=cut)),
-])  # fmt: skip
+])
 def test_programs_are_lowered_for_abstract_meshes_by_the_shardings_of_their_arguments(lowered):
     abstract, concrete = [lowered(NamedSharding(mesh, P("a", "b"))) for mesh in (ABSTRACT, MESH)]
     assert abstract.as_text() == concrete.as_text()

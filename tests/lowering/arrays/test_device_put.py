@@ -102,7 +102,7 @@ def test_one_part_for_each_device():
 
 GRIDS = [
     ((8,), "p", P("p")), ((4, 2), "qr", P("r", "q")), ((2, 2, 2), "xyz", P(("z", "x"))), ((4, 2), "uv", P("u", "v")),
-]  # fmt: skip
+]
 REGRIDDED = [NamedSharding(Mesh(np.array(DEVICES).reshape(shape), tuple(names)), spec) for shape, names, spec in GRIDS]
 
 

@@ -71,7 +71,7 @@ TREE = {"a": [np.ones((3, 3), "f")]}
         "make_array_from_callback: dimension 0 of the array must be a multiple of 4",
     ),
     (lambda: cut("m").shard_shape((6,)), "NamedSharding: dimension 0 of an array must be a multiple of 4"),
-])  # fmt: skip
+])
 def test_an_array_that_cannot_be_cut_is_named_with_its_function_and_dimension(call, message):
     with pytest.raises(hx.errors.ShapeMismatch) as found:
         call()

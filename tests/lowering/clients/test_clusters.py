@@ -13,18 +13,18 @@ MARKS = ("HANDLAX_LAUNCH", "SLURM_", "OMPI_", "KUBERNETES_", "JOB_COMPLETION_IND
 SLURM = {
     "SLURM_JOB_ID": "10007", "SLURM_STEP_NODELIST": "node[003,007-015],login2", "SLURM_NTASKS": "8",
     "SLURM_PROCID": "5", "SLURM_LOCALID": "1",
-}  # fmt: skip
+}
 OMPI = {
     "OMPI_MCA_orte_hnp_uri": "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911", "OMPI_COMM_WORLD_SIZE": "4",
     "OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-}  # fmt: skip
+}
 LAUNCH = {
     "HANDLAX_LAUNCH_ADDRESS": "127.0.0.1:4242", "HANDLAX_LAUNCH_PROCESSES": "3", "HANDLAX_LAUNCH_PROCESS": "2",
-}  # fmt: skip
+}
 POD = {
     "KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443", "HOSTNAME": "train-me-3",
     "JOB_COMPLETION_INDEX": "3",
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_one_program_gives_the_same_on_one_two_and_four_processes():
     h = np.tanh(x @ x)
     expected = {"eager": np.sin(x) + 1, "jit": x @ x.T, "host": x.sum(0), "grad": x.T @ (2 * h * (1 - h**2)),
                 "shard_map_grad": np.cos(x), "ppermute": np.roll(x, 2, 0),
-                "pmap": x - x.mean(0), "copy": x, "vmap": x / (x**2).sum(1, keepdims=True)}  # fmt: skip
+                "pmap": x - x.mean(0), "copy": x, "vmap": x / (x**2).sum(1, keepdims=True)}
     for name, array in expected.items():
         assert np.allclose(found[name], array, atol=2e-5), name
 
@@ -133,7 +133,7 @@ def test_what_processes_do_not_share_is_said():
     assert [lines[3].rstrip(".")[-1] for lines in (first, second)] == ["1", "0"]
     differ = ["unequal, got array([1, 2]) in process 1 where the first has array([0, 1]).",
               "assert_equal: every process must have the same, got array([1., 1., 1.]) in process 1 where the first "
-              "has array([1., 1.]), at ['b']."]  # fmt: skip
+              "has array([1., 1.]), at ['b']."]
     assert first[4:6] == second[4:6] == [f"ProcessesDiffer {text}" for text in differ]
     name = "sync_global_devices: every process must give the same name, got 'step 1' in process 1 where the first has"
     assert first[6:9] == second[6:9] == ["None", f"ProcessesDiffer {name} 'step 0'.", "None"]

@@ -204,13 +204,13 @@ PROGRAMS = {
     "diff": ("hnp.diff(x)", lambda x: np.diff(x), False),
     "cbrt": ("hnp.cbrt(x)", lambda x: np.cbrt(x), False),
     "median": ("hnp.median(x)", lambda x: np.median(x), False),
-}  # fmt: skip
+}
 
 
 def test_a_program_of_operations_that_can_be_fused_is_compiled_when_it_is_called_again_and_again():
     """In a process of its own: once an array was placed on a second device, each operation is answered by itself."""
     calls = "".join([f"y = [{text} for _ in range(80)][-1]; found.append(y._value is None)\n" for text, *_ in
-                     PROGRAMS.values()])  # fmt: skip
+                     PROGRAMS.values()])
     code = f"""
 import numpy as np, handlax as hx
 from handlax import numpy as hnp

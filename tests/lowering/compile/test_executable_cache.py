@@ -100,7 +100,7 @@ def test_a_function_made_again_compiles_nothing():
 @pytest.mark.parametrize(("function", "held"), [
     (len, False), (lambda v: v, False), ((lambda k: lambda v: v + k)(1), True), (lambda v, k=1: v + k, True),
     ({}.get, True), (hnp.ones(3).__add__, True),
-], ids=["builtin", "plain", "closure", "default", "builtin method", "method"])  # fmt: skip
+], ids=["builtin", "plain", "closure", "default", "builtin method", "method"])
 def test_what_a_host_function_holds_is_known(function, held):
     called = lambda x: hx.lax.cond(x > 0, lambda x: hx.pure_callback(function, TYPE, x), hnp.sin, x)
     assert holds_user_data(hx.make_program(called)(1.0)) is held

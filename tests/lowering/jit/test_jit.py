@@ -203,7 +203,7 @@ def test_keywords_without_a_function_make_a_decorator():
     (lambda: hx.jit(3), NotAFunction, "function"),
     (lambda: hx.jit(lambda x: x, in_shardings=1), BadArgument, "in_shardings: a sharding or a PartitionSpec"),
     (lambda: hx.jit(lambda x: x, out_shardings=(None, hx.devices()[0])), BadArgument, "out_shardings"),
-])  # fmt: skip
+])
 def test_what_is_wrong_is_named(call, error, words):
     with pytest.raises(error, match=words) as caught:
         call()
@@ -296,7 +296,7 @@ def test_lowering_many_arguments_is_linear():
 
 @pytest.mark.parametrize("wrap", [
     hx.jit, lambda f: hx.jit(hx.jit(f)), lambda f: hx.jit(lambda *xs: {"a": f(*xs)["a"]}),
-])  # fmt: skip
+])
 def test_gradients_of_integers_leave_as_they_leave_grad(wrap):
     def f(x, i):
         return {"a": hx.grad(lambda i, x: x * i, allow_int=True)(i, x), "x": x}
@@ -324,7 +324,7 @@ def test_a_device_or_a_backend_is_chosen():
     (lambda x, y: x + y, lambda x: (x, x), {}),
     (lambda t: t["x"] + 1, lambda x: ({"x": x},), {}),
     (lambda x, n: x * n, lambda x: (x, 2), {"static_argnums": 1}),
-])  # fmt: skip
+])
 def test_only_the_first_call_of_each_type_is_slow(f, arguments, options, monkeypatch):
     slow, calls = Jitted.slow, []
     monkeypatch.setattr(Jitted, "slow", lambda self, *args: (calls.append(args), slow(self, *args))[1])

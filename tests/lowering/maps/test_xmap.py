@@ -51,7 +51,7 @@ def test_a_sum_along_a_divided_axis_is_one_message():
 
 def test_trees_positions_from_the_end_and_sizes():
     f = hx.xmap(lambda t: {"s": t["u"] - lax.pmean(t["u"], "r"), "n": lax.axis_size("z")}, {-1: "r"},
-                {"s": ["r", ...], "n": []}, axis_sizes={"z": 3})  # fmt: skip
+                {"s": ["r", ...], "n": []}, axis_sizes={"z": 3})
     y = f({"u": A})
     np.testing.assert_allclose(y["s"], (A - A.mean(1, keepdims=True)).T, rtol=1e-4, atol=1e-5)
     assert y["n"] == 3

@@ -71,7 +71,7 @@ def test_lanes_of_other_lengths_load_one_program(folder):
     lambda content: b"another tool's file" + content,
     lambda content: content[: len(b"handlax program 2\n")] + bytes(32) + content[len(b"handlax program 2\n") + 32 :],
     lambda content: content + b"x",
-])  # fmt: skip
+])
 def test_a_damaged_or_foreign_entry_is_not_loaded(folder, damage):
     run()
     (entry,) = folder.iterdir()

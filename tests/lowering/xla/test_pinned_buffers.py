@@ -47,7 +47,7 @@ def test_a_stage_whose_reader_was_deleted_is_not_used_again():
 
 @pytest.mark.parametrize("end", [
     lambda y: y.delete(), lambda y: hx.jit(lambda y: y * 2, donate_argnums=0)(y),
-], ids=["deleted", "donated"])  # fmt: skip
+], ids=["deleted", "donated"])
 def test_results_may_be_deleted_and_donated_between_calls_with_numpy_arrays(end):
     f = hx.jit(lambda x: (x + 1, x * 2))
     for i in range(6):

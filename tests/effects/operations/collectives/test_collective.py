@@ -119,7 +119,7 @@ def on_devices(f, **named):
     (on_devices, "name 'd' or 'm', or bind it"),
     (lambda f: hx.jit(on_devices(f)), "name 'd' or 'm', or bind it"),
     (lambda f: hx.vmap(on_devices(f), axis_name="i", in_axes=1), "name 'd' or 'm' or 'i', or bind it"),
-])  # fmt: skip
+])
 def test_the_hint_for_an_unbound_axis_names_those_in_scope(bind, hint):
     with pytest.raises(errors.UnboundAxis, match="psum: nothing binds the axis 'zz'") as found:
         bind(lambda x: lax.psum(x, "zz"))(np.ones((4, 3)))
@@ -141,7 +141,7 @@ OF_AN_AXIS = {
     "all_to_all": lambda f, x: f(x, "zz", 0, 0),
     "pgather": lambda f, x: f(x, 0, "zz"),
     "pdot": lambda f, x: f(x, x, "zz", ((0, 1), (0, 1))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", OF_AN_AXIS)
@@ -219,7 +219,7 @@ def test_sizes_that_do_not_fit_the_axis_are_refused(name, tiled):
 
 
 LINEAR = ("psum", "pmean", "pbroadcast", "ppermute", "pshuffle", "all_gather", "psum_scatter", "all_to_all",
-          "pswapaxes", "pcumsum", "pgather")  # fmt: skip
+          "pswapaxes", "pcumsum", "pgather")
 SMOOTH = (*LINEAR, "pprod", "pcumprod", "pmax", "pmin", "pcummax", "pcummin")
 EXTREME = ("pmax", "pmin", "pargmax", "pargmin", "pcummax", "pcummin")
 NAMES = "ijkl"

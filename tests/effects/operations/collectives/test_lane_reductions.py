@@ -166,7 +166,7 @@ DTYPES = [
     "bfloat16", "float16", "float32", "float64", "complex64", "complex128", "float4_e2m1fn", "float8_e3m4",
     "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
     "float8_e8m0fnu",
-]  # fmt: skip
+]
 
 
 def numbers(name):

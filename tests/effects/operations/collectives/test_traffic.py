@@ -123,7 +123,7 @@ def test_an_exchange_sends_along_each_axis_what_changes_its_position(names):
 @pytest.mark.parametrize(("pairs", "crossed"), [
     ([], ()), ([(0, 0)], ()), ([(0, 1)], "c"), ([(0, 4)], "b"), ([(3, 4)], "bc"),
     ([(i, (i + 1) % 12) for i in range(12)], "bc"),
-])  # fmt: skip
+])
 def test_a_permutation_sends_along_the_axes_that_a_message_crosses(pairs, crossed):
     op = Ppermute(axes_of("bc"), tuple(pairs))
     assert traffic(op) == {axis: Sent(1, WHOLE) for axis in axes_of(crossed)}

@@ -222,7 +222,7 @@ def test_infinities_and_nan(name, dtype):
 
 BINARY = {"div": (lax.div, lambda x, y: x / y), "pow": (lax.pow, lambda x, y: mpmath.exp(y * mpmath.log(x)))}
 COMPARISONS = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
-               "ne": np.not_equal}  # fmt: skip
+               "ne": np.not_equal}
 
 
 @pytest.mark.parametrize("name", COMPARISONS)

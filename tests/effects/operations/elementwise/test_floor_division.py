@@ -16,7 +16,7 @@ CASES = [
     (-3.0, INF, -1.0, INF), (3.0, 0.0, INF, np.nan), (-3.0, 0.0, -INF, np.nan), (0.0, 0.0, np.nan, np.nan),
     (6.0, 3.0, 2.0, 0.0), (-6.0, 3.0, -2.0, 0.0), (6.0, -3.0, -2.0, -0.0), (7.0, -3.0, -3.0, -2.0),
     (np.nan, 1.0, np.nan, np.nan), (1.0, np.nan, np.nan, np.nan),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])

@@ -12,7 +12,7 @@ from handlax.dtypes import finfo
 PAGE = pathlib.Path(__file__).parents[4] / "docs" / "explanation" / "accuracy.md"
 FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log1p", "logistic", "sin", "cos", "tan", "tanh", "sqrt", "rsqrt", "cbrt", "erfc"
-)  # fmt: skip
+)
 
 
 def stated(name):

@@ -14,7 +14,7 @@ A, B = np.array([[0.5], [1.5]]), np.array([[0.25, 0.75, 1.0]])
 BINARY = (
     "add", "sub", "mul", "div", "rem", "pow", "max", "min", "atan2", "nextafter", "eq", "ne", "lt", "le", "gt", "ge",
     "complex", "igamma", "igammac", "zeta", "random_gamma_grad", "igamma_grad_a",
-)  # fmt: skip
+)
 INTEGERS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right_logical", "mulhi")
 
 
@@ -39,7 +39,7 @@ def test_the_derivative_by_a_repeated_operand_is_summed():
 
 @pytest.mark.parametrize(("x", "y"), [
     ((2, 1), (3,)), ((2, 3), (3, 2)), ((2, 3), (2, 2)), ((1, 2, 1), (2, 1)),
-])  # fmt: skip
+])
 def test_other_shapes_that_differ_are_refused(x, y):
     with pytest.raises(ShapeMismatch, match="shapes must be equal"):
         lax.add(np.zeros(x), np.zeros(y))
@@ -66,7 +66,7 @@ def scaled(factor, x, dx):
 @pytest.mark.parametrize("jvp", [
     lambda x, dx: scaled(3, x, dx), lambda x, dx, y: lax.div(lax.mul(dx, y), x), lambda x, dx, n=3.0: scaled(n, x, dx),
     lambda x, dx, *, n=3.0: scaled(n, x, dx), partial(scaled, 3), (lambda x, dx, y, n=1.0: lax.div(lax.mul(dx, y), x),),
-])  # fmt: skip
+])
 def test_a_term_of_the_derivative_gets_the_result_if_it_has_a_parameter_for_it(jvp):
     triple = surface(elementwise("test_triple", [np.dtype("float32")], lambda x: 3 * x, jvp=jvp, lower="negate"))
     assert hx.grad(triple)(np.float32(2)) == 3
@@ -75,7 +75,7 @@ def test_a_term_of_the_derivative_gets_the_result_if_it_has_a_parameter_for_it(j
 @pytest.mark.parametrize(("arity", "jvp"), [
     (1, lambda dx: dx), (1, lambda x, y, dx, z: dx), (1, lambda *xs: xs[0]), (1, (lambda x, dx: dx,) * 2),
     (2, lambda x, y, dx: dx), (2, (lambda x, dx: dx, None)),
-])  # fmt: skip
+])
 def test_a_term_of_the_derivative_with_other_parameters_is_refused(arity, jvp):
     with pytest.raises(RegistrationError, match="a term of the derivative"):
         elementwise("test_refused", [np.dtype("float32")], np.negative, arity=arity, jvp=jvp, lower="negate")

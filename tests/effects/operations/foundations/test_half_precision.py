@@ -12,7 +12,7 @@ FUNCTIONS = {
     "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
     "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "cbrt": np.cbrt, "sqrt": np.sqrt,
     "floor": np.floor, "ceil": np.ceil,
-}  # fmt: skip
+}
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 
 

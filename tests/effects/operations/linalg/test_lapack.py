@@ -27,7 +27,7 @@ FACTORISATIONS = (
     (lax.linalg.cholesky, "cusolver_potrf_ffi"), (lax.linalg.lu, "cusolver_getrf_ffi"),
     (lax.linalg.lu, "cu_lu_pivots_to_permutation"), (lax.linalg.qr, "cusolver_geqrf_ffi"),
     (lax.linalg.qr, "cusolver_orgqr_ffi"),
-)  # fmt: skip
+)
 
 
 def text(f, **options):

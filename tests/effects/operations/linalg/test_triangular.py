@@ -12,7 +12,7 @@ INF, NAN = np.inf, np.nan
 MATRICES = (
     [[1.0, 2.0, 3.0], [0.0, 0.0, 1.0], [0.0, 0.0, 2.0]], [[0.0, 2.0, NAN], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0]],
     [[2.0, INF, 1.0], [0.0, 4.0, 1.0], [0.0, 0.0, INF]],
-)  # fmt: skip
+)
 MODES = list(itertools.product((True, False), repeat=3))
 
 
@@ -44,7 +44,7 @@ def test_singular_and_infinite_matrices_spoil_no_element_that_does_not_depend_on
     if batched:
         a, b, expected = np.stack([a, np.eye(len(a))]), np.stack([b, b]), np.stack([expected, b])
     solve = lambda a, b: lax.linalg.triangular_solve(
-        a, b, left_side=left_side, lower=lower, transpose_a=transpose_a)  # fmt: skip
+        a, b, left_side=left_side, lower=lower, transpose_a=transpose_a)
     np.testing.assert_allclose(solve(a, b), expected)
     np.testing.assert_allclose(hx.jit(solve)(a, b), expected)
 

@@ -68,7 +68,7 @@ def test_derivatives_and_lanes_are_those_of_the_solution():
     ((np.ones(3, "int32"),) * 3 + (np.ones((3, 1), "int32"),), errors.DTypeMismatch),
     ((hnp.ones(3),) * 3 + (hnp.ones((3, 1), "float16"),), errors.DTypeMismatch),
     ((hnp.ones(3, "float16"),) * 3 + (hnp.ones((3, 1), "float16"),), errors.DTypeMismatch),
-])  # fmt: skip
+])
 def test_what_does_not_fit_is_refused(args, error):
     with pytest.raises(error):
         tridiagonal_solve(*args)

@@ -20,7 +20,7 @@ from handlax.effects.operations.reductions.row_folds import (
 LENGTHS = {
     "none": (), "empty": (0, 0), "short": (3, 0, 1), "one": (700,), "blocks": (0, 130, 0, 3, 1, 4, 500, 0),
     "long": (5000, 1, 7), "even": (512, 512, 512), "many": (*range(64), 31),
-}  # fmt: skip
+}
 FOLDS = {SumRows: (np.add, 0.0), MaxRows: (np.maximum, -np.inf), MinRows: (np.minimum, np.inf)}
 
 

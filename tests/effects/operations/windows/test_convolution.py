@@ -179,12 +179,12 @@ def test_the_preferred_dtype_is_no_promotion():
                                           "preferred_element_type": np.float64}),
         (BadArgument, "lax.Precision", {"precision": "TF32_TF32_F32"}),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused(error, said, change):
     arguments = {
         "lhs": np.ones((4, 2, 4, 4)), "rhs": np.ones((1, 2, 2, 2)), "window_strides": (1, 1), "padding": "VALID",
         **change,
-    }  # fmt: skip
+    }
     with pytest.raises(error, match=said):
         lax.conv_general_dilated(**arguments)
 

@@ -53,7 +53,7 @@ def test_complex_numbers_are_added_and_multiplied():
 def test_what_does_not_fit_is_refused(error, said, change):
     arguments = {
         "operand": np.ones((3, 4)), "init_value": 2.0, "computation": lax.add, "window_dimensions": (2, 2), **change
-    }  # fmt: skip
+    }
     with pytest.raises(error, match=said):
         lax.reduce_window(**arguments)
 

@@ -254,7 +254,7 @@ def test_arrays_with_the_same_indices_are_added_and_multiplied_entry_by_entry():
     hx.jit(lambda x: 2 * x), lambda x: lax.cond(V.sum() > 1, lambda x: 2 * x, lambda x: -x, x),
     lambda x: lax.fori_loop(0, 3, lambda i, x: x * 2, x), hx.checkpoint(hnp.sin),
     lambda x: lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, -s[1]), (0, x))[1],
-], ids=["jit", "cond", "fori_loop", "checkpoint", "while_loop"])  # fmt: skip
+], ids=["jit", "cond", "fori_loop", "checkpoint", "while_loop"])
 def test_indices_that_bodies_pass_on_are_those_that_they_got(f):
     y = sparsify(lambda x: x + f(x))(X)
     assert y.indices is X.indices

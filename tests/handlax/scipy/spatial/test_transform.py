@@ -54,7 +54,7 @@ def test_angles_about_fewer_axes_and_in_degrees():
         found = Rotation.from_euler(seq, np.asarray(angles), degrees=True).as_matrix()
         np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-13)
     for mistake in (lambda: Rotation.from_euler("xY", [1.0, 2.0]), lambda: pair(QUATERNIONS)[0].as_euler("xxy"),
-                    lambda: Rotation.from_quat(np.ones(3)), lambda: Rotation.from_euler("xyz", [1.0])):  # fmt: skip
+                    lambda: Rotation.from_quat(np.ones(3)), lambda: Rotation.from_euler("xyz", [1.0])):
         with pytest.raises(errors.HandlaxError):
             mistake()
 

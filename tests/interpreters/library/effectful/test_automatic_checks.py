@@ -33,7 +33,7 @@ def found(f, *args, wanted=checkify.automatic_checks):
         lambda x, i: x.at[i].mul(2.0), lambda x, i: x.at[i].min(2.0), lambda x, i: x.at[hnp.array([i])].max(2.0),
         lambda x, i: lax.dynamic_index_in_dim(x, i, 0), lambda x, i: lax.dynamic_update_index_in_dim(x, x[0], i, 0),
     ],
-)  # fmt: skip
+)
 def test_an_index_is_out_of_bounds_where_numpy_says_so(read, i):
     line = found(read, hnp.asarray(X), hnp.int32(i))
     if -3 <= i < 3:

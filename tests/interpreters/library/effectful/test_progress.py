@@ -37,7 +37,7 @@ def shown(f, *args, every=300):
         lambda bar: hx.jit(bar(train)), lambda bar: bar(hx.jit(train)), lambda bar: bar(train),
         lambda bar: hx.jit(hx.grad(bar(train))), lambda bar: bar(hx.grad(train)),
     ],
-)  # fmt: skip
+)
 def test_a_bar_moves_every_so_many_ticks_and_at_the_end(compose):
     assert shown(compose, 1.0)[0] == [0, 300, 600, 900, 1000]
 
