@@ -36,6 +36,7 @@ from ..base import config
 from ..base.caches import clear_caches
 from ..base.errors import BadArgument, BadStaticArgument, MissingRule, RegistrationError, need_operation_type
 from ..base.frozen_values import Value
+from ..base.source_locations import is_ours
 from ..base.stack import perform
 from ..types.array_type import ArrayType
 from .cell_sources import Cell, shown, where_written
@@ -94,7 +95,8 @@ class Column:
         """Decorator: this function is the cell of ``op``, an operation or the base class of several.
 
         A second cell for one class is an error, unless it is written at the same line, or has the same name in the same
-        module, as when a notebook's cell is executed again: then it replaces the first.
+        module, as when a notebook's cell is executed again: then it replaces the first. So is a cell of the user's for
+        an operation of the package that inherits one.
         """
         need_operation_type(self.name, "rules", op)
         caller = sys._getframe(1)
@@ -103,6 +105,9 @@ class Column:
         def register(cell: Any) -> Any:
             places = frozenset((line, *_named(cell)))
             known = op._cells.get(self.name)
+            foreign = is_ours(op.__module__) and not is_ours(caller.f_globals.get("__name__", ""))
+            if known is None and foreign and self.registered(op) is not None:
+                known = Cell(self._cell_written(op), frozenset())
             if known is not None and known.rule is not None and known.places.isdisjoint(places):
                 raise RegistrationError(
                     f"{self.name}: {op.__name__} has a rule already, at {where_written(known.rule)}.",

@@ -321,7 +321,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     Array(6., dtype=float32)
     """
     N, k = floats("comb", N, k)
-    return in_32_bits(lambda N, k: _comb(N, k, repetition), N, k)
+    return in_32_bits(lambda N, k: _comb(N, k, repetition), N, k).astype(N.dtype)
 
 
 def _comb(N: Any, k: Any, repetition: bool) -> Any:

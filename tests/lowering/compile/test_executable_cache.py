@@ -6,6 +6,7 @@ import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.effects.base.caches import CACHES
 from handlax.errors import CompileError
 from handlax.lowering.clients import platforms
 from handlax.lowering.compile import executable_cache
@@ -19,7 +20,7 @@ TYPE = hx.ShapeDtypeStruct((), "float32")
 def cache():
     made = ExecutableCache("of a test")
     yield made
-    executable_cache.Cache.clear(made)
+    CACHES.remove(made)
 
 
 def test_threads_that_wait_for_a_failing_compilation_compile_themselves(cache):
