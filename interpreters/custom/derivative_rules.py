@@ -290,7 +290,7 @@ class UserBackward(DeferredRule):
 
         Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: it does not fit the arguments.
         """
-        example = self.rule.tree.children()
+        example = pytrees.unflatten(self.rule.tree, self.types)
         if not isinstance(returned, (tuple, list)) or len(returned) != len(example):
             got = f"{len(returned)} of them" if isinstance(returned, (tuple, list)) else type(returned).__name__
             raise TreeMismatch(
@@ -304,7 +304,7 @@ class UserBackward(DeferredRule):
             except TreeMismatch:
                 raise TreeMismatch(
                     f"{self.shown}: the rule must return a cotangent of the structure of argument {i}, "
-                    f"{arg}, got {pytrees.structure(ct)}.",
+                    f"{pytrees.structure(arg)}, got {pytrees.structure(ct)}.",
                     hint="None stands for zero.",
                 ) from None
         return [self.cotangent(t, ct) for t, ct in zip(self.types, leaves)]
