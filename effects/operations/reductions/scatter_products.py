@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import NotDifferentiable
-from ...base.stack import BASE, inside, perform
-from ...core.arrays import concrete, scalar
+from ...base.stack import perform
+from ...core.arrays import scalar
 from ...core.columns import zeros_like
 from ...core.operation import operation
-from ...types.array_type import array_type
 from ...types.dtypes import ANY, FOUR_BITS, INEXACT
 from ...types.extent import fits
 from ..elementwise.arithmetic import div, like, mul, sub
@@ -23,8 +22,23 @@ from ..elementwise.bitwise import bitwise_or
 from ..elementwise.comparison import eq, ne, select
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, reshape
-from ..indexing.gather_scatter import Scatter, ScatterFamily, added, batch_scatter, combining, region, windows_of
-from ..indexing.gather_windows import GatherScatterMode, ScatterDimensionNumbers
+from ..indexing.gather_scatter import (
+    Scatter,
+    ScatterFamily,
+    added,
+    batch_scatter,
+    combining,
+    gathering,
+    region,
+    windows_of,
+)
+from ..indexing.gather_windows import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    evaluate_gather,
+    evaluate_scatter,
+    window_sizes,
+)
 from ..indexing.scatter_functions import scatter_function
 from ..manipulation.creation import iota
 from ..manipulation.slicing import axis_at, lane_count, pad
@@ -78,8 +92,18 @@ class OtherFactors(ScatterFamily):
         return u
 
     def evaluate(op, x, i, u):
-        with inside(BASE):
-            return np.asarray(_by_quotients(op, *[concrete(array_type(v.shape, v.dtype), v) for v in (x, i, u)]).value)
+        numbers, drop = op.dimension_numbers, op.mode is not GatherScatterMode.CLIP
+        window = window_sizes(numbers, x.shape, u.shape)
+
+        def combined(f, start, updates):
+            y = evaluate_scatter(numbers, start, i, updates, f, drop)
+            return evaluate_gather(gathering(numbers), y, i, window, 0 if op.mode.fills else None)
+
+        zero = u == 0
+        factors = np.where(zero, np.ones((), u.dtype), u)
+        product = combined(np.multiply, np.ones(x.shape, u.dtype), factors)
+        zeros = combined(np.add, np.zeros(x.shape, np.int64), zero.astype(np.int64))
+        return np.where(zeros == zero, product / factors, np.zeros((), u.dtype))
 
     def batch(op, dims, x, i, u):
         i = axis_at(i, dims[1], 0, lane_count((x, i, u), dims))
@@ -123,6 +147,7 @@ def _tangent_of_others(op: OtherFactors, x: Any, i: Any, u: Any, du: Any) -> Any
         shifted = select(first, like(factors, 0), pad(change, sub(one, one), ahead))
         sides.append(prefixes(_product_in_run, [first, factor, shifted], 0, reverse)[1:])
     _, dy = product_rule(*sides)
+    dy = select(eq(element, like(element, -1)), like(dy, 0), dy)  # of updates that are dropped
     return reshape(take_along_axis(dy, sort((order, iota(number, size)))[1], 0), u.type.shape)
 
 

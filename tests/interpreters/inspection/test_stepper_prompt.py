@@ -17,6 +17,8 @@ from handlax import lax
 from handlax import numpy as hnp
 from handlax.interpreters.inspection.stepper_prompt import COMMANDS, HELP, _PromptSession
 
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # which gives the program its terminal
+
 PROGRAM = """
 import handlax as hx
 from handlax import lax, numpy as hnp
