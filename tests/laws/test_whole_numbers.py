@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax.errors import HandlaxError, NotAnInteger, whole_number
+from handlax.effects.base.errors import whole_number
+from handlax.errors import HandlaxError, NotAnInteger
 
 MODULES = (
     hx.numpy, hx.numpy.linalg, hx.numpy.fft, hx.lax, hx.lax.linalg, hx.nn, hx.random, hx.ops, hx.scipy.special,
