@@ -22,7 +22,7 @@ from ..base.deep_calls import on_deep_stack
 from ..base.errors import BadArgument
 from ..base.immutables import OwnCopy, setter
 from ..base.lazy_module import LazyModule
-from ..base.source_locations import NOWHERE, Site, Sites, starts_path
+from ..base.source_locations import NOWHERE, Site, Sites, is_ours, starts_path
 from ..base.stack import current
 from ..base.value_identity import array_key
 from ..core.arrays import Array, ConcreteArray, as_array, share
@@ -419,7 +419,7 @@ def memoised(program: Program, key: Hashable, make: Callable[[], Any]) -> Any:
     try:
         return program.facts[key]
     except KeyError:
-        return _FACTS.add(_facts_of(program), key, make())
+        return _FACTS.add(_facts_of(program), key, on_deep_stack(make))
 
 
 def _facts_of(program: Program) -> Part:
@@ -433,14 +433,19 @@ def _equations(program: Program) -> tuple[Equation, ...]:
     return tuple(program.equations())
 
 
+@derived_once
 def holds_rules(program: Program) -> bool:
     """Whether the program has operations with rules of the user: derivative or batching rules, checkpoint policies."""
-    return any(map(is_rule_of_user, program.operations))
+    every: set[Any] = set(map(type, program.ops))
+    kinds = {kind for kind in every if kind.deferred or kind.bodied}
+    ops: list[Any] = [op for op in program.ops if type(op) in kinds] if kinds else []
+    return any([has_rule(op) or (op.bodied and any(map(holds_rules, op.bodies))) for op in ops])
 
 
-def is_rule_of_user(kind: type[Operation]) -> bool:
-    """Whether operations of this class have a rule or policy of the user."""
-    return kind.deferred or "policy" in kind._names
+def has_rule(op: Any) -> bool:
+    """Whether the operation itself has a rule or policy of the user."""
+    policy = op.policy if "policy" in op._names else None
+    return bool(op.deferred) or not (policy is None or is_ours(policy.__module__ or ""))
 
 
 class InstalledPage:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.caches import Cache
 from ..core.operation import Operation
-from .program import Program, holds_rules, is_rule_of_user, memoised
+from .program import Program, has_rule, holds_rules, memoised
 
 
 class ProgramCache(Cache):
@@ -29,6 +29,6 @@ def _holder(key: Any) -> Program | None:
             return x
         if isinstance(x, Operation) and x.bodied:
             bodies: tuple[Program, ...] = x.bodies  # type: ignore[attr-defined]
-            if is_rule_of_user(type(x)) or any(map(holds_rules, bodies)):
+            if has_rule(x) or any(map(holds_rules, bodies)):
                 return bodies[0]
     return None
