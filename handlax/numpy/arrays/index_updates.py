@@ -125,7 +125,7 @@ def window(items: list[Any], shape: tuple[int, ...], wrap: bool) -> Any:
 
 
 def _int64(index: int) -> np.int64:
-    """The index, or the nearest of its width: both are outside of every array."""
+    """``index`` as an int64, clamped to its range: beyond it, an index is outside of every array."""
     return np.int64(min(max(index, -(2**63)), 2**63 - 1))
 
 
