@@ -15,6 +15,7 @@ from .effects.base.config import default_prng_impl as default_prng_impl
 from .effects.base.config import enable_x64 as enable_x64
 from .effects.base.config import numpy_dtype_promotion as numpy_dtype_promotion
 from .effects.base.config import numpy_rank_promotion as numpy_rank_promotion
+from .effects.base.later_layers import LaterLayers as _Later
 from .effects.base.lazy_module import late_module as _late_module
 from .effects.base.lazy_module import late_names as _late_names
 from .effects.base.stack import BASE as _BASE
@@ -26,7 +27,6 @@ from .effects.control.callbacks import IoCallback as IoCallback
 from .effects.control.callbacks import PureCallback as PureCallback
 from .effects.control.callbacks import pure_callback as pure_callback
 from .effects.control.checkpoint import checkpoint_name as checkpoint_name
-from .effects.core.array_backend import InstalledBackend as _InstalledBackend
 from .effects.core.array_shards import Shard as Shard
 from .effects.core.arrays import Array as Array
 from .effects.core.arrays import perform as perform
@@ -58,10 +58,7 @@ from .effects.core.operation import explain_rules as explain_rules
 from .effects.core.operation import is_pure as is_pure
 from .effects.core.operation import operation as operation
 from .effects.operators import array_operators as _infix  # attaches the operators
-from .effects.programs.higher_order import BodyTransforms as _BodyTransforms
-from .effects.programs.program import InstalledPage as _InstalledPage
 from .effects.programs.program import Program as Program
-from .effects.sharding.devices import KnownDevices as _KnownDevices
 from .effects.trees.frozen_tree import Frozen as Frozen
 from .effects.types.array_type import ArrayType as ArrayType
 from .effects.types.dtype_families import float0 as float0
@@ -105,7 +102,6 @@ from .interpreters.transformations.derivatives import linear_transpose as linear
 from .interpreters.transformations.derivatives import linearize as linearize
 from .interpreters.transformations.derivatives import value_and_grad as value_and_grad
 from .interpreters.transformations.derivatives import vjp as vjp
-from .interpreters.transformations.linear_functions import InstalledLogs as _InstalledLogs
 from .interpreters.transformations.make_program import closure_convert as closure_convert
 from .interpreters.transformations.make_program import effects_of as effects_of
 from .interpreters.transformations.make_program import make_program as make_program
@@ -147,20 +143,19 @@ make_jaxpr = make_program
 remat = checkpoint
 typeof = _type_of
 
-# what effects leave to others, the base interpretation, the array backend and programs of bodies, is installed here
+# what earlier layers ask of later ones
 _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
-_InstalledBackend.backend, _InstalledBackend.namespace = _XlaBackend(), _numpy
-_KnownDevices.of = devices
-_BodyTransforms.record, _BodyTransforms.jvp, _BodyTransforms.batch = _record, jvp_program, batch_program
+_Later.backend, _Later.numpy, _Later.devices = _XlaBackend(), _numpy, devices
+_Later.record, _Later.jvp_program, _Later.batch_program = _record, jvp_program, batch_program
 _harvest = lambda: _late_module(f"{__name__}.interpreters.library.effectful.harvest")
-_InstalledLogs.log = lambda value, name: _harvest().log(value, name)
-_InstalledLogs.collect = lambda pull: _harvest().collect_logs(pull)
+_Later.log = lambda value, name: _harvest().log(value, name)
+_Later.collect_logs = lambda pull: _harvest().collect_logs(pull)
+_Later.page = lambda program: _late_module(f"{__name__}.interpreters.inspection.draw").page_of(program)
 _RAGGED.load = lambda: [
     _late_module(f"{__name__}.interpreters.ragged.{part}_rules")
     for part in ("indexing", "loop", "mixing", "part", "random", "row")
 ]
 _SPARSE.load = lambda: _late_module(f"{__name__}.experimental.sparse.sparse_rules")
-_InstalledPage.page = lambda program: _late_module(f"{__name__}.interpreters.inspection.draw").page_of(program)
 _eager.install()
 _LATE_OPERATIONS.update(_LATE_NAMES)
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..base.later_layers import LaterLayers
 from ..base.stack import BASE, inside
 from ..core.arrays import concrete
 from ..core.columns import EVALUATE, LOWER
 from ..core.named_axes import SizedAxis
 from ..operations.foundations.shapes import zeros
 from ..operations.manipulation.slicing import axis_at
-from ..programs.higher_order import BodyTransforms, HigherOrder, record_body
+from ..programs.higher_order import HigherOrder, record_body
 from ..programs.literals import data_shape
 from ..programs.program import Program, interpret
 from ..types.array_type import ArrayType, array_type
@@ -86,7 +87,7 @@ def _(op: ShardMap, *values: Any) -> Any:
 def _over_axis(program: Program, axis: SizedAxis, inputs: Sequence[bool], outputs: Sequence[bool]) -> Program:
     """``program`` mapped over one more axis: inputs and results so marked have its lanes along a new axis 0."""
     name, size = axis
-    batched, dims = BodyTransforms.batch(program, [0 if yes else None for yes in inputs], size, name, True)
+    batched, dims = LaterLayers.batch_program(program, [0 if yes else None for yes in inputs], size, name, True)
 
     def stacked_results(*xs: Any) -> list[Any]:
         ys = interpret(batched, xs)

@@ -15,6 +15,7 @@ from ..base.errors import (
     TreeMismatch,
     need_function,
 )
+from ..base.later_layers import LaterLayers
 from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
 from ..core.array_interface import ArrayLike
@@ -28,7 +29,6 @@ from ..operations.elementwise.bitwise import bitwise_and
 from ..operations.elementwise.comparison import lt
 from ..operations.elementwise.conversion import convert
 from ..operations.foundations.shapes import move_axis, reshape
-from ..operations.reductions.reductions import InstalledScan
 from ..programs.closure_conversion import close_all
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
@@ -445,4 +445,4 @@ def _along_lane(combine: Any, first: Sequence[Any], xs: Sequence[Any], axis: int
     return last, [move_axis(y, 0, axis) for y in ys]
 
 
-InstalledScan.along = staticmethod(_along_lane)
+LaterLayers.scan_along_lane = staticmethod(_along_lane)

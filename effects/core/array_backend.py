@@ -34,10 +34,3 @@ class ArrayBackend(Protocol):
     def is_deleted(self, buffer: Any) -> bool: ...
 
     def duplicate(self, buffer: Any) -> Any: ...
-
-
-class InstalledBackend:
-    """The backend, and the module that ``__array_namespace__`` returns; set when the package is imported."""
-
-    backend: ArrayBackend
-    namespace: Any

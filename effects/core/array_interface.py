@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from ..base.errors import RankMismatch
+from ..base.later_layers import LaterLayers
 from ..base.stack import Run
 from ..types.array_type import ArrayType
 from ..types.lengths import read
-from .array_backend import InstalledBackend
 
 if TYPE_CHECKING:
     from .array_shards import OnDevices as _Base
@@ -72,7 +72,7 @@ class Array(_Base):
     __hash__ = None  # type: ignore[assignment]
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return InstalledBackend.namespace
+        return LaterLayers.numpy
 
     def __int__(self) -> int:
         return int(self._scalar("int"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.immutables import ImmutableObject
+from ..base.later_layers import LaterLayers
 from ..sharding.devices import is_addressable
 from ..sharding.named_sharding import Sharding
-from .array_backend import InstalledBackend
 
 
 class Shard(ImmutableObject):
@@ -52,12 +52,12 @@ class OnDevices:
     @property
     def sharding(self) -> Sharding:
         """Which part of the data is on which device."""
-        return InstalledBackend.backend.sharding(self.buffer)
+        return LaterLayers.backend.sharding(self.buffer)
 
     @property
     def committed(self) -> bool:
         """Whether the user chose the array's devices, so that computations with the array are executed on them."""
-        return InstalledBackend.backend.is_committed(self.buffer)
+        return LaterLayers.backend.is_committed(self.buffer)
 
     _committed = committed
 
@@ -87,15 +87,15 @@ class OnDevices:
     def global_shards(self) -> list[Shard]:
         """One shard per device; ``data`` is None in the shards of other processes' devices."""
         sharding, shape = self.sharding, self.type.shape
-        parts = iter(InstalledBackend.backend.parts(self))
+        parts = iter(LaterLayers.backend.parts(self))
         held = [(device, next(parts) if is_addressable(device) else None) for device in sharding._device_assignment]
         return [Shard(device, sharding, shape, data) for device, data in held]
 
     def addressable_data(self, index: int) -> Any:
         """The part that device ``index`` of this process holds, as an array on that device alone."""
-        return InstalledBackend.backend.parts(self)[index]
+        return LaterLayers.backend.parts(self)[index]
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the data on the device."""
-        InstalledBackend.backend.block(self.buffer)
+        LaterLayers.backend.block(self.buffer)
         return int(self.buffer.unsafe_buffer_pointer())

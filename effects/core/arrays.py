@@ -31,6 +31,7 @@ from ..base.errors import (
     shortened,
 )
 from ..base.immutables import OwnCopy, setter
+from ..base.later_layers import LaterLayers
 from ..base.source_locations import NOWHERE, Site
 from ..base.stack import Run
 from ..trees import pytrees
@@ -38,7 +39,6 @@ from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.casting import number_data, python_number
 from ..types.lengths import read
-from .array_backend import InstalledBackend
 from .array_interface import Array as Array
 from .array_shards import OnDevices
 
@@ -69,7 +69,7 @@ class ConcreteArray(UnsealedArray, OnDevices, OwnCopy):
         return self._read_buffer() if value is None else value
 
     def _read_buffer(self) -> np.ndarray[Any, Any]:
-        value = InstalledBackend.backend.to_numpy(self._buffer, self.type)
+        value = LaterLayers.backend.to_numpy(self._buffer, self.type)
         _set_value(self, value)
         return value
 
@@ -78,7 +78,7 @@ class ConcreteArray(UnsealedArray, OnDevices, OwnCopy):
         """The data as a device buffer, transferred on first use."""
         buffer = self._buffer
         if buffer is None:
-            buffer = InstalledBackend.backend.to_buffer(self._value, self.type)  # type: ignore[arg-type]
+            buffer = LaterLayers.backend.to_buffer(self._value, self.type)
             _set_buffer(self, buffer)
         return buffer
 
@@ -132,19 +132,19 @@ class ConcreteArray(UnsealedArray, OnDevices, OwnCopy):
 
     def block_until_ready(self) -> ConcreteArray:
         if self._buffer is not None:
-            InstalledBackend.backend.block(self._buffer)
+            LaterLayers.backend.block(self._buffer)
         return self
 
     def is_ready(self) -> bool:
-        return self._buffer is None or InstalledBackend.backend.is_ready(self._buffer)
+        return self._buffer is None or LaterLayers.backend.is_ready(self._buffer)
 
     def is_deleted(self) -> bool:
-        return self._value is None and InstalledBackend.backend.is_deleted(self._buffer)
+        return self._value is None and LaterLayers.backend.is_deleted(self._buffer)
 
     def delete(self) -> None:
         """Free the data now; a later use raises DeletedArray. Does nothing to an array that ``share`` was called on."""
         if not is_shared(self):
-            InstalledBackend.backend.delete(self.buffer)
+            LaterLayers.backend.delete(self.buffer)
             _set_value(self, None)
 
     def copy_to_host_async(self) -> None:
@@ -209,7 +209,7 @@ class ConcreteArray(UnsealedArray, OnDevices, OwnCopy):
         if not self.type.shape:
             raise no_rows_error(self.type)
         if self._buffer is not None and self.committed:
-            return iter(InstalledBackend.backend.rows(self))
+            return iter(LaterLayers.backend.rows(self))
         row_type = array_type(self.type.shape[1:], self.type.dtype, self.type.weak)
         return iter([concrete(row_type, np.asarray(row)) for row in self.value])
 
@@ -238,7 +238,7 @@ def duplicate(x: Any) -> Any:
         return x
     if x._value is not None and not x.committed:
         return concrete(x.type, x._value.copy())
-    return concrete(x.type, None, InstalledBackend.backend.duplicate(x.buffer))
+    return concrete(x.type, None, LaterLayers.backend.duplicate(x.buffer))
 
 
 def from_buffers(types: Iterable[ArrayType], buffers: Iterable[Any]) -> list[ConcreteArray]:

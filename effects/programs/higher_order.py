@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ..base.errors import RegistrationError
+from ..base.later_layers import LaterLayers
 from ..core.named_axes import Axis
 from ..core.operation import EMPTY_ROW, Operation, operation
 from ..types.array_type import ArrayType
@@ -166,20 +167,6 @@ class Call(HigherOrder):
     carry = 0
 
 
-class BodyTransforms:
-    """The interpreters' program transformations that operations with bodies call, set when the package is imported.
-
-    ``record(f, in_types, name)``: the program of a function of flat arrays. ``jvp(program, nonzero)``: the program from
-    primals and the nonzero tangents to results and their nonzero tangents, and which results have one.
-    ``batch(program, dims, size, axis_name, devices)``: the program over all lanes, and the mapped dimension of each
-    result; ``devices``: the lanes are devices, each of which calls the host.
-    """
-
-    record: Callable[..., Program]
-    jvp: Callable[[Program, Sequence[bool]], tuple[Program, tuple[bool, ...]]]
-    batch: Callable[..., tuple[Program, tuple[int | None, ...]]]
-
-
 def record_body(f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "body") -> Program:
     """The program of a function of flat arrays of these types."""
-    return BodyTransforms.record(f, in_types, name)
+    return LaterLayers.record(f, in_types, name)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..sharding.devices import KnownDevices, memory_kinds
+from ..base.later_layers import LaterLayers
+from ..sharding.devices import memory_kinds
 from ..sharding.mesh import EMPTY_MESH, AbstractDevice, AbstractMesh, AxisType, Mesh, MeshAxes, mesh_of_numbers
 from ..sharding.named_sharding import NamedSharding, SingleDeviceSharding, single_device_of_number
 from ..sharding.partition_spec import UNCONSTRAINED, PartitionSpec, Unconstrained
@@ -34,7 +35,7 @@ def _types(mesh: MeshAxes, default: AxisType) -> tuple[AxisType, ...] | None:
 
 
 def _mesh(printer: Printer, mesh: Mesh) -> str:
-    first = KnownDevices.of(None)
+    first = LaterLayers.devices(None)
     devices = mesh._assignment
     platform = None if not devices or devices[0].platform == first[0].platform else devices[0].platform
     others = None if devices and devices == tuple(first[: len(devices)]) else tuple([device.id for device in devices])

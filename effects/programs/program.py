@@ -21,6 +21,7 @@ from ..base.caches import AttachedCache, Part
 from ..base.deep_calls import on_deep_stack
 from ..base.errors import BadArgument
 from ..base.immutables import OwnCopy, setter
+from ..base.later_layers import LaterLayers
 from ..base.lazy_module import LazyModule
 from ..base.source_locations import NOWHERE, Site, Sites, is_ours, starts_path
 from ..base.stack import current
@@ -285,7 +286,7 @@ class Program(Equations, OwnCopy, Sized):
 
     def _repr_html_(self) -> str:
         """An HTML page for notebooks, in which sub-programs can be folded."""
-        return InstalledPage.page(self)
+        return LaterLayers.page(self)
 
     def pretty_print(
         self, *, source_info: bool = False, print_shapes: bool = True, custom_pp_eqn_rules: bool = True,
@@ -446,12 +447,6 @@ def has_rule(op: Any) -> bool:
     """Whether the operation itself has a rule or policy of the user."""
     policy = op.policy if "policy" in op._names else None
     return bool(op.deferred) or not (policy is None or is_ours(policy.__module__ or ""))
-
-
-class InstalledPage:
-    """How a program is rendered as HTML for notebooks; set when the package is imported."""
-
-    page: Callable[[Program], str]
 
 
 WRITERS[Program] = lambda printer, program: printer.program(program)

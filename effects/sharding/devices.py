@@ -4,11 +4,12 @@ identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..base.caches import cached
 from ..base.errors import BadArgument
+from ..base.later_layers import LaterLayers
 
 
 class MeshDevice(Protocol):
@@ -32,17 +33,9 @@ class MemoryKinds(NamedTuple):
     all: tuple[str, ...]
 
 
-class KnownDevices:
-    """Dependency injection: ``of(platform)`` lists all devices of a platform, of all processes; None: the default
-    platform. Set when the package is imported.
-    """
-
-    of: Callable[[str | None], Sequence[MeshDevice]]
-
-
 def devices_of_numbers(where: str, platform: str | None, numbers: Sequence[int]) -> list[MeshDevice]:
     """The platform's devices with these ids. Raises BadArgument: it lacks one of them."""
-    known = KnownDevices.of(platform)
+    known = LaterLayers.devices(platform)
     by_id = {device.id: device for device in known}
     absent = [number for number in numbers if number not in by_id]
     if absent:

@@ -18,7 +18,8 @@ from ..base import config
 from ..base.errors import BadArgument, ShapeMismatch
 from ..base.frozen_values import Value
 from ..base.immutables import KeyedObject
-from .devices import KnownDevices, MeshDevice, devices_of_numbers, is_addressable
+from ..base.later_layers import LaterLayers
+from .devices import MeshDevice, devices_of_numbers, is_addressable
 
 
 class AxisType(enum.Enum):
@@ -305,7 +306,7 @@ def mesh_of_numbers(
     """
     count = prod(sizes)
     if numbers is None:
-        numbers = [device.id for device in KnownDevices.of(platform)[:count]]
+        numbers = [device.id for device in LaterLayers.devices(platform)[:count]]
     if len(numbers) != count:
         raise BadArgument(f"Mesh: a grid of the sizes {tuple(sizes)} has {count} devices, got {len(numbers)}.")
     grid = np.empty(count, object)

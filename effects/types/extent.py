@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from ..base.errors import ConcretizationError, TracerBoolConversionError, TracerIntegerConversionError, whole_number
 from ..base.immutables import ImmutableObject, setter
+from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_internal
 
 
@@ -88,7 +89,7 @@ class Extent(ImmutableObject):
         return frozenset([n for x in factors for n in ((x,) if type(x) is int else x.of.lengths)])
 
     def __handlax_array__(self) -> Any:
-        return InstalledLength.value(self)
+        return LaterLayers.lane_length(self)
 
     def __index__(self) -> int:
         raise TracerIntegerConversionError(
@@ -240,14 +241,6 @@ for _f in _VALUE_OPERATORS:
     setattr(Extent, f"__r{_name}__", _value_operator(_f, True))
 for _f in (operator.floordiv, operator.mod):
     setattr(Extent, f"__r{_f.__name__}__", _value_operator(_f, True))
-
-
-class InstalledLength:
-    """Dependency injection: ``value(extent)`` performs ``length_of``, an operation of a later layer, and returns an
-    int32 array.
-    """
-
-    value: Callable[[Extent], Any]
 
 
 def extent(terms: Any) -> Any:

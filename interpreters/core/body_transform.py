@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Part
 from ...effects.base.errors import CannotCross
+from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, Run, inside
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
@@ -31,7 +32,7 @@ from ...effects.core.operation import memoised
 from ...effects.operations.elementwise.conversion import as_type
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close_all
-from ...effects.programs.higher_order import BodyTransforms, HigherOrder
+from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
@@ -524,7 +525,7 @@ def perform_transformed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) 
     if op.runs != "lanes" or any([not isinstance(effect, Axis) for effect in op.effects]):
         return outer.answer(op, operands)
     dims = [None] * op.shared + [0] * (len(operands) - op.shared)
-    program, result_dims = BodyTransforms.batch(op.bodies[0], dims, op.length)
+    program, result_dims = LaterLayers.batch_program(op.bodies[0], dims, op.length)
     with inside(outer):
         return [axis_at(y, d, 0, op.length) for y, d in zip(interpret(program, operands), result_dims)]
 

@@ -7,7 +7,7 @@ whether NumPy executes it operation by operation, or XLA as a whole.
     inline(program, operands)    == executor(program)(*operands)
 
 The executor of one operation is memoised on the operation by the types of its operands, that of a program on the
-program. By NumPy it is one generated function. ``PLAN`` is where the package installs what may compile instead.
+program. By NumPy it is one generated function. ``LaterLayers.plan`` may compile it instead.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache
 from ...effects.base.errors import ExecutionRefused, UnhandledEffect
+from ...effects.base.later_layers import LaterLayers
 from ...effects.base.source_locations import Site, is_ours
 from ...effects.base.stack import BASE, Run
 from ...effects.core.columns import EVALUATE
@@ -47,8 +48,6 @@ class Plan(NamedTuple):
     compiled: Callable[[], Executor]
 
 
-# How to compile a program as a whole; None: NumPy is as fast.
-PLAN: Callable[[Program], Plan | None] = lambda program: None
 PATIENCE = 32  # a program is compiled when its calls, so many times over, would have saved what compiling takes
 _FUNCTIONS = AttachedCache("executors", "functions", 1 << 16, MEMOS)
 """Functions of concrete arrays that execute one operation, by the types of its operands; attached to the operation."""
@@ -56,7 +55,7 @@ EPOCH = object()  # executors of programs are valid as long as this is the same 
 
 
 def forget_executors() -> None:
-    """Drop all executors: PLAN has changed."""
+    """Drop all executors: the choice between NumPy and XLA has changed."""
     global EPOCH
     EPOCH = object()
     for memo in MEMOS.alive():
@@ -135,7 +134,7 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     types, bare = tuple([x.type for x in operands]), not op.multiple_results
     key = types[0] if len(types) == 1 else types
     interpreted = op.bodied and settings.disable_jit
-    # a scope has rules of its own; and the dictionary is read before PLAN is asked: see ``forget_executors``
+    # a scope has rules of its own; and the dictionary is read before a plan is asked for: see ``forget_executors``
     functions = None if op.memo is None or settings.mark is None or interpreted else op.memo.functions
     try:
         f = None if functions is None else functions.get(key)
@@ -186,7 +185,7 @@ def executor(program: Program, bare: bool = False) -> Executor:
     A program with an operation whose evaluate rule ``hx.rules`` overrides is never compiled, however much work it is.
     """
     in_scope = any([EVALUATE.in_scope(type(op)) for op in program.ops])
-    return chosen(program, None if in_scope else PLAN(program), bare)
+    return chosen(program, None if in_scope else LaterLayers.plan(program), bare)
 
 
 def chosen(program: Program, plan: Plan | None, bare: bool = False) -> Executor:
@@ -216,10 +215,15 @@ def _compiled_in_time(separate: Executor, plan: Plan) -> Executor:
     return evaluated
 
 
+def _by_numpy(op: Operation, types: tuple[Any, ...]) -> bool:
+    """Whether NumPy can execute the operation, and XLA would not be faster."""
+    return EVALUATE.has(type(op)) and not LaterLayers.plan(program_of(op, types))
+
+
 def _separately(program: Program, bare: bool = False) -> Executor:
     """The executor that evaluates a program operation by operation: a generated function if NumPy executes all."""
     ops, types = program.ops, [tuple(map(program.type_of, args)) for args in program.args]
-    if len(ops) > 1 and any([not EVALUATE.has(type(op)) or PLAN(program_of(op, ts)) for op, ts in zip(ops, types)]):
+    if len(ops) > 1 and not all(map(_by_numpy, ops, types)):
         return lambda *operands: Run.inline(BASE, program, operands)
     functions = [*map(_function, map(find, ops), ops, types)]
     contexts = {*map(context_for, map(type, ops), functions, types)}

@@ -11,6 +11,7 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import Cache
 from ...effects.base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch, TreeMismatch
+from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, inside, perform
 from ...effects.control.body_rules import evaluate_body
 from ...effects.control.custom_rules import Adjoint, CustomJvp, CustomVjp
@@ -33,7 +34,6 @@ from ..differentiation.jvp import push_forward
 from ..differentiation.jvp_rules import DerivativeRule, with_rule
 from ..differentiation.transpose import pull_back
 from ..transformations.derivatives import tangent_type, zero_tangent
-from ..transformations.linear_functions import InstalledLogs
 from .custom_call import RuleResults, substitution
 
 _FORWARD = Cache("forward programs of linear maps")
@@ -282,7 +282,7 @@ class UserBackward(DeferredRule):
                 f"got {describe(returned)}."
             )
         for name, value in (returned[1] or {}).items():
-            InstalledLogs.log(value, name)
+            LaterLayers.log(value, name)
         return returned[0]
 
     def cotangents(self, returned: Any) -> list[Any]:

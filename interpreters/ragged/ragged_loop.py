@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from ...effects.base.errors import CannotCross
+from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import current, inside, perform
 from ...effects.control.body_rules import evaluate_body
 from ...effects.control.checkpoint_policies import nothing_saveable
@@ -32,7 +33,7 @@ from ...effects.operations.indexing.dynamic_slicing import (
 )
 from ...effects.operations.manipulation.slicing import axis_at, concatenate, slice_in_dim
 from ...effects.operations.reductions.sorting import Sort
-from ...effects.programs.higher_order import BodyTransforms, HigherOrder, record_body
+from ...effects.programs.higher_order import HigherOrder, record_body
 from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.extent import Extent, extents_in
@@ -127,7 +128,7 @@ def _batched(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[Any]
     mapped = [None if d is None else 0 for d in marks.shared] + [0] * op.carry
     types = op.bodies[0].in_types[len(mapped) :]
     inner = [None if d is None else 1 if leading_extent(t) else 0 for d, t in zip(marks.each, types)]
-    program, result_dims = BodyTransforms.batch(op.bodies[0], [*mapped, *inner], size)
+    program, result_dims = LaterLayers.batch_program(op.bodies[0], [*mapped, *inner], size)
     ends = [0] * op.carry + [1 if leading_extent(t) else 0 for t in op.bodies[0].out_types[op.carry :]]
     body = record_body(
         lambda *xs: [axis_at(y, d, at, size) for y, d, at in zip(interpret(program, xs), result_dims, ends)],

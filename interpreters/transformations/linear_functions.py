@@ -10,13 +10,14 @@ pullback are those arguments of ``f`` that it reads, ``args_res``, and what ``f`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
 from ...effects.base.immutables import ImmutableObject, setter
+from ...effects.base.later_layers import LaterLayers
 from ...effects.base.tracebacks import boundary
 from ...effects.core.arrays import Array, as_array, type_of
 from ...effects.core.columns import zeros_like
@@ -76,16 +77,6 @@ def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> An
 def materialised(tangents: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
     """The tangents of values of these types, symbolic zeros replaced by arrays of zeros."""
     return [zero_tangent(t) if dx is None else dx for dx, t in zip(tangents, types)]
-
-
-class InstalledLogs:
-    """How backward rules log: ``log(value, name)``, and the function ``collect(pull)`` that gives results and logs.
-
-    Set when the package is imported.
-    """
-
-    log: Callable[[Any, str], Any]
-    collect: Callable[[Any], Callable[..., tuple[Any, Any]]]
 
 
 class LinearSignature(NamedTuple):
@@ -241,7 +232,7 @@ class Pullback(LinearFunction):
 
         Raises: BadArgument: two calls of rules logged under one name.
         """
-        cts, logs = InstalledLogs.collect(self)(*ct)
+        cts, logs = LaterLayers.collect_logs(self)(*ct)
         return cts, logs
 
     @property

@@ -18,6 +18,7 @@ from typing import Any
 from ...effects.base import config
 from ...effects.base.caches import once
 from ...effects.base.jax_settings import from_environment
+from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.columns import EVALUATE, LOWER
@@ -38,7 +39,7 @@ _PLANS = ExecutableCache("eager")
 
 
 def plan(program: Program) -> Plan | None:
-    """How to compile a program, for ``evaluate.PLAN``: at once what NumPy cannot execute, else by the estimate."""
+    """How to compile a program, for ``LaterLayers.plan``: at once what NumPy cannot execute, else by the estimate."""
     op = program.ops[0] if len(program.ops) == 1 else None
     if op is not None and op.bodied and not EVALUATE.has(type(op)):
         return Plan(inf, 0, lambda: partial(_evaluate_bodied, program))
@@ -139,5 +140,5 @@ def _accelerated() -> bool:
 
 def install() -> None:
     """Register this module with the base interpretation; called once, when the package is imported."""
-    evaluate.PLAN = plan
+    LaterLayers.plan = staticmethod(plan)
     ON_PLACED.append(evaluate.forget_executors)

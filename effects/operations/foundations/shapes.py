@@ -20,6 +20,7 @@ from ...base.errors import (
     ShapeMismatch,
     TracerIntegerConversionError,
 )
+from ...base.later_layers import LaterLayers
 from ...base.stack import BASE, current, perform
 from ...core import columns
 from ...core.arrays import Array, Box, as_array, concrete, scalar
@@ -29,7 +30,7 @@ from ...core.varying import vary
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ExtendedDType
-from ...types.extent import SYMBOLIC, Extent, InstalledLength, as_size, is_size, length, positive
+from ...types.extent import SYMBOLIC, Extent, as_size, is_size, length, positive
 from .half_precision import AS_ARRAY, HALF, in_bytes
 
 
@@ -401,5 +402,5 @@ def lane_length(size: Extent) -> Any:
     return size.at({n: perform(SizeOf(length(n))) for n in size.lengths})
 
 
-InstalledLength.value = staticmethod(lane_length)
+LaterLayers.lane_length = staticmethod(lane_length)
 

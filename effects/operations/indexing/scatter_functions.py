@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import BadArgument, CannotCross, DTypeMismatch, NotDifferentiable
+from ...base.later_layers import LaterLayers
 from ...base.stack import BASE, inside, perform
 from ...core.arrays import Array, as_array, as_arrays, concrete, scalar
 from ...core.columns import zero
 from ...core.operation import operation
-from ...programs.higher_order import BodyTransforms, record_body
+from ...programs.higher_order import record_body
 from ...programs.program import Program, interpret
 from ...types.array_type import array_type
 from ...types.dtypes import is_unsigned
@@ -61,7 +62,7 @@ class ScatterApply(ScatterFamily):
         for times in range(int(counts.max(initial=0))):
             index = np.flatnonzero(counts > times)
             elements = concrete(array_type(index.shape, op.body.in_types[0].dtype), y[index])
-            batched, dims = BodyTransforms.batch(op.body, (0,), index.size)
+            batched, dims = LaterLayers.batch_program(op.body, (0,), index.size)
             with inside(BASE):
                 (result,) = interpret(batched, (elements,))
             y[index] = result.value if dims[0] is not None else np.broadcast_to(result.value, index.shape)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...base.errors import BadArgument, ShapeMismatch
+from ...base.later_layers import LaterLayers
 from ...base.stack import perform
 from ...base.tracebacks import boundary
 from ...core.arrays import Array, as_array, scalar
@@ -42,7 +43,6 @@ from ..manipulation.creation import broadcasted_iota
 from ..manipulation.slicing import concatenate, pad, rev, slice_in_dim
 from .reductions import (
     Combine,
-    InstalledScan,
     highest,
     lowest,
     performed_whole_nan,
@@ -301,7 +301,8 @@ def prefixes(combine: Combine, xs: Sequence[Any], axis: int, reverse: bool = Fal
     if type(size) is Extent:
         first = [slice_in_dim(x, 0, 1, axis=axis) for x in xs]
         one, rest = smaller(1, size), positive(size - 1)
-        ys = InstalledScan.along(combine, first, [slice_in_dim(x, one, one + rest, axis=axis) for x in xs], axis)[1]
+        others = [slice_in_dim(x, one, one + rest, axis=axis) for x in xs]
+        ys = LaterLayers.scan_along_lane(combine, first, others, axis)[1]
         return [concatenate([slice_in_dim(x, 0, one, axis=axis), y], axis) for x, y in zip(xs, ys)]
     if size < 2:
         return list(xs)

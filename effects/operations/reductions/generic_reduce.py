@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...base.errors import BadArgument, CannotCross, DTypeMismatch, ShapeMismatch, need_function
+from ...base.later_layers import LaterLayers
 from ...base.stack import BASE, inside, perform
 from ...base.tracebacks import boundary
 from ...core.arrays import ConcreteArray, as_array, concrete, is_number
 from ...core.columns import zeros_like
 from ...core.operation import Operation, operation, shared
 from ...functions.unsupported import no_sharding
-from ...programs.higher_order import BodyTransforms, HigherOrder, record_body
+from ...programs.higher_order import HigherOrder, record_body
 from ...programs.program import Program, interpret
 from ...trees.pytrees import tree_flatten, tree_unflatten
 from ...types.array_type import ArrayType
@@ -52,7 +53,7 @@ def over_elements(body: Program) -> Combine:
             return [y if y.type.shape == shape else broadcast_in_dim(y, shape, ()) for y in ys]
         lanes = [reshape(x, (x.type.size,)) for x in xs]
         size = lanes[0].type.size
-        program, dims = BodyTransforms.batch(body, (0,) * len(xs), size)
+        program, dims = LaterLayers.batch_program(body, (0,) * len(xs), size)
         ys = interpret(program, lanes)
         return [reshape(axis_at(y, d, 0, size), shape) for y, d in zip(ys, dims)]
 
@@ -92,7 +93,7 @@ def derived_combination(
     count, body = op.carry, op.bodies[0]
     marks = tuple([a is not None or b is not None for a, b in zip(tangents[:count], tangents[count:])])
     while True:  # the least fixed point: a result with a tangent is an operand of the next step
-        program, out_marks = BodyTransforms.jvp(body, (*marks, *marks))
+        program, out_marks = LaterLayers.jvp_program(body, (*marks, *marks))
         joined = tuple([a or b for a, b in zip(marks, out_marks)])
         if joined == marks:
             break

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...base.errors import BadArgument, BadAxis, DTypeMismatch, ShapeMismatch
+from ...base.later_layers import LaterLayers
 from ...base.stack import perform
 from ...core.arrays import Array, as_array, scalar
 from ...core.columns import per_operand, zero
@@ -72,16 +73,6 @@ def all_ones(dtype: Any) -> Any:
     return True if dtype.kind == "b" else iinfo(dtype).max if dtype.kind == "u" else -1
 
 
-class InstalledScan:
-    """Dependency injection: ``along(combine, first, xs, axis)`` scans along a ragged axis, and returns the last and all
-    prefixes.
-
-    It is set by the module of loops, which is in a later layer; a ragged axis has no static length to fold over.
-    """
-
-    along: Callable[..., tuple[list[Any], list[Any]]]
-
-
 def fold(combine: Combine, xs: Sequence[Any], units: Sequence[Any], axis: int) -> list[Any]:
     """The arrays reduced along ``axis``, by a tree: the first half is combined with the second until one slice is left.
 
@@ -95,7 +86,7 @@ def fold(combine: Combine, xs: Sequence[Any], units: Sequence[Any], axis: int) -
     if type(size) is Extent:
         one = [x.type.update(shape=(*x.type.shape[:axis], 1, *x.type.shape[axis + 1 :])) for x in xs]
         first = [broadcast_in_dim(unit, t.shape, ()) for unit, t in zip(units, one)]
-        xs, size = InstalledScan.along(combine, first, xs, axis)[0], 1
+        xs, size = LaterLayers.scan_along_lane(combine, first, xs, axis)[0], 1
     while size > 1:
         half = (size + 1) // 2
         left = [slice_in_dim(x, 0, half, axis=axis) for x in xs]

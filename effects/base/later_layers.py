@@ -1,0 +1,52 @@
+"""``LaterLayers``: what a layer asks of one that is imported after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+class LaterLayers:
+    """Functions and objects of later layers that earlier ones need; importing the package sets all of them.
+
+    Imports go one way, from later layers to earlier ones; a value that a call needs from the other direction is an
+    attribute of this class. Types are ``Any`` where their classes are of later layers than this one.
+    """
+
+    devices: Callable[[str | None], Sequence[Any]]
+    """All devices of a platform, of all processes; None: of the default platform."""
+
+    backend: Any
+    """The ``ArrayBackend``: transfers, readiness and placement of device buffers."""
+
+    numpy: Any
+    """The module that ``__array_namespace__`` of arrays returns."""
+
+    lane_length: Callable[[Any], Any]
+    """The value of a symbolic dimension as a weakly typed int32 array; performs ``SizeOf``."""
+
+    scan_along_lane: Callable[..., tuple[list[Any], list[Any]]]
+    """``(combine, first, xs, axis)``: a scan along a ragged axis, which gives the last and all prefixes."""
+
+    record: Callable[..., Any]
+    """``(f, in_types, name)``: the program of a function of flat arrays."""
+
+    jvp_program: Callable[[Any, Sequence[bool]], tuple[Any, tuple[bool, ...]]]
+    """``(program, nonzero)``: the program from primals and the nonzero tangents to results and their nonzero tangents,
+    and which results have one."""
+
+    batch_program: Callable[..., tuple[Any, tuple[int | None, ...]]]
+    """``(program, dims, size, axis_name, devices)``: the program over all lanes, and the mapped dimension of each
+    result; ``devices``: the lanes are devices, each of which calls the host."""
+
+    plan: Callable[[Any], Any] = staticmethod(lambda program: None)
+    """The ``Plan`` by which a program that is evaluated may be compiled; None: NumPy is as fast."""
+
+    log: Callable[[Any, str], Any]
+    """``(value, name)``: logs a value from a backward rule."""
+
+    collect_logs: Callable[[Any], Callable[..., tuple[Any, Any]]]
+    """The function that gives the results of a pullback, and what its backward rules logged."""
+
+    page: Callable[[Any], str]
+    """A program as HTML, for notebooks."""
