@@ -62,6 +62,13 @@ class OptimizationBarrier:
     flops = data_movement
 
 
+# (y, ...) = (x, ...): where one part of a program hands over to the next; no kernel computes values of both sides
+@operation
+class Boundary(OptimizationBarrier):
+    def lower(op, emit, *values):
+        return emit.boundary(values)
+
+
 def optimization_barrier(operand: Any, /) -> Any:
     """The same tree of arrays, none of which is available before all are computed.
 

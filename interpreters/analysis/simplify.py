@@ -93,7 +93,7 @@ def _eliminate(program: Program, used_outputs: Marks, keep: Marks) -> Simplified
         retained.append(RetainedEquation(op, args, results, types, site))
     used_inputs = tuple([bool(live[n]) or keep[n] for n in range(inputs)])
     outs = _only(program.outs, used_outputs)
-    return SimplifiedProgram(_assemble(program, used_inputs, retained[::-1], outs), used_inputs)
+    return SimplifiedProgram(assemble(program, retained[::-1], outs, used_inputs), used_inputs)
 
 
 def _all_needed(program: Program, keep: Marks) -> bool:
@@ -116,13 +116,14 @@ def _only(items: Sequence[Any], marks: Sequence[bool]) -> tuple[Any, ...]:
     return tuple([item for item, yes in zip(items, marks) if yes])
 
 
-def _assemble(
-    program: Program, used_inputs: Marks, retained: Sequence[RetainedEquation], outs: Sequence[int]
+def assemble(
+    program: Program, retained: Sequence[RetainedEquation], outs: Sequence[int], used_inputs: Marks | None = None
 ) -> Program:
-    """The program of these inputs and equations, with variables renumbered and equal constants merged by first use.
+    """The program of these equations, with variables renumbered and equal constants merged by first use.
 
-    ``program`` itself where nothing was removed.
+    Its inputs are those that are used, all by default. ``program`` itself where nothing has changed.
     """
+    used_inputs = used_inputs or (True,) * len(program.in_types)
     numbers = {n: i for i, n in enumerate(_only(range(len(used_inputs)), used_inputs))}
     consts: list[Any] = []
     const_numbers: dict[Hashable, int] = {}
@@ -210,4 +211,4 @@ def common_subexpressions(program: Program) -> Program:
                 continue
         retained.append(RetainedEquation(op, args, tuple(results), types, site))
     outs = [same.get(n, n) for n in program.outs]
-    return _assemble(program, (True,) * len(program.in_types), retained, outs)
+    return assemble(program, retained, outs)

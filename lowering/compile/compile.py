@@ -19,6 +19,7 @@ from ...effects.core.named_axes import Axis
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import Mesh
+from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
@@ -151,7 +152,7 @@ def compile_program(
         keep_unused: pass inputs that no result depends on to the device too.
         placement: its devices, and the shardings of its arguments and results; without it the mesh that its operations
             name, else the default device.
-        options: XLA's options by name.
+        options: XLA's options by name, and ``split_repeats``, for ``lower``.
 
     Raises: UnhandledEffect: an effect of the row has no lowering. EscapedBox: the program captured a box.
     DeviceMismatch: it names meshes of other devices. CompileError: XLA cannot compile it.
@@ -186,7 +187,8 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
         )
     shown = f"jit({name.removeprefix('jit_')})"
     start = time.perf_counter()
-    lowered = lower(closed, name, donated, keep_unused, placement)
+    options = dict(options or {})
+    lowered = lower(closed, name, donated, keep_unused, placement, split_repeats=options.pop("split_repeats", True))
     text, calls = lowered.module.text, lowered.module.calls
     finish_step(LOWER_SECONDS, time.perf_counter() - start, shown, "Finished lowering %s in %.3f ms")
     log_step("Compiling %s for arguments %s", shown, ", ".join(map(str, closed.in_types)) or "()")
@@ -242,8 +244,11 @@ def lower(
     donated: Sequence[bool] = (),
     keep_unused: bool = False,
     placement: Placement | None = None,
+    split_repeats: bool = True,
 ) -> LoweredProgram:
     """Emit a closed program without its unused inputs, for the devices of a placement.
+
+    ``split_repeats``: put boundaries between repeats, where the compiler of the platform gains by them.
 
     Raises: UnhandledEffect: an effect of its row has no lowering.
     """
@@ -252,6 +257,8 @@ def lower(
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])
+    if split_repeats and placement.platform == "cpu" and (placement.mesh is None or runtime.KEEPS_BARRIERS):
+        pruned = with_boundaries(pruned)
     emitted = with_token(pruned) if calls_host(pruned) else pruned
     made = len(pruned.out_types)
     placement = placement.emitted(used_inputs, len(emitted.in_types), made, len(emitted.out_types) - made)

@@ -24,6 +24,7 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HostCall
+from ..xla.lazy import runtime
 from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
 from .extremes import BOUNDS, extreme, with_nan
 from .foreign_calls import foreign_call_text
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from . import composites
 else:
     composites = LazyModule("handlax.lowering.compile.composites")
+
+NOT_INLINED = '{mhlo.frontend_attributes = {inlineable = "false"}}'
 
 
 class SsaValue(NamedTuple):
@@ -466,6 +469,18 @@ class Emitter:
         """A call of the private function of ``program``."""
         name, types = self.private(program, label), program.out_types
         return self.results(f"func.call @{name}({names(values)}) : {signature(values, types)}", types)
+
+    def boundary(self, values: Sequence[SsaValue]) -> list[SsaValue]:
+        """The same values, across which no kernel is fused.
+
+        A barrier; where XLA removes barriers before it fuses, the call of an identity that is not inlined.
+        """
+        types = [v.type for v in values]
+        if runtime.KEEPS_BARRIERS:
+            return self.ops("optimization_barrier", *values, types=types)
+        identity = Program(types, (), (), (), range(len(types)))
+        text = f"func.call @{self.private(identity, 'boundary')}({names(values)}) {NOT_INLINED}"
+        return self.results(f"{text} : {signature(values, types)}", types)
 
     def composite(self, op: Any, values: Sequence[SsaValue]) -> list[SsaValue]:
         """An operation by name, of which a private function is the decomposition."""

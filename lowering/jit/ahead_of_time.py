@@ -159,7 +159,10 @@ class Traced(_Stage):
         placement = call.placement
         if placement is not None and placement.arguments and captured:
             placement = placement._replace(arguments=(*[None] * len(captured), *placement.arguments))
-        lowered = lower(closed, module_name(self.fun_name), donated, call.jitted.keep_unused, placement)
+        split_repeats = (call.jitted.options or {}).get("split_repeats", True)
+        lowered = lower(
+            closed, module_name(self.fun_name), donated, call.jitted.keep_unused, placement, split_repeats
+        )
         return Lowered(call, lowered.module.text)
 
 

@@ -74,7 +74,8 @@ def jit(
         device, backend: the device; by default those of committed arguments, else those of the meshes that the program
             names, else of the mesh that ``set_mesh`` has set, else the default device.
         inline: under handlers, perform the operations of the body instead of one operation; see ``Inline``.
-        compiler_options: XLA's options by name.
+        compiler_options: XLA's options by name; and ``split_repeats``, by default True: whether repeated parts of the
+            program, such as the blocks of a deep model, are compiled apart from each other, which is faster.
 
     Raises: BadArgument: a position or name that the function does not have. BadStaticArgument: a static argument that
     is not hashable. NotAnArray: an argument or a result that is no array. DeviceMismatch: arguments or shardings

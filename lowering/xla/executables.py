@@ -30,6 +30,7 @@ else:
 
 ResultType: TypeAlias = tuple[Sequence[int], Any]
 Places: TypeAlias = tuple[Sequence[Mesh], Sequence[BufferSharding], Sequence[BufferSharding | None]]
+KEEPS_BARRIERS = not JAXLIB_VERSION.startswith("0.10.")  # whether barriers hold until kernels are fused
 _STARVES = JAXLIB_VERSION.startswith("0.10.")  # whether collectives of two programs may wait for each other's threads
 
 

@@ -38,6 +38,7 @@ from .buffers import (
 )
 from .dlpack import from_dlpack
 from .executables import (
+    KEEPS_BARRIERS,
     Executable,
     cache_key_facts,
     collect_garbage,

@@ -1,0 +1,178 @@
+"""Repeats: equal runs of equations that stand one after the other, as the blocks of a deep model do.
+
+    with_boundaries(p)(*xs) == p(*xs)
+
+XLA fuses a chain of cheap values into each kernel that reads one of them. In a model of n equal blocks, and in its
+gradient, chains reach through all blocks, so that kernels grow with n, and compile time with its square. A boundary
+where one repeat hands its values over to the next ends the chains: compile time is linear in n.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...effects.control.checkpoint import Boundary
+from ...effects.core.columns import FLOPS, data_movement
+from ...effects.core.operation import Operation
+from ...effects.programs.program import Program, derived_once
+from .liveness import last_uses
+from .simplify import RetainedEquation, assemble
+
+LEAST_SAVED = 100  # repeats after the first have at least so many equations that compute
+LEAST_WEIGHT = 4  # as has each repeat
+MAX_PERIODS = 32  # distances between repeats that are tried, the most frequent first
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+Numbers = np.ndarray[Any, np.dtype[Any]]
+
+
+class Repeat(NamedTuple):
+    """``count`` equal runs of ``period`` equations each, one after the other from equation ``start`` on."""
+
+    start: int
+    period: int
+    count: int
+
+    @property
+    def stop(self) -> int:
+        """The equation after the last run."""
+        return self.start + self.period * self.count
+
+    @property
+    def handovers(self) -> range:
+        """The first equation of each run but the first."""
+        return range(self.start + self.period, self.stop, self.period)
+
+
+@derived_once
+def weight(program: Program) -> int:
+    """The number of equations that compute rather than move data, those of the bodies of each equation included."""
+    return sum(map(_weight, program.ops))
+
+
+def _weight(op: Operation) -> int:
+    inner = sum(map(weight, op.bodies)) if op.bodied else 0  # type: ignore[attr-defined]
+    return inner + (FLOPS.find(type(op)) is not data_movement)
+
+
+@derived_once
+def repeats(program: Program) -> tuple[Repeat, ...]:
+    """The repeats of a program that boundaries pay for, in order; they do not overlap.
+
+    Equations are equal here that perform operations of one class on operands of equal types, whichever values they
+    read: a repeat decides where boundaries are, not what is computed.
+    """
+    weights = [*accumulate(map(_weight, program.ops), initial=0)]
+    if weights[-1] < LEAST_SAVED + LEAST_WEIGHT:
+        return ()
+    tokens = _tokens(program)
+    found = []
+    for period in _periods(tokens):
+        for start, stop in _equal_stretches(tokens, period):
+            each = weights[start + period] - weights[start]
+            saved = weights[stop] - weights[start] - each
+            if each >= LEAST_WEIGHT and saved >= LEAST_SAVED:
+                found.append((saved, start, stop, period))
+    taken: list[Repeat] = []
+    for _, start, stop, period in sorted(found, reverse=True):
+        if all([stop <= old.start or old.stop <= start for old in taken]):
+            taken.append(_narrowest(program, start, stop, period))
+    return tuple(sorted(taken))
+
+
+def _tokens(program: Program) -> Numbers:
+    """A number for each equation, equal for equal ones."""
+    types = program.value_types()
+    known: dict[Any, int] = {}
+    columns = zip(program.ops, program.args, program.types)
+    keys = [(type(op), results, *[types[n] for n in args]) for op, args, results in columns]
+    return np.array([known.setdefault(key, len(known)) for key in keys], np.uint64)
+
+
+def _periods(tokens: Numbers) -> list[int]:
+    """The most frequent distances from a sequence of 1, 2, 4, ... or 64 equations to the next equal one."""
+    votes: Counter[int] = Counter()
+    hashes, length = tokens, 1
+    while length <= 64 and len(hashes):
+        order = np.argsort(hashes, kind="stable")
+        votes.update(np.diff(order)[np.diff(hashes[order]) == 0].tolist())
+        hashes = hashes[:-length] * MULTIPLIER + hashes[length:] * (hashes[length:] | 1)
+        length *= 2
+    return [period for period, _ in votes.most_common(MAX_PERIODS)]
+
+
+def _equal_stretches(tokens: Numbers, period: int) -> list[tuple[int, int]]:
+    """The longest ``(start, stop)`` of two periods at least in which every token equals the one a period later."""
+    same = np.concatenate([[False], tokens[:-period] == tokens[period:], [False]])
+    edges = np.flatnonzero(same[1:] != same[:-1]).tolist()
+    return [(start, stop + period) for start, stop in zip(edges[::2], edges[1::2]) if stop - start >= period]
+
+
+def _narrowest(program: Program, start: int, stop: int, period: int) -> Repeat:
+    """The repeat in a stretch whose runs hand over the fewest bytes, on average, that the next run reads."""
+    inputs = len(program.in_types)
+    owners = np.repeat(np.arange(len(program.ops)), np.diff(program.starts()))
+    last = np.array(last_uses(program)[inputs:])
+    sizes = np.array([t.nbytes for t in program.value_types()[inputs : program.count]])
+    until = np.maximum(np.minimum(last, owners + period), owners)
+    change = np.zeros(len(program.ops) + 2, np.int64)
+    np.add.at(change, owners + 1, sizes)
+    np.add.at(change, until + 1, -sizes)
+    crossing = np.cumsum(change)  # bytes of values that are computed before each equation, and read by or after it
+    phases = range(start, start + min(period, stop - start - 2 * period + 1))
+    first = min(phases, key=lambda phase: crossing[phase + period : stop - period + 1 : period].mean())
+    return Repeat(first, period, (stop - first) // period)
+
+
+@derived_once
+def with_boundaries(program: Program) -> Program:
+    """The program with a boundary on what each repeat hands over to the next, in sub-programs too.
+
+    with_boundaries(p)(*xs) == p(*xs)
+    """
+    return split(program, {i: repeat.period for repeat in repeats(program) for i in repeat.handovers})
+
+
+def split(program: Program, runs: Mapping[int, int]) -> Program:
+    """The program with a boundary before each equation ``i`` of ``runs``, on those results of the ``runs[i]`` equations
+    before it that as many from it on read; its bodies ``with_boundaries``.
+    """
+    crossing = _crossing(program, runs)
+    latest: dict[int, int] = {}  # value -> the result of the last boundary that it has crossed
+    retained = []
+    count = program.count
+    for i, ((op, args, results, _), types, site) in enumerate(zip(program.steps(), program.types, program.sites)):
+        if i in crossing:
+            numbers = crossing[i]
+            handed_over = range(count, count := count + len(numbers))
+            given = tuple([program.type_of(n) for n in numbers])
+            retained.append(RetainedEquation(Boundary(), numbers, tuple(handed_over), given, site))
+            latest.update(zip(numbers, handed_over))
+        read = tuple([latest.get(n, n) for n in args])
+        retained.append(RetainedEquation(_split_bodies(op), read, tuple(results), types, site))
+    return assemble(program, retained, [latest.get(n, n) for n in program.outs])
+
+
+def _crossing(program: Program, runs: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
+    """The values of each boundary of ``split``; a boundary without values is left out."""
+    starts = program.starts()
+    crossing = {}
+    for i, length in runs.items():
+        read = [n for args in program.args[i : i + length] for n in args]
+        numbers = tuple(sorted({n for n in read if starts[i - length] <= n < starts[i]}))
+        if numbers:
+            crossing[i] = numbers
+    return crossing
+
+
+def _split_bodies(op: Any) -> Any:
+    """The operation over its bodies ``with_boundaries``."""
+    if not op.bodied:
+        return op
+    bodies = [*map(with_boundaries, op.bodies)]
+    return op if all([new is old for new, old in zip(bodies, op.bodies)]) else op.with_bodies(bodies)

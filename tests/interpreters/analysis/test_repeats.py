@@ -1,0 +1,138 @@
+"""Repeats are found, and boundaries between them change no value."""
+
+import numpy as np
+import pytest
+from helpers.random_programs import arguments, programs
+from hypothesis import given
+from hypothesis import strategies as st
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.effects.control.checkpoint import Boundary
+from handlax.effects.programs.program import interpret
+from handlax.interpreters.analysis.repeats import repeats, split, weight, with_boundaries
+from handlax.interpreters.analysis.typecheck import typecheck
+
+
+def block(w, x):
+    return x + hnp.tanh(x @ w - hnp.mean(x)) * hnp.exp(-x)
+
+
+def deep(n, block=block):
+    def model(ws, x):
+        for i in range(n):
+            x = block(ws[i], x)
+        return x.sum()
+
+    return model, ([hnp.full((4, 4), 0.1 * (i + 1)) for i in range(n)], hnp.linspace(-1.0, 1.0, 8).reshape(2, 4))
+
+
+def program_of(f, args):
+    return hx.make_program(f)(*args)
+
+
+def boundaries(program):
+    inner = [boundaries(body) for op in program.ops if op.bodied for body in op.bodies]
+    return sum(isinstance(op, Boundary) for op in program.ops) + sum(inner)
+
+
+def test_the_blocks_of_a_model_are_a_repeat():
+    f, args = deep(20)
+    program = program_of(f, args)
+    (found,) = repeats(program)
+    assert found.count == 20
+    assert found.period * 20 <= len(program.ops) < found.period * 21
+    assert boundaries(with_boundaries(program)) == 19
+
+
+def test_so_are_those_of_its_gradient_forward_and_backward():
+    f, args = deep(20)
+    found = repeats(program_of(hx.grad(f), args))
+    assert [repeat.count >= 19 for repeat in found] == [True, True]
+
+
+def test_numbers_and_places_that_differ_do_not_hide_a_repeat():
+    def model(x):
+        for i in range(30):
+            x = x * (1.0 + 0.1 * i) + hnp.sin(x[i % 4]) + hnp.cos(x) * x
+        return x
+
+    (found,) = repeats(program_of(model, [hnp.ones(4)]))
+    assert found.count == 30
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_program_with_few_repeats_stays_itself(n):
+    program = program_of(*deep(n))
+    assert repeats(program) == ()
+    assert with_boundaries(program) is program
+
+
+def test_blocks_of_different_shapes_are_none():
+    def model(x):
+        for i in range(40):
+            x = hnp.tanh(hnp.concatenate([x, x[:1]])) * (1.0 + i)
+        return x
+
+    assert repeats(program_of(model, [hnp.ones(4)])) == ()
+
+
+def test_a_boundary_is_where_the_fewest_bytes_cross():
+    def wide_inside(w, x):
+        return hnp.mean(hnp.sin(x[:, None] * hnp.ones(1000)) + hnp.cos(x)[:, None] * hnp.tanh(x)[:, None], axis=1)
+
+    f, args = deep(30, wide_inside)
+    program = with_boundaries(program_of(lambda x: f(args[0], x), [hnp.ones(3)]))
+    crossing = [types for op, types in zip(program.ops, program.types) if type(op) is Boundary]
+    assert len(crossing) == 29
+    assert {t.shape for types in crossing for t in types} == {(3,)}
+
+
+@pytest.mark.parametrize("wrap", [hx.jit, hx.checkpoint], ids=["jit", "checkpoint"])
+def test_a_block_that_is_one_call_counts_as_its_body(wrap):
+    f, args = deep(20, wrap(block))
+    program = program_of(f, args)
+    (found,) = repeats(program)
+    assert found.count == 20
+    assert weight(program) >= 20 * weight(program_of(block, [args[0][0], args[1]]))
+
+
+def test_bodies_of_loops_and_branches_have_boundaries_of_their_own():
+    f, (ws, x) = deep(20)
+
+    def inside(x):
+        y, _ = lax.scan(lambda c, w: (c + lax.cond(c > 0, lambda: f(ws, x * w), lambda: 0.0), None), 0.0, hnp.ones(3))
+        return y
+
+    program = program_of(inside, [x])
+    assert boundaries(program) == 0
+    assert boundaries(with_boundaries(program)) == 19
+
+
+@given(programs(effects=True, size=30), st.data())
+def test_values_types_and_effects_are_the_same(p, data):
+    args = arguments(p)
+    places = data.draw(st.sets(st.integers(1, max(len(p.ops) - 1, 1)), max_size=len(p.ops) // 2))
+    q = typecheck(split(p, {i: data.draw(st.integers(1, i)) for i in sorted(places)}))
+    assert q.in_types == p.in_types and q.out_types == p.out_types
+    assert [op for op in q.ops if type(op) is not Boundary] == [*p.ops]
+    if not p.effects:
+        for y, z in zip(interpret(p, args), interpret(q, args)):
+            np.testing.assert_array_equal(y.value, z.value)
+
+
+def in_lanes(f):
+    return hx.vmap(f, in_axes=(None, 0))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, hx.grad, in_lanes], ids=["f", "grad", "vmap"])
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, hx.checkpoint], ids=["plain", "jit", "checkpoint"])
+def test_compiled_values_are_those_without_boundaries(transform, wrap):
+    f, args = deep(24, wrap(block))
+    split, whole = [hx.jit(transform(f), compiler_options={"split_repeats": yes}) for yes in (True, False)]
+    for y, z in zip(hx.tree.leaves(split(*args)), hx.tree.leaves(whole(*args))):
+        np.testing.assert_allclose(y, z, rtol=1e-5, atol=1e-6)
+    texts = [g.lower(*args).as_text() for g in (split, whole)]
+    crossings = [len(text.split("optimization_barrier")) + len(text.split('inlineable = "false"')) for text in texts]
+    assert crossings[0] - crossings[1] >= 23
