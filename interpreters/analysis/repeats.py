@@ -32,16 +32,16 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 
 
 class Repeat(NamedTuple):
-    """``count`` equal runs of ``period`` equations each, one after the other from equation ``start`` on."""
+    """``times`` equal runs of ``period`` equations each, one after the other from equation ``start`` on."""
 
     start: int
     period: int
-    count: int
+    times: int
 
     @property
     def stop(self) -> int:
         """The equation after the last run."""
-        return self.start + self.period * self.count
+        return self.start + self.period * self.times
 
     @property
     def handovers(self) -> range:
@@ -56,8 +56,8 @@ def weight(program: Program) -> int:
 
 
 def _weight(op: Operation) -> int:
-    inner = sum(map(weight, op.bodies)) if op.bodied else 0  # type: ignore[attr-defined]
-    return inner + (FLOPS.find(type(op)) is not data_movement)
+    bodies: tuple[Program, ...] = op.bodies if op.bodied else ()  # type: ignore[attr-defined]
+    return sum(map(weight, bodies), int(FLOPS.find(type(op)) is not data_movement))
 
 
 @derived_once
@@ -143,6 +143,7 @@ def split(program: Program, runs: Mapping[int, int]) -> Program:
     before it that as many from it on read; its bodies ``with_boundaries``.
     """
     crossing = _crossing(program, runs)
+    boundary: Any = Boundary()
     latest: dict[int, int] = {}  # value -> the result of the last boundary that it has crossed
     retained = []
     count = program.count
@@ -151,7 +152,7 @@ def split(program: Program, runs: Mapping[int, int]) -> Program:
             numbers = crossing[i]
             handed_over = range(count, count := count + len(numbers))
             given = tuple([program.type_of(n) for n in numbers])
-            retained.append(RetainedEquation(Boundary(), numbers, tuple(handed_over), given, site))
+            retained.append(RetainedEquation(boundary, numbers, tuple(handed_over), given, site))
             latest.update(zip(numbers, handed_over))
         read = tuple([latest.get(n, n) for n in args])
         retained.append(RetainedEquation(_split_bodies(op), read, tuple(results), types, site))

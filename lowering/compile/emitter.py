@@ -167,8 +167,10 @@ class Emitter:
         return self.inline("reshape", x.name, x, type=out)
 
     def transpose(self, x: SsaValue, permutation: Sequence[int]) -> SsaValue:
-        out = x.type.update(shape=tuple(x.type.shape[d] for d in permutation))
         order = list(permutation)
+        if order == list(range(len(order))):
+            return x
+        out = x.type.update(shape=tuple([x.type.shape[d] for d in permutation]))
         if isinstance(x.type.dtype, ExtendedDType):
             order += range(len(order), len(order) + len(x.type.dtype.shape))
         return self.inline("transpose", f"{x.name}, dims = {order}", x, type=out)

@@ -317,8 +317,25 @@ def lower_convolution(op: Any, emit: Any, x: Any, y: Any) -> Any:
 
 
 def _emit(op: Any, emit: Any, x: Any, y: Any, out: ArrayType) -> Any:
-    """StableHLO's convolution."""
-    numbers = op.dimension_numbers
+    """The convolution of real arrays; for CPUs with features last, as their kernels take it.
+
+    XLA brings convolutions into that order by itself in the entry function alone: in the body of a loop those of other
+    orders, such as derivatives, are computed element by element.
+    """
+    lhs, rhs, made = op.dimension_numbers
+    if emit.platform != "cpu":
+        return _convolution(op, op.dimension_numbers, emit, x, y, out)
+    last, order = len(made) - 1, (made[0], *made[2:], made[1])
+    image = (0, last, *range(1, last))
+    numbers = ConvDimensionNumbers(image, (last, last - 1, *range(last - 1)), image)
+    x = emit.transpose(x, (lhs[0], *lhs[2:], lhs[1]))
+    y = emit.transpose(y, (*rhs[2:], rhs[1], rhs[0]))
+    z = _convolution(op, numbers, emit, x, y, out.update(shape=tuple([out.shape[d] for d in order])))
+    return emit.transpose(z, inverse_permutation(order))
+
+
+def _convolution(op: Any, numbers: ConvDimensionNumbers, emit: Any, x: Any, y: Any, out: ArrayType) -> Any:
+    """StableHLO's convolution of arrays whose dimensions have the roles ``numbers``."""
     dims = [_spec_text(spec, roles) for spec, roles in zip(numbers, ("bf", "oi", "bf"))]
     pads = [list(pair) for pair in op.padding]
     window = f"stride = {list(op.window_strides)}, pad = {pads}, lhs_dilate = {list(op.lhs_dilation)}, "

@@ -41,7 +41,7 @@ def test_the_blocks_of_a_model_are_a_repeat():
     f, args = deep(20)
     program = program_of(f, args)
     (found,) = repeats(program)
-    assert found.count == 20
+    assert found.times == 20
     assert found.period * 20 <= len(program.ops) < found.period * 21
     assert boundaries(with_boundaries(program)) == 19
 
@@ -49,7 +49,7 @@ def test_the_blocks_of_a_model_are_a_repeat():
 def test_so_are_those_of_its_gradient_forward_and_backward():
     f, args = deep(20)
     found = repeats(program_of(hx.grad(f), args))
-    assert [repeat.count >= 19 for repeat in found] == [True, True]
+    assert [repeat.times >= 19 for repeat in found] == [True, True]
 
 
 def test_numbers_and_places_that_differ_do_not_hide_a_repeat():
@@ -59,7 +59,7 @@ def test_numbers_and_places_that_differ_do_not_hide_a_repeat():
         return x
 
     (found,) = repeats(program_of(model, [hnp.ones(4)]))
-    assert found.count == 30
+    assert found.times == 30
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -94,7 +94,7 @@ def test_a_block_that_is_one_call_counts_as_its_body(wrap):
     f, args = deep(20, wrap(block))
     program = program_of(f, args)
     (found,) = repeats(program)
-    assert found.count == 20
+    assert found.times == 20
     assert weight(program) >= 20 * weight(program_of(block, [args[0][0], args[1]]))
 
 
