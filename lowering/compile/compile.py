@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ...effects.base import config
-from ...effects.base.errors import DeletedArray, DeviceMismatch, DonatedTwice, HandlaxError, UnhandledEffect
+from ...effects.base.errors import (
+    DeletedArray,
+    DeviceMismatch,
+    DonatedTwice,
+    HandlaxError,
+    UnhandledEffect,
+    need_one_of,
+)
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
 from ...effects.base.source_locations import warn_user
@@ -250,8 +257,9 @@ def lower(
 
     ``split_repeats``: put boundaries between repeats, where the compiler of the platform gains by them.
 
-    Raises: UnhandledEffect: an effect of its row has no lowering.
+    Raises: UnhandledEffect: an effect of its row has no lowering. BadArgument: ``split_repeats`` is no bool.
     """
+    need_one_of(f"{name}: split_repeats", split_repeats, (True, False))
     check_lowerable(closed, name)
     placement = settle(closed, name, placement)
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
