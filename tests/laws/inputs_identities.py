@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import handlax as hx
-from handlax.effects.control.checkpoint import Name, OptimizationBarrier
+from handlax.effects.control.checkpoint import Boundary, Name, OptimizationBarrier
 from handlax.effects.operations.sharding_constraint import ShardingConstraint
 from handlax.effects.sharding.mesh import Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding
@@ -21,5 +21,6 @@ CASES = [
     Case(Name("kept"), (FEW,), (((3,),), ((2, 3),), ((),), ((0, 2),)), dtypes.ANY),
     Case(ShardingConstraint(HALVES), (FEW,), (((4,),), ((2, 3),), ((0, 2),)), dtypes.ANY),
     Case(OptimizationBarrier(), (FEW,), (((3,),), ((),)), dtypes.ANY),
+    Case(Boundary(), (FEW, FEW), (((3,), (2, 2)), ((), (0,))), dtypes.ANY),
     Case(OptimizationBarrier(), (FEW, FEW), (((3,), (2, 2)), ((), (0,))), dtypes.ANY),
 ]
