@@ -528,6 +528,14 @@ def rows_bound(size: Any, totals: Mapping[int, int], longest: Mapping[int, int],
     return max(min(int(most(size, total, count)), count * bound_of(size, longest)), common_factor(size))
 
 
+def capacity(size: int) -> int:
+    """The next of the sizes 0, 1, ..., 8, 10, 12, 14, 16, 20, ..., of which there are four between powers of two: less
+    than a quarter above ``size``.
+    """
+    step = 1 << max(0, (size - 1).bit_length() - 3)
+    return -(-size // step) * step
+
+
 def bucket_step(longest: int) -> int:
     """The granularity of rounded lengths: an eighth of the longest, at least ``SMALLEST``."""
     return max(SMALLEST, -(-longest // BUCKETS))
