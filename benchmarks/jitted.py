@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +38,26 @@ def temporary_memory(jitted: Jitted) -> Callable[[Plan], Pair]:
             f, args = jitted(side)
             sizes.append(f.lower(*args).compile().memory_analysis().temp_size_in_bytes)
         return Pair(*sizes)
+
+    return measure
+
+
+def compile_time(jitted: Jitted) -> Measure:
+    """Processor time of XLA's compilation, of a program that is traced and lowered again before each sample."""
+
+    def sample(side: Side) -> float:
+        side.lib.clear_caches()
+        f, args = jitted(side)
+        lowered = f.lower(*args)
+        gc.collect()
+        start = time.process_time()
+        lowered.compile()
+        return (time.process_time() - start) * 1e6
+
+    def measure(plan: Plan) -> Pair:
+        samples = [(sample(OURS), sample(THEIRS)) for _ in range(max(3, plan.rounds // 2))]
+        ours, theirs = map(statistics.median, zip(*samples))
+        return Pair(ours, theirs)
 
     return measure
 

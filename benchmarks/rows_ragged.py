@@ -1,5 +1,5 @@
-"""Lanes of different lengths: attention beside JAX's program over padding with a mask; what does not relate the rows of
-a lane beside JAX's program over as many rows, of which it knows no lanes.
+"""Lanes of different lengths: attention, and a model with it, beside JAX's program over padding with a mask; what does
+not relate the rows of a lane beside JAX's program over as many rows, of which it knows no lanes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .jitted import run_time, temporary_memory
-from .sides import OURS, Side, assert_agree
+from .jitted import compile_time, run_time, temporary_memory
+from .sides import OURS, Side, assert_agree, on
 from .timing import Row
 
 LANES, LONGEST, HEADS, WIDTH = 32, 512, 4, 64
@@ -96,6 +96,61 @@ def rows_of(result: Any, occupancy: float) -> Any:
     ]
 
 
+WORDS, LABELS = 1000, 16
+MODEL = {
+    "embed": (WORDS, HEADS * WIDTH),
+    "before": (HEADS * WIDTH,),
+    "qkv": (3, HEADS * WIDTH, HEADS, WIDTH),
+    "out": (HEADS, WIDTH, HEADS * WIDTH),
+    "after": (HEADS * WIDTH,),
+    "up": (HEADS * WIDTH, 512),
+    "down": (512, HEADS * WIDTH),
+    "head": (HEADS * WIDTH, LABELS),
+}
+
+
+def sentence_loss(side: Side, w: Any, words: Any, label: Any, mask: Any = None) -> Any:
+    """A layer of a transformer and the mean over the words, in the words of either library."""
+
+    def normalised(x: Any, scale: Any) -> Any:
+        centred = x - x.mean(-1, keepdims=True)
+        return scale * centred / side.np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(1e-6))
+
+    x = w["embed"][words]
+    q, k, v = side.np.einsum("nd,cdhw->cnhw", normalised(x, w["before"]), w["qkv"])
+    x = x + side.np.einsum("nhw,hwd->nd", attention(side, q, k, v, mask), w["out"])
+    x = x + side.lib.nn.gelu(normalised(x, w["after"]) @ w["up"]) @ w["down"]
+    mean = x.mean(0) if mask is None else side.np.where(mask[:, None], x, 0).sum(0) / mask.sum()
+    return -side.lib.nn.log_softmax(mean @ w["head"])[label]
+
+
+@dataclass(frozen=True)
+class RaggedModel:
+    """A model on lanes of any lengths, and JAX's on padded ones."""
+
+    differentiate: bool
+
+    def jitted(self, side: Side) -> tuple[Any, list[Any]]:
+        n, rng = lengths(), np.random.default_rng(0)
+        mask = np.arange(LONGEST) < n[:, None]
+        words = rng.integers(0, WORDS, (LANES, LONGEST), np.int32)
+        w = {name: rng.standard_normal(shape, np.float32) / 16 for name, shape in MODEL.items()}
+        label = rng.integers(0, LABELS, LANES, np.int32)
+        each = functools.partial(sentence_loss, side)
+        if side is OURS:
+            mapped = side.lib.vmap(each, (None, side.lib.ragged_axis, 0))
+            f = lambda w, words, label, n: mapped(w, side.lib.Ragged(words, n, LONGEST), label).mean()
+        else:
+            mapped = side.lib.vmap(each, (None, 0, 0, 0))
+            f = lambda w, words, label, n: mapped(w, words, label, side.np.arange(LONGEST) < n[:, None]).mean()
+        g = side.lib.value_and_grad(f) if self.differentiate else f
+        return side.lib.jit(g), on(side, [w, words[mask] if side is OURS else words, label, n])
+
+    @property
+    def title(self) -> str:
+        return f"ragged model, lengths as values, {('forward', 'value and gradient')[self.differentiate]}"
+
+
 CHANNELS = 256
 ON_ROWS: dict[str, Callable[[Side, Any, Any], Any]] = {
     "elementwise": lambda side, x, w: side.np.tanh(x) * x + w[0],
@@ -150,6 +205,12 @@ for case in CASES:
     ROWS += [
         Row(case.title, time_bar, run_time(case.jitted, case.agree), time_goal),
         Row(f"{case.title}: temporary memory", memory_bar, memory, unit="bytes"),
+    ]
+MODELS = [RaggedModel(differentiate) for differentiate in (False, True)]
+for model in MODELS:
+    ROWS += [
+        Row(model.title, 0.55, run_time(model.jitted, lambda x, y: assert_agree(x, y, 5e-3, 5e-3)), 0.45),
+        Row(f"{model.title}: compile, processor time", 4.0 - model.differentiate / 2, compile_time(model.jitted), 1.5),
     ]
 FULL = [RaggedAttention(*way, 1) for way in WAYS]
 ROWS += [Row(case.title, 1.1, run_time(case.jitted, case.agree)) for case in FULL]

@@ -1,7 +1,8 @@
 """Arrays and programs over many devices.
 
-Calls of jitted functions with arrays over eight virtual CPU devices, which a process of its own has; and what a step of
-training costs to trace and to lower for an abstract mesh of 4,096 devices, against one of 8, for handlax alone.
+Calls of jitted functions with arrays over eight virtual CPU devices, which a process of its own has; a step of training
+over them, of a transformer whose heads and hidden units are divided; and what a step of training costs to trace and to
+lower for an abstract mesh of 4,096 devices, against one of 8, for handlax alone.
 """
 
 from __future__ import annotations
@@ -38,14 +39,55 @@ for _ in range(600):
 print(statistics.median(times[100:]) * 1e6)
 """
 
+# Two groups of four devices: each has some sequences, each device of it some heads and hidden units. A scan over
+# layers, which are computed again for the derivative.
+TENSOR_PARALLEL = """
+import statistics, time
+import numpy as np, {lib} as lib, {lib}.numpy as hnp
+from {lib} import lax, nn
+from {lib}.sharding import Mesh, NamedSharding, PartitionSpec as P
+layers, width, heads, head, hidden, batch, length = 12, 128, 8, 16, 512, 8, 128
+mesh = Mesh(np.array(lib.devices()).reshape(2, 4), ("data", "model"))
+parts = dict(qkv=P(None, None, None, "model"), out=P(None, "model"), up=P(None, None, "model"), down=P(None, "model"))
+sizes = dict(qkv=(3, width, heads, head), out=(heads, head, width), up=(width, hidden), down=(hidden, width))
+def normalised(x):
+    return x / hnp.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
+def layer(x, w):
+    q, k, v = hnp.einsum("btd,cdhk->cbthk", normalised(x), w["qkv"])
+    weights = nn.softmax(hnp.einsum("bthk,bshk->bhts", q, k) / 4)
+    x = x + lax.psum(hnp.einsum("bhts,bshk,hkd->btd", weights, v, w["out"]), "model")
+    return x + lax.psum(nn.gelu(normalised(x) @ w["up"]) @ w["down"], "model"), None
+def loss(w, x):
+    return lax.pmean((lax.scan(lib.checkpoint(layer), x, w)[0] ** 2).mean(), "data")
+def step(w, x):
+    value, gradient = lib.value_and_grad(loss)(w, x)
+    return value, {{name: w[name] - 0.1 * gradient[name] for name in w}}
+f = lib.jit(lib.shard_map(step, mesh=mesh, in_specs=(parts, P("data")), out_specs=(P(), parts)))
+normal = np.random.default_rng(0).standard_normal
+placed = lambda x, spec: lib.device_put(np.float32(x), NamedSharding(mesh, spec))
+w = {{name: placed(normal((layers, *size)) / 16, parts[name]) for name, size in sizes.items()}}
+x = placed(normal((batch, length, width)), P("data"))
+times = []
+for _ in range(8):
+    start = time.process_time()
+    value, _ = lib.block_until_ready(f(w, x))
+    times.append(time.process_time() - start)
+print(statistics.median(times[2:]) * 1e6)
+"""
+
 
 def calls(function: str, argument: str = "x") -> Callable[[Plan], Pair]:
     """Microseconds of a call, medians of alternating processes."""
+    return over_eight(CALLS, function=function, argument=argument)
+
+
+def over_eight(program: str, **words: str) -> Callable[[Plan], Pair]:
+    """What a program with eight virtual devices prints, medians of alternating processes."""
 
     def measure(plan: Plan) -> Pair:
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
-        texts = [CALLS.format(lib=lib, function=function, argument=argument) for lib in ("handlax", "jax")]
+        texts = [program.format(lib=lib, **words) for lib in ("handlax", "jax")]
         times: list[list[float]] = [[], []]
         for i in range(plan.rounds):
             for which in (0, 1) if i % 2 == 0 else (1, 0):
@@ -108,6 +150,7 @@ ROWS = [
     Row("shard_map dispatch over 8 devices, 1 argument", 1.00, calls(SHARD_MAP), unit="us"),
     Row("pmap dispatch over 8 devices, 1 argument", 1.00, calls("lib.pmap(lambda x: x + 1.0)", ROWS_OF_X), unit="us"),
     Row("jit dispatch on one of 8 devices, 1 argument", 1.00, calls("lib.jit(lambda x: x + 1.0)", ON_ONE), unit="us"),
+    Row("tensor-parallel transformer step over 8 devices, processor time", 1.10, over_eight(TENSOR_PARALLEL), 1.00),
     Row("transformer step for 4,096 devices against 8: trace", 1.1, against_few(trace), beside=False),
     Row("transformer step for 4,096 devices against 8: trace + lower", 1.1, against_few(lower), beside=False),
     Row("transformer step for 4,096 devices against 8: text", 1.1, text_sizes, unit="bytes", beside=False),

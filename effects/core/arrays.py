@@ -421,8 +421,9 @@ def scalar(value: Any, dtype: Any = None, weak: bool = False) -> ConcreteArray:
     if constant is None:
         if dtype is None:
             dtype, weak = dtypes.scalar_type(value)
-        data = number_data(value, dtype)
-        constant = _CONSTANTS.add(key, share(concrete(array_type((), dtype, weak), data)))
+        constant = share(concrete(array_type((), dtype, weak), number_data(value, dtype)))
+        if kind is not int or not dtypes.is_integer(dtype) or dtypes.holds(dtype, value):
+            _CONSTANTS.add(key, constant)  # whether others may wrap around depends on the settings
     return constant
 
 

@@ -89,12 +89,17 @@ def _first_step(f: Any, y: Any, t: Any, slope: Any, settings: _Settings) -> Any:
     bend = _norm((f(y + guess * slope, t + guess) - slope) / scale) / guess
     most = hnp.maximum(speed, bend)
     step = hnp.where(most <= 1e-15, hnp.maximum(1e-6, guess * 1e-3), (0.01 / hnp.where(most == 0, 1, most)) ** 0.2)
-    return hnp.minimum(hnp.minimum(100 * guess, step), settings.hmax).astype(t.dtype)
+    step = hnp.maximum(hnp.minimum(100 * guess, step), 4 * float(finfo(t.dtype).eps) * hnp.abs(t))
+    return hnp.minimum(step, settings.hmax).astype(t.dtype)
 
 
-def _step(f: Any, settings: _Settings, s: _StepState) -> _StepState:
-    """The state after a step; if its error is too large, the state ``s`` with a shorter next step."""
-    h = s.step
+def _step(f: Any, settings: _Settings, s: _StepState, end: Any) -> _StepState:
+    """The state after a step, at most to the time ``end``, as ``f`` may have no value beyond; if the error of the step
+    is too large, the state ``s`` with a shorter next step.
+    """
+    tried = hnp.minimum(s.step, end - s.t)
+    time = s.t + tried
+    h = time - s.t  # as the time is rounded
     slopes = [s.slope]
     for node, weights in zip(NODES, STAGES):
         y = s.y + h.astype(s.y.dtype) * _sum(weights, slopes)
@@ -105,11 +110,11 @@ def _step(f: Any, settings: _Settings, s: _StepState) -> _StepState:
     good = error <= 1
     factor = hnp.where(error == 0, GROW, SAFETY * hnp.where(error == 0, 1, error) ** -0.2)
     factor = hnp.clip(hnp.where(hnp.isnan(factor), SHRINK, factor), hnp.where(good, 1.0, SHRINK), GROW)
-    after = hnp.clip(h * factor, 0, settings.hmax).astype(h.dtype)
+    after = hnp.clip(tried * factor, 0, settings.hmax).astype(h.dtype)
     difference = y - s.y
     bend = scaled * slopes[0] - difference
     polynomial = [s.y, difference, bend, difference - scaled * slopes[6] - bend, scaled * _sum(DENSE, slopes)]
-    accepted = _StepState(y, slopes[6], s.t + h, after, s.t, hnp.stack(polynomial))
+    accepted = _StepState(y, slopes[6], time, after, s.t, hnp.stack(polynomial))
     return tree_map(lambda new, old: hnp.where(good, new, old), accepted, s._replace(step=after))
 
 
@@ -122,21 +127,22 @@ def _between(s: _StepState, t: Any) -> Any:
 
 
 def _solve(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
-    """The solution at the times ``t``; NaN where more than ``mxstep`` steps are needed, and where the times turn back.
+    """The solution at the times ``t``; NaN where more than ``mxstep`` steps are needed, or steps that are too short to
+    change the time, and where the times turn back.
 
     The equation solved is dz/du == s f(z, s u) at u = s t, where s is the sign of the direction, so that u increases.
     """
     sign = hnp.where(t[-1] < t[0], -1, 1).astype(t.dtype)
     g = lambda z, u: sign.astype(z.dtype) * f(z, sign * u, *args)
     u = sign * t
-    tiny = float(finfo(t.dtype).tiny)
+    end = hnp.nanmax(u)
 
     def reach(s: _StepState, target: Any) -> Any:
         def more(state: Any) -> Any:
             s, count = state
-            return (s.t < target) & (count < settings.mxstep) & (s.step > tiny)
+            return (s.t < target) & (count < settings.mxstep) & (s.t + s.step > s.t)
 
-        s, _ = while_loop(more, lambda state: (_step(g, settings, state[0]), state[1] + 1), (s, 0.0))
+        s, _ = while_loop(more, lambda state: (_step(g, settings, state[0], end), state[1] + 1), (s, 0.0))
         return s, hnp.where(s.t >= target, _between(s, target), hnp.nan)
 
     slope = g(y0, u[0])
@@ -176,7 +182,7 @@ def _backward(f: Any, settings: _Settings, saved: Any, cts: Any) -> Any:
     def through(carry: Any, at: Any) -> Any:
         ct, by_first, by_args = carry
         y, here, now, earlier = at
-        by_time = hnp.vdot(f(y, now, *args), here).astype(now.dtype)
+        by_time = hnp.real(hnp.dot(f(y, now, *args), here)).astype(now.dtype)
         state = ravel_pytree((y, ct + here, by_first - by_time, by_args))[0]
         times = hnp.stack([now, earlier])
         _, ct, by_first, by_args = unravel(_odeint(adjoint, settings, state, times, (args,))[1])

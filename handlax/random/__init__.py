@@ -24,6 +24,7 @@ from .choices import *
 from .keys import *
 from .rejection_samplers import *
 from .transformed_samplers import *
+from .truncated_normals import *
 
 if _typing.TYPE_CHECKING:
     from . import keyless as keyless

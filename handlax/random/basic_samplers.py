@@ -20,7 +20,7 @@ from ..effects.operations.elementwise.arithmetic import add, mul, nextafter, rem
 from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_or, shift_right_logical
 from ..effects.operations.elementwise.comparison import gt, le, lt, max, min, select
 from ..effects.operations.elementwise.conversion import BitcastConvertType, convert
-from ..effects.operations.elementwise.transcendental import erf, erf_inv
+from ..effects.operations.elementwise.transcendental import erf_inv
 from ..effects.operations.foundations.shapes import broadcast, canonical_shape
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.operations.manipulation.slicing import index_in_dim
@@ -30,7 +30,7 @@ from ..effects.types import dtypes
 from ..interpreters.core.eager_programs import programs
 from .keys import pair, single
 
-__all__ = ["bernoulli", "bits", "normal", "rademacher", "randint", "truncated_normal", "uniform"]
+__all__ = ["bernoulli", "bits", "normal", "rademacher", "randint", "uniform"]
 
 
 SQRT2 = math.sqrt(2)
@@ -42,6 +42,11 @@ def floating(name: str, dtype: Any) -> Any:
     if dtype not in dtypes.FLOATING:
         raise DTypeMismatch(f"{name}: the dtype must be float16, bfloat16, float32 or float64, got {dtype}.")
     return dtype
+
+
+def at_least_32_bits(dtype: Any) -> Any:
+    """The dtype in which a sampler computes: float32 for a float of 16 bits, else ``dtype`` itself."""
+    return dtypes.float32 if dtypes.itemsize_bits(dtype) < 32 else dtype
 
 
 def integral(name: str, dtype: Any) -> Any:
@@ -146,7 +151,8 @@ def between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -
     if not isinstance(low, Array) and not isinstance(high, Array):
         low, span = _interval(low, high, dtype)
         return max(low, add(mul(u, span), low))
-    return max(spread(low, shape), u * (high - low) + low)
+    low, high = spread(low, shape), spread(high, shape)
+    return max(low, min(nextafter(high, low), u * (high - low) + low))  # the sum may be rounded to ``high``
 
 
 @cached("random intervals", 64)
@@ -208,27 +214,14 @@ def open_units(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return between(key, shape, dtype, -float_format(dtype).below_one, 1.0)
 
 
-def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Array:
-    """Standard normal numbers on the condition that they lie strictly between ``lower`` and ``upper``.
-
-    Shapes: ``lower`` and ``upper`` broadcast to ``shape``, by default to each other.
-    """
-    one, shape, dtype, low, high = checked("truncated_normal", key, shape, dtype, out_sharding, lower, upper)
-    drawn = erf_inv(between(one, shape, dtype, erf(low / SQRT2), erf(high / SQRT2))) * SQRT2
-    least = nextafter(low, scalar(math.inf, dtype))
-    most = nextafter(high, scalar(-math.inf, dtype))
-    return min(spread(most, shape), max(spread(least, shape), drawn))
-
-
 def randint(
     key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Uniform integers in the half-open interval [minval, maxval); ``minval`` where that is empty.
 
     Bounds outside the range of the dtype are clipped to it; a ``maxval`` above the largest number of the dtype includes
-    that number.
+    that number. As in JAX, more than ``2**(bits/2)`` numbers, for the bits of the dtype, at least 32, are remainders of
+    one random word: some are more probable than others, by up to the ratio of their count to ``2**bits``.
 
     Shapes: ``minval`` and ``maxval`` broadcast to ``shape``.
     Raises: DTypeMismatch: the dtype is not an integer one.
@@ -273,8 +266,8 @@ def _clipped(bound: Any, dtype: Any, low: int, high: int) -> tuple[Any, Any]:
 def _integers(key: Any, shape: tuple[int, ...], start: Any, stop: Any, beyond: Any) -> Any:
     """Uniform integers in [start, stop): ``start + (2**bits * upper + lower) % (stop - start)`` of two random words.
 
-    The remainders are multiplied in ``bits`` bits, as in JAX, whose numbers these are. Where ``beyond`` is true,
-    ``stop`` itself is included.
+    The remainders are multiplied in ``bits`` bits, as in JAX, whose numbers these are, so that the upper word has no
+    effect on a span of more than ``2**(bits/2)``. Where ``beyond`` is true, ``stop`` itself is included.
     """
     fitted("random.randint", shape, start, stop)
     bound = broadcast_shape("random.randint", start.type.shape, stop.type.shape)

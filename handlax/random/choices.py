@@ -15,7 +15,7 @@ from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.elementwise.arithmetic import add
 from ..effects.operations.elementwise.bitwise import bitwise_and
-from ..effects.operations.elementwise.comparison import le, lt, min, select
+from ..effects.operations.elementwise.comparison import gt, le, lt, min, select
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import log
 from ..effects.operations.foundations.shapes import (
@@ -34,7 +34,7 @@ from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.operand_promotion import broadcast_shape
 from ..effects.operations.manipulation.slicing import index_in_dim, slice_in_dim
 from ..effects.operations.random_generators import key_bits
-from ..effects.operations.reductions.cumulative import cumsum
+from ..effects.operations.reductions.cumulative import cummax, cumsum
 from ..effects.operations.reductions.reductions import argmax
 from ..effects.operations.reductions.sorting import sort_key_val, top_k
 from ..effects.types.array_type import array_type
@@ -180,6 +180,7 @@ def _weighted(key: Any, shape: tuple[int, ...], count: Any, replace: bool, p: An
     if not count:
         return full(array_type(shape, index), 0)
     sums = cumsum(weights)
+    sums = cummax(select(gt(weights, 0), sums, sums * 0))  # rounded sums may grow where the weight is 0
     if type(count) is Extent:  # the number of sums below a value
         total = take(sums, as_array(sums.type.shape[0] - 1), 0)
         values = spread(total, shape) * (1 - unit(key, shape, dtype))

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..interpreters.library.effectful.random_streams import fresh_key as fresh_key
 from ..interpreters.library.effectful.random_streams import seed as seed
-from . import basic_samplers, choices, rejection_samplers, transformed_samplers
+from . import basic_samplers, choices, rejection_samplers, transformed_samplers, truncated_normals
 
 
 def _keyless(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,5 +60,5 @@ poisson = _keyless(rejection_samplers.poisson)
 rademacher = _keyless(basic_samplers.rademacher)
 randint = _keyless(basic_samplers.randint)
 t = _keyless(rejection_samplers.t)
-truncated_normal = _keyless(basic_samplers.truncated_normal)
+truncated_normal = _keyless(truncated_normals.truncated_normal)
 uniform = _keyless(basic_samplers.uniform)

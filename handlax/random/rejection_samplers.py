@@ -27,13 +27,24 @@ from ..effects.operations.reductions.cumulative import cumsum
 from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.operations.special.special_functions import digamma, lgamma, random_gamma_grad
 from ..effects.types.array_type import array_type
-from ..effects.types.dtypes import bool_, canonical, float32, iinfo, int32, itemsize_bits, promote_types, to_inexact
+from ..effects.types.dtypes import bool_, canonical, float32, iinfo, int32, promote_types, to_inexact
 from ..interpreters.core.eager_programs import programs
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.transformations.vmap import vmap
 from ..numpy.arrays.indexing_operations import take
 from ..numpy.mathematics import reductions
-from .basic_samplers import checked, fitted, floating, integral, normal, parameters, rademacher, spread, unit
+from .basic_samplers import (
+    at_least_32_bits,
+    checked,
+    fitted,
+    floating,
+    integral,
+    normal,
+    parameters,
+    rademacher,
+    spread,
+    unit,
+)
 from .keys import pair, single, split
 from .transformed_samplers import exponential
 
@@ -41,11 +52,6 @@ __all__ = [
     "ball", "beta", "binomial", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "multinomial",
     "poisson", "t",
 ]
-
-
-def at_least_32_bits(dtype: Any) -> Any:
-    """The dtype in which a sampler computes: float32 for a float of 16 bits, else ``dtype`` itself."""
-    return float32 if itemsize_bits(dtype) < 32 else dtype
 
 
 def _gamma_draw(key: Any, a: Any) -> tuple[Any, Any]:
@@ -158,8 +164,9 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Chi-square distributed numbers: sums of the squares of ``df`` standard normal numbers, the degrees of freedom."""
-    one, shape, dtype, df = checked("chisquare", key, shape, dtype, out_sharding, df)
-    return exp(loggamma(one, df * 0.5, shape, dtype)) * 2.0
+    dtype = floating("random.chisquare", dtype)
+    one, shape, wide, df = checked("chisquare", key, shape, at_least_32_bits(dtype), out_sharding, df)
+    return convert(gamma(one, df * 0.5, shape, wide) * 2.0, dtype)
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -199,10 +206,12 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Student's t: ``x / sqrt(y / df)`` for normal ``x`` and chi-square ``y`` of ``df`` degrees of freedom."""
-    one, shape, dtype, df = checked("t", key, shape, dtype, out_sharding, df)
+    dtype = floating("random.t", dtype)
+    one, shape, wide, df = checked("t", key, shape, at_least_32_bits(dtype), out_sharding, df)
     first, second = pair(one)
     half = df * 0.5
-    return normal(first, shape, dtype) * sqrt(half / gamma(second, half, shape, dtype))
+    logs = spread(log(half), shape) - loggamma(second, half, shape, wide)  # gamma numbers themselves may underflow
+    return convert(normal(first, shape, wide) * exp(logs * 0.5), dtype)
 
 
 def f(
@@ -211,13 +220,16 @@ def f(
     """Fisher's F: ``(x / dfnum) / (y / dfden)`` for chi-square ``x`` and ``y`` of ``dfnum`` and ``dfden`` degrees of
     freedom.
     """
-    one, shape, dtype, dfnum, dfden = checked("f", key, shape, dtype, out_sharding, dfnum, dfden)
+    dtype = floating("random.f", dtype)
+    one, shape, wide, *dfs = checked("f", key, shape, at_least_32_bits(dtype), out_sharding, dfnum, dfden)
     second, first = pair(one)
-    return chisquare(first, dfnum, shape, dtype) / dfnum / (chisquare(second, dfden, shape, dtype) / dfden)
+    halves = [df * 0.5 for df in dfs]
+    x, y = [loggamma(k, half, shape, wide) - spread(log(half), shape) for k, half in zip((first, second), halves)]
+    return convert(exp(x - y), dtype)
 
 
 _LARGE = 10.0  # Poisson numbers of this mean and above are drawn by rejection, others by multiplication
-_CANCELLING = 65536.0  # of this mean and above k log(rate) - log(k!) cancels in float32
+_CANCELLING = 4096.0  # of this mean and above k log(rate) - log(k!) cancels in float32
 
 
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -231,10 +243,11 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     >>> random.generalized_normal(random.key(0), 2.0, (3,)).dtype
     dtype('float32')
     """
-    one, shape, dtype, p = checked("generalized_normal", key, shape, dtype, out_sharding, p)
+    dtype = floating("random.generalized_normal", dtype)
+    one, shape, wide, p = checked("generalized_normal", key, shape, at_least_32_bits(dtype), out_sharding, p)
     size_key, sign_key = pair(one)
-    sizes = pow(gamma(size_key, 1.0 / p, shape, dtype), spread(1.0 / p, shape))
-    return rademacher(sign_key, shape, dtype) * sizes
+    sizes = exp(loggamma(size_key, 1.0 / p, shape, wide) / spread(p, shape))
+    return rademacher(sign_key, shape, dtype) * convert(sizes, dtype)
 
 
 def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -273,13 +286,17 @@ def _few_events(key: Any, rate: Any) -> Any:
     return while_loop(lambda s: any_true(gt(s[2], neg(rate))), once, start)[1]
 
 
+def _log1p_rest(x: Any) -> Any:
+    """``log(1 - x) + x``, about ``-x**2 / 2``, so that ``k log(a / k) + k - a == k * _log1p_rest((k - a) / k)``."""
+    return log1p(neg(x)) + x
+
+
 def _log_probability(k: Any, rate: Any) -> Any:
     """The Poisson log-probability ``k log(rate) - rate - log(k!)``, for large rates by Stirling's series."""
     plain = neg(rate) + k * log(rate) - lgamma(k + 1.0)
     safe = max(k, full(k.type, 1.0))
-    off = (safe - rate) / safe
     tail = (1.0 - 1.0 / (safe * safe * 30.0)) / (safe * 12.0)
-    series = safe * (log1p(neg(off)) + off) - log(safe * (2 * math.pi)) * 0.5 - tail
+    series = safe * _log1p_rest((safe - rate) / safe) - log(safe * (2 * math.pi)) * 0.5 - tail
     return select(lt(rate, _CANCELLING), plain, series)
 
 
@@ -335,7 +352,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     """Poisson distributed integers of mean ``lam``; -1 where ``lam`` is negative or NaN.
 
     Shapes: ``lam`` broadcasts to ``shape``, by default its own; it is rounded to float32.
-    The derivative by ``lam`` is 0. A key gives JAX's numbers where ``lam`` is below 65536, beyond other numbers of the
+    The derivative by ``lam`` is 0. A key gives JAX's numbers where ``lam`` is below 4096, beyond other numbers of the
     same distribution.
     Source: Knuth, The Art of Computer Programming 2, 3.4.1; Hörmann, The transformed rejection method for generating
     Poisson random variables (1993).
@@ -403,19 +420,18 @@ def _many_successes(key: Any, count: Any, p: Any) -> Any:
     b = deviation * 2.53 + 1.15
     a = b * 0.0248 - 0.0873 + p * 0.01
     squeeze = 0.92 - 4.2 / b
-    odds = p / (1.0 - p)
     alpha = (5.1 / b + 2.83) * deviation
-    mode = floor((count + 1.0) * p)
+    total = count + 2.0
 
-    def log_ratio(k: Any) -> Any:
-        """The logarithm of the probability of ``k`` divided by that of the mode."""
-        return (
-            (mode + 0.5) * log((mode + 1.0) / (odds * (count - mode + 1.0)))
-            + (count + 1.0) * log((count - mode + 1.0) / (count - k + 1.0))
-            + (k + 0.5) * log(odds * (count - k + 1.0) / (k + 1.0))
-            + _tail(mode) + _tail(count - mode) - _tail(k) - _tail(count - k)
-        )
+    def log_weight(k: Any) -> Any:
+        """The logarithm of the probability of ``k``, up to a constant, without the difference of large terms."""
+        x, y = k + 1.0, count - k + 1.0
+        off = x - total * p  # and y is as much below total (1 - p)
+        powers = x * _log1p_rest(off / x) + y * _log1p_rest(neg(off) / y)
+        return powers + log(x / total * (y / total)) * 0.5 - _tail(k) - _tail(count - k)
 
+    most = log_weight(floor((count + 1.0) * p))
+    log_ratio = lambda k: log_weight(k) - most
     outside = lambda k, near, v: bitwise_or(lt(k, 0.0), gt(k, count))
     return transformed_rejection(key, count * p, 0.5, (a, b, alpha), squeeze, outside, log_ratio)
 

@@ -25,6 +25,7 @@ from ..effects.operations.reductions.reductions import reduce_max
 from ..effects.types.dtypes import FLOATING, canonical, default_float, result_type, to_inexact
 from ..interpreters.core.eager_programs import programs
 from .basic_samplers import (
+    at_least_32_bits,
     between,
     checked,
     float_format,
@@ -105,7 +106,9 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Rayleigh distributed numbers: the norms of vectors of two normal numbers of standard deviation ``scale``."""
     one, shape, dtype, scale = checked("rayleigh", key, shape, dtype, out_sharding, scale)
-    return scale * sqrt(log(unit(one, shape, dtype)) * -2.0)
+    u = unit(one, shape, dtype)
+    u = select(eq(u, 0.0), full(u.type, float_format(dtype).eps / 2), u)  # 0 stands for the numbers below epsilon
+    return scale * sqrt(log(u) * -2.0)
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -147,9 +150,10 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     no_sharding("geometric", out_sharding)
     dtype = integral("random.geometric", dtype)
     probability = as_array(p)
-    wide = probability.type.dtype if probability.type.dtype in FLOATING else default_float()
+    kind = probability.type.dtype if probability.type.dtype in FLOATING else default_float()
+    wide = at_least_32_bits(kind)  # the number of trials may exceed the largest number of 16 bits
     shape, (probability,) = parameters("random.geometric", shape, wide, probability)
-    u = unit(single("random.geometric", key), shape, wide)
+    u = convert(unit(single("random.geometric", key), shape, kind), wide)
     u = select(eq(u, scalar(0, wide)), ones(shape, wide), u)
     return convert(floor(log(u) / spread(log1p(-probability), shape)) + 1.0, dtype)
 
@@ -163,9 +167,9 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     first, second = pair(one)
     mean = spread(mean, shape)
     x = standard_normal(first, shape, dtype)
-    y = x * x
-    smaller = mean + mean * mean * y / 2.0 - mean / 2.0 * sqrt(mean * 4.0 * y + mean * mean * (y * y))
-    return select(le(unit(second, shape, dtype), mean / (mean + smaller)), smaller, mean * mean / smaller)
+    half = mean * x * x / 2.0
+    ratio = 1.0 + half + sqrt(half) * sqrt(half + 2.0)  # of the larger root to the mean, and of the mean to the smaller
+    return select(le(unit(second, shape, dtype), ratio / (1.0 + ratio)), mean / ratio, mean * ratio)
 
 
 def _by_eigenvectors(cov: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.dtype_families import short_name
 from ...effects.types.extent import extents_in, length
-from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, fitting_ends, line
+from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, capacity, fitting_ends, line
 
 
 class RaggedAxis:
@@ -208,22 +208,31 @@ class Ragged(ImmutableObject):
         return Ragged(pytrees.tree_map(lambda x: _with_rows(x, rows), self.data), other.segment_lengths, other.longest)
 
     @staticmethod
-    def from_list(lanes: Sequence[Any]) -> Ragged:
-        """The ragged array, or tree, of these lanes; the lengths are an array, ``longest`` the next power of two.
+    def from_list(lanes: Sequence[Any], longest: int | None = None) -> Ragged:
+        """The ragged array, or tree, of these lanes; the lengths are an array, ``longest`` by default the next power of
+        two.
 
-        >>> Ragged.from_list([np.ones(2), np.ones(0), np.ones(1)]).type
-        i:3 => f64[[2,0,1].i]
+        There are less than a quarter more rows than the lanes have, a number of which there are four between powers of
+        two: lists of as many lanes, with one ``longest``, need ``4 * log2(most / least) + 2`` programs.
+
+        >>> x = Ragged.from_list([np.ones(20), np.ones(0), np.ones(1)])
+        >>> x.type, x.longest, x.data.shape
+        (i:3 => f64[[20,0,1].i], 32, (24,))
         """
         data, lengths = _joined_lanes("Ragged.from_list", lanes)
-        return Ragged(data, np.asarray(lengths, INT32), 1 << (max(lengths) - 1).bit_length() if max(lengths) else 1)
+        rows = capacity(sum(lengths))
+        data = pytrees.tree_map(lambda x: _with_rows(x, rows), data)
+        if longest is None:
+            longest = 1 << (max(lengths) - 1).bit_length() if max(lengths) else 1
+        return Ragged(data, np.asarray(lengths, INT32), longest)
 
     @staticmethod
     def bucketed(lanes: Sequence[Any], multiple: int = 64) -> Ragged:
         """The ragged array, or tree, of these lanes, each padded to the next multiple of ``multiple``.
 
         Padded lengths are static, lengths an array: operations that mix along the ragged axis are computed on lanes of
-        equal padded length together, and one program serves all lengths with the same padded lengths in order. Sort
-        lanes by length, so that batches have the same padded lengths.
+        equal padded length together, and one program serves all lengths with the same padded lengths in order. That
+        is for lanes of which there are the same always, or few kinds; ``batches`` makes few kinds of any lanes.
 
         >>> x = Ragged.bucketed([np.ones(70), np.ones(3)])
         >>> x.type, x.longest, x.data.shape
@@ -235,6 +244,24 @@ class Ragged(ImmutableObject):
         bounds = tuple([max(1, -(-n // multiple)) * multiple for n in lengths])
         data = pytrees.tree_map(lambda x: _with_rows(x, sum(bounds)), data)
         return Ragged(data, np.asarray(lengths, INT32), bounds)
+
+    @staticmethod
+    def batches(lanes: Iterable[Any], rows: int) -> Iterator[tuple[tuple[int, ...], Ragged]]:
+        """The lanes in batches of about equal length and of at most ``rows`` rows, each with the indices of its lanes.
+
+        The lengths in a batch are padded to one of the sizes 1, ..., 8, 10, 12, 14, 16, 20, ..., four between powers of
+        two: by less than a quarter, those of empty lanes to one row. All batches of a size have as many lanes, but for
+        its last one, so that at most ``8 * log2(longest / shortest) + 10`` programs are compiled. The lanes may be an
+        iterator without an end: half as many. A lane of more than ``rows`` rows is a batch of its own.
+
+        >>> [(i, x.longest) for i, x in Ragged.batches([np.ones(n) for n in (9, 4, 10, 9, 4)], 24)]
+        [((0, 2), (10, 10)), ((1, 4), (4, 4)), ((3,), (10,))]
+
+        Raises: BadArgument: ``rows`` is not positive.
+        """
+        if _integers("rows of a batch", (rows,))[0] < 1:
+            raise BadArgument(f"Ragged.batches: a batch must have a positive number of rows, got {rows}.")
+        return _batches(lanes, rows)
 
     @staticmethod
     def from_padded(x: Any, segment_lengths: Any) -> Ragged:
@@ -357,15 +384,41 @@ def _joined_lanes(name: str, lanes: Sequence[Any]) -> tuple[Any, list[int]]:
     if not lanes:
         raise BadArgument(f"{name}: needs at least one lane, got none.")
     trees = [pytrees.tree_map(as_array, lane) for lane in lanes]
-    for x in [x for tree in trees for x in pytrees.leaves(tree) if not x.type.shape][:1]:
-        raise ShapeMismatch(
-            f"{name}: a lane is an array of rows, or a tree of them, got {x.type}.",
-            hint="hx.numpy.asarray(lane) of a list of numbers.",
-        )
-    sizes = [{x.type.shape[0] for x in pytrees.leaves(tree)} for tree in trees]
-    if any([len(size) != 1 for size in sizes]):
+    lengths = [_lane_length(name, tree) for tree in trees]
+    return pytrees.tree_map(lambda *xs: concatenate(xs, 0), *trees), lengths
+
+
+def _lane_length(name: str, lane: Any) -> int:
+    """The number of rows of a lane. Raises: ShapeMismatch: its arrays have none, or differ in it."""
+    types = [type_of(x) for x in pytrees.leaves(lane)]
+    for t in types:
+        if not t.shape:
+            raise ShapeMismatch(
+                f"{name}: a lane is an array of rows, or a tree of them, got {t}.",
+                hint="hx.numpy.asarray(lane) of a list of numbers.",
+            )
+    sizes = {t.shape[0] for t in types}
+    if len(sizes) != 1:
         raise ShapeMismatch(f"{name}: all arrays of a lane must have one length.")
-    return pytrees.tree_map(lambda *xs: concatenate(xs, 0), *trees), [size.pop() for size in sizes]
+    return int(sizes.pop())
+
+
+def _batches(lanes: Iterable[Any], rows: int) -> Iterator[tuple[tuple[int, ...], Ragged]]:
+    """See ``Ragged.batches``: the lanes of each size wait until they fill a batch."""
+    waiting: dict[int, dict[int, Any]] = {}
+
+    def batch(size: int) -> tuple[tuple[int, ...], Ragged]:
+        found = waiting.pop(size)
+        data, lengths = _joined_lanes("Ragged.batches", list(found.values()))
+        data = pytrees.tree_map(lambda x: _with_rows(x, size * len(lengths)), data)
+        return tuple(found), Ragged(data, np.asarray(lengths, INT32), (size,) * len(lengths))
+
+    for i, lane in enumerate(lanes):
+        size = capacity(max(1, _lane_length("Ragged.batches", lane)))
+        waiting.setdefault(size, {})[i] = lane
+        if len(waiting[size]) == max(1, rows // size):
+            yield batch(size)
+    yield from map(batch, sorted(waiting))
 
 
 def _with_rows(x: Any, rows: int) -> Any:

@@ -18,26 +18,24 @@ from ...effects.base.errors import CannotCross
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import current, inside, perform
 from ...effects.control.body_rules import evaluate_body
+from ...effects.control.checkpoint import OptimizationBarrier
 from ...effects.control.checkpoint_policies import nothing_saveable
 from ...effects.control.loops import Scan, fori_loop
 from ...effects.core.arrays import scalar
 from ...effects.core.operation import operation, shared
-from ...effects.operations.elementwise.comparison import gt, le, select
+from ...effects.operations.elementwise.comparison import lt, select
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations.shapes import broadcast_in_dim, full, reduce_sum, reshape, zeros
-from ...effects.operations.indexing.dynamic_slicing import (
-    dynamic_index_in_dim,
-    dynamic_slice_in_dim,
-    dynamic_update_slice_in_dim,
-)
-from ...effects.operations.manipulation.slicing import axis_at, concatenate, slice_in_dim
+from ...effects.operations.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
+from ...effects.operations.manipulation.slicing import axis_at, concatenate, index_in_dim, slice_in_dim, split
 from ...effects.operations.reductions.sorting import Sort
 from ...effects.programs.higher_order import HigherOrder, record_body
 from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.extent import Extent, extents_in
-from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, lane_sizes, line, rows_bound
+from ..batching.batch import BatchBox
+from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, constant, lane_sizes, line, rows_bound
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark
 
 LengthBounds = tuple[int, int, int]
@@ -155,6 +153,16 @@ def _one_by_one(op: RaggedLoop, dims: Sequence[int | None], operands: Sequence[A
     return results, (0,) * len(results)
 
 
+class ZeroPaddedRows(BatchBox):
+    """The rows of a single lane as they enter it, whose padding is 0, so that no contraction has to mask them."""
+
+    __slots__ = ()
+
+    def __init__(self, run: Any, mark: Any, rows: Any):
+        self.type = rows.type.update(shape=(mark.extent, *rows.type.shape[1:]))
+        self.run, self.dim, self.site, self.value = run, mark, run.cell.site, rows
+
+
 class _OneLane(RaggedBatch):
     """The ragged vmap handler for a single lane padded to a given size, where packed and padded form coincide; padding
     is arbitrary.
@@ -168,7 +176,7 @@ class _OneLane(RaggedBatch):
         if x.run is not self or type(x.dim) is not RowsMark:
             return super().padded(x, partition, copies, unread)
         part = reshape(x.value, (1, *x.value.type.shape))
-        if not copies:
+        if not copies and type(x) is not ZeroPaddedRows:
             mask = self.real(PaddedMark(0, ((x.dim.axis, x.dim.extent),)), part.type.shape, 0)
             part = select(mask, part, zeros(part.type))
         return [part]
@@ -204,15 +212,11 @@ class _LaneLoops:
     def __init__(self, op: RaggedLoop, operands: Sequence[Any]):
         self.op = op
         self.body = op.bodies[0]
-        selects, self.shared, self.carry, each = op.groups(operands)
-        self.selects = selects
-        lengths = zip(selects, op.bounds)
-        lengths_by_index = {index: LaneLengths(n, total, longest, current()) for n, (index, total, longest) in lengths}
-        self.lanes = RaggedLanes(op.length, lengths_by_index, current())
+        self.selects, self.shared, self.carry, each = op.groups(operands)
+        self.each_types = self.body.in_types[op.shared + op.carry :]
         self.out_types = self.body.out_types[op.carry :]
-        types = self.body.in_types[op.shared + op.carry :]
-        self.each_types = types
-        self.each = [self.with_padding(x, t) for x, t in zip(each, types)]
+        self.extents = list(dict.fromkeys(filter(None, map(leading_extent, (*self.each_types, *self.out_types)))))
+        self.each = [self.with_padding(x, t) for x, t in zip(each, self.each_types)]
 
     def with_padding(self, x: Any, t: ArrayType) -> Any:
         """Packed rows, padded so that a slice of the padded size from any lane's start lies in the array."""
@@ -224,37 +228,43 @@ class _LaneLoops:
     def results(self) -> list[Any]:
         op = self.op
         sizes = lane_sizes(op.longest)
-        kind = zeros(array_type((op.length,), INT32))
-        for (number, _, _), n in zip(op.bounds, self.selects):
-            too_small = [convert(gt(n, size[number]), INT32) for size in sizes[:-1]]
-            kind = maximum(kind, sum(too_small, zeros(kind.type)))
-        kinds, order = perform(shared(Sort, 0, True, 1), kind, line(op.length))
+        lasts, lanes = self.by_size(sizes)
         state = [*self.carry, *[self.with_padding(zeros(op.stacked(t)), t) for t in self.out_types]]
-        first = scalar(0, INT32)
+        first: Any = scalar(0, INT32)
         for k, size in enumerate(sizes):
-            last = reduce_sum(convert(le(kinds, scalar(k, INT32)), INT32), (0,))
-            state = fori_loop(first, last, partial(self.step, order, size), state)
+            last = index_in_dim(lasts, k, keepdims=False)
+            state = fori_loop(first, last, partial(self.step, lanes, size), state)
             first = last
-        ends = [
-            slice_in_dim(y, 0, op.stacked(t).shape[0]) for y, t in zip(state[op.carry :], self.out_types)
-        ]
+        ends = [slice_in_dim(y, 0, op.stacked(t).shape[0]) for y, t in zip(state[op.carry :], self.out_types)]
         return [*state[: op.carry], *ends]
 
-    def step(self, order: Any, sizes: dict[int, int], i: Any, state: Sequence[Any]) -> list[Any]:
+    def by_size(self, sizes: Sequence[dict[int, int]]) -> tuple[Any, Any]:
+        """For each padded size the number of lanes of at most this size; and a row of integers for each lane, from
+        small ones to large ones: its index, its lengths, and the first rows of its extents.
+        """
+        op = self.op
+        kind: Any = zeros(array_type((op.length,), INT32))
+        bounds = {}
+        for (number, total, longest), n in zip(op.bounds, self.selects):
+            bounds[number] = LaneLengths(n, total, longest, current())
+            kind = maximum(kind, _count_below(constant([size[number] for size in sizes[:-1]]), n))
+        lengths = RaggedLanes(op.length, bounds, current())
+        columns = [line(op.length), *self.selects, *[lengths.of(extent).starts for extent in self.extents]]
+        kinds, *columns = perform(shared(Sort, 0, True, 1), kind, *columns)
+        lanes = concatenate([reshape(column, (op.length, 1)) for column in columns], 1)
+        return _count_below(kinds, line(len(sizes)) + 1), lanes
+
+    def step(self, lanes: Any, sizes: dict[int, int], i: Any, state: Sequence[Any]) -> list[Any]:
         """The loop's state after one more lane."""
         op = self.op
-        lane = dynamic_index_in_dim(order, i, keepdims=False)
+        (row,) = perform(OptimizationBarrier(), _slice(lanes, i, 1))  # it is read once, not by each computation of it
+        lane, *rest = [reshape(column, ()) for column in split(row, [1] * row.type.shape[1], 1)]
+        starts = dict(zip(self.extents, rest[op.selects :]))
         own = {
-            number: LaneLengths(dynamic_slice_in_dim(n, lane, 1), sizes[number], sizes[number], current())
-            for n, (number, _, _) in zip(self.selects, op.bounds)
+            number: LaneLengths(reshape(n, (1,)), sizes[number], sizes[number], current())
+            for n, (number, _, _) in zip(rest, op.bounds)
         }
         run = _OneLane(current(), RaggedLanes(1, own, current()))
-        extents = dict.fromkeys(map(leading_extent, (*self.each_types, *self.out_types)))
-        starts = {
-            extent: dynamic_index_in_dim(self.lanes.of(extent).starts, lane, keepdims=False)
-            for extent in extents
-            if extent is not None
-        }
         xs = [self.read(run, x, t, lane, sizes, starts) for x, t in zip(self.each, self.each_types)]
         with inside(run):
             ys = interpret(self.body, [*self.shared, *state[: op.carry], *xs])
@@ -265,16 +275,35 @@ class _LaneLoops:
         """One lane's slice of an operand."""
         extent = leading_extent(t)
         if extent is None:
-            return run.box(0, (dynamic_slice_in_dim(x, lane, 1),))
-        return run.box(RowsMark(0, extent), (dynamic_slice_in_dim(x, starts[extent], extent.at(sizes)),))
+            return run.box(0, (_slice(x, lane, 1),))
+        rows = _slice(x, starts[extent], extent.at(sizes))
+        mask = broadcast_in_dim(run.lanes.of(extent).real, rows.type.shape, (0,))
+        return ZeroPaddedRows(run, RowsMark(0, extent), select(mask, rows, zeros(rows.type)))
 
     def write(self, run: Any, old: Any, y: Any, lane: Any, starts: dict[Any, Any]) -> Any:
         """A stacked or packed result with one lane's slice updated; rows of other lanes stay."""
         extent = leading_extent(y.type)
         if extent is None:
-            return dynamic_update_slice_in_dim(old, run.force(y, 0)[0], lane, 0)
+            return _updated(old, run.force(y, 0)[0], lane)
         (rows,) = run.force(y, RowsMark(0, extent))
         start = starts[extent]
-        before = dynamic_slice_in_dim(old, start, rows.type.shape[0])
         mask = broadcast_in_dim(run.lanes.of(extent).real, rows.type.shape, (0,))
-        return dynamic_update_slice_in_dim(old, select(mask, rows, before), start, 0)
+        return _updated(old, select(mask, rows, _slice(old, start, rows.type.shape[0])), start)
+
+
+def _count_below(values: Any, bounds: Any) -> Any:
+    """For each bound, how many of the values are less than it."""
+    shape = (*bounds.type.shape, *values.type.shape)
+    less = lt(broadcast_in_dim(values, shape, (1,)), broadcast_in_dim(bounds, shape, (0,)))
+    return reduce_sum(convert(less, INT32), (1,))
+
+
+def _slice(x: Any, start: Any, size: int) -> Any:
+    """``x[start : start + size]``, for a slice that lies inside the array."""
+    sizes = (size, *x.type.shape[1:])
+    return perform(shared(DynamicSlice, sizes), x, start, *[scalar(0, INT32)] * (len(sizes) - 1))
+
+
+def _updated(x: Any, rows: Any, start: Any) -> Any:
+    """The array with ``x[start : start + len(rows)] = rows``, for a slice that lies inside the array."""
+    return perform(DynamicUpdateSlice(), x, rows, start, *[scalar(0, INT32)] * (len(x.type.shape) - 1))

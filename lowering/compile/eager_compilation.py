@@ -47,7 +47,7 @@ def plan(program: Program) -> Plan | None:
         return _by_estimate(program)
     if op is None:
         return Plan(inf, 0, lambda: lambda *operands: Run.inline(BASE, program, operands))
-    return Plan(inf, 0, lambda: _where_operands_lie(program)) if not op.bodied else None
+    return Plan(inf, 0, lambda: _where_operands_lie(program))
 
 
 def _by_estimate(program: Program) -> Plan | None:
@@ -97,9 +97,11 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
     def call(*operands: ConcreteArray) -> Any:
         where = committed([x._buffer for x in operands], op.name)
         free = where is None and not hasattr(op, "mesh") and config.current().mesh is None
-        if not LOWER.has(type(op)) or (free and default_device() == runtime.backend("cpu").default_device):
+        if free and default_device() == runtime.backend("cpu").default_device:
             return here(*operands)
-        return _executed(program, where, operands)
+        if op.bodied:
+            return _evaluate_bodied(program, *operands)
+        return _executed(program, where, operands) if LOWER.has(type(op)) else here(*operands)
 
     return call
 

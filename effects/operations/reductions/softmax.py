@@ -35,9 +35,11 @@ class Softmax:
         return perform(Softmax(tuple([axis + (axis >= d) for axis in op.axes])), x), d
 
     def jvp(op, primals, tangents):
+        """dy = y dx - y (sum of y dx), whose transpose is y (ct - (sum of y ct)): one reader of each product."""
         (x,), (dx,) = primals, tangents
         y = perform(op, x)
-        return y, y * (dx - broadcast_along(reduce_sum(y * dx, op.axes), x.type.shape, op.axes))
+        dy = y * dx
+        return y, dy - y * broadcast_along(reduce_sum(dy, op.axes), x.type.shape, op.axes)
 
     def lower(op, emit, x):
         return emit.wide(x, lambda x: emit.decompose(lambda x: _performed(op, x), x))

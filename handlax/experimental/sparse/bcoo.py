@@ -189,7 +189,8 @@ def bcoo_fromdense(
     data = taken(mat, indices)
     if not n_sparse:  # the single coordinate is stored even if 0, so that the function is linear
         data = masked(data, lax.broadcasted_iota(np.int32, (*batch, nse), n_batch) == 0)
-    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
+    unique = n_sparse > 0 or nse <= 1  # without sparse dimensions padding has a coordinate
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=unique)
 
 
 def bcoo_todense(mat: BCOO) -> Any:
@@ -243,7 +244,8 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     name = "bcoo_sum_duplicates"
     nse = known_nse(name, distinct.count) if nse is None else whole_number(f"{name}: nse", nse)
     data, indices = distinct.summed(mat.data, nse), distinct.compressed(nse, mat.sparse_shape)
-    return mat.replaced(data=data, indices=indices, indices_sorted=True, unique_indices=True)
+    unique = mat.n_sparse > 0 or nse <= 1
+    return mat.replaced(data=data, indices=indices, indices_sorted=True, unique_indices=unique)
 
 
 def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:

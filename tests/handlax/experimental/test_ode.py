@@ -90,3 +90,40 @@ def test_forward_mode_is_refused_as_the_steps_depend_on_the_tangent():
     f = lambda k: odeint(lambda x, t: k * x, 1.0, hnp.linspace(0.0, 1.0, 4)).sum()
     with pytest.raises(hx.errors.NotDifferentiable, match="not linear"):
         hx.jacfwd(f)(3.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_derivative_without_value_ends_the_solution(value, dtype):
+    """Steps too short to change the time were accepted, and grew again, forever."""
+    f = lambda y, t: hnp.where(t > 0.5, value, -y)
+    times = np.array([0.0, 0.25, 1.0, 2.0], dtype)
+    found = odeint(f, np.ones((), dtype), times)
+    np.testing.assert_allclose(found, [1, np.exp(-0.25), np.nan, np.nan], rtol=1e-6)
+    assert np.isnan(hx.grad(lambda y: odeint(f, y, times)[-1])(np.ones((), dtype)))
+
+
+def test_the_derivative_is_not_evaluated_beyond_the_last_time():
+    f = lambda y, t: hnp.sqrt(1 - t) + 0 * y
+    found = odeint(f, np.float64(0.0), np.array([0.0, 0.5, 1.0]))
+    np.testing.assert_allclose(found, 2 / 3 - 2 / 3 * np.sqrt([1, 0.5, 0]) ** 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0.5, 1.5), (1.5, 0.5), (-1.0, 1.0)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_derivatives_of_complex_solutions(dtype, start, stop):
+    kind = np.result_type(dtype, np.complex64)
+    solve = lambda y0, t, w: odeint(lambda y, t, w: 1j * w * y * t, y0, t, w)
+    closed = lambda y0, t, w: y0 * hnp.exp(1j * w * (t**2 - t[0] ** 2) / 2)
+    loss = lambda f: lambda *args: (hnp.abs(f(*args) - 0.3) ** 2).sum()
+    args = hnp.array(1 + 1j, kind), hnp.linspace(start, stop, 3, dtype=dtype), hnp.array(1.5 + 0.2j, kind)
+    tolerance = 1e-6 if dtype == "float64" else 1e-4
+    for found, right in zip(hx.grad(loss(solve), (0, 1, 2))(*args), hx.grad(loss(closed), (0, 1, 2))(*args)):
+        assert found.dtype == right.dtype
+        np.testing.assert_allclose(found, right, rtol=tolerance, atol=tolerance)
+
+
+def test_steps_near_large_times_are_as_long_as_the_times_say():
+    times = np.array([1000.0, 1001.0], np.float32)
+    found = odeint(lambda y, t: 1 + 0 * y, np.float32(0.0), times, hmax=1e-3)
+    np.testing.assert_allclose(found, [0, 1], rtol=1e-5)

@@ -405,3 +405,14 @@ def test_the_largest_eigenvalues_are_those_of_the_dense_matrix(dtype):
         np.testing.assert_allclose(theta, want, rtol=100 * np.finfo(dtype).eps)
         np.testing.assert_allclose(dense @ U, U * theta, atol=0.01 if dtype == np.float32 else 1e-10)
         assert 0 < count < 100
+
+
+@pytest.mark.parametrize("n_dense", [0, 1])
+def test_without_sparse_dimensions_padding_is_not_unique(n_dense):
+    """Its entries have the one coordinate, and what is extracted there is given to the first of them."""
+    dense = hnp.array([[1.0, 2.0], [3.0, 4.0]])
+    for x in (
+        BCOO.fromdense(dense, n_batch=2 - n_dense, n_dense=n_dense, nse=3),
+        BCOO.fromdense(dense, n_batch=2 - n_dense, n_dense=n_dense).sum_duplicates(nse=3),
+    ):
+        np.testing.assert_array_equal(sparse.bcoo_extract(x, dense).todense(), dense)

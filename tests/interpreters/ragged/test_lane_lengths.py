@@ -1,6 +1,7 @@
 """Where the rows of lanes stand: lanes, places, and the layouts that go from rows to padding and back."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -76,15 +77,22 @@ def test_rows_are_taken_several_times():
     assert np.array_equal(hx.grad(lambda x: take_rows(x, index)[:, 0].sum())(x)[:, 0], [2, 0, 1, 0])
 
 
-@pytest.mark.parametrize("longest", [{0: 1}, {0: 40}, {0: 512}, {0: 5000}, {0: 45, 3: 700}], ids=str)
+@pytest.mark.parametrize("longest", [{0: 1}, {0: 40}, {0: 512}, {0: 5000}, {0: 100_000}, {0: 45, 3: 700}], ids=str)
 def test_sizes_of_lanes_one_after_the_other_grow_up_to_the_longest(longest):
     sizes = lane_sizes(longest)
     assert sizes[-1] == longest
     for number, bound in longest.items():
         found = [size[number] for size in sizes]
         assert found == sorted(found)
-        assert found[0] <= max(32, 63)
-        assert all([b <= max(2 * a, a + -(-bound // 8)) for a, b in itertools.pairwise(found)])
+        assert found[0] < 256
+        assert all([b <= max(4 * a + 3, a + -(-bound // 4)) for a, b in itertools.pairwise(found)])
+    assert len(sizes) <= 4 + max(0, math.log(max(longest.values()) / 256, 4))  # each is compiled
+
+
+def test_sizes_of_lanes_one_after_the_other_halve_the_work_of_padding():
+    sizes = np.array([size[0] for size in lane_sizes({0: 512})])
+    lengths = np.arange(1, 513)
+    assert (sizes[np.searchsorted(sizes, lengths)] ** 2).mean() < 0.48 * 512**2
 
 
 def classes(x):

@@ -8,7 +8,9 @@ import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.interpreters.ragged.lane_lengths import capacity
 
+R = hx.ragged_axis
 ROWS = np.arange(16, dtype=np.float32).reshape(8, 2)
 SPLIT = np.split(ROWS, [3, 4])
 
@@ -152,6 +154,8 @@ def test_equal_rooms_share_a_program():
     (lambda: hx.Ragged.from_masked(ROWS, ROWS), hx.errors.DTypeMismatch, "the mask must be boolean"),
     (lambda: hx.Ragged.from_masked(ROWS, ROWS[:3] > 0), hx.errors.ShapeMismatch, r"the mask must be bool\[8,2\]"),
     (lambda: hx.Ragged.from_list([1.0]), hx.errors.ShapeMismatch, "a lane is an array of rows"),
+    (lambda: hx.Ragged.batches([ROWS], 0), hx.errors.BadArgument, "positive number of rows, got 0"),
+    (lambda: list(hx.Ragged.batches([1.0], 8)), hx.errors.ShapeMismatch, "a lane is an array of rows"),
     (lambda: hx.Ragged.from_list([]), hx.errors.BadArgument, "at least one lane"),
     (lambda: hx.Ragged(ROWS, (3, 1, 4))[3], hx.errors.BadIndex, r"in \[-3, 3\), got 3"),
     (lambda: setattr(hx.Ragged(ROWS, (8,)), "data", 1), hx.errors.Immutable, "ragged arrays"),
@@ -202,6 +206,56 @@ def test_a_gradient_of_a_ragged_array_has_no_lengths():
     np.testing.assert_array_equal(g.data, [2.0, 2.0, 10.0, 10.0])
     with pytest.raises(hx.errors.DTypeMismatch, match="lengths are a vector of integers"):
         hx.vmap(lambda r: r * 2, hx.ragged_axis, hx.ragged_axis)(g)
+
+
+def counted(f):
+    """The jitted function, and a list with an entry for each program that was compiled."""
+    programs = []
+    return hx.jit(lambda *xs: programs.append(1) or f(*xs)), programs
+
+
+def test_capacities_are_four_between_powers_of_two_and_waste_less_than_a_quarter():
+    sizes = [capacity(n) for n in range(2049)]
+    assert sizes[:18] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10, 12, 12, 14, 14, 16, 16, 20]
+    assert all([n <= size and 4 * size < 5 * n for n, size in enumerate(sizes) if n])
+    assert all([len(set(sizes[n + 1 : 2 * n + 1])) == 4 for n in (4, 8, 16, 1024)])
+
+
+def test_a_stream_of_lists_compiles_a_logarithmic_number_of_programs():
+    rng, totals = np.random.default_rng(0), set()
+    f, programs = counted(hx.vmap(lambda x: x.sum(), R))
+    for _ in range(100):
+        lanes = [np.ones(n, np.float32) for n in rng.integers(4, rng.integers(9, 65), 8)]
+        x = hx.Ragged.from_list(lanes, longest=64)
+        totals.add(sum(map(len, lanes)))
+        assert sum(map(len, lanes)) <= x.data.shape[0] < 1.25 * sum(map(len, lanes))
+        assert f(x).tolist() == [len(lane) for lane in lanes]
+    assert len(totals) > 60 and len(programs) <= 4 * np.log2(max(totals) / min(totals)) + 2
+
+
+def test_batches_compile_a_logarithmic_number_of_programs_and_waste_less_than_a_quarter():
+    rng = np.random.default_rng(0)
+    lengths = np.clip(rng.lognormal(2.5, 0.5, 500), 6, 40).astype(int)
+    rows = [np.ones((n, 1), np.float32) for n in lengths]
+    f, programs = counted(hx.vmap(lambda x: (x @ x.T).sum(), R))
+    met = []
+    for lanes, x in hx.Ragged.batches(rows, 128):
+        met += lanes
+        total = lengths[list(lanes)].sum()
+        assert x.data.shape[0] == sum(x.longest) <= 128 and 4 * sum(x.longest) < 5 * total
+        assert f(x).tolist() == (lengths[list(lanes)] ** 2).tolist()
+    assert sorted(met) == list(range(500))
+    assert len(programs) <= 8 * np.log2(lengths.max() / lengths.min()) + 10
+
+
+def test_batches_of_a_stream_without_an_end_compile_one_program_for_each_size():
+    rng = np.random.default_rng(0)
+    stream = ({"words": np.ones(n), "parts": np.ones((n, 2))} for n in iter(lambda: rng.integers(9, 17), None))
+    found = {(x.longest[0], len(lanes)) for _, (lanes, x) in zip(range(60), hx.Ragged.batches(stream, 64))}
+    assert found == {(10, 6), (12, 5), (14, 4), (16, 4)}
+    (whole,) = hx.Ragged.batches([np.ones(100), np.ones(0)][:1], 10)
+    assert whole[0] == (0,) and whole[1].longest == (112,)
+    assert [x.to_list()[0].shape for _, x in hx.Ragged.batches([np.ones(0)], 10)] == [(0,)]
 
 
 def test_from_list_bounds_the_lengths():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,16 @@ def performed(w: Any, x: Any, v: Any, n: Any = LENGTHS) -> Any:
 def test_rows_behind_the_last_lane_are_zeros(compiled: bool) -> None:
     f = hx.jit(performed) if compiled else performed
     assert_close(f(*arguments()), wanted(*arguments()))
+
+
+@pytest.mark.parametrize(("longest", "most"), [(512, 4), (2048, 5), (8192, 6)])
+def test_the_program_of_a_lane_stands_in_it_for_each_of_a_few_sizes(longest: int, most: int) -> None:
+    """Each is compiled: XLA spends most of its time on them."""
+    op = dataclasses.replace(loop(), bounds=((0, 4 * longest, longest),))
+    types = [op.stacked(t) for t in op.bodies[0].in_types[1:]]
+    text = hx.jit(perform, static_argnums=0).lower(op, hx.numpy.zeros(COUNT, int), hnp.ones((3, 3)), *types).as_text()
+    assert text.count("stablehlo.while") == most
+    assert text.count("stablehlo.dot_general") == 3 * most
 
 
 def test_the_adjoint_sums_what_lanes_share() -> None:

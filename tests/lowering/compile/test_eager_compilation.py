@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax import lax, random
 from handlax.effects.operations.random_bits import RandomBits
 from handlax.interpreters.core import evaluate
+from handlax.interpreters.core.eager_programs import eager_program
 from handlax.lowering.compile.estimate import estimate
 
 
@@ -282,3 +284,32 @@ def test_a_deleted_operand_is_named_before_and_after_a_function_is_compiled(f, d
         hx.jit(lambda x: x + 1, donate_argnums=0)(x) if donated else x.delete()
         with pytest.raises(hx.errors.DeletedArray, match="deleted or donated"):
             f(x)
+
+
+def _twice(rule):
+    """A function of a rule of its own, which is one operation of a program."""
+    f = rule(lambda x: 2 * x)
+    if rule is hx.custom_jvp:
+        f.defjvp(lambda x, dx: (2 * x[0], 2 * dx[0]))
+    elif rule is hx.custom_vjp:
+        f.defvjp(lambda x: (2 * x, None), lambda _, ct: (2 * ct,))
+    else:
+        f.def_vmap(lambda size, mapped, x: (2 * x, mapped[0]))
+    return f
+
+
+@pytest.mark.parametrize("f", [
+    eager_program(_twice(hx.custom_jvp)), eager_program(_twice(hx.custom_vjp)),
+    eager_program(_twice(hx.custom_batching.custom_vmap)),
+    lambda x: lax.reduce(x, np.float32(0), lambda a, b: a + b * 1, (0,)),
+    lambda x: lax.reduce_window(x, np.float32(0), lambda a, b: a + b * 1, (2,), (1,), "VALID"),
+    lambda x: random.gamma(random.key(0), x), lambda x: lax.fori_loop(0, 3, lambda i, x: 2 * x, x),
+])
+def test_operations_with_bodies_are_executed_where_their_operands_lie(f):
+    """Also those that NumPy could evaluate, when the call is a cached program."""
+    device = hx.devices()[1]
+    x = hx.device_put(np.arange(1, 5, dtype=np.float32), device)
+    for _ in range(4):
+        y = f(x)
+        assert y.devices() == {device}
+        np.testing.assert_allclose(y, f(np.asarray(x)), rtol=1e-6)
