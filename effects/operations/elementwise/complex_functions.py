@@ -190,14 +190,26 @@ def _exact_sum(x: Any, y: Any) -> Parts:
     return total, (x - (total - part)) + (y - part)
 
 
-def _exact_square(x: Any) -> Parts:
-    """x^2 rounded, and the rest. Source: T. Dekker, A floating-point technique for extending precision (1971)."""
+def _halves(x: Any) -> Parts:
+    """The upper and the lower half of the digits of x, products of which are exact."""
     factor = 2.0 ** ((dtypes.finfo(x.dtype).nmant + 2) // 2) + 1
     high = factor * x
     high = high - (high - x)
-    low = x - high
+    return high, x - high
+
+
+def _exact_square(x: Any) -> Parts:
+    """x^2 rounded, and the rest. Source: T. Dekker, A floating-point technique for extending precision (1971)."""
+    high, low = _halves(x)
     y = x * x
     return y, ((high * high - y) + 2 * high * low) + low * low
+
+
+def exact_product(x: Any, y: Any) -> Parts:
+    """x y rounded, and the rest, as for the square."""
+    (a, b), (c, d) = _halves(x), _halves(y)
+    z = x * y
+    return z, (((a * c - z) + a * d) + b * c) + b * d
 
 
 def logaddexp(m: Any, x: Any, y: Any, a: Any, b: Any) -> Parts:
