@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from ..elementwise.bitwise import bitwise_and, bitwise_or
 from ..elementwise.comparison import eq, ge, gt, le, lt, max, min, select_n
 from ..elementwise.complex_functions import PERFORMED
 from ..elementwise.conversion import convert
-from ..elementwise.transcendental import exp, log, log1p, pow
+from ..elementwise.transcendental import cos, exp, log, log1p, pow, sin
 from ..foundations.elementwise_factory import Function, elementwise, repeated, surface
 from ..foundations.half_precision import lower_wide, scipy_special, wide
 from ..foundations.shapes import broadcast, reshape
@@ -65,10 +66,27 @@ def _lower_lgamma(op, emit, x):
     return emit.select(near, emit.decompose(lambda v: _lgamma_near_two(PERFORMED, v), safe), y)
 
 
-def _lower_digamma(op: Any, emit: Any, x: Any) -> Any:
-    """CHLO's digamma, except at 0, where some versions of XLA return NaN."""
-    at_pole = emit.compare("EQ", x, emit.full(0, x.type))
-    return emit.select(at_pole, emit.full(-np.inf, x.type), emit.elementwise("chlo.digamma", x))
+def _performed_digamma(x: Any) -> Any:
+    """By the asymptotic series at x + SHIFT less the sum of 1 / (x + k), more exact than CHLO's; reflected below 0.
+
+    At 0 it is -inf, the limit from above. Source: Abramowitz & Stegun 6.3.5, 6.3.7, 6.3.18.
+    """
+    below, rest = x < 0.0, _from_nearest(x)
+    y = select_n(below, x, 1.0 - x)
+    a = y + float(incomplete_gamma.SHIFT)
+    y = log(a) - (0.5 / a + incomplete_gamma.digamma_excess(1.0 / (a * a))) - _sum_of_inverses(y)
+    angle = rest * math.pi
+    y = select_n(below, y, y - cos(angle) / sin(angle) * math.pi)
+    y = select_n(bitwise_and(below, eq(rest, like(x, 0.0))), y, like(x, np.nan))
+    return select_n(eq(x, like(x, 0.0)), y, like(x, -np.inf))
+
+
+def _sum_of_inverses(y: Any) -> Any:
+    """The sum of 1 / (y + k) for k < SHIFT, the smallest first."""
+    total = 0.0
+    for k in reversed(range(incomplete_gamma.SHIFT)):
+        total = total + 1.0 / (y + float(k))
+    return total
 
 
 def _digamma(x):
@@ -92,7 +110,8 @@ Lgamma = elementwise(
     doc="``y[i] = log(abs(Gamma(x[i])))``.",
 )
 Digamma = elementwise(
-    "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)), lower=_lower_digamma,
+    "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)),
+    lower=lower_wide(lambda op, emit, x: emit.decompose(_performed_digamma, x)),
     doc="The derivative of ``lgamma``.",
 )
 
