@@ -201,7 +201,8 @@ def padder(size: int, padding: Sequence[int], dilation: int, dtype: Any) -> Call
     """A function that puts ``dilation - 1`` zeros between the elements of a vector of this size, and zeros at its ends,
     or removes elements there.
     """
-    total, (source,), (target,) = places_in_padding((size,), [(*padding, dilation - 1)])
+    low, high = padding
+    total, (source,), (target,) = places_in_padding((size,), [(low, high, dilation - 1)])
 
     def pad(x: Any) -> Any:
         y = np.zeros(total, dtype)
