@@ -209,7 +209,7 @@ def _polygamma(m, x):
     """
     m, x = np.broadcast_arrays(np.asarray(m, np.float64), np.asarray(x, np.float64))
     factorial, sums = scipy_special("gamma")(m + 1), _zeta(m + 1, x)
-    y = np.where(m % 2 == 0, -1.0, 1.0) * factorial * sums
+    y = np.asarray(np.where(m % 2 == 0, -1.0, 1.0) * factorial * sums)
     lost = (m > 0) & (np.isinf(factorial) | (np.abs(sums) < dtypes.finfo(float64).tiny))
     if lost.any():
         operands = IN_NUMPY, m[lost] + 1, x[lost], np.rint(x[lost])

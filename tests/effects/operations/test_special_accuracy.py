@@ -201,6 +201,11 @@ def assert_polygamma(orders, points, dtype, way):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_polygamma_in_range_though_factorial_and_zeta_are_not(dtype, way):
     assert_polygamma((10, 30, 100, 1000), (0.9, 20.0, 37.5, 368.0, 1e4, -1.7), dtype, way)
+    for shape in ((), (1,), (2, 3)):
+        operands = [np.full(shape, v, dtype) for v in (100.0, 1e4)]
+        y, wanted = WAYS[way](lax.polygamma)(*operands), float(exact_polygamma(100, 1e4))
+        assert y.shape == shape
+        np.testing.assert_allclose(y, np.full(shape, wanted, dtype), rtol=1e-6)
 
 
 @pytest.mark.sweep
