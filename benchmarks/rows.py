@@ -18,6 +18,7 @@ from . import (
     rows_sorting,
     rows_start,
     rows_trace,
+    rows_trees,
     rows_vocabulary,
     rows_windows,
 )
@@ -25,7 +26,7 @@ from .timing import Row
 
 THEMES = {
     "start": rows_start.ROWS,
-    "eager": rows_eager.ROWS + rows_numpy.ROWS,
+    "eager": rows_eager.ROWS + rows_numpy.ROWS + rows_trees.ROWS,
     "trace": rows_trace.ROWS,
     "dispatch": rows_dispatch.ROWS,
     "sharded": rows_sharded.ROWS,
