@@ -13,6 +13,7 @@ from . import (
     rows_grouped,
     rows_growth,
     rows_numpy,
+    rows_ode,
     rows_ragged,
     rows_sharded,
     rows_sorting,
@@ -34,7 +35,7 @@ THEMES = {
     "control": rows_control.ROWS + rows_grouped.ROWS,
     "ragged": rows_ragged.ROWS,
     "containers": rows_containers.ROWS,
-    "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS,
+    "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS + rows_ode.ROWS,
     "growth": rows_growth.ROWS,
 }
 
