@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from . import (
+    rows_checks,
     rows_compiled,
     rows_containers,
     rows_control,
@@ -35,7 +36,7 @@ THEMES = {
     "control": rows_control.ROWS + rows_grouped.ROWS,
     "ragged": rows_ragged.ROWS,
     "containers": rows_containers.ROWS,
-    "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS + rows_ode.ROWS,
+    "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS + rows_ode.ROWS + rows_checks.ROWS,
     "growth": rows_growth.ROWS,
 }
 
