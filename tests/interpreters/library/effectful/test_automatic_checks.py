@@ -70,7 +70,6 @@ def with_nan(x, number):
     return x
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_nan_come_about_as_the_operation_declares(case):
     """Infinities among the operands, of every dtype, do not make one; one that is passed on is in the result."""
