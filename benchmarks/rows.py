@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from . import (
+    rows_checks,
     rows_compiled,
     rows_containers,
     rows_control,
@@ -13,12 +14,14 @@ from . import (
     rows_grouped,
     rows_growth,
     rows_numpy,
+    rows_ode,
     rows_ragged,
     rows_repeats,
     rows_sharded,
     rows_sorting,
     rows_start,
     rows_trace,
+    rows_trees,
     rows_vocabulary,
     rows_windows,
 )
@@ -26,7 +29,7 @@ from .timing import Row
 
 THEMES = {
     "start": rows_start.ROWS,
-    "eager": rows_eager.ROWS + rows_numpy.ROWS,
+    "eager": rows_eager.ROWS + rows_numpy.ROWS + rows_trees.ROWS,
     "trace": rows_trace.ROWS,
     "dispatch": rows_dispatch.ROWS,
     "sharded": rows_sharded.ROWS,
@@ -35,7 +38,7 @@ THEMES = {
     "control": rows_control.ROWS + rows_grouped.ROWS,
     "ragged": rows_ragged.ROWS,
     "containers": rows_containers.ROWS,
-    "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS,
+    "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS + rows_ode.ROWS + rows_checks.ROWS,
     "growth": rows_growth.ROWS,
 }
 

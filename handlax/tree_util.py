@@ -12,12 +12,12 @@ from collections.abc import Hashable as _Hashable
 from typing import TypeVar as _TypeVar
 
 from .effects.trees.cpp_pytrees import PyTreeDef as PyTreeDef
-from .effects.trees.pytrees import DictKey as DictKey
-from .effects.trees.pytrees import FlattenedIndexKey as FlattenedIndexKey
-from .effects.trees.pytrees import GetAttrKey as GetAttrKey
+from .effects.trees.path_keys import DictKey as DictKey
+from .effects.trees.path_keys import FlattenedIndexKey as FlattenedIndexKey
+from .effects.trees.path_keys import GetAttrKey as GetAttrKey
+from .effects.trees.path_keys import SequenceKey as SequenceKey
 from .effects.trees.pytrees import KeyPath as KeyPath
 from .effects.trees.pytrees import Partial as Partial
-from .effects.trees.pytrees import SequenceKey as SequenceKey
 from .effects.trees.pytrees import all_leaves as all_leaves
 from .effects.trees.pytrees import build_tree as build_tree
 from .effects.trees.pytrees import flatten_one_level as flatten_one_level

@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # XLA reads it when its library is loaded
-
-from jaxlib import _jax
-
 from ..base.value_identity import ByData
-from .node_types import Flattened, on_register
+from . import path_keys  # before jaxlib, for which it sets the environment
+from .node_types import Flattened, FlattenedWithKeys, NodeType, on_register
+from .paths import KeyPath
 
 if TYPE_CHECKING:
 
@@ -42,7 +39,9 @@ if TYPE_CHECKING:
 else:
     from jaxlib._jax.pytree import PyTreeDef
 
-TREES = _jax.pytree.PyTreeRegistry(
+from jaxlib._jax.pytree import PyTreeRegistry
+
+TREES = PyTreeRegistry(
     enable_none=True, enable_tuple=True, enable_namedtuple=True, enable_list=True, enable_dict=True
 )
 TREES.__name__, TREES.__module__ = "TREES", __name__  # a structure is pickled with the name of its registry
@@ -72,14 +71,48 @@ def checked_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> 
     """``flatten``. Raises what a node's flatten function raised, in whose place ``flatten`` gives a leaf."""
     leaves, treedef = flatten(tree, is_leaf)
     if _FAILED:
-        failed = _FAILED.pop(threading.get_ident(), None)
-        if failed is not None and any([leaf is failed for leaf in leaves]):
-            raise failed.error
+        _raise_failed(leaves)
     return leaves, treedef
 
 
-def _register(cls: type, parts: Callable[[Any], Flattened], make: Callable[[Any, Sequence[Any]], Any]) -> None:
-    """Register a node type, whose static data compare by ``same_data``."""
+def _raise_failed(leaves: list[Any]) -> None:
+    """Raise the error for which one of these leaves stands."""
+    failed = _FAILED.pop(threading.get_ident(), None)
+    if failed is not None and any([leaf is failed for leaf in leaves]):
+        raise failed.error
+
+
+class _UnnamedChildren(threading.local):
+    """How many nodes this thread has flattened one of whose children has the key ``None``."""
+
+    nodes = 0
+
+
+_UNNAMED = _UnnamedChildren()
+
+
+def checked_flatten_with_path(
+    tree: Any, is_leaf: Callable[[KeyPath, Any], bool] | None = None
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """``checked_flatten`` with the path of keys, none of which is ``None``, beside each leaf."""
+    before, stop = _UNNAMED.nodes, None
+    if is_leaf is not None:
+        stop = lambda path, x: is_leaf(path if _UNNAMED.nodes == before else _named(path), x)
+    leaves, treedef = TREES.flatten_with_path(tree, stop)
+    if _FAILED:
+        _raise_failed([leaf for _, leaf in leaves])
+    if _UNNAMED.nodes != before:
+        leaves = [(_named(path), leaf) for path, leaf in leaves]
+    return leaves, treedef
+
+
+def _named(path: KeyPath) -> KeyPath:
+    """The path without the keys that add nothing to it."""
+    return tuple([key for key in path if key is not None])
+
+
+def _guarded(parts: Callable[[Any], Flattened], with_keys: bool) -> Callable[[Any], tuple[Any, Any]]:
+    """A node's flatten function for jaxlib, which lets no exception pass; static data compare by ``same_data``."""
 
     def to_iter(x: Any) -> tuple[Any, Any]:
         try:
@@ -87,10 +120,51 @@ def _register(cls: type, parts: Callable[[Any], Flattened], make: Callable[[Any,
         except BaseException as error:
             _FAILED[threading.get_ident()] = failed = _Failed()
             failed.error = error  # set without a call, for which there may be no level left
-            return (failed,), None
+            return ((None, failed) if with_keys else failed,), None
         return children, None if data is None else ByData(data)
 
-    TREES.register_node(cls, to_iter, lambda data, children: make(None if data is None else data.value, children))
+    return to_iter
+
+
+def _in_pairs(flatten_with_keys: Callable[[Any], FlattenedWithKeys]) -> Callable[[Any], Flattened]:
+    """``flatten_with_keys`` that gives tuples, as jaxlib needs them, and counts nodes with unnamed children."""
+
+    def flatten_in_pairs(x: Any) -> Flattened:
+        pairs, data = flatten_with_keys(x)
+        pairs = [(key, child) for key, child in pairs]
+        if any([key is None for key, _ in pairs]):
+            _UNNAMED.nodes += 1
+        return pairs, data
+
+    return flatten_in_pairs
+
+
+def _with_names(node: NodeType) -> Callable[[Any], Flattened]:
+    """``flatten_with_keys`` of a node type of known fields."""
+    keys = [path_keys.GetAttrKey(name) for name in node.fields]
+
+    def flatten_with_names(x: Any) -> Flattened:
+        children, data = node.flatten(x)
+        return tuple(zip(keys, children)), data
+
+    return flatten_with_names
+
+
+def _register(node: NodeType) -> None:
+    if node.fields and not node.static:
+        TREES.register_dataclass_node(node.cls, node.fields, ())
+        return
+    with_keys = None
+    if node.fields:
+        with_keys = _with_names(node)
+    elif node.flatten_with_keys is not None:
+        with_keys = _in_pairs(node.flatten_with_keys)
+    TREES.register_node(
+        node.cls,
+        _guarded(node.flatten, False),
+        lambda data, children: node.unflatten(None if data is None else data.value, children),
+        _guarded(with_keys, True) if with_keys else None,
+    )
 
 
 on_register(_register)

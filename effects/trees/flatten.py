@@ -38,9 +38,9 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     try:
         return cpp_pytrees.checked_flatten(tree, is_leaf)
     except SystemError:  # of a RecursionError
-        raise BadArgument("flatten: the tree is nested too deeply, or contains itself.") from None
+        raise _too_deep() from None
     except ValueError:
-        flatten_with_path(tree, is_leaf)  # raises the error with the path of unsortable keys
+        _explain(tree, (), None if is_leaf is None else lambda _, x: is_leaf(x))
         raise
 
 
@@ -73,35 +73,31 @@ def flatten_with_path(
     >>> flatten_with_path({"w": [1]})[0]
     [((DictKey(key='w'), SequenceKey(idx=0)), 1)]
     """
-    stops: list[bool] = []
-
-    def stop(path: KeyPath, x: Any) -> bool:
-        answer = is_leaf(path, x) if is_leaf_takes_path else is_leaf(x)  # type: ignore[misc]
-        if answer is not None and not isinstance(answer, bool):
-            raise BadArgument(f"flatten: is_leaf must return a bool, got {answer!r}.")
-        stops.append(bool(answer))
-        return stops[-1]
-
-    leaves: list[tuple[KeyPath, Any]] = []
-    if is_leaf is None:
-        _append_leaves(tree, (), None, leaves)
-        return leaves, cpp_pytrees.checked_flatten(tree)[1]
-    _append_leaves(tree, (), stop, leaves)
-    answers = iter(stops)  # jaxlib asks about the same values in the same order
-    return leaves, cpp_pytrees.checked_flatten(tree, lambda _: next(answers))[1]
+    ask = is_leaf if is_leaf is None or is_leaf_takes_path else lambda _, x: is_leaf(x)
+    try:
+        return cpp_pytrees.checked_flatten_with_path(tree, ask)
+    except SystemError:
+        raise _too_deep() from None
+    except ValueError:
+        _explain(tree, (), ask)
+        raise
 
 
-def _append_leaves(
-    x: Any, path: KeyPath, stop: Callable[[KeyPath, Any], bool] | None, leaves: list[tuple[KeyPath, Any]]
-) -> None:
-    """Append the leaves of a tree, each with its path. Raises BadArgument: the keys of a dict cannot be sorted."""
-    flatten_with_keys = None if stop is not None and stop(path, x) else flatten_with_keys_of(type(x))
-    if flatten_with_keys is None:
-        leaves.append((path, x))
+def _too_deep() -> BadArgument:
+    return BadArgument("flatten: the tree is nested too deeply, or contains itself.")
+
+
+def _explain(x: Any, path: KeyPath, is_leaf: Callable[[KeyPath, Any], bool] | None) -> None:
+    """Raises BadArgument where the keys of a dict cannot be sorted, with its path, or ``is_leaf`` gives no bool."""
+    answer = None if is_leaf is None else is_leaf(path, x)
+    if answer is not None and not isinstance(answer, bool):
+        raise BadArgument(f"flatten: is_leaf must return a bool, got {answer!r}.")
+    flatten_with_keys = flatten_with_keys_of(type(x))
+    if answer or flatten_with_keys is None:
         return
     try:
         pairs, _ = flatten_with_keys(x)
     except Unsortable as error:
         raise BadArgument(f"{error.what[:-1]} at {path_text(path)}.", hint=error.hint) from None
     for key, value in pairs:
-        _append_leaves(value, path if key is None else (*path, key), stop, leaves)
+        _explain(value, path if key is None else (*path, key), is_leaf)

@@ -13,28 +13,42 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from ..base.errors import BadArgument
-from .paths import DictKey, GetAttrKey, SequenceKey
+from .paths import path_keys
 
 Flattened = tuple[Sequence[Any], Any]  # one node: (children, static data)
 FlattenedWithKeys = tuple[Sequence[tuple[Any, Any]], Any]  # one node: ((key, child) pairs, static data)
-
-NodeListener = Callable[[type, Callable[[Any], Flattened], Callable[[Any, Sequence[Any]], Any]], None]
-
 
 class NodeType(NamedTuple):
     """A registered node type.
 
         unflatten(data, children) == x    where children, data = flatten(x)
 
-    ``flatten_with_keys(x)`` has a key beside each child; the key ``None`` adds nothing to the path. ``fields``: the
-    names of the attributes that are the children, where all nodes of the type have the same.
+    ``flatten_with_keys(x)`` has a key beside each child; the key ``None`` adds nothing to the path. Without it the
+    children have the keys of ``fields``, the attributes that they are, where all nodes of the type have the same; else
+    their indices. ``static``: whether the static data may differ between nodes; else they are ``()``.
     """
 
     cls: type
     flatten: Callable[[Any], Flattened]
     unflatten: Callable[[Any, Sequence[Any]], Any]
-    flatten_with_keys: Callable[[Any], FlattenedWithKeys]
+    flatten_with_keys: Callable[[Any], FlattenedWithKeys] | None
     fields: tuple[str, ...] = ()
+    static: bool = True
+
+
+NodeListener = Callable[[NodeType], None]
+
+
+def _keyed(node: NodeType) -> Callable[[Any], FlattenedWithKeys]:
+    """``flatten_with_keys`` for a node type without one."""
+
+    def flatten_with_keys(x: Any) -> FlattenedWithKeys:
+        children, data = node.flatten(x)
+        if node.fields:
+            return [(path_keys.GetAttrKey(name), child) for name, child in zip(node.fields, children)], data
+        return [(path_keys.FlattenedIndexKey(i), child) for i, child in enumerate(children)], data
+
+    return flatten_with_keys
 
 
 class Unsortable(BadArgument):
@@ -53,12 +67,12 @@ def _sorted_keys(x: dict[Any, Any]) -> tuple[Any, ...]:
         ) from None
 
 
-def _with_keys(x: dict[Any, Any], keys: tuple[Any, ...]) -> list[tuple[DictKey, Any]]:
-    return [(DictKey(key), x[key]) for key in keys]
+def _with_keys(x: dict[Any, Any], keys: tuple[Any, ...]) -> list[tuple[path_keys.DictKey, Any]]:
+    return [(path_keys.DictKey(key), x[key]) for key in keys]
 
 
 def _of_sequence(x: Sequence[Any]) -> FlattenedWithKeys:
-    return [(SequenceKey(i), value) for i, value in enumerate(x)], None
+    return [(path_keys.SequenceKey(i), value) for i, value in enumerate(x)], None
 
 
 def _of_dict(x: dict[Any, Any]) -> FlattenedWithKeys:
@@ -67,7 +81,7 @@ def _of_dict(x: dict[Any, Any]) -> FlattenedWithKeys:
 
 
 def _of_namedtuple(x: Any) -> FlattenedWithKeys:
-    return [(GetAttrKey(name), value) for name, value in zip(x._fields, x)], None
+    return [(path_keys.GetAttrKey(name), value) for name, value in zip(x._fields, x)], None
 
 
 def _of_defaultdict(x: defaultdict[Any, Any]) -> FlattenedWithKeys:
@@ -99,9 +113,9 @@ def fields_of(cls: type) -> tuple[str, ...]:
     return _REGISTERED[cls].fields if cls in _REGISTERED else ()
 
 
-def is_registered(cls: type) -> bool:
-    """Whether the type is a node by ``register``, and not built in or a named tuple."""
-    return cls in _REGISTERED
+def has_static_data(cls: type) -> bool:
+    """Whether the nodes of this type, which is not built in or a named tuple, may differ in their static data."""
+    return cls in _REGISTERED and _REGISTERED[cls].static
 
 
 def register(node: NodeType) -> None:
@@ -112,20 +126,20 @@ def register(node: NodeType) -> None:
     with _LOCK:
         if node.cls in _KEYED:
             raise BadArgument(f"register: a type is registered once, {node.cls.__qualname__} is registered already.")
-        _KEYED[node.cls] = node.flatten_with_keys
+        _KEYED[node.cls] = node.flatten_with_keys or _keyed(node)
         _REGISTERED[node.cls] = node
         for listener in _LISTENERS:
-            listener(*node[:3])
+            listener(node)
 
 
 def on_register(callback: NodeListener) -> None:
-    """Call ``callback(cls, flatten, unflatten)`` once for every type registered so far, and for each later one.
+    """Call ``callback`` once with every node type registered so far, and with each later one.
 
     ``None``, ``tuple``, ``list``, ``dict`` and named tuples, which every pytree registry knows by itself, are left out.
     """
     with _LOCK:
         for node in _REGISTERED.values():
-            callback(*node[:3])
+            callback(node)
         _LISTENERS.append(callback)
 
 

@@ -1,55 +1,26 @@
-"""The keys that lead from the root of a pytree to a leaf."""
+"""The paths that lead from the root of a pytree to a leaf."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..base.frozen_values import Value
+from ..base.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from . import path_keys
+else:
+    path_keys = LazyModule("handlax.effects.trees.path_keys")
 
 KeyPath = tuple[Any, ...]
-
-
-class DictKey(Value):
-    """``tree[key]`` of a mapping."""
-
-    key: Hashable
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-
-class SequenceKey(Value):
-    """``tree[idx]`` of a tuple or list."""
-
-    idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx}]"
-
-
-class GetAttrKey(Value):
-    """``tree.name``."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-
-class FlattenedIndexKey(Value):
-    """The child of index ``key`` of a node type without keys."""
-
-    key: int
-
-    def __str__(self) -> str:
-        return f"[<flat index {self.key}>]"
 
 
 def _bare_key(key: Any) -> str:
     """The key without brackets, dots and quotes."""
     match key:
-        case DictKey(value) | SequenceKey(value) | GetAttrKey(value) | FlattenedIndexKey(value):
+        case (
+            path_keys.DictKey(value) | path_keys.SequenceKey(value) | path_keys.GetAttrKey(value)
+            | path_keys.FlattenedIndexKey(value)
+        ):
             return str(value)
     return str(key)
 
@@ -57,6 +28,7 @@ def _bare_key(key: Any) -> str:
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A path as text: in Python's syntax of indexing; or, if ``simple``, the bare keys.
 
+    >>> from handlax.tree_util import DictKey, GetAttrKey, SequenceKey
     >>> path = (GetAttrKey("layers"), SequenceKey(0), DictKey("w"))
     >>> keystr(path), keystr(path, simple=True, separator="/")
     (".layers[0]['w']", 'layers/0/w')

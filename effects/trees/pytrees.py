@@ -15,7 +15,7 @@ from ..base.errors import BadArgument, TreeMismatch, need_function
 from .flatten import flatten, flatten_with_path, structure, unflatten
 from .frozen_tree import Frozen, freeze, thaw
 from .node_types import flatten_with_keys_of, on_register
-from .paths import DictKey, FlattenedIndexKey, GetAttrKey, KeyPath, SequenceKey, keystr
+from .paths import KeyPath, keystr
 from .registration import (
     Partial,
     register_dataclass,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .cpp_pytrees import PyTreeDef
 
 __all__ = [
-    "DictKey", "FlattenedIndexKey", "Frozen", "GetAttrKey", "KeyPath", "Partial", "SequenceKey", "Unspecified", "all",
+    "Frozen", "KeyPath", "Partial", "Unspecified", "all",
     "all_leaves", "broadcast", "broadcast_prefix", "build_tree", "flatten", "flatten_one_level",
     "flatten_one_level_with_keys", "flatten_up_to", "flatten_with_path", "freeze", "is_leaf_structure", "is_tree_node",
     "keystr", "leaf_paths", "leaves", "leaves_with_path", "map", "map_with_path", "on_register", "prefix_errors",

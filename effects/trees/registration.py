@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 from ..base.errors import BadArgument
-from .node_types import Flattened, FlattenedWithKeys, NodeType, register
-from .paths import FlattenedIndexKey, GetAttrKey
+from .node_types import Flattened, NodeType, register
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
-
-
-def _indexed(flatten: Callable[[Any], Flattened]) -> Callable[[Any], FlattenedWithKeys]:
-    """``flatten_with_keys`` for a node type without keys: child i has ``FlattenedIndexKey(i)``."""
-
-    def flatten_with_indices(x: Any) -> FlattenedWithKeys:
-        children, data = flatten(x)
-        return [(FlattenedIndexKey(i), child) for i, child in enumerate(children)], data
-
-    return flatten_with_indices
 
 
 def register_pytree_node(
@@ -52,9 +42,7 @@ def register_pytree_node(
             ) from None
 
     flatten: Callable[[Any], Flattened] = functools.partial(pair, flatten_func)
-    flatten_with_keys: Callable[[Any], FlattenedWithKeys] = _indexed(flatten)
-    if flatten_with_keys_func is not None:
-        flatten_with_keys = functools.partial(pair, flatten_with_keys_func)
+    flatten_with_keys = functools.partial(pair, flatten_with_keys_func) if flatten_with_keys_func else None
 
     def unflatten(data: Any, children: Sequence[Any]) -> Any:
         return unflatten_func(data, tuple(children))
@@ -127,17 +115,20 @@ def register_dataclass(
     """
     data, meta = _data_and_meta_fields(nodetype, data_fields, meta_fields, tuple(drop_fields))
 
-    def flatten(x: Any) -> Flattened:
-        return [getattr(x, name) for name in data], tuple([getattr(x, name) for name in meta])
+    data_of, meta_of = _getter(data), _getter(meta)
 
     def unflatten(static_data: Any, children: Sequence[Any]) -> Any:
         return nodetype(**dict(zip(meta, static_data)), **dict(zip(data, children)))
 
-    def flatten_with_keys(x: Any) -> FlattenedWithKeys:
-        return [(GetAttrKey(name), getattr(x, name)) for name in data], tuple([getattr(x, name) for name in meta])
-
-    register(NodeType(nodetype, flatten, unflatten, flatten_with_keys, data))
+    register(NodeType(nodetype, lambda x: (data_of(x), meta_of(x)), unflatten, None, data, bool(meta)))
     return nodetype
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """The attributes of these names; for each number of names the fastest way of Python."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda x: tuple([getattr(x, name) for name in names])
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
@@ -219,6 +210,6 @@ register(
         Partial,
         _flatten_partial,
         lambda func, children: Partial(func, *children[0], **children[1]),
-        _indexed(_flatten_partial),
+        None,
     )
 )

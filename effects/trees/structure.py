@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import BadArgument, TreeMismatch, shortened
 from ..base.lazy_module import LazyModule
 from ..base.value_identity import ByData, same_data
-from .node_types import fields_of, flatten_with_keys_of, is_registered
-from .paths import FlattenedIndexKey, GetAttrKey, KeyPath, keystr
+from .node_types import fields_of, flatten_with_keys_of, has_static_data
+from .paths import KeyPath, keystr, path_keys
 
 if TYPE_CHECKING:
     from . import cpp_pytrees
@@ -58,7 +58,7 @@ def assemble(node: tuple[type, Any] | None, children: Iterable[PyTreeDef]) -> Py
         cls, data = node
         if flatten_with_keys_of(cls) is None:
             raise TreeMismatch(f"structure: {cls.__qualname__} must be registered as a node, it is not.")
-        if data is not None and is_registered(cls):
+        if data is not None and has_static_data(cls):
             node = cls, ByData(data)
     return cpp_pytrees.assemble(cpp_pytrees.TREES, node, list(children))
 
@@ -108,13 +108,13 @@ def _keys_of(treedef: PyTreeDef) -> list[Any]:
     node, children = treedef.node_data(), treedef.children()
     cls: type = node[0]  # type: ignore[index]
     if fields := fields_of(cls):
-        return [GetAttrKey(name) for name in fields]
+        return [path_keys.GetAttrKey(name) for name in fields]
     try:
         leaves = [cpp_pytrees.checked_flatten(0)[1]] * len(children)
         built = cpp_pytrees.assemble(cpp_pytrees.TREES, node, leaves).unflatten(range(len(children)))
         return [key for key, _ in flatten_with_keys_of(cls)(built)[0]]  # type: ignore[misc]
     except Exception:  # of the class's own
-        return [FlattenedIndexKey(i) for i in range(len(children))]
+        return [path_keys.FlattenedIndexKey(i) for i in range(len(children))]
 
 
 def leaf_paths(treedef: PyTreeDef, path: KeyPath = ()) -> Iterator[KeyPath]:

@@ -17,6 +17,7 @@ import numpy as np
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, ShapeMismatch
 from ..effects.control.loops import scan, while_loop
+from ..effects.operations.indexing.dynamic_slicing import dynamic_update_index_in_dim
 from ..effects.operations.manipulation.raveled_trees import ravel_pytree
 from ..effects.operations.reductions.cumulative import cummax
 from ..effects.trees.pytrees import tree_map
@@ -29,15 +30,15 @@ from ..numpy.dtype_routines import finfo
 
 __all__ = ["odeint"]
 
-# Where the slopes k_2, ... are taken, and of which sum of those before; the last is the step of order 5.
+# Where the slopes k_2, ... are taken, and with which weights of those before; the last are the step of order 5.
 NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 STAGES = (
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+    (1 / 5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    (3 / 40, 9 / 40, 0.0, 0.0, 0.0, 0.0, 0.0),
+    (44 / 45, -56 / 15, 32 / 9, 0.0, 0.0, 0.0, 0.0),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0.0, 0.0, 0.0),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0.0, 0.0),
+    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0.0),
 )
 # The difference of the steps of order 5 and 4, and the last coefficients of the polynomial between the ends.
 ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
@@ -49,19 +50,23 @@ SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
 
 
 class _Settings(NamedTuple):
-    """The arguments of ``odeint``: tolerances, the largest number of steps between two times, and the longest step."""
+    """The arguments of ``odeint``: tolerances, the largest number of steps between two times, and the longest step.
+
+    ``slopes`` takes the slopes of a step: ``_unrolled_slopes`` or ``_looped_slopes``.
+    """
 
     rtol: Any
     atol: Any
     mxstep: Any
     hmax: Any
+    slopes: Any
 
 
 class _StepState(NamedTuple):
     """The state of the solver between steps.
 
-    ``y`` and ``slope`` are the solution and its derivative at time ``t``, ``step`` is the length of the next step, and
-    ``polynomial`` interpolates the solution on the last step, from the time ``before`` to ``t``.
+    ``y`` and ``slope`` are the solution and its derivative at time ``t``, ``before`` has these three before the last
+    step, ``dense`` is the last coefficient of the polynomial between them, ``step`` the length of the next step.
     """
 
     y: Any
@@ -69,11 +74,34 @@ class _StepState(NamedTuple):
     t: Any
     step: Any
     before: Any
-    polynomial: Any
+    dense: Any
 
 
 def _sum(weights: Any, slopes: Any) -> Any:
-    return sum(w * k for w, k in zip(weights, slopes) if w)
+    """The sum of some slopes, a list or the rows of an array, with these weights."""
+    if isinstance(slopes, list):
+        return sum([w * k for w, k in zip(weights, slopes) if w])
+    return hnp.dot(hnp.asarray(weights, slopes.dtype), slopes, precision="highest")
+
+
+def _unrolled_slopes(f: Any, s: _StepState) -> Any:
+    """The slopes of a step by as many copies of ``f``: the fastest program where ``f`` is small."""
+    slopes = [s.slope]
+    for node, weights in zip(NODES, STAGES):
+        slopes.append(f(s.y + s.step.astype(s.y.dtype) * _sum(weights, slopes), s.t + node * s.step))
+    return slopes
+
+
+def _looped_slopes(f: Any, s: _StepState) -> Any:
+    """The slopes of a step as rows of an array, by a loop, for which ``f`` is compiled once."""
+
+    def stage(slopes: Any, row: Any) -> Any:
+        number, node, weights = row
+        slope = f(s.y + s.step.astype(s.y.dtype) * _sum(weights, slopes), s.t + node * s.step)
+        return dynamic_update_index_in_dim(slopes, slope, number, 0), None
+
+    rows = hnp.arange(1, len(STAGES) + 1), hnp.asarray(NODES, s.t.dtype), hnp.asarray(STAGES, s.y.dtype)
+    return scan(stage, hnp.zeros((len(DENSE), *s.y.shape), s.y.dtype).at[0].set(s.slope), rows)[0]
 
 
 def _norm(x: Any) -> Any:
@@ -99,31 +127,31 @@ def _step(f: Any, settings: _Settings, s: _StepState, end: Any) -> _StepState:
     """
     tried = hnp.minimum(s.step, end - s.t)
     time = s.t + tried
-    h = time - s.t  # as the time is rounded
-    slopes = [s.slope]
-    for node, weights in zip(NODES, STAGES):
-        y = s.y + h.astype(s.y.dtype) * _sum(weights, slopes)
-        slopes.append(f(y, s.t + node * h))
-    scaled = h.astype(y.dtype)
+    s = s._replace(step=time - s.t)  # as the time is rounded
+    scaled = s.step.astype(s.y.dtype)
+    slopes = settings.slopes(f, s)
+    y = s.y + scaled * _sum(STAGES[-1], slopes)
     scale = settings.atol + settings.rtol * hnp.maximum(hnp.abs(s.y), hnp.abs(y))
-    error = _norm(scaled * _sum(ERROR, slopes) / scale).astype(h.dtype)
+    error = _norm(scaled * _sum(ERROR, slopes) / scale).astype(s.t.dtype)
     good = error <= 1
     factor = hnp.where(error == 0, GROW, SAFETY * hnp.where(error == 0, 1, error) ** -0.2)
     factor = hnp.clip(hnp.where(hnp.isnan(factor), SHRINK, factor), hnp.where(good, 1.0, SHRINK), GROW)
-    after = hnp.clip(tried * factor, 0, settings.hmax).astype(h.dtype)
-    difference = y - s.y
-    bend = scaled * slopes[0] - difference
-    polynomial = [s.y, difference, bend, difference - scaled * slopes[6] - bend, scaled * _sum(DENSE, slopes)]
-    accepted = _StepState(y, slopes[6], time, after, s.t, hnp.stack(polynomial))
+    after = hnp.clip(tried * factor, 0, settings.hmax).astype(s.t.dtype)
+    before = (s.y, s.slope, s.t)
+    accepted = _StepState(y, slopes[-1], time, after, before, scaled * _sum(DENSE, slopes))
     return tree_map(lambda new, old: hnp.where(good, new, old), accepted, s._replace(step=after))
 
 
 def _between(s: _StepState, t: Any) -> Any:
     """The solution at a time ``t`` within the last step of the solver, interpolated by the polynomial of that step."""
-    length = s.t - s.before
-    x = ((t - s.before) / hnp.where(length == 0, 1, length)).astype(s.y.dtype)
-    a, b, c, d, e = s.polynomial
-    return a + x * (b + (1 - x) * (c + x * (d + (1 - x) * e)))
+    y, slope, before = s.before
+    length = s.t - before
+    x = ((t - before) / hnp.where(length == 0, 1, length)).astype(y.dtype)
+    length = length.astype(y.dtype)
+    b = s.y - y
+    c = length * slope - b
+    d = b - length * s.slope - c
+    return y + x * (b + (1 - x) * (c + x * (d + (1 - x) * s.dense)))
 
 
 def _solve(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
@@ -146,8 +174,8 @@ def _solve(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
         return s, hnp.where(s.t >= target, _between(s, target), hnp.nan)
 
     slope = g(y0, u[0])
-    polynomial = hnp.stack([y0, *[hnp.zeros_like(y0)] * 4])
-    start = _StepState(y0, slope, u[0], _first_step(g, y0, u[0], slope, settings), u[0], polynomial)
+    step = _first_step(g, y0, u[0], slope, settings)
+    start = _StepState(y0, slope, u[0], step, (y0, slope, u[0]), hnp.zeros_like(y0))
     targets = hnp.where(u < cummax(u), hnp.nan, u)
     return hnp.concatenate([y0[None], scan(reach, start, targets[1:])[1]])
 
@@ -169,6 +197,7 @@ def _backward(f: Any, settings: _Settings, saved: Any, cts: Any) -> Any:
     -a df/dargs.
     """
     ys, t, args = saved
+    looped = settings._replace(slopes=_looped_slopes)  # the adjoint equation is several times as large as ``f``
 
     def adjoint(state: Any, t: Any, args: Any) -> Any:
         y, ct, _, _ = unravel(state)
@@ -185,7 +214,7 @@ def _backward(f: Any, settings: _Settings, saved: Any, cts: Any) -> Any:
         by_time = hnp.real(hnp.dot(f(y, now, *args), here)).astype(now.dtype)
         state = ravel_pytree((y, ct + here, by_first - by_time, by_args))[0]
         times = hnp.stack([now, earlier])
-        _, ct, by_first, by_args = unravel(_odeint(adjoint, settings, state, times, (args,))[1])
+        _, ct, by_first, by_args = unravel(_odeint(adjoint, looped, state, times, (args,))[1])
         return (ct, by_first, by_args), by_time
 
     start = (hnp.zeros_like(ys[0]), hnp.zeros_like(t[0]), zeros)
@@ -236,4 +265,5 @@ def odeint(
     y, unravel = ravel_pytree(y0)
     flat = lambda y, t, *args: ravel_pytree(func(unravel(y), t, *args))[0].astype(y.dtype)
     f, captured = closure_convert(flat, y, times[0], *args)
-    return vmap(unravel)(_odeint(f, _Settings(rtol, atol, mxstep, hmax), y, times, (*args, *captured)))
+    settings = _Settings(rtol, atol, mxstep, hmax, _unrolled_slopes)
+    return vmap(unravel)(_odeint(f, settings, y, times, (*args, *captured)))

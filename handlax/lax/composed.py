@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -73,8 +72,7 @@ def log2(x: Any, *, accuracy: Any = None) -> Array:
     >>> log2(8.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    y = transcendental.log(x, accuracy=accuracy)
-    return y / scalar(math.log(2.0), y.type.dtype, y.type.weak)
+    return transcendental.divided_log(transcendental.log(x, accuracy=accuracy), 2.0)
 
 
 @custom_jvp

@@ -16,7 +16,7 @@ from ..effects.operations.elementwise.transcendental import exp, expm1, log1p
 from ..effects.operations.foundations.shapes import canonical_axis
 from ..effects.operations.manipulation.slicing import slice_in_dim
 from ..interpreters.core.eager_programs import programs
-from ..numpy.arrays.argument_conversion import array_of, inexact, inexact_together, like, numeric
+from ..numpy.arrays.argument_conversion import array_of, in_32_bits, inexact, inexact_together, like, numeric
 from ..numpy.mathematics.arithmetic import logaddexp, maximum, minimum
 from ..numpy.mathematics.elementary_functions import tanh
 
@@ -64,8 +64,13 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     >>> squareplus(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    x, b = inexact_together("squareplus", x, b)
-    return (x + sqrt(square(x) + b)) * 0.5
+    return in_32_bits(_squareplus, *inexact_together("squareplus", x, b))
+
+
+def _squareplus(x: Any, b: Any) -> Any:
+    """``squareplus``; for negative x, where its terms cancel, as a quotient."""
+    root, negative = sqrt(square(x) + b), x < 0
+    return select_n(negative, x + root, b / (root + select_n(negative, x, -x))) * 0.5
 
 
 def softplus(x: Any) -> Array:

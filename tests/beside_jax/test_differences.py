@@ -158,6 +158,9 @@ ROWS = {
         (lambda m: m.lax.cummax(np.array([complex(1, NAN), 2], np.complex64))[1].imag, NAN, 0.0),
         (lambda m: compiled(m, "cummax", complex(1, NAN)).real, NAN, 1.0),
     ],
+    "Convolutions of vectors with infinite or NaN weights, eager": [
+        (lambda m: m.numpy.convolve(f32(1, 2, 3, 4, 5), f32(1, INF, 1))[0], 1.0, NAN),
+    ],
     "Sums and products of 16-bit floats": [
         (lambda m: m.jit(m.lax.cumsum)(np.full(2000, 0.1, np.float16))[-1], 200.0, 199.4)
     ],

@@ -172,3 +172,16 @@ def test_random_orthogonal_matrices(n, m, dtype):
     turned = q.conj().swapaxes(1, 2)
     gram = q @ turned if m is None or n <= m else turned @ q
     np.testing.assert_allclose(gram, np.broadcast_to(np.eye(gram.shape[-1]), gram.shape), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_squareplus_of_large_numbers_neither_cancels_nor_overflows(dtype, way):
+    x = np.array([-1e4, -300.0, -2.0, -0.0, 0.0, 2.0, 300.0, 1e4]).astype(hnp.dtype(dtype))
+    wide = x.astype("float64")
+    root = np.sqrt(wide**2 + 4)
+    wanted = np.where(wide < 0, 2 / (root + abs(wide)), (wide + root) / 2).astype(x.dtype).astype("float64")
+    got = np.asarray(way(nn.squareplus)(x)).astype("float64")
+    np.testing.assert_allclose(got, wanted, rtol=2 * float(hnp.finfo(dtype).eps), atol=float(hnp.finfo(dtype).tiny))
+    slope = way(hx.vmap(hx.grad(nn.squareplus)))(x)
+    assert np.isfinite(np.asarray(slope).astype("float64")).all()

@@ -30,6 +30,15 @@ class Bag:
 
 @pytrees.register_dataclass
 @dataclasses.dataclass
+class Couple:
+    """A dataclass without static data."""
+
+    left: object
+    right: object
+
+
+@pytrees.register_dataclass
+@dataclasses.dataclass
 class Layer:
     w: object
     b: object = None

@@ -56,6 +56,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "effects/trees/paths.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
     "effects/trees/structure.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
 
+    "effects/trees/path_keys.py": (("effects/trees/test_pytrees.py",), "the keys of which the paths of trees consist"),
     # interpreters
     "interpreters/batching/batch.py": (
         (LAWS, NESTS, "interpreters/transformations/test_vmap.py"), "batching is a law of every operation"),

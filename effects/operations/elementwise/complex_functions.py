@@ -190,23 +190,37 @@ def _exact_sum(x: Any, y: Any) -> Parts:
     return total, (x - (total - part)) + (y - part)
 
 
-def _exact_square(x: Any) -> Parts:
-    """x^2 rounded, and the rest. Source: T. Dekker, A floating-point technique for extending precision (1971)."""
+def _halves(x: Any) -> Parts:
+    """The upper and the lower half of the digits of x, products of which are exact."""
     factor = 2.0 ** ((dtypes.finfo(x.dtype).nmant + 2) // 2) + 1
     high = factor * x
     high = high - (high - x)
-    low = x - high
+    return high, x - high
+
+
+def _exact_square(x: Any) -> Parts:
+    """x^2 rounded, and the rest. Source: T. Dekker, A floating-point technique for extending precision (1971)."""
+    high, low = _halves(x)
     y = x * x
     return y, ((high * high - y) + 2 * high * low) + low * low
+
+
+def exact_product(x: Any, y: Any) -> Parts:
+    """x y rounded, and the rest, as for the square."""
+    (a, b), (c, d) = _halves(x), _halves(y)
+    z = x * y
+    return z, (((a * c - z) + a * d) + b * c) + b * d
 
 
 def logaddexp(m: Any, x: Any, y: Any, a: Any, b: Any) -> Parts:
     """log(e^z + e^w) as w + log(1 + e^(z - w)), w having the larger real part; its imaginary part lies in (-pi, pi]."""
     first = x >= a
     p, q, r, s = m.where(first, x, a), m.where(first, y, b), m.where(first, a, x), m.where(first, b, y)
-    u, v = log1p(m, *exp(m, m.where(p == r, 0.0, r - p), s - q))
-    v = q + v
-    return p + u, m.where(m.abs(v) <= PI, v, v + 2 * PI * m.floor(0.5 - v / (2 * PI)))
+    a, b = exp(m, m.where(p == r, 0.0, r - p), s - q)
+    u, v = log1p(m, a, b)
+    v, cosine, sine = q + v, m.cos(q), m.sin(q)
+    beyond = m.atan2(sine * (1 + a) + cosine * b, cosine * (1 + a) - sine * b)
+    return p + u, m.where(m.abs(v) <= PI, v, beyond)
 
 
 def logistic(m: Any, x: Any, y: Any) -> Parts:
@@ -306,9 +320,15 @@ def size(m: Any, x: Any, y: Any, w: Any) -> Any:
 
 
 def sqrt(m: Any, x: Any, y: Any) -> Parts:
-    """t + iy / 2t with t = sqrt((|x| + |z|) / 2), and for x < 0 with the parts exchanged."""
-    most = m.sqrt(0.5 * m.abs(x) + _size(m, 0.5 * x, 0.5 * y))
-    least = 0.5 * m.abs(y) / m.where(most == 0, 1.0, most)
+    """t + iy / 2t with t = sqrt((|x| + |z|) / 2), and for x < 0 with the parts exchanged; of z times 4 or 1/4, so that
+    neither the sum overflows nor a half is subnormal.
+    """
+    p, q = m.abs(x), m.abs(y)
+    large = m.maximum(p, q) > 1
+    p, q = (m.where(large, 0.25 * w, 4 * w) for w in (p, q))
+    most = m.sqrt(0.5 * p + _size(m, 0.5 * p, 0.5 * q))
+    least = 0.5 * q / m.where(most == 0, 1.0, most)
+    most, least = (m.where(large, 2 * w, 0.5 * w) for w in (most, least))
     u, v = m.where(x < 0, least, most), m.where(x < 0, most, least)
     endless = _infinite(m, y)
     return m.where(endless, INF, u), m.where(endless, y, m.copysign(v, y))
@@ -359,6 +379,8 @@ def sign(m: Any, x: Any, y: Any) -> Parts:
     endless = _infinite(m, x) | _infinite(m, y)
     x, y = (m.where(endless, m.where(_infinite(m, w), m.copysign(1.0, w), 0.0 * w), w) for w in (x, y))
     most = m.maximum(m.abs(x), m.abs(y))
+    large = most > 1  # XLA divides by the product of most and size, which must not overflow
+    x, y, most = (m.where(large, 0.25 * w, w) for w in (x, y, most))
     most = m.where(most == 0, 1.0, most)
     p, q = x / most, y / most
     size = m.sqrt(p * p + q * q)

@@ -85,6 +85,15 @@ Logistic = elementwise(
     jvp=lambda x, dx, y: mul(dx, _logistic_slope(x, y)), lower=lower_wide(_logistic),
     doc="``y[i] = 1 / (1 + e**-x[i])``.",
 )
+
+
+def divided_log(y: Any, base: float) -> Any:
+    """``y`` over the logarithm of ``base``; of complex numbers each part is divided, since one may be infinite."""
+    parts = (real(y), imag(y)) if dtypes.is_complex(y.type.dtype) else (y,)
+    quotients = [div(part, like(part, math.log(base))) for part in parts]
+    return complex(*quotients) if len(parts) == 2 else quotients[0]
+
+
 exp: Function = surface(Exp, accuracy=3)
 exp2: Function = surface(Exp2, accuracy=2)
 expm1: Function = surface(Expm1, accuracy=4)

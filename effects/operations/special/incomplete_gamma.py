@@ -169,6 +169,11 @@ def stirling_correction(m: Any, b: Any) -> Any:
     return m.exp(_horner(squares, [c / ((2 * k + 2) * (2 * k + 1)) for k, c in enumerate(BERNOULLI)]) / b)
 
 
+def digamma_excess(squares: Any) -> Any:
+    """log(b) - 1 / (2 b) - digamma(b), for b >= SHIFT, by 1 / b^2."""
+    return _horner(squares, [c / (2 * k + 2) for k, c in enumerate(BERNOULLI)]) * squares
+
+
 def _stirling(m: Any, a: Any, x: Any) -> _Stirling:
     """The shared quantities, computed without a log(x) - x and log Gamma(a), which are large and would cancel."""
     small = a < SHIFT
@@ -187,8 +192,7 @@ def _stirling(m: Any, a: Any, x: Any) -> _Stirling:
     for factor in (2, 5):  # to the tenth
         power = reduce(operator.mul, [power] * factor)
     weight = m.exp(exponent) * m.sqrt(b * (0.5 / math.pi)) * (product / power) / correction
-    digamma = _horner(squares, [c / (2 * k + 2) for k, c in enumerate(BERNOULLI)])
-    return _Stirling(u, phi, correction, weight, log_x + 0.5 / b + digamma * squares + slope)
+    return _Stirling(u, phi, correction, weight, log_x + 0.5 / b + digamma_excess(squares) + slope)
 
 
 def _rising_factorial() -> list[float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,18 +12,20 @@ import numpy as np
 from ...base.errors import NotDifferentiable
 from ...base.stack import perform
 from ...core.arrays import Array
+from ...types import dtypes
 from ...types.dtypes import FLOATING, float32, float64, int32
 from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg, round, sub
 from ..elementwise.bitwise import bitwise_and, bitwise_or
-from ..elementwise.comparison import eq, ge, gt, le, lt, min, select_n
+from ..elementwise.comparison import eq, ge, gt, le, lt, max, min, select_n
 from ..elementwise.complex_functions import PERFORMED
 from ..elementwise.conversion import convert
-from ..elementwise.transcendental import exp, log, log1p, pow
+from ..elementwise.transcendental import cos, exp, log, log1p, pow, sin
 from ..foundations.elementwise_factory import Function, elementwise, repeated, surface
 from ..foundations.half_precision import lower_wide, scipy_special, wide
 from ..foundations.shapes import broadcast, reshape
 from ..manipulation.slicing import concatenate, slice_in_dim
 from . import incomplete_beta, incomplete_gamma
+from .polygamma_by_ratios import polygamma_by_ratios, sum_around, sum_of_powers
 from .special_series import SeriesExpansion, SeriesState, lgamma_coefficients
 from .zeta_by_exponent import zeta_by_exponent
 
@@ -63,10 +66,27 @@ def _lower_lgamma(op, emit, x):
     return emit.select(near, emit.decompose(lambda v: _lgamma_near_two(PERFORMED, v), safe), y)
 
 
-def _lower_digamma(op: Any, emit: Any, x: Any) -> Any:
-    """CHLO's digamma, except at 0, where some versions of XLA return NaN."""
-    at_pole = emit.compare("EQ", x, emit.full(0, x.type))
-    return emit.select(at_pole, emit.full(-np.inf, x.type), emit.elementwise("chlo.digamma", x))
+def _performed_digamma(x: Any) -> Any:
+    """By the asymptotic series at x + SHIFT less the sum of 1 / (x + k), more exact than CHLO's; reflected below 0.
+
+    At 0 it is -inf, the limit from above. Source: Abramowitz & Stegun 6.3.5, 6.3.7, 6.3.18.
+    """
+    below, rest = x < 0.0, _from_nearest(x)
+    y = select_n(below, x, 1.0 - x)
+    a = y + float(incomplete_gamma.SHIFT)
+    y = log(a) - (0.5 / a + incomplete_gamma.digamma_excess(1.0 / (a * a))) - _sum_of_inverses(y)
+    angle = rest * math.pi
+    y = select_n(below, y, y - cos(angle) / sin(angle) * math.pi)
+    y = select_n(bitwise_and(below, eq(rest, like(x, 0.0))), y, like(x, np.nan))
+    return select_n(eq(x, like(x, 0.0)), y, like(x, -np.inf))
+
+
+def _sum_of_inverses(y: Any) -> Any:
+    """The sum of 1 / (y + k) for k < SHIFT, the smallest first."""
+    total = 0.0
+    for k in reversed(range(incomplete_gamma.SHIFT)):
+        total = total + 1.0 / (y + float(k))
+    return total
 
 
 def _digamma(x):
@@ -90,7 +110,8 @@ Lgamma = elementwise(
     doc="``y[i] = log(abs(Gamma(x[i])))``.",
 )
 Digamma = elementwise(
-    "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)), lower=_lower_digamma,
+    "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)),
+    lower=lower_wide(lambda op, emit, x: emit.decompose(_performed_digamma, x)),
     doc="The derivative of ``lgamma``.",
 )
 
@@ -157,6 +178,12 @@ def _at_zero_and_infinity(s: Any, q: Any, y: Any) -> Any:
     return select_n(bitwise_and(eq(s, like(s, 1.0)), eq(q, q)), y, like(q, np.inf))
 
 
+def _by_sign(emit: Any, q: Any, branches: Sequence[Callable[[], list[Any]]]) -> Any:
+    """The result of the second branch; of the first, for positive arguments, where a large array has only such."""
+    negative = emit.decompose(lambda q: convert(PERFORMED.any(lt(q, like(q, 0.0))), int32), q)
+    return emit.case(negative, branches if q.type.size > BRANCHED else branches[1:], [q.type])[0]
+
+
 def _lower_zeta(op: Any, emit: Any, s: Any, q: Any) -> Any:
     """The lowering: CHLO's zeta at positive arguments, since it is wrong below -9.
 
@@ -172,26 +199,41 @@ def _lower_zeta(op: Any, emit: Any, s: Any, q: Any) -> Any:
         sums = emit.elementwise("chlo.zeta", exponents, stacked, type=stacked.type)
         return [emit.decompose(_over_all_integers, s, q, sums)]
 
-    negative = emit.decompose(lambda q: convert(PERFORMED.any(lt(q, like(q, 0.0))), int32), q)
-    branches = [direct, around] if q.type.size > BRANCHED else [around]
-    return emit.decompose(_at_zero_and_infinity, s, q, emit.case(negative, branches, [q.type])[0])
+    return emit.decompose(_at_zero_and_infinity, s, q, _by_sign(emit, q, [direct, around]))
 
 
 def _polygamma(m, x):
-    """(-1)^(m+1) m! zeta(m + 1, x), digamma for m = 0, and NaN where m is no natural number."""
-    m, x = (np.asarray(v, np.float64) for v in (m, x))
-    y = np.where(m % 2 == 0, -1.0, 1.0) * scipy_special("gamma")(m + 1) * _zeta(m + 1, x)
+    """(-1)^(m+1) m! zeta(m + 1, x), by ratios where a factor leaves the range of 64 bits.
+
+    It is digamma for m = 0, and NaN where m is no natural number.
+    """
+    m, x = np.broadcast_arrays(np.asarray(m, np.float64), np.asarray(x, np.float64))
+    factorial, sums = scipy_special("gamma")(m + 1), _zeta(m + 1, x)
+    y = np.asarray(np.where(m % 2 == 0, -1.0, 1.0) * factorial * sums)
+    lost = (m > 0) & (np.isinf(factorial) | (np.abs(sums) < dtypes.finfo(float64).tiny))
+    if lost.any():
+        operands = IN_NUMPY, m[lost] + 1, x[lost], np.rint(x[lost])
+        y[lost] = polygamma_by_ratios(*operands, sum_around(*operands))
     y = np.where(x == -np.inf, np.nan, np.where(m == 0, _digamma(x), y))
     return np.where((m < 0) | (m != np.floor(m)), np.nan, y)
 
 
-def _polygamma_by_zeta(m: Any, x: Any) -> Any:
-    """``_polygamma`` composed of operations."""
-    sign = select_n(_even(m), like(x, 1.0), like(x, -1.0))
-    s = m + like(m, 1.0)
-    y = sign * exp(lgamma(s)) * zeta(s, x)
-    y = select_n(eq(x, like(x, -np.inf)), select_n(eq(m, like(m, 0.0)), y, digamma(x)), like(x, np.nan))
-    return select_n(bitwise_and(ge(m, like(m, 0.0)), eq(m, floor(m))), like(x, np.nan), y)
+def _lower_polygamma(op: Any, emit: Any, m: Any, x: Any) -> Any:
+    """The lowering: by ratios."""
+    m, x = emit.spread(m, x)
+
+    def operands(m: Any, x: Any) -> list[Any]:
+        one = like(x, 1.0)
+        return [max(m, one) + one, x, round(x, RoundingMethod.TO_NEAREST_EVEN)]
+
+    def others(m: Any, x: Any, y: Any) -> Any:
+        y = select_n(eq(m, like(m, 0.0)), y, digamma(x))
+        return select_n(bitwise_and(ge(m, like(m, 0.0)), eq(m, floor(m))), like(x, np.nan), y)
+
+    ratios = emit.decompose(operands, m, x)
+    branches = [lambda f=f: [emit.decompose(partial(f, PERFORMED), *ratios)] for f in (sum_of_powers, sum_around)]
+    y = emit.decompose(partial(polygamma_by_ratios, PERFORMED), *ratios, _by_sign(emit, x, branches))
+    return emit.decompose(others, m, x, y)
 
 
 def _in_operand_dtype(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -206,7 +248,7 @@ def _in_operand_dtype(f: Callable[..., Any]) -> Callable[..., Any]:
 
 Polygamma = elementwise(
     "polygamma", FLOATING, _in_operand_dtype(_polygamma), arity=2,
-    lower=lower_wide(lambda op, emit, m, x: emit.decompose(_polygamma_by_zeta, *emit.spread(m, x))),
+    lower=lower_wide(_lower_polygamma),
     jvp=(lambda m, x, dm: _refuse("polygamma", "m"), lambda m, x, dx: mul(dx, polygamma(m + like(m, 1.0), x))),
     exempt={"jvp": "there is no derivative by the order"},
 )

@@ -24,7 +24,7 @@ FIRST = 12  # the number of terms N summed directly
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 
 
-def _corrections(s: Any, a: Any) -> tuple[Any, Any]:
+def corrections(s: Any, a: Any) -> tuple[Any, Any]:
     """The sum of ``c_j P_j``, and its derivative by ``s``."""
     p, dp = s / a, 1 / a
     total, slope = p * 0, p * 0
@@ -47,7 +47,7 @@ def zeta_by_exponent(s: Any, q: Any) -> Any:
     r, x = select(inside, s, like(s, 2.0)), select(bitwise_and(inside, gt(like(q, np.inf), q)), q, like(q, 1.0))
     a = x + FIRST
     tail, last = pow(a, neg(r)), log(a)
-    total, slope = _corrections(r, a)
+    total, slope = corrections(r, a)
     ends = tail * (slope - last * (0.5 + total) - a / (r - 1) * (last + 1 / (r - 1)))
     y = select(eq(tail, like(tail, 0.0)), like(tail, 0.0), ends)  # where it underflows the corrections may overflow
     for k in range(FIRST):

@@ -147,7 +147,7 @@ def convolver(op: Any, x: Any, y: Any) -> Callable[[Any, Any], Any]:
     lhs, rhs, out = op.dimension_numbers
     if of_vectors(op, x, y):
         shape = tuple([spatial[0] if d == out[2] else 1 for d in range(3)])
-        return vector_convolver(sizes[2], source[2], target[2], shape, wide, dtype)
+        return vector_convolver((*inside, *window), op.padding[0], op.lhs_dilation[0], shape, wide, dtype)
     axes = range(2, len(spatial) + 2)
     by_role, back = (1, 0, axes.stop, *axes), inverse_permutation(out)
 
@@ -167,22 +167,62 @@ def of_vectors(op: Any, x: Any, y: Any) -> bool:
     """Whether a convolution is one of vectors with stride 1, which ``np.convolve`` computes."""
     if op.window_strides != (1,) or op.rhs_dilation != (1,) or op.batch_group_count * op.feature_group_count != 1:
         return False
-    (batch, features, _), (outputs, _, window), (_, _, spatial) = layout(op, x.shape, y.shape)
-    return batch == features == outputs == 1 and window > 0 and spatial > 0
+    (batch, features, size), (outputs, _, window), (_, _, spatial) = layout(op, x.shape, y.shape)
+    return batch == features == outputs == 1 and size > 0 and window > 0 and spatial > 0
 
 
 def vector_convolver(
-    size: int, source: slice, target: slice, shape: Sequence[int], wide: Any, dtype: Any
+    sizes: tuple[int, int], padding: tuple[int, int], dilation: int, shape: Sequence[int], wide: Any, dtype: Any
 ) -> Callable[[Any, Any], Any]:
-    """A NumPy function that convolves two vectors by ``np.convolve``."""
+    """A NumPy function that convolves two vectors by ``np.convolve``.
+
+    As there, an element reaches no other sums than those that hold it: zeros of the padding, which infinite weights
+    would turn to NaN, are multiplied by finite weights only.
+    """
+    size, window = sizes
+    pad = padder(size, padding, dilation, wide)
+    cut = padder(spread(size, dilation) + window - 1, [n - window + 1 for n in padding], 1, wide)
+    unpadded = dilation == 1 and max(padding) <= 0
+    fewer = dilation == 1 and sum(padding) >= window - 1  # products without the zeros than with them
+    finite = unpadded or wide.kind not in "fc"
 
     def convolve(x: Any, y: Any) -> Any:
-        base = np.zeros(size, wide)
-        base[target] = x.ravel()[source]
-        z = np.convolve(base, y.ravel()[::-1].astype(wide, copy=False), "valid")
+        x, y = x.ravel(), y.ravel()[::-1].astype(wide, copy=False)
+        if fewer or not (finite or np.isfinite(y).all()):
+            z = cut(all_sums(x.astype(wide, copy=False), y, dilation))
+        else:
+            z = np.convolve(pad(x), y, "valid")
         return z.astype(dtype, copy=False).reshape(shape)
 
     return convolve
+
+
+def padder(size: int, padding: Sequence[int], dilation: int, dtype: Any) -> Callable[[Any], Any]:
+    """A function that puts ``dilation - 1`` zeros between the elements of a vector of this size, and zeros at its ends,
+    or removes elements there.
+    """
+    low, high = padding
+    total, (source,), (target,) = places_in_padding((size,), [(low, high, dilation - 1)])
+
+    def pad(x: Any) -> Any:
+        y = np.zeros(total, dtype)
+        y[target] = x[source]
+        return y
+
+    return pad
+
+
+def all_sums(x: Any, y: Any, dilation: int) -> Any:
+    """The convolution of ``x``, dilated, with ``y`` at all places where they meet; no zero is multiplied.
+
+    z[d j + r] = sum over i of x[i] y[d (j - i) + r]: for each r an undilated convolution.
+    """
+    if dilation == 1:
+        return np.convolve(x, y)
+    z = np.zeros(spread(x.size, dilation) + y.size - 1, y.dtype)
+    for r in range(min(dilation, y.size)):
+        z[r::dilation] = np.convolve(x, y[r::dilation])
+    return z
 
 
 def regrouped(x: Any, source: int, target: int, groups: int) -> Any:

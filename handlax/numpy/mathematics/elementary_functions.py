@@ -63,23 +63,13 @@ arctanh = unary("arctanh", transcendental.Atanh, "The inverse of ``tanh``. Sourc
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
 
 
-def _based(x: Any, base: float) -> Any:
-    """The logarithm to ``base``; of complex numbers each part is divided, since one may be infinite."""
-    x = inexact(x)
-    y = transcendental.log(x)
-    if not dtypes.is_complex(x.type.dtype):
-        return y / like(x, math.log(base))
-    parts = [part / like(part, math.log(base)) for part in (complex_parts.real(y), complex_parts.imag(y))]
-    return complex_parts.complex(*parts)
-
-
 def log2(x: Any, /) -> Array:
     """The logarithm to base 2: ``2**log2(x) == x``. Source: NumPy, ``log2``.
 
     >>> log2(8)
     Array(3., dtype=float32, weak_type=True)
     """
-    return _based(x, 2.0)
+    return transcendental.divided_log(transcendental.log(inexact(x)), 2.0)
 
 
 def log10(x: Any, /) -> Array:
@@ -88,7 +78,7 @@ def log10(x: Any, /) -> Array:
     >>> log10(100.0)
     Array(2., dtype=float32)
     """
-    y = _based(x, 10.0)
+    y = transcendental.divided_log(transcendental.log(inexact(x)), 10.0)
     return convert(y, y.type.dtype)
 
 

@@ -168,7 +168,7 @@ def _log_ndtr(x: Any) -> Any:
     """``log_ndtr``: below -1 by ``erfcx``, above by ``erfc``."""
     low = x < -1
     below, above = hnp.where(low, x, -1), hnp.where(low, -1, x)
-    tail = hnp.log(erfcx(below * -ROOT_HALF) / 2) - below * below / 2
+    tail = hnp.log(erfcx(below * -ROOT_HALF) / 2) - below * (below / 2)
     return hnp.where(low, tail, hnp.log1p(transcendental.erfc(above * ROOT_HALF) / -2))
 
 
@@ -271,7 +271,8 @@ def _wofz(z: Any) -> Any:
     w = _wofz_first_quadrant(first)
     w = hnp.where(far, 1j / ROOT_PI / hnp.where(far, x + 1j * y, 1), w)
     w = hnp.where((z.real < 0) != (z.imag < 0), w.conj(), w)
-    return hnp.where(z.imag < 0, 2 * hnp.exp(-z * z) - w, w)
+    bell = hnp.exp(-z * z)
+    return hnp.where(z.imag < 0, bell - w + bell, w)  # a product with 2 + 0i would be NaN where it is infinite
 
 
 def wofz(z: Any) -> Array:

@@ -192,8 +192,11 @@ def _loggamma(z: Any) -> Any:
     left = upper.real < 0.5
     y = _loggamma_right(hnp.where(left, 1 - upper, upper))
     reduced = hnp.where(left, upper, 0.5)
-    turns = hnp.exp(2j * math.pi * (reduced - hnp.round(reduced.real)))
-    log_sine = math.pi * 1j * (0.5 - reduced) - math.log(2.0) + hnp.log1p(-turns)
+    angle = 2j * math.pi * (reduced - hnp.round(reduced.real))
+    near = hnp.abs(angle) < 1  # a pole: 1 - e^angle is exact there as expm1
+    log_rest = hnp.log1p(-hnp.exp(hnp.where(near, 1j * math.pi, angle)))
+    log_rest = hnp.where(near, hnp.log(-hnp.expm1(hnp.where(near, angle, 1j))), log_rest)
+    log_sine = math.pi * 1j * (0.5 - reduced) - math.log(2.0) + log_rest
     y = hnp.where(left, math.log(math.pi) - log_sine - y, y)
     return hnp.where(lower, y.conj(), y)
 

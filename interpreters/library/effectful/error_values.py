@@ -31,7 +31,7 @@ from ....effects.types.dtypes import bool_, int32, uint32
 from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
-from .automatic_checks import ErrorCategory, failures_of
+from .automatic_checks import ErrorCategory, NaNFlags, failures_of
 from .failures import Check, failure, note_of
 from .first_event import (
     PAYLOAD,
@@ -249,6 +249,7 @@ def _checked(
     f: Callable[..., Any], errors: frozenset[ErrorCategory], words: int, args: Any, kwargs: Any
 ) -> tuple[Error, Any]:
     notes: dict[EventNote, int] = {}
+    nans = NaNFlags()
 
     def event(state: EventState, note: EventNote, happens: Any, values: Sequence[Any]) -> EventState:
         needed = len(state["lanes"]) + sum(map(words_of, note.types))
@@ -272,7 +273,7 @@ def _checked(
 
     def automatic(state: EventState, op: Any, *operands: Any) -> Any:
         y = perform(op, *operands)
-        for failed in failures_of(op, operands, y, errors):
+        for failed in failures_of(op, operands, y, errors, nans):
             types = tuple([x.type for x in failed.values])
             note = EventNote(failed.message, user_line(), types=types)
             state = event(state, note, failed.happens, failed.values)

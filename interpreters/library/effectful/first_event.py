@@ -174,8 +174,10 @@ def recorded(state: EventState, happens: Any, number: Any, payload: Any) -> Even
     """The state with this event if it ``happens`` (a bool array, or True) and no earlier one did."""
     none = eq(state["number"], scalar(0, int32))
     now = none if happens is True else bitwise_and(happens, none)
-    new = {"number": select(now, number, state["number"]), "payload": select(now, payload, state["payload"])}
-    return {**state, **new}
+    new = {**state, "number": select(now, number, state["number"])}
+    if payload is not state["payload"]:
+        new["payload"] = select(now, payload, state["payload"])
+    return new
 
 
 def after_event(
@@ -188,7 +190,7 @@ def after_event(
     lanes = state["lanes"]
     note = in_lanes(note, len(lanes))
     number = notes.setdefault(note, len(notes) + 1)
-    payload = packed([*lanes, *values], state["payload"].type.size)
+    payload = packed([*lanes, *values], state["payload"].type.size) if note.types else state["payload"]
     return recorded(state, happens, scalar(number, int32), payload)
 
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from ....effects.base.errors import FoundNaN, need_function
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
+from ....effects.control.branches import cond
 from ....effects.core.arrays import as_array, perform
 from ....effects.core.operation import is_pure
 from ....effects.operations.elementwise.conversion import convert
 from ....effects.operations.foundations.shapes import reshape
-from ....effects.operations.reductions.reductions import argmax, reduce_or
+from ....effects.operations.reductions.reductions import argmax
 from ....effects.trees import pytrees
+from ....effects.types.array_type import array_type
 from ....effects.types.dtypes import int32
 from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 from ...ragged.ragged_array import Ragged, with_zeros_behind
-from ..effectful.automatic_checks import made_here, may_be_nan
+from ..effectful.automatic_checks import NaNFlags, may_be_nan
 from ..effectful.failures import unravel_index
 from ..effectful.first_event import (
     EventNote,
@@ -52,13 +54,14 @@ def nan_origin(f: Callable[..., Any]) -> Callable[..., Any]:
     @unnamed_boundary
     def traced(*args: Any, **kwargs: Any) -> Any:
         notes: dict[EventNote, int] = {}
+        nans = NaNFlags()
 
         def check_result(state: EventState, op: Any, *operands: Any) -> Any:
             y = perform(op, *operands)
             for result in op.as_results(y):
-                if may_be_nan(result):
-                    message = f"{op.name} made the first NaN, in {result.type}"
-                    state = _note(state, notes, message, result, operands)
+                happens = nans.made(op, operands, (result,))
+                if happens is not None:
+                    state = _note(state, notes, f"{op.name} made the first NaN, in {result.type}", result, happens)
             return state, y
 
         start = _check_arguments(notes, (args, kwargs))
@@ -78,20 +81,31 @@ def _check_arguments(notes: dict[EventNote, int], arguments: Any) -> EventState:
     for path, leaf in pytrees.leaves_with_path(arguments):
         x = as_array(leaf)
         if may_be_nan(x):
-            state = _note(state, notes, f"the argument {pytrees.keystr(path[1:])} came with a NaN, in {x.type}", x, ())
+            message = f"the argument {pytrees.keystr(path[1:])} came with a NaN, in {x.type}"
+            state = _note(state, notes, message, x, NaNFlags().of(x))
     return state
 
 
-def _note(state: EventState, notes: dict[EventNote, int], message: str, y: Any, operands: Sequence[Any]) -> EventState:
-    """The state after the possible event that ``y`` contains NaN and no operand does; its index is that of the first
-    NaN.
+def _note(state: EventState, notes: dict[EventNote, int], message: str, y: Any, happens: Any) -> EventState:
+    """The state after the possible event, which ``happens`` or not, that ``y`` is the first array with a NaN.
+
+    Only where it does is the index of the NaN looked for, and the payload of the event made.
     """
-    t = y.type
-    at = reshape(is_nan(y), (t.size,))
-    new = made_here(reduce_or(at, (0,)), operands)
-    index = unravel_index(argmax(convert(at, int32), 0, int32), t.shape)
-    note = EventNote(message, user_line(), 0, len(t.shape), tuple([i.type for i in index]))
-    return after_event(state, notes, note, new, index)
+    rank = len(y.type.shape)
+    note = EventNote(message, user_line(), 0, rank, (array_type((), int32),) * rank)
+
+    def event(y: Any) -> tuple[Any, Any]:
+        new = after_event(state, notes, note, True, _first_nan(y))
+        return new["number"], new["payload"]
+
+    number, payload = cond(happens, event, lambda y: (state["number"], state["payload"]), y)
+    return {**state, "number": number, "payload": payload}
+
+
+def _first_nan(y: Any) -> tuple[Any, ...]:
+    """The index of the first NaN of an array."""
+    at = reshape(is_nan(y), (y.type.size,))
+    return tuple(unravel_index(argmax(convert(at, int32), 0, int32), y.type.shape))
 
 
 _error = partial(event_error, FoundNaN)

@@ -172,6 +172,51 @@ def test_polygamma_of_negative_numbers_by_the_sum_over_natural_numbers(m, dtype,
     np.testing.assert_allclose(zeta * factorial, wanted, rtol=rtol, atol=rtol)
 
 
+def exact_polygamma(m, x):
+    """The sum over n of (x + n)^-(m + 1), with Euler's and Maclaurin's rest; mpmath's zeta has 10 digits near 300."""
+    s, x = m + 1, mp.mpf(float(x))
+    first = int(max(0, -mp.floor(x))) + 40
+    a, total = x + first, mp.fsum((x + n) ** -s for n in range(first))
+    rest, factor = 1 / (s - 1) + 1 / (2 * a), s / a**2
+    for j in range(1, 40):
+        rest += mp.bernoulli(2 * j) / mp.factorial(2 * j) * factor
+        factor *= (s + 2 * j - 1) * (s + 2 * j) / a**2
+    return (-1) ** s * mp.factorial(m) * (total + a ** (1 - s) * rest)
+
+
+def assert_polygamma(orders, points, dtype, way):
+    info = np.finfo(dtype)
+    m, x = (v.ravel().astype(dtype) for v in np.meshgrid(orders, points))
+    for k, v, y in zip(m, x, np.asarray(WAYS[way](lax.polygamma)(m, x)).astype(float)):
+        with mp.workdps(60):
+            wanted = exact_polygamma(int(k), v)
+            if abs(wanted) > float(info.max):
+                assert y == float(mp.sign(wanted) * mp.inf), (k, v)
+            else:
+                error = abs(mp.mpf(y) - wanted) - 2 * float(info.tiny)
+                assert error <= 8 * float(info.eps) * abs(wanted), (k, v, y, mp.nstr(wanted, 20))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_polygamma_in_range_though_factorial_and_zeta_are_not(dtype, way):
+    assert_polygamma((10, 30, 100, 1000), (0.9, 20.0, 37.5, 368.0, 1e4, -1.7), dtype, way)
+    for shape in ((), (1,), (2, 3)):
+        operands = [np.full(shape, v, dtype) for v in (100.0, 1e4)]
+        y, wanted = WAYS[way](lax.polygamma)(*operands), float(exact_polygamma(100, 1e4))
+        assert y.shape == shape
+        np.testing.assert_allclose(y, np.full(shape, wanted, dtype), rtol=1e-6)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_polygamma_of_all_orders(dtype, way):
+    positive = (1e-30, 1e-3, 0.3, 0.5, 1.0, 1.5, 3.0, 9.0, 40.0, 75.0, 150.0, 3e3, 1e6, 1e30)
+    orders = (1, 2, 3, 5, 8, 9, 10, 19, 33, 34, 35, 60, 99, 170, 171, 400, 3001)
+    assert_polygamma(orders, (*positive, -0.4375, -1e-9, -9.52, -150.25), dtype, way)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_polygamma_at_poles_and_infinities(way):
     x = np.array([0.0, -0.0, -1.0, -1e30, np.inf, -np.inf, np.nan])

@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict, deque
 
 import numpy as np
 import pytest
-from helpers.own_pytree_nodes import Bag, Layer, Point
+from helpers.own_pytree_nodes import Bag, Couple, Layer, Point
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,13 +17,10 @@ from handlax import tree_util
 from handlax.effects.base.errors import BadArgument, TreeMismatch
 from handlax.effects.trees import pytrees
 from handlax.effects.trees.cpp_pytrees import PyTreeDef
+from handlax.effects.trees.path_keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 from handlax.effects.trees.pytrees import (
-    DictKey,
-    FlattenedIndexKey,
     Frozen,
-    GetAttrKey,
     Partial,
-    SequenceKey,
     flatten,
     freeze,
     keystr,
@@ -42,6 +39,7 @@ def nodes(inner):
         st.dictionaries(keys, inner, max_size=3).map(OrderedDict),
         st.dictionaries(keys, inner, max_size=3).map(lambda d: defaultdict(list, d)),
         st.builds(Point, inner, inner),
+        st.builds(Couple, inner, inner),
         st.builds(Bag, st.lists(inner, max_size=2), keys),
         st.builds(Layer, inner, inner, keys),
         st.builds(lambda x, y: Partial(max, x, key=y), inner, inner),
@@ -105,6 +103,24 @@ def test_a_tree_without_early_leaves_flattens_the_same_by_every_walk(tree):
     assert flatten(tree, lambda x: False) == (leaves, treedef)
     found, by_path = pytrees.flatten_with_path(tree)
     assert [leaf for _, leaf in found] == leaves and by_path == treedef
+
+
+def leaves_by_level(x, path=()):
+    """The leaves of a tree with their paths, taken apart level by level."""
+    if not pytrees.is_tree_node(type(x)):
+        return [(path, x)]
+    pairs = pytrees.flatten_one_level_with_keys(x)[0]
+    return [leaf for key, child in pairs for leaf in leaves_by_level(child, path if key is None else (*path, key))]
+
+
+@given(TREES)
+def test_paths_consist_of_the_keys_of_the_levels(tree):
+    assert pytrees.leaves_with_path(tree) == leaves_by_level(tree)
+    seen = []
+    pytrees.flatten_with_path(tree, lambda path, x: seen.append(path), is_leaf_takes_path=True)
+    assert {path for path, _ in leaves_by_level(tree)} <= set(seen)
+    assert not any(key is None for path in seen for key in path)
+    assert [path for path, _ in leaves_by_level(tree)] == list(pytrees.leaf_paths(structure(tree)))
 
 
 @given(TREES)

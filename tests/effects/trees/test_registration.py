@@ -13,15 +13,8 @@ from helpers.own_pytree_nodes import Bag, Layer
 import handlax as hx
 from handlax.effects.base.errors import BadArgument
 from handlax.effects.trees import pytrees
-from handlax.effects.trees.pytrees import (
-    DictKey,
-    Frozen,
-    GetAttrKey,
-    Partial,
-    flatten,
-    keystr,
-    structure,
-)
+from handlax.effects.trees.path_keys import DictKey, GetAttrKey
+from handlax.effects.trees.pytrees import Frozen, Partial, flatten, keystr, structure
 
 
 def test_an_exact_type_is_a_leaf_until_it_is_registered():
@@ -77,9 +70,9 @@ def test_registration_with_keys_names_the_children():
 def test_a_listener_hears_of_every_registration_once():
     heard = {}
 
-    def listen(cls, to_iter, from_iter):
-        assert cls not in heard
-        heard[cls] = to_iter, from_iter
+    def listen(node):
+        assert node.cls not in heard
+        heard[node.cls] = node.flatten, node.unflatten
 
     pytrees.on_register(listen)
     assert {OrderedDict, defaultdict, Partial, Frozen, Bag, Layer} <= set(heard)

@@ -8,6 +8,7 @@ import pytest
 import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
+from handlax.experimental import ode
 from handlax.experimental.ode import odeint
 from handlax.test_util import check_grads
 
@@ -33,6 +34,20 @@ def test_the_error_follows_the_tolerance():
     exact = np.exp(3 * (np.cos(TIMES) - 1))
     errors_ = [np.max(np.abs(odeint(f, 1.0 + 0 * TIMES[0], TIMES, rtol=tol, atol=tol) - exact)) for tol in (1e-4, 1e-8)]
     assert errors_[1] < 1e-7 and errors_[0] < 1e-2 and errors_[1] < errors_[0] / 100
+
+
+def test_the_gradient_has_few_copies_of_the_equation():
+    f = lambda y, t, a: a * hnp.sin(y)
+    program = hx.make_program(hx.grad(lambda a: hnp.sum(odeint(f, np.ones(2), TIMES, a))))(2.0)
+    assert str(program).count(" = cos") == 3  # of the adjoint equation: at the start twice, and in the loop of stages
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_slopes_by_a_loop_are_those_of_the_unrolled_step(dtype):
+    y = np.array([0.5, -0.2], dtype)
+    f = lambda y, t: hnp.sin(y) * t
+    state = ode._StepState(y, f(y, 0.5), *map(hnp.float32, (0.5, 0.1)), None, None)
+    np.testing.assert_allclose(ode._looped_slopes(f, state), hnp.stack(ode._unrolled_slopes(f, state)), rtol=1e-5)
 
 
 def test_trees_of_arrays_and_lanes():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jaxlib
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -375,3 +376,27 @@ def test_derivatives_of_gamma_are_infinite_where_it_is(dtype, x):
     for _ in range(4):
         assert f(x) == hx.jit(f)(x) == np.inf
         f = hx.grad(f)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_complex_gamma_functions_next_to_poles(dtype, way):
+    eps = float(np.finfo(dtype).eps)
+    distances = np.array([1e-30, 4 * eps, 1e-4, 0.1, 0.4])[:, None] * np.exp(1j * np.array([0.1, 1.6, 2.5, -0.7, -2.5]))
+    z = np.concatenate([n + distances.ravel() for n in (0, -1, -2, -20, 1, 2)]).astype(dtype)
+    z = z[(z.imag != 0) | (z.real > 0)]
+    for value, log, y in zip(z, np.asarray(way(special.loggamma)(z)), np.asarray(way(special.gamma)(z))):
+        with mp.workdps(40):
+            wanted = mp.loggamma(mp.mpc(complex(value)))
+            size = max(abs(wanted), mp.mpf(1))
+            assert abs(mp.mpc(complex(log)) - wanted) <= 64 * eps * size, (value, log)
+            assert abs(mp.mpc(complex(y)) - mp.exp(wanted)) <= 64 * eps * size * abs(mp.exp(wanted)), (value, y)
+
+
+def test_what_is_infinite_is_no_nan():
+    z = np.array([0.36 - 9.54j, -0.64 - 24.6j, 1.3 - 20.6j], "complex64")
+    for f in (special.wofz, hx.jit(special.wofz)):
+        w = np.asarray(f(z))
+        assert np.isinf(w.real).all() and np.isinf(w.imag).all()
+    for f in (special.log_ndtr, hx.jit(special.log_ndtr)):
+        np.testing.assert_allclose(f(np.float32(-2e19)), -2e38, rtol=1e-6)

@@ -285,3 +285,39 @@ def test_powers_of_zero(f):
     zero = np.zeros((), "complex64")
     assert f(zero, np.complex64(2 + 1j)) == 0 and f(zero, np.complex64(0)) == 1
     assert np.isinf(f(zero, np.complex64(-1)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "jit"])
+def test_roots_and_directions_at_both_ends_of_the_range(dtype, way):
+    info = np.finfo(dtype)
+    top, low = float(info.max), float(info.tiny)
+    large, small = [(top, top), (top, -top / 2), (-top, 1), (0, top)], [(1, 0), (0, 1), (-1, 0), (1, 1), (4, -1)]
+    parts = [*large, *[(x * low, y * low) for x, y in small]]
+    z = np.array([complex(*pair) for pair in parts], dtype)
+    with mpmath.workdps(40):
+        for f, oracle in ((lax.sqrt, mpmath.sqrt), (lax.rsqrt, lambda z: 1 / mpmath.sqrt(z)), (lax.sign, mpmath.sign)):
+            for value, got in zip(z, np.asarray(way(f)(z))):
+                wanted = oracle(mpmath.mpc(complex(value)))
+                error = abs(mpmath.mpc(complex(got)) - wanted)
+                assert error <= 4 * float(info.eps) * abs(wanted), (f, value, got)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "jit"])
+def test_the_angle_of_a_sum_of_exponentials_is_exact_for_large_angles(way):
+    x = 1j * np.array([7.0, 100.0, 1e6, 1e10, 1e300, -1e15]) + np.array([0.0, 1.0, -2.0, 0.5, 3.0, 0.0])
+    for a, got in zip(x, np.asarray(way(hx.nn.softplus)(x))):
+        with mpmath.workdps(400):
+            wanted = complex(mpmath.log(1 + mpmath.exp(mpmath.mpc(complex(a)))))
+        assert abs(got - wanted) <= 1e-14, (a, got, wanted)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "jit"])
+def test_binary_logarithms_of_complex_zeros_and_infinities(way):
+    z = np.array([0, complex(1, -0.0), complex(0.5, -0.0), complex(np.inf, np.nan), complex(-np.inf, 1)], "complex64")
+    wanted = [complex(-np.inf, 0), complex(0, -0.0), complex(-1, -0.0), complex(np.inf, np.nan),
+              complex(np.inf, np.pi / np.log(2))]
+    got = np.asarray(way(lax.log2)(z))
+    np.testing.assert_allclose(got.real, np.real(wanted), rtol=1e-6)
+    np.testing.assert_allclose(got.imag, np.imag(wanted), rtol=1e-6)
+    assert np.signbit(got.imag[1:3]).all()

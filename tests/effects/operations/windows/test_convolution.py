@@ -198,3 +198,33 @@ def test_vectors_are_convolved_by_numpy_whatever_their_length():
     expected = np.convolve(np.concatenate([np.zeros(5), np.kron(x[0, 0], [1.0, 0.0])[:-3]]), y[0, 0, ::-1], "valid")
     np.testing.assert_allclose(np.asarray(f(x, y))[0, 0], expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(np.asarray(hx.jit(f)(x, y))[0, 0], expected, rtol=1e-10, atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.integers(1, 6), st.integers(1, 5), st.integers(1, 3), st.tuples(st.integers(0, 4), st.integers(0, 4)),
+    st.sampled_from(["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]), st.data(),
+)
+def test_nan_reaches_the_windows_of_vectors_that_hold_it_and_no_padding(n, k, dilation, padding, dtype, data):
+    x, y = np.ones((1, 1, n)), np.ones((1, 1, k))
+    parameters = (1,), (padding,), (dilation,), (1,), None
+    reached = np.zeros(definition(x, y, *parameters).shape, bool)
+    marked = [x.copy(), y.copy()]
+    for i, v in enumerate((x, y)):
+        place = data.draw(st.integers(-1, v.size - 1))  # -1: none
+        if place >= 0:
+            marked[i][..., place] = np.nan
+            alone = [np.isnan(marked[j]) if j == i else w for j, w in enumerate((x, y))]
+            reached |= definition(*[w.astype(float) for w in alone], *parameters) > 0
+    z = lax.conv_general_dilated(*[hx.numpy.asarray(v, dtype) for v in marked], *parameters)
+    np.testing.assert_array_equal(np.isnan(np.asarray(z).astype(complex)), reached)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("shift", [0, 2, 5])
+def test_infinities_are_convolved_as_in_numpy(mode, shift):
+    x, y = np.arange(-3.0, 5.0), np.roll([np.inf, 1.0, -2.0, 0.0, 3.0, 2.0], shift)
+    with np.errstate(invalid="ignore"):
+        wanted = np.convolve(x, y, mode)
+    np.testing.assert_array_equal(hx.numpy.convolve(x, y, mode), wanted)
+    np.testing.assert_array_equal(hx.numpy.convolve(y, x, mode), wanted)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from laws.test_laws import CASES
 
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.effects.core.arrays import as_array
+from handlax.effects.types.dtypes import is_inexact
 from handlax.experimental import checkify
+from handlax.interpreters.library.effectful.automatic_checks import NAN, NaNOrigin, may_be_nan
 from handlax.library import nan_origin
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -54,6 +60,37 @@ def test_a_window_must_lie_within():
     assert found(lambda x, i: lax.dynamic_slice(x, (i, 0), (2, 2)), X, hnp.int32(1)) is None
     assert "index 2 on axis 0" in found(lambda x, i: lax.dynamic_slice(x, (i, 0), (2, 2)), X, hnp.int32(2))
     assert "index 3 on axis 1" in found(lambda x, i: lax.dynamic_slice(x, (0, i), (2, 2)), X, hnp.int32(3))
+
+
+def with_nan(x, number):
+    """The array with a NaN at its end if there is to be one, and else without any."""
+    if x.size and is_inexact(x.dtype):
+        x = np.where(np.isnan(x), np.ones((), x.dtype), x)
+        x.reshape(-1)[x.size - number :] = np.nan
+    return x
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_nan_come_about_as_the_operation_declares(case):
+    """Infinities among the operands, of every dtype, do not make one; one that is passed on is in the result."""
+    rng = np.random.default_rng(0)
+    for dtype in sorted(filter(is_inexact, case.dtypes), key=str):
+        shapes = max(case.shapes, key=lambda shapes: sum(map(math.prod, shapes)))
+        xs = [with_nan(np.array(x), 0) for x in case.operands(dtype, shapes, rng, extremes=True)]
+        origin = NAN.find(type(case.op))(case.op, *map(as_array, xs))
+        if origin is NaNOrigin.MADE:
+            continue
+        for number in range(1 + (origin is NaNOrigin.PASSED and len(xs) > 0 and may_be_nan(as_array(xs[0])))):
+            with np.errstate(all="ignore"):
+                ys = case.op.as_results(hx.perform(case.op, *[with_nan(x, number) for x in xs[:1]], *xs[1:]))
+            made = [np.isnan(np.asarray(y)).any() for y in ys if may_be_nan(y)]
+            assert any(made) == (number > 0 and bool(made)), (case, dtype, xs)
+
+
+def test_each_array_is_asked_once_whether_it_contains_nan():
+    checked = checkify.checkify(lambda x: hnp.tanh(x) * x + x.sum(), checkify.nan_checks)
+    text = str(hx.make_program(checked)(X))
+    assert text.count(" = reduce_or") == 4  # x, which tanh passes on, the product, both sums
 
 
 def test_a_nan_is_blamed_on_the_operation_that_made_it():
