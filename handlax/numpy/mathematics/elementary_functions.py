@@ -132,21 +132,21 @@ def sinc(x: Any, /) -> Array:
     Array(1., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    y = x * math.pi
-    size = arithmetic.abs(y)
-    near, far = size < 1, size == math.inf
+    size = arithmetic.abs(x)
+    near, far = size < (1 / math.pi if dtypes.is_complex(x.type.dtype) else 0.5), size == math.inf
     outer = select_n(near | far, x, like(x, 1))
-    y = select_n(near, like(y, 0), y)
+    y = select_n(near, like(x, 0), x) * math.pi
     series = arithmetic.polynomial(y * y, _SINC)
     return select_n(near, select_n(far, sin_pi(outer) / (outer * math.pi), like(y, 0)), series)
 
 
 def sin_pi(x: Any) -> Any:
     """``sin(pi * x)``, exactly 0 for integers: computed from the distance of ``x`` to the nearest integer."""
-    part = complex_parts.real(x) if dtypes.is_complex(x.type.dtype) else x
-    nearest = arithmetic.round(part, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
+    of_complex = dtypes.is_complex(x.type.dtype)
+    nearest = arithmetic.round(complex_parts.real(x) if of_complex else x, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
     half = nearest * 0.5
-    y = transcendental.sin((x - convert(nearest, x.type.dtype, x.type.weak)) * math.pi)
+    y = (x - convert(nearest, x.type.dtype, x.type.weak)) * math.pi
+    y = transcendental.sin(y) if of_complex else y * arithmetic.polynomial(y * y, _SINC)  # a third of the time of sin
     return select_n(half == arithmetic.floor(half), -y, y)
 
 

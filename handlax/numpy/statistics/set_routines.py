@@ -111,7 +111,7 @@ def unique(
         whole = select_n(whole != whole, whole, like(whole, float("nan")))
     x = _flat(whole) if axis is None else shapes.move_axis(whole, canonical_axis(axis, whole.ndim, "unique"), 0)
     shape = whole.type.shape if axis is None else x.type.shape[:1]
-    order, rows = _in_order(x)
+    order, rows = _in_order(x, return_index or return_inverse)
     if x.type.shape[0]:
         mask = _first(rows, equal_nan)
         values, starts, counts = _groups(rows, mask, size, fill_value)
@@ -160,10 +160,10 @@ def _fill_rows(rows: Any, size: int, fill_value: Any) -> Any:
     return shapes.broadcast(convert(fill_value, rows.type.dtype, rows.type.weak), (size, *rows.type.shape[1:]))
 
 
-def _in_order(x: Any) -> tuple[Any, Any]:
-    """The indices that sort the slices along the first axis, and the sorted slices."""
+def _in_order(x: Any, with_indices: bool) -> tuple[Any, Any]:
+    """The indices that sort the slices along the first axis, None where vectors need none, and the sorted slices."""
     if x.ndim == 1:
-        return argsort(x), sorting.sort(x)
+        return argsort(x) if with_indices or not x.size else None, sorting.sort(x)
     columns = shapes.reshape(x, (x.type.shape[0], x.size // max(1, x.type.shape[0])))
     width = columns.type.shape[1]
     keys = [_flat(slice_in_dim(columns, d, d + 1, axis=1)) for d in reversed(range(width))]

@@ -33,7 +33,7 @@ __all__ = [
 
 
 # above so many keys a binary search does less than comparing all
-_FEW = 64
+_FEW = 32
 
 # the dtype of the indices that ``searchsorted`` gives, whatever the default integer is
 _INDEX = dtypes.int32
