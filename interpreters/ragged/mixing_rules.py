@@ -29,7 +29,7 @@ from ...effects.operations.reductions.row_folds import (
     XorRows,
 )
 from ...effects.operations.reductions.softmax import Softmax
-from ...effects.operations.reductions.sorting import Sort, TopK
+from ...effects.operations.reductions.sorting import OrderStatistics, Sort, TopK
 from ...effects.operations.windows.convolution import ConvGeneralDilated
 from ...effects.operations.windows.generic_window import ReduceWindow
 from ...effects.operations.windows.window_reductions import WindowExtremeIndex, WindowReduction
@@ -189,6 +189,7 @@ def _windowed(op: Any, x: Any) -> list[int]:
     return [d for d, along in enumerate(zip(*op.window[:4])) if along != (1, 1, (0, 0), 1)]
 
 
+RAGGED.rule(OrderStatistics)(mixing(lambda op, x: (op.dimension,))(equal_lengths))
 RAGGED.rule(OnLastAxes)(mixing(_last_axes)(equal_lengths))
 RAGGED.rule(WindowReduction)(mixing(_windowed)(equal_lengths))
 RAGGED.rule(ReduceWindow)(equal_lengths)

@@ -121,6 +121,8 @@ SORTING = [
     Case(s.Sort(0, True, 1), (MANY,), (((5,),), ((4, 2),), ((0, 2),))),
     Case(s.Sort(1, False, 1), (FEW,), (((3, 5),),)),
     Case(s.Sort(0, True, 2), (KEYS, MANY, PLAIN), (((6,),) * 3, ((3, 2),) * 3)),
+    Case(s.OrderStatistics((3, 0, 3), 0), (MANY,), (((5,),), ((4, 2),))),
+    Case(s.OrderStatistics((1,), 1), (FEW,), (((3, 5),), ((0, 2),))),
     Case(s.TopK(2, 0), (MANY,), (((5,),), ((3, 2),))),
     Case(s.TopK(3, 1), (FEW,), (((2, 4),), ((2, 5, 3),))),
 ]

@@ -32,7 +32,7 @@ from ..foundations.shapes import canonical_axis, reshape
 from ..indexing.gather_scatter import gather
 from ..indexing.gather_windows import GatherDimensionNumbers
 from ..manipulation.creation import broadcasted_iota
-from ..manipulation.slicing import lanes_first
+from ..manipulation.slicing import concatenate, lanes_first, slice_in_dim
 
 
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
@@ -71,6 +71,17 @@ def _order(keys: list[np.ndarray[Any, Any]], axis: int) -> np.ndarray[Any, Any]:
     packed = (_ordered_bits(key).astype(np.uint64) << np.uint64(32)) | index
     packed.sort(axis=axis)
     return (packed & np.uint64(0xFFFFFFFF)).astype(np.intp)
+
+
+def _sorted(x: np.ndarray[Any, Any], axis: int, positions: Sequence[int] = ()) -> np.ndarray[Any, Any]:
+    """The array sorted along an axis; if positions are given, at these alone."""
+    keys = _numpy_keys(x)
+    if len(keys) > 1:
+        return np.take_along_axis(x, _order(keys, axis), axis)
+    # equal elements that differ are zeros alone; NumPy's stable sort takes ten times as long
+    if keys[0].dtype.kind == "f" and has_zero(keys[0], negative=True):
+        return np.sort(keys[0], axis=axis, kind="stable")
+    return np.partition(keys[0], positions, axis) if positions else np.sort(keys[0], axis=axis)
 
 
 _SHORT = 200  # along axes of fewer elements NumPy's argsort is as fast as packed keys
@@ -114,12 +125,9 @@ class Sort:
         return types
 
     def evaluate(op, *xs):
-        keys = [part for x in xs[: op.num_keys] for part in _numpy_keys(x)]
-        if len(xs) == len(keys) == 1:
-            # equal elements that differ are zeros alone; NumPy's stable sort takes ten times as long
-            stable = keys[0].dtype.kind == "f" and has_zero(keys[0], negative=True)
-            return (np.sort(keys[0], axis=op.dimension, kind="stable" if stable else None),)
-        order = _order(keys, op.dimension)
+        if len(xs) == 1:
+            return (_sorted(xs[0], op.dimension),)
+        order = _order([part for x in xs[: op.num_keys] for part in _numpy_keys(x)], op.dimension)
         return tuple([np.take_along_axis(x, order, op.dimension) for x in xs])
 
     def batch(op, dims, *xs):
@@ -165,6 +173,45 @@ def _comparable(emit: Any, x: Any) -> list[Any]:
     zero, nan = emit.constant(0, x.type), emit.constant(np.nan, x.type)
     unsigned = emit.select(emit.compare("EQ", x, zero), zero, x)
     return [emit.select(emit.compare("NE", x, x), nan, unsigned)]
+
+
+# y[.., k, ..] = sort(x)[.., positions[k], ..]
+@operation
+class OrderStatistics:
+    positions: tuple[int, ...]
+    dimension: int
+    dtypes = ANY
+
+    def result_type(op, x):
+        if x.dtype not in op.dtypes:
+            raise DTypeMismatch(f"order_statistics: elements must be numbers or bools, got {x}.")
+        if not 0 <= op.dimension < len(x.shape):
+            raise BadArgument(f"order_statistics: {op.dimension} is no dimension of {x}.")
+        size = x.shape[op.dimension]
+        if not op.positions or any([i < 0 or not fits(i + 1, size) for i in op.positions]):
+            raise BadArgument(f"order_statistics: some positions below {size} are needed, got {op.positions} for {x}.")
+        return x.update(shape=(*x.shape[: op.dimension], len(op.positions), *x.shape[op.dimension + 1 :]))
+
+    def evaluate(op, x):
+        y = np.take(_sorted(x, op.dimension, op.positions), op.positions, op.dimension)
+        return y.astype(x.dtype, copy=False)
+
+    def batch(op, dims, x):
+        return perform(shared(OrderStatistics, op.positions, op.dimension + 1), *lanes_first((x,), dims)), 0
+
+    def jvp(op, primals, tangents):
+        index = broadcasted_iota("uint32", primals[0].type.shape, op.dimension)
+        y, order = [op.of_sorted(v) for v in perform(shared(Sort, op.dimension, True, 2), primals[0], index)]
+        return y, take_along_axis(tangents[0], order, op.dimension)
+
+    def lower(op, emit, x):
+        return emit.decompose(lambda x: op.of_sorted(sort(x, op.dimension)), x)
+
+    def of_sorted(op, y):
+        """The elements at the positions."""
+        return concatenate([slice_in_dim(y, i, i + 1, axis=op.dimension) for i in op.positions], op.dimension)
+
+    flops = _comparisons
 
 
 # (values, indices): the k largest elements along an axis in descending order, of equal ones the first
@@ -235,6 +282,20 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     axis = canonical_axis(dimension, len(xs[0].type.shape), "sort")
     results = perform(shared(Sort, axis, bool(is_stable), whole_number("sort: num_keys", num_keys)), *xs)
     return tuple(results) if several else results[0]
+
+
+def order_statistics(x: Any, positions: Sequence[int], dimension: int = -1) -> Array:
+    """The elements at these positions of the array sorted along a dimension, without sorting where that takes longer.
+
+    Shapes: ``a[n] -> a[len(positions)]``.
+
+    >>> order_statistics(np.array([3.0, 1.0, 2.0]), (0, 2))
+    Array([1., 3.], dtype=float64)
+    """
+    x = as_array(x)
+    axis = canonical_axis(dimension, len(x.type.shape), "order_statistics")
+    y: Array = perform(shared(OrderStatistics, tuple(positions), axis), x)
+    return y
 
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:

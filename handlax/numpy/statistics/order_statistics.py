@@ -160,8 +160,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
         rows, row_weights = sorting.sort_key_val(rows, _row_weights(name, weights, x, axes), -1)
         y = _by_weight(rows, part, row_weights, ignore_nan)
     else:
-        rows = sorting.sort(rows)
-        y = _between(rows, part, method, ignore_nan)
+        rows, y = _between(rows, part, method, ignore_nan)
     if not ignore_nan:
         last = shapes.broadcast(rows[..., -1], y.type.shape)  # NaN is sorted to the end
         y = select_n(last != last, y, last)
@@ -177,38 +176,42 @@ def _in_one(x: Any, axes: tuple[int, ...]) -> Any:
     return shapes.reshape(shapes.permute(x, (*kept, *axes)), (*lead, prod([x.type.shape[d] for d in axes])))
 
 
-def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
-    """The quantile of sorted rows: the elements on both sides of its position, interpolated; NaN of no elements."""
+def _between(x: Any, q: Any, method: str, ignore_nan: bool) -> tuple[Any, Any]:
+    """Rows in order, or those elements of them that are read, the last one among them; and the quantile of the rows:
+    the elements on both sides of its position, interpolated; NaN of no elements.
+    """
     size = x.type.shape[-1]
     if isinstance(q, np.ndarray) and not ignore_nan and isinstance(size, int):
         return _at_concrete(x, q * (size - 1), method)
+    x = sorting.sort(x)
     y = _at_traced(x, q, method, ignore_nan)
     if isinstance(size, int):
-        return y
+        return x, y
     count = shapes.broadcast(convert(size, y.type.dtype), y.type.shape)
-    return select_n(count > 0, like(y, np.nan), y)
+    return x, select_n(count > 0, like(y, np.nan), y)
 
 
-def _at_concrete(x: Any, positions: np.ndarray[Any, Any], method: str) -> Any:
-    """Sorted rows interpolated at concrete positions: at one by static slices, at a vector by two gathers."""
+def _at_concrete(x: Any, positions: np.ndarray[Any, Any], method: str) -> tuple[Any, Any]:
+    """``_between`` at concrete positions."""
     size = x.type.shape[-1]
-    if positions.ndim and not positions.size:
-        return shapes.full(x.type.update(shape=(0, *x.type.shape[:-1])), 0)
     missing = np.isnan(positions)
     weight = positions - np.floor(positions)
     ends = [np.where(missing, 0, side(positions)) for side in (np.floor, np.ceil)]
     low, high = (np.clip(end, 0, size - 1).astype(np.int32) for end in ends)
     if method == "nearest":
         low = high = np.where((weight > 0.5) | ((weight == 0.5) & (low % 2 == 1)), high, low)  # NumPy's np.around
+    read = np.unique(np.concatenate([low.ravel(), high.ravel(), [size - 1]])).astype(np.int32)
+    x = sorting.order_statistics(x, read.tolist())
+    low, high = (np.searchsorted(read, end).astype(np.int32) for end in (low, high))
     y = _elements_at(x, high if method == "higher" else low)
     exact = ~missing & ((low == high) | (method in ("lower", "higher")))
     if exact.all():
-        return y
+        return x, y
     weight = np.where(missing, np.nan, 0.5) if method == "midpoint" else weight
     between = y * _along_front(1 - weight, y) + _elements_at(x, high) * _along_front(weight, y)
     if not exact.any():
-        return between
-    return select_n(shapes.broadcast_in_dim(as_array(exact), y.type.shape, (0,)), between, y)
+        return x, between
+    return x, select_n(shapes.broadcast_in_dim(as_array(exact), y.type.shape, (0,)), between, y)
 
 
 def _elements_at(x: Any, positions: np.ndarray[Any, Any]) -> Any:

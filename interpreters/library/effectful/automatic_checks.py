@@ -60,7 +60,7 @@ from ....effects.operations.manipulation.creation import Iota
 from ....effects.operations.manipulation.slicing import concatenate
 from ....effects.operations.reductions.reductions import ReduceMax, ReduceMin, argmax, reduce_or
 from ....effects.operations.reductions.scatter_products import ScatterMul
-from ....effects.operations.reductions.sorting import Sort
+from ....effects.operations.reductions.sorting import OrderStatistics, Sort
 from ....effects.types.dtype_families import is_complex
 from ....effects.types.dtypes import int32, is_inexact
 from ....effects.types.extent import Extent, fits
@@ -168,7 +168,7 @@ for _total in (Atan, Ceil, Cosh, Erf, Exp, Exp2, Expm1, Floor, Logistic, Sign, S
     NAN.rule(_total)(_of_numbers)
 for _passing in (Abs, BroadcastInDim, Neg, Reshape, Transpose):
     NAN.rule(_passing)(lambda op, x: NaNOrigin.PASSED)
-for _choosing in (Clamp, Max, Min, ReduceMax, ReduceMin, SelectN, Sort):
+for _choosing in (Clamp, Max, Min, OrderStatistics, ReduceMax, ReduceMin, SelectN, Sort):
     NAN.rule(_choosing)(lambda op, *operands: NaNOrigin.MOVED)
 NAN.rule(Gather)(lambda op, x, i: NaNOrigin.MADE if op.mode.fills else NaNOrigin.MOVED)
 NAN.rule(BitcastConvertType)(lambda op, x: NaNOrigin.MADE)
