@@ -126,7 +126,12 @@ def rates(case: Any, dtype: Any) -> tuple[float, float]:
     if isinstance(case.op, Elementwise) and case.op.arity == 1:
         ys = [hx.device_put(d.with_extremes(x.value, np.random.default_rng(1))) for d, x in zip(case.domains, xs)]
         other = other if all(map(agree, numpy(*ys), xla(*ys))) else inf
-    return round(max(took / size, 0.0), 3), other if other == inf else round(max(other / size, 0.0), 3)
+    return _shown(took / size), other if other == inf else _shown(other / size)
+
+
+def _shown(nanoseconds: float) -> float:
+    """The figure with four digits, three after the point at most."""
+    return round(float(f"{max(nanoseconds, 0.0):.4g}"), 3)
 
 
 def agree(x: Any, y: Any) -> bool:

@@ -9,13 +9,17 @@ from ...effects.base.config import DEFAULTS, WATCHES
 from ...effects.base.errors import BadArgument
 from ...effects.base.wrapping import name_of
 from ...effects.functions.captured import jit_info
+from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
+from ...interpreters.analysis.repeats import repeats
 from ...interpreters.core.static_arguments import argument_names
 from ...interpreters.core.trace_cache import leaf_names
 
 
 def explain(f: Callable[..., Any]) -> str:
     """The kinds of calls that a jitted function was compiled for, in order, each with its change from the one before.
+
+    Repeats of a program, which are compiled apart from each other, are named too.
 
     Raises: BadArgument: the function is not jitted.
 
@@ -43,15 +47,14 @@ def last_kind(jitted: Any) -> str:
 
 def _kinds(jitted: Any) -> list[str]:
     """A line for each kind of calls, with its change from the one before."""
-    keys = list(jitted.compiled)
     lines = []
     before = None
-    for number, key in enumerate(keys, 1):
+    for number, (key, entry) in enumerate(list(jitted.compiled.items()), 1):
         (_, static, tree, types), _, _ = key
         names = _names(jitted, static, tree, len(types))
         arguments = ", ".join([f"{name}: {t}" for name, t in zip(names, types)]) or "no arrays"
         changes = "" if before is None else f" ({'; '.join(_changes(before, key, names))})"
-        lines.append(f"  {number}: {arguments}{_static(static)}{changes}")
+        lines.append(f"  {number}: {arguments}{_static(static)}{_repeats(entry.trace.recorded)}{changes}")
         before = key
     return lines
 
@@ -75,6 +78,12 @@ def _static(static: Any) -> str:
     _, positional, named = static
     values = [f"{name}={value!r}" for name, (_, value) in (*positional, *named)]
     return f"; static {', '.join(values)}" if values else ""
+
+
+def _repeats(program: Program) -> str:
+    """The repeats of a program, as ``explain`` prints them."""
+    found = [f"{repeat.times} x {repeat.period} equations" for repeat in repeats(program)]
+    return f"; repeats {', '.join(found)}" if found else ""
 
 
 def _changes(before: Any, after: Any, names: list[str]) -> Iterator[str]:
