@@ -89,13 +89,14 @@ class Cache(AnyCache):
         """Store ``value`` under ``key``, unless another thread has stored one; return the value stored."""
         self.misses += 1
         if len(self.entries) >= self.capacity:
-            self.drop_older_half()
+            self.drop_older_half(self.capacity)
         return self.entries.setdefault(key, value)
 
-    def drop_older_half(self) -> None:
+    def drop_older_half(self, least: int = 1) -> None:
+        """Drop the older half of the entries, if there are still at least ``least``."""
         with self.lock:
-            if len(self.entries) >= self.capacity:
-                for old in list(self.entries)[: self.capacity // 2]:
+            if len(self.entries) >= least:
+                for old in list(self.entries)[: (len(self.entries) + 1) // 2]:
                     self.entries.pop(old, None)
 
     def __len__(self) -> int:

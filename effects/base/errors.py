@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from . import stack
@@ -319,6 +319,15 @@ def whole_numbers(where: str, xs: Iterable[Any]) -> tuple[int, ...]:
     (2, 1)
     """
     return tuple([whole_number(where, x) for x in xs])
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The names, for messages; of more than four the first three, and how many there are beside.
+
+    >>> some_of(["a", "b", "c", "d", "e"])
+    'a, b, c, 2 more'
+    """
+    return ", ".join(names if len(names) < 5 else [*names[:3], f"{len(names) - 3} more"])
 
 
 def need_function(where: str, fun: object) -> None:

@@ -29,6 +29,7 @@ from ..base.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
     shortened,
+    some_of,
 )
 from ..base.immutables import OwnCopy, setter
 from ..base.later_layers import LaterLayers
@@ -291,9 +292,7 @@ class Box(Array):
     def origin(self) -> str:
         """The arguments on which the value depends, for messages: ``, which depends on x``; empty if unknown."""
         names = self.arguments
-        if len(names) > 4:
-            names[3:] = [f"{len(names) - 3} more"]
-        return f", which depends on {', '.join(names)}" if names else ""
+        return f", which depends on {some_of(names)}" if names else ""
 
     @property
     def described(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch
+from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, some_of
 from ...effects.control.recorded_bodies import at_path
 from ...effects.core.arrays import Array
 from ...effects.core.containers import container_kind, is_axis, is_container, is_spec, need_no_container
@@ -114,17 +114,12 @@ def lane_count(
         if d is not None:
             of_size.setdefault(x.type.shape[d], []).append(f"{name(i)} ({x.type} along {d})")
     groups = sorted(of_size.items(), key=lambda group: -len(group[1]))
-    listed = [f"{size} of {_several(names)}" for size, names in groups]
+    listed = [f"{size} of {some_of(names)}" for size, names in groups]
     listed += [f"axis_size={axis_size}"] if axis_size is not None else []
     raise ShapeMismatch(
         f"{where}: mapped axes must have one size, got {'; '.join(listed)}.",
         hint="in_axes=None shares an argument between the lanes.",
     )
-
-
-def _several(names: Sequence[str]) -> str:
-    """The names, after the third their number."""
-    return ", ".join(names if len(names) < 5 else [*names[:3], f"{len(names) - 3} more"])
 
 
 def stacked(run: Any, y: Any, target: int | None, results: Any = None, i: int = 0) -> Any:

@@ -84,8 +84,7 @@ class ExecutableCache(Cache):
         if self.until_count > 0 or most is None:
             return
         if _mappings() > most // 2:
-            for old in list(self.entries)[: (len(self) + 1) // 2]:
-                self.entries.pop(old, None)
+            self.drop_older_half()
             gc.collect()
             runtime.collect_garbage()
         used = _mappings()

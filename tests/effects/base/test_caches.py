@@ -76,6 +76,7 @@ STATE |= {
     "effects.core.columns:Column.modes": "a registry",
     "effects.functions.captured:_Copy.copies": "one pass: a copy of a function",
     "interpreters.differentiation.taylor:Jet.known": "one pass: the series of the operation that is answered",
+    "interpreters.library.effectful.automatic_checks:NaNFlags._known": "one call: whether its arrays have NaN",
     "effects.programs.lexer:Tokens.known_types": "one pass: a text",
     "effects.programs.parser:BodyParser.const_numbers": "one pass: a text",
     "effects.programs.parser:BodyParser.numbers": "one pass: a text",
