@@ -7,6 +7,7 @@ import traceback
 
 import numpy as np
 import pytest
+from helpers.deep_models import MODELS
 
 import handlax as hx
 from handlax import lax
@@ -51,6 +52,28 @@ def same(f, *args, **options):
 def test_gradients_and_second_derivatives():
     same(hx.value_and_grad(loss), WS, X)
     same(lambda ws, x: hx.jvp(hx.grad(loss), (ws, x), (ws, x)), WS, X)
+
+
+def adam(loss):
+    def step(ps, m, v, x):
+        value, g = hx.value_and_grad(loss)(ps, x)
+        m = hx.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
+        v = hx.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, v, g)
+        return value, hx.tree.map(lambda p, m, v: p - 1e-3 * m / (hnp.sqrt(v) + 1e-3), ps, m, v), m, v
+
+    return step
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", MODELS)
+def test_models_and_their_training_steps(name):
+    loss, ps, x = MODELS[name]
+    zeros = hx.tree.map(hnp.zeros_like, ps)
+    for f, args in ((loss, (ps, x)), (hx.value_and_grad(loss), (ps, x)), (adam(loss), (ps, zeros, zeros, x))):
+        split, whole = hx.jit(f), hx.jit(f, compiler_options=WHOLE)
+        for y, z in zip(hx.tree.leaves(split(*args)), hx.tree.leaves(whole(*args))):
+            np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-6 * max(1.0, float(hnp.abs(z).max())))
+    assert crossings(split, *args) > crossings(whole, *args)
 
 
 def test_bodies_of_loops_and_branches():
