@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import DTypeMismatch, NotAnArray
+from ...effects.base.errors import DTypeMismatch, NotAnArray, TreeMismatch
 from ...effects.core.arrays import PYTHON_NUMBERS, Array, ConcreteArray, as_array, scalar
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.conversion import convert
@@ -26,6 +26,7 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     """The answer ``y`` of a clause as the operation's results, each of exactly the type of the result.
 
     Raises: DTypeMismatch: number or types differ, see ``as_type``. NotAnArray: a part is neither number nor array.
+    TreeMismatch: the answer of an effect has not the structure that its block declares.
     """
     types = (operands[0].type,) if len(operands) == 1 else tuple([x.type for x in operands])
     memo = op.memo
@@ -34,7 +35,8 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
         return y if isinstance(y, Array) and y.type is expected else as_result(op.name, y, expected)
     if not expected and y is None:
         return ()
-    if len(expected) == 1 and isinstance(y, Array):
+    tree = op.result_tree(*[x.type for x in operands]) if op.effectful else None
+    if len(expected) == 1 and isinstance(y, Array) and (tree is None or isinstance(tree, ArrayType)):
         return (y,) if y.type is expected[0] else (as_result(op.name, y, expected[0]),)
     parts = list(y) if isinstance(y, tuple) and not op.effectful else pytrees.leaves(y)
     if len(parts) != len(expected):
@@ -45,7 +47,13 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
             if y is None
             else None,
         )
-    return tuple([as_result(op.name, part, t) for part, t in zip(parts, expected)])
+    results = tuple([as_result(op.name, part, t) for part, t in zip(parts, expected)])
+    if op.effectful and parts and (got := pytrees.structure(y)) != (wanted := pytrees.structure(tree)):
+        raise TreeMismatch(
+            f"{op.name}: the answer of a clause must have the structure {wanted}, got {got}.",
+            hint="its containers, and their keys and names, are those that result_type gives.",
+        )
+    return results
 
 
 def as_result(name: str, y: Any, expected: ArrayType, what: str = "the operation's result") -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -40,6 +41,45 @@ def quitting(answer, dtype, shape=()):
         return hnp.zeros(shape, dtype)
 
     return lambda: hx.handle(hx.handler({Quit: hx.final(lambda op: answer())}))(f)(True)
+
+
+@hx.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    low: object
+    high: object
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Ask:
+    kind: str
+
+    def result_type(op, x):
+        return {"dict": {"a": x, "b": x}, "node": Limits(x, x), "tuple": (x, x), "single": {"a": x}}[op.kind]
+
+
+STRUCTURES = {
+    "dict": lambda x: {"a": x, "b": -x}, "node": lambda x: Limits(x, -x), "tuple": lambda x: (x, -x),
+    "single": lambda x: {"a": x},
+    "other keys": lambda x: {"b": x, "c": -x}, "sorted": lambda x: {"low": x, "high": -x}, "list": lambda x: [x, -x],
+    "nested": lambda x: {"a": (x,), "b": -x}, "bare": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("clause", [lambda y: lambda op, x: y(x), lambda y: hx.ctl(lambda r, op, x: r(y(x)))],
+                         ids=["answer", "resume"])
+@pytest.mark.parametrize("within", [lambda f: f, hx.jit, hx.vmap], ids=["eager", "jit", "vmap"])
+@pytest.mark.parametrize("declared", ["dict", "node", "tuple", "single"])
+@pytest.mark.parametrize("answered", STRUCTURES)
+def test_an_answer_has_the_structure_of_the_result(clause, within, declared, answered):
+    f = hx.handle(hx.handler({Ask: clause(STRUCTURES[answered])}))(lambda x: hx.perform(Ask(declared), x))
+    if declared == answered:
+        y = within(f)(hnp.ones(2))
+        assert hx.tree.structure(y) == hx.tree.structure(STRUCTURES[declared](0))
+        np.testing.assert_array_equal(hx.tree.leaves(y)[0], hnp.ones(2))
+    else:
+        with pytest.raises((errors.TreeMismatch, errors.DTypeMismatch), match=r"must (have the structure|give)"):
+            within(f)(hnp.ones(2))
 
 
 KINDS = pytest.mark.parametrize("kind", [given, quitting])
