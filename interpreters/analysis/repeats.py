@@ -2,9 +2,10 @@
 
     with_boundaries(p)(*xs) == p(*xs)
 
-XLA fuses a chain of cheap values into each kernel that reads one of them. In a model of n equal blocks, and in its
-gradient, chains reach through all blocks, so that kernels grow with n, and compile time with its square. A boundary
-where one repeat hands its values over to the next ends the chains: compile time is linear in n.
+XLA fuses a chain of cheap values into each kernel that reads one of them: into each product, reduction, loop or result
+of the program. In a model of n equal blocks, and in its gradient, chains reach through all blocks, so that kernels grow
+with n, and compile time with its square. A boundary where one repeat hands its values over to the next ends the chains:
+compile time is linear in n. A program whose repeats have no such kernels is a single one, and stays whole.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import numpy as np
 from ...effects.control.checkpoint import Boundary
 from ...effects.core.columns import FLOPS, data_movement
 from ...effects.core.operation import Operation
+from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.operations.reductions.generic_reduce import HigherOrderFold
 from ...effects.programs.program import Program, derived_once
 from .liveness import last_uses
 from .simplify import RetainedEquation, assemble
 
-LEAST_SAVED = 100  # repeats after the first have at least so many equations that compute
-LEAST_WEIGHT = 4  # as has each repeat
+LEAST_SAVED = 100  # equations that compute in the repeats of one kind but the first, for boundaries to be put
+LEAST_FOLLOWED = 20  # as many for those of other kinds, whose chains reach into the first
 MAX_PERIODS = 32  # distances between repeats that are tried, the most frequent first
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -68,21 +71,37 @@ def repeats(program: Program) -> tuple[Repeat, ...]:
     read: a repeat decides where boundaries are, not what is computed.
     """
     weights = [*accumulate(map(_weight, program.ops), initial=0)]
-    if weights[-1] < LEAST_SAVED + LEAST_WEIGHT:
+    if weights[-1] <= LEAST_SAVED:
         return ()
+    kernels = [*accumulate(_kernels(program), initial=0)]
     tokens = _tokens(program)
     found = []
     for period in _periods(tokens):
         for start, stop in _equal_stretches(tokens, period):
-            each = weights[start + period] - weights[start]
-            saved = weights[stop] - weights[start] - each
-            if each >= LEAST_WEIGHT and saved >= LEAST_SAVED:
+            saved = weights[stop] - weights[start + period]
+            if saved >= LEAST_FOLLOWED:
                 found.append((saved, start, stop, period))
     taken: list[Repeat] = []
-    for _, start, stop, period in sorted(found, reverse=True):
+    pays = False
+    for saved, start, stop, period in sorted(found, reverse=True):
         if all([stop <= old.start or old.stop <= start for old in taken]):
             taken.append(_narrowest(program, start, stop, period))
-    return tuple(sorted(taken))
+            pays |= saved >= LEAST_SAVED and kernels[stop] - kernels[start] >= taken[-1].times
+    return tuple(sorted(taken)) if pays else ()
+
+
+def _kernels(program: Program) -> list[bool]:
+    """For each equation whether it is the end of a chain: a kernel of its own, or a result of the program."""
+    results = set(program.outs)
+    steps = program.steps()
+    return [_is_kernel(op) or not results.isdisjoint(numbers) for op, _, numbers, _ in steps]
+
+
+def _is_kernel(op: Any) -> bool:
+    """Whether XLA computes an operation by kernels, or a loop, of its own, in which it fuses what they read."""
+    if op.bodied and op.runs == "once":
+        return any([_is_kernel(each) for body in op.bodies for each in body.ops])
+    return not isinstance(op, Elementwise) and FLOPS.find(type(op)) is not data_movement
 
 
 def _tokens(program: Program) -> Numbers:
@@ -172,8 +191,8 @@ def _crossing(program: Program, runs: Mapping[int, int]) -> dict[int, tuple[int,
 
 
 def _split_bodies(op: Any) -> Any:
-    """The operation over its bodies ``with_boundaries``."""
-    if not op.bodied:
+    """The operation over its bodies ``with_boundaries``, but for functions of scalars, which are no kernels."""
+    if not op.bodied or isinstance(op, HigherOrderFold):
         return op
     bodies = [*map(with_boundaries, op.bodies)]
     return op if all([new is old for new, old in zip(bodies, op.bodies)]) else op.with_bodies(bodies)

@@ -47,13 +47,13 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
             if y is None
             else None,
         )
-    results = tuple([as_result(op.name, part, t) for part, t in zip(parts, expected)])
+    answers = tuple([as_result(op.name, part, t) for part, t in zip(parts, expected)])
     if op.effectful and parts and (got := pytrees.structure(y)) != (wanted := pytrees.structure(tree)):
         raise TreeMismatch(
             f"{op.name}: the answer of a clause must have the structure {wanted}, got {got}.",
             hint="its containers, and their keys and names, are those that result_type gives.",
         )
-    return results
+    return answers
 
 
 def as_result(name: str, y: Any, expected: ArrayType, what: str = "the operation's result") -> Any:

@@ -13,7 +13,6 @@ from ...effects.base.errors import (
     DonatedTwice,
     HandlaxError,
     UnhandledEffect,
-    need_one_of,
 )
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
@@ -257,9 +256,8 @@ def lower(
 
     ``split_repeats``: put boundaries between repeats, where the compiler of the platform gains by them.
 
-    Raises: UnhandledEffect: an effect of its row has no lowering. BadArgument: ``split_repeats`` is no bool.
+    Raises: UnhandledEffect: an effect of its row has no lowering.
     """
-    need_one_of(f"{name}: split_repeats", split_repeats, (True, False))
     check_lowerable(closed, name)
     placement = settle(closed, name, placement)
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)

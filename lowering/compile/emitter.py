@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 else:
     composites = LazyModule("handlax.lowering.compile.composites")
 
-NOT_INLINED = '{mhlo.frontend_attributes = {inlineable = "false"}}'
-
 
 class SsaValue(NamedTuple):
     """An SSA value: its name and type."""
@@ -480,9 +478,9 @@ class Emitter:
         types = [v.type for v in values]
         if runtime.KEEPS_BARRIERS:
             return self.ops("optimization_barrier", *values, types=types)
-        identity = Program(types, (), (), (), range(len(types)))
-        text = f"func.call @{self.private(identity, 'boundary')}({names(values)}) {NOT_INLINED}"
-        return self.results(f"{text} : {signature(values, types)}", types)
+        identity = self.private(Program(types, (), (), (), range(len(types))), "boundary")
+        kept = '{mhlo.frontend_attributes = {inlineable = "false"}}'
+        return self.results(f"func.call @{identity}({names(values)}) {kept} : {signature(values, types)}", types)
 
     def composite(self, op: Any, values: Sequence[SsaValue]) -> list[SsaValue]:
         """An operation by name, of which a private function is the decomposition."""

@@ -190,7 +190,16 @@ class Lowered(_Stage):
         return dict(runtime.unoptimized_cost(self._text, default_device()))
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
-        """The compiled function. Raises: CompileError: XLA cannot compile it, or an option is unknown."""
+        """The compiled function.
+
+        Raises: CompileError: XLA cannot compile it, or an option is unknown. BadArgument: ``split_repeats``, an option
+        of ``jit``, by which the function was lowered.
+        """
+        if "split_repeats" in (compiler_options or {}):
+            raise BadArgument(
+                "compile: the options must be XLA's, got split_repeats.",
+                hint="give it to jit: it decides what is lowered.",
+            )
         call, jitted = self._call, self._call.jitted
         options = {**(jitted.options or {}), **(compiler_options or {})}
         binary = compile_program(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.errors import BadArgument, need_function, need_one_of
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
@@ -77,7 +77,7 @@ def jit(
         compiler_options: XLA's options by name; and ``split_repeats``, by default True: whether repeated parts of the
             program, such as the blocks of a deep model, are compiled apart from each other, which is faster.
 
-    Raises: BadArgument: a position or name that the function does not have. BadStaticArgument: a static argument that
+    Raises: BadArgument: a position or name that the function does not have, or ``split_repeats`` is no bool. BadStaticArgument: a static argument that
     is not hashable. NotAnArray: an argument or a result that is no array. DeviceMismatch: arguments or shardings
     over different devices. ShapeMismatch: a dimension that cannot be cut into equal parts.
     DeletedArray: an argument was donated before. UnhandledEffect: an effect without a handler.
@@ -93,6 +93,7 @@ def jit(
         )
         return lambda f: jit(f, **options)
     need_function("jit", fun)
+    need_one_of("jit: split_repeats", (compiler_options or {}).get("split_repeats", True), (True, False))
     shardings = CallShardings(in_shardings, out_shardings)
     shardings.check()
     static = choose(fun, "static", static_argnums, static_argnames)

@@ -112,8 +112,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("effects/core/test_jax_contexts.py",), "what the guards of settings refuse, call by call"),
     "lowering/compile/host_calls.py": (
         ("effects/control/test_callbacks.py", "lowering/xla/test_host_callbacks.py"), "callbacks, which it calls"),
-    "lowering/compile/compile.py": (
-        ("lowering/xla/test_disk_cache.py", "lowering/jit/test_ahead_of_time.py"), "every compiled call"),
     "lowering/compile/manual_computation.py": (
         ("interpreters/transformations/test_shard_map.py",), "what the devices of a mesh execute"),
     "lowering/compile/foreign_calls.py": (

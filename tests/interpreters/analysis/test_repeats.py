@@ -55,7 +55,7 @@ def test_so_are_those_of_its_gradient_forward_and_backward():
 def test_numbers_and_places_that_differ_do_not_hide_a_repeat():
     def model(x):
         for i in range(30):
-            x = x * (1.0 + 0.1 * i) + hnp.sin(x[i % 4]) + hnp.cos(x) * x
+            x = x * (1.0 + 0.1 * i) + hnp.sin(x[i % 4]) + hnp.cos(x) * x.mean()
         return x
 
     (found,) = repeats(program_of(model, [hnp.ones(4)]))
@@ -67,6 +67,61 @@ def test_a_program_with_few_repeats_stays_itself(n):
     program = program_of(*deep(n))
     assert repeats(program) == ()
     assert with_boundaries(program) is program
+
+
+@pytest.mark.parametrize("n", [40, 200])
+def test_chains_of_cheap_steps_are_one_kernel_and_stay_whole(n):
+    def chain(x, r):
+        for _ in range(n):
+            x = r * x * (1 - x)
+        return x.sum()
+
+    def two_terms(a, b):
+        for _ in range(n):
+            a, b = b, hnp.sin(a + b)
+        return a
+
+    for f in (chain, two_terms):
+        for g in (f, hx.grad(f), hx.jvp, hx.grad(hx.checkpoint(f))):
+            transformed = g if g is not hx.jvp else lambda x, y: hx.jvp(f, (x, y), (x, y))
+            program = program_of(transformed, [hnp.ones(()), hnp.ones(())])
+            assert with_boundaries(program) is program
+
+
+def test_where_backward_runs_end_in_reductions_cheap_forward_ones_are_split_too():
+    def chain(a, x):
+        for _ in range(30):
+            x = hnp.sin(x) * a + x * 0.5
+        return (x * x).mean()
+
+    found = repeats(program_of(hx.grad(chain), [hnp.ones(()), hnp.ones(8)]))
+    assert len(found) == 2 and all([repeat.times >= 28 for repeat in found])
+
+
+def test_results_are_the_ends_of_chains():
+    def chain(x):
+        ys = []
+        for _ in range(40):
+            x = hnp.sin(x) * 2.0 + hnp.cos(x)
+            ys.append(x)
+        return ys
+
+    (found,) = repeats(program_of(chain, [hnp.ones(3)]))
+    assert found.times == 40
+
+
+@pytest.mark.parametrize("fold", [lambda x, f: lax.reduce(x, 0.0, f, (0,)),
+                                  lambda x, f: lax.reduce_window(x, 0.0, f, (2,), (1,), "VALID")])
+def test_functions_of_scalars_are_not_split(fold):
+    def add(a, b):
+        t = a
+        for _ in range(40):
+            t = hnp.sin(t) * b + hnp.cos(t) - hnp.tanh(t * b)
+        return a + b + 0 * t
+
+    f, x = lambda x: fold(x, add), hnp.linspace(0.1, 1.0, 8)
+    assert boundaries(with_boundaries(program_of(f, [x]))) == 0
+    np.testing.assert_allclose(hx.jit(f)(x), f(x), rtol=1e-5)
 
 
 def test_blocks_of_different_shapes_are_none():
