@@ -40,16 +40,19 @@ class JvpBox(SitedBox):
     tangent: Any
 
     def _unknown(self, error: type[HandlaxError], what: str, hint: str) -> Any:
-        """The primal as a Python value, for ``bool(x)``, ``int(x)`` and so on, where the primal has one."""
-        name = what.partition(":")[0]
-        convert = _KNOWN.get(name)
-        return super()._unknown(error, what, hint) if convert is None else convert(self.primal)
+        """The primal as a Python value for ``bool(x)`` and ``int(x)``, where it has one; other values would lose the
+        tangent.
+        """
+        convert = _WITHOUT_TANGENT.get(name := what.partition(":")[0])
+        if convert is not None:
+            return convert(self.primal)
+        if name in ("float", "complex", "item", "tolist"):
+            hint = f"compute with hx.numpy; where the derivative is to be 0, {name} of hx.lax.stop_gradient(x)."
+        return super()._unknown(error, what, hint)
 
 
-_KNOWN: dict[str, Callable[[Any], Any]] = {
-    "bool": bool, "index": operator.index, "int": int, "float": float, "complex": complex,
-    "item": lambda x: x.item(), "tolist": lambda x: x.tolist(),
-}
+_WITHOUT_TANGENT: dict[str, Callable[[Any], Any]] = {"bool": bool, "index": operator.index, "int": int}
+"""Conversions whose results do not change with the value, nearly everywhere."""
 
 
 def dual(run: Run, primal: Any, tangent: Any, site: Any) -> JvpBox:

@@ -77,9 +77,10 @@ def jit(
         compiler_options: XLA's options by name; and ``split_repeats``, by default True: whether repeated parts of the
             program, such as the blocks of a deep model, are compiled apart from each other, which is faster.
 
-    Raises: BadArgument: a position or name that the function does not have, or ``split_repeats`` is no bool. BadStaticArgument: a static argument that
-    is not hashable. NotAnArray: an argument or a result that is no array. DeviceMismatch: arguments or shardings
-    over different devices. ShapeMismatch: a dimension that cannot be cut into equal parts.
+    Raises: BadArgument: a position or name that the function does not have, or ``split_repeats`` is no bool.
+    BadStaticArgument: a static argument that is not hashable. NotAnArray: an argument or a result that is no array.
+    DeviceMismatch: arguments or shardings over different devices. ShapeMismatch: a dimension that cannot be cut into
+    equal parts.
     DeletedArray: an argument was donated before. UnhandledEffect: an effect without a handler.
 
     >>> jit(lambda x: x + 1)(2)

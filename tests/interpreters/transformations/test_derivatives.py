@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from typing import Any
 
 import numpy as np
@@ -145,3 +146,27 @@ def test_what_is_recorded_after_a_pullback_has_its_own_line():
     assert [str(program.site(i)).rpartition(":")[2] for i, op in enumerate(program.ops) if op.name == "tanh"] == [
         str(lines[0])
     ]
+
+
+NUMBERS = {
+    "float": lambda x: float(x) ** 2, "complex": lambda x: complex(x).real, "item": lambda x: x.item(),
+    "tolist": lambda x: x.tolist(), "math": lambda x: math.exp(x), "a part": lambda x: float(x) * x,
+}
+DERIVATIVES = {
+    "grad": lambda f: hx.grad(f)(3.0), "jvp": lambda f: hx.jvp(f, (3.0,), (1.0,)), "vjp": lambda f: hx.vjp(f, 3.0),
+    "linearize": lambda f: hx.linearize(f, 3.0), "hessian": lambda f: hx.hessian(f)(3.0),
+    "vmap of grad": lambda f: hx.vmap(hx.grad(f))(hnp.ones(2)),
+}
+
+
+@pytest.mark.parametrize("f", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize("derivative", DERIVATIVES.values(), ids=DERIVATIVES)
+def test_a_number_would_lose_the_derivative(f, derivative):
+    with pytest.raises(hx.errors.ConcretizationTypeError, match="needs a known value"):
+        derivative(lambda x: f(x) + 0.0 * x)
+
+
+def test_numbers_that_have_no_derivative_are_known():
+    f = lambda x: x * (2.0 if x > 0 else 3.0) + int(x) * x
+    assert float(hx.grad(f)(1.5)) == 3.0
+    assert float(hx.grad(lambda x: x * float(hx.lax.stop_gradient(x)))(3.0)) == 3.0
