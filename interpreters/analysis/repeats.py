@@ -21,7 +21,6 @@ from ...effects.control.checkpoint import Boundary
 from ...effects.core.columns import FLOPS, data_movement
 from ...effects.core.operation import Operation
 from ...effects.operations.foundations.elementwise_factory import Elementwise
-from ...effects.operations.reductions.generic_reduce import HigherOrderFold
 from ...effects.programs.program import Program, derived_once
 from .liveness import last_uses
 from .simplify import RetainedEquation, assemble
@@ -191,8 +190,8 @@ def _crossing(program: Program, runs: Mapping[int, int]) -> dict[int, tuple[int,
 
 
 def _split_bodies(op: Any) -> Any:
-    """The operation over its bodies ``with_boundaries``, but for functions of scalars, which are no kernels."""
-    if not op.bodied or isinstance(op, HigherOrderFold):
+    """The operation over its bodies ``with_boundaries``; the function of a fold is part of one kernel, and stays."""
+    if not op.bodied or (op.runs == "loop" and not op.prunes):
         return op
     bodies = [*map(with_boundaries, op.bodies)]
     return op if all([new is old for new, old in zip(bodies, op.bodies)]) else op.with_bodies(bodies)
