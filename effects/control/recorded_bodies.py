@@ -33,7 +33,7 @@ class RecordedBody(NamedTuple):
 def body_of(name: str, f: Callable[..., Any], types: Sequence[ArrayType], label: str | None = None) -> RecordedBody:
     """The program of ``f``, recorded for flat arrays of ``types``, and the treedef of the tree that ``f`` returns.
 
-    ``name``: of the program. ``label``: the function that the user called with ``f``, for messages; by default ``name``.
+    ``name``: of the program. ``label``: the function called with ``f``, for messages; by default ``name``.
     """
     structures: list[Any] = []
 
