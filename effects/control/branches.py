@@ -139,7 +139,7 @@ def _one_of(
         return pytrees.tree_map(as_array, branches[number](*pytrees.unflatten(structure, xs)))
     types = [x.type for x in xs]
     bodies = [
-        body_of(name_of(f), lambda *ys, f=f: f(*pytrees.unflatten(structure, ys)), types)
+        body_of(name_of(f), lambda *ys, f=f: f(*pytrees.unflatten(structure, ys)), types, name)
         for f in branches
     ]
     order = (1, 0) if name == "cond" else range(len(bodies))  # the bodies of cond are those of 0 and 1

@@ -89,7 +89,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         leaves, structure = pytrees.flatten(args)
         xs = [as_array(leaf) for leaf in leaves]
         flat = lambda *ys: decomposition(*pytrees.unflatten(structure, ys), **kwargs)
-        body = body_of(name, flat, [x.type for x in xs])
+        body = body_of(name, flat, [x.type for x in xs], "composite")
         (program,), captured = close_all((body.program,))
         _check_captured(name, captured)
         op = Composite((program,), name, version, _attributes(name, kwargs))

@@ -155,7 +155,7 @@ def _scan(
         return unrolled_scan(EagerCarry(name, carry_tree, below, carries), step, slices, order)
 
     def trace(types: Any) -> RecordedBody:
-        return body_of(name_of(f), step, [*types, *rows])
+        return body_of(name_of(f), step, [*types, *rows], name)
 
     body, inside, outside = stable_carry(name, trace, carry_tree, [c.type for c in carries], below)
     bodies, captured = close_all([with_carry_types(body.program, inside, outside)])
@@ -294,10 +294,10 @@ def _while(
 
 def _recorded_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[..., Any], slots: int) -> Sequence[Any]:
     def trace(types: Any) -> RecordedBody:
-        return body_of(step.__name__, step, types)
+        return body_of(step.__name__, step, types, carry.name)
 
     body, inside, outside = stable_carry(carry.name, trace, carry.structure, carry.types, carry.below)
-    test = body_of(more.__name__, more, inside)
+    test = body_of(more.__name__, more, inside, carry.name)
     bodies, captured = close_all([with_carry_types(part.program, inside, outside) for part in (test, body)])
     start = [initial_carry(c, t) for c, t in zip(carry.values, outside)]
     varying = test.program.out_types[0].varying

@@ -30,8 +30,11 @@ class RecordedBody(NamedTuple):
     structure: Any
 
 
-def body_of(name: str, f: Callable[..., Any], types: Sequence[ArrayType]) -> RecordedBody:
-    """The program of ``f``, recorded for flat arrays of ``types``, and the treedef of the tree that ``f`` returns."""
+def body_of(name: str, f: Callable[..., Any], types: Sequence[ArrayType], label: str | None = None) -> RecordedBody:
+    """The program of ``f``, recorded for flat arrays of ``types``, and the treedef of the tree that ``f`` returns.
+
+    ``name``: of the program. ``label``: the function called with ``f``, for messages; by default ``name``.
+    """
     structures: list[Any] = []
 
     def flat(*xs: Any) -> list[Any]:
@@ -39,7 +42,7 @@ def body_of(name: str, f: Callable[..., Any], types: Sequence[ArrayType]) -> Rec
         structures.append(structure)
         return [as_array(y) for y in leaves]
 
-    return RecordedBody(record_body(flat, types, name), structures[0])
+    return RecordedBody(record_body(flat, types, name, label), structures[0])
 
 
 def perform_bodies(op: HigherOrder, *operands: Array) -> list[Array]:

@@ -340,6 +340,13 @@ class Box(Array):
     def block_until_ready(self) -> Box:
         return self
 
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        field = "{}" if self.type.shape else f"{{:{spec}}}"
+        hint = f'hx.debug.print("{field}", x) prints the value where the program is executed.'
+        return self._unknown(ConcretizationTypeError, f"format: {spec!r} formats a known value", hint)
+
     def __repr__(self) -> str:
         return f"Box<{self.type}> of {self.run.described}"
 

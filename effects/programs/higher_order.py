@@ -167,6 +167,8 @@ class Call(HigherOrder):
     carry = 0
 
 
-def record_body(f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "body") -> Program:
-    """The program of a function of flat arrays of these types."""
-    return LaterLayers.record(f, in_types, name)
+def record_body(
+    f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "body", label: str | None = None
+) -> Program:
+    """The program of a function of flat arrays of these types; ``label``: what records it, by default ``name``."""
+    return LaterLayers.record(f, in_types, name, label)

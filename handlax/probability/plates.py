@@ -84,7 +84,7 @@ def _mapped(name: str, size: int | None, in_axes: Any, f: Callable[..., Any], ar
         by_index = dict(zip([*shared, *each], values))
         return f(*pytrees.unflatten(tree, [by_index[i] for i in range(len(xs))]))
 
-    body = body_of(name, row, types)
+    body = body_of(name, row, types, "plate")
     bodies, captured = close_all([body.program])
     op = Plate(bodies, len(captured) + len(shared), count, label=name)
     operands = (*captured, *[xs[i] for i in shared], *[xs[i] for i in each])

@@ -168,10 +168,14 @@ def recorder_of(program: Program) -> Callable[..., tuple[Any, ...]]:
 
 @starts_path
 def record(
-    f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "program", label: str = "make_program"
+    f: Callable[..., Sequence[Any]], in_types: Sequence[ArrayType], name: str = "program", label: str | None = None
 ) -> Program:
-    """The program of ``f``, which maps flat arrays to flat arrays, recorded over the handlers in force."""
+    """The program of ``f``, which maps flat arrays to flat arrays, recorded over the handlers in force.
+
+    ``label``: the function that records it, for messages; by default ``name``; empty where that is another handler.
+    """
     outer = STACK.get()
+    label = name if label is None else label
     cell = None if label else outer.cell  # what is part of another handler stands where that one's operation stands
     run = Record(outer, label, (cell and cell.site) or user_site(2))
     with installed(run):

@@ -240,7 +240,7 @@ _DERIVATIVES = (*FORWARD_MODE, Tape, Run)  # handlers that forward every operati
 
 def _perform_recorded(call: CustomCall, xs: Sequence[Array]) -> Any:
     """Record the function and perform the operation with that body; captured values and boxes become operands."""
-    body = body_of(call.name, call.function, [x.type for x in xs])
+    body = body_of(call.name, call.function, [x.type for x in xs], call.operation.name)
     (program,), captured = close_all([body.program])
     boxes = boxes_in(*call.functions) if current() is not BASE else []
     first, count = len(captured), len(boxes)

@@ -23,6 +23,8 @@ from ..transformations.make_program import closure_convert
 from .custom_call import CustomFunction, substitution, with_placeholders
 from .derivative_rules import UserVjp
 
+_NOT_GIVEN = pytrees.Unspecified()  # ``custom_gradient(with_logs=True)`` is a decorator
+
 
 class custom_vjp(CustomFunction[P, R]):
     """A function with a rule for its reverse derivative.
@@ -98,10 +100,8 @@ class custom_vjp(CustomFunction[P, R]):
 @overload
 def custom_gradient(fun: Callable[P, tuple[R, Any]], *, with_logs: bool = False) -> Callable[P, R]: ...
 @overload
-def custom_gradient(
-    fun: None = None, *, with_logs: bool = False
-) -> Callable[[Callable[P, tuple[R, Any]]], Callable[P, R]]: ...
-def custom_gradient(fun: Callable[..., Any] | None = None, *, with_logs: bool = False) -> Any:
+def custom_gradient(*, with_logs: bool = False) -> Callable[[Callable[P, tuple[R, Any]]], Callable[P, R]]: ...
+def custom_gradient(fun: Callable[..., Any] | pytrees.Unspecified = _NOT_GIVEN, *, with_logs: bool = False) -> Any:
     """A function from one that returns value and pullback: ``fun(*args) = (y, pull)``, ``pull(ct)`` the cotangents.
 
     ``pull`` returns a tuple, or for one argument its cotangent alone; it may use any value that ``fun`` computed. With
@@ -111,7 +111,7 @@ def custom_gradient(fun: Callable[..., Any] | None = None, *, with_logs: bool = 
     >>> grad(custom_gradient(lambda x: (x * x, lambda ct: 10.0 * ct)))(3.0)
     Array(10., dtype=float32, weak_type=True)
     """
-    if fun is None:
+    if isinstance(fun, pytrees.Unspecified):
         return lambda f: custom_gradient(f, with_logs=with_logs)
     need_function("custom_gradient", fun)
 

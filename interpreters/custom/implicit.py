@@ -40,7 +40,7 @@ def _function_of(
     leaves, tree = pytrees.flatten(unknowns)
     xs = [as_array(x) for x in leaves]
     types = [x.type for x in xs]
-    body = body_of(what, lambda *xs: f(pytrees.unflatten(tree, xs)), types)
+    body = body_of(what, lambda *xs: f(pytrees.unflatten(tree, xs)), types, where)
     if body.structure != tree:
         raise TreeMismatch(f"{where}: {what} must return the structure {tree}, got {body.structure}.")
     for t, other in zip(types, body.program.out_types):
@@ -133,7 +133,7 @@ def _solution(
         x = pytrees.unflatten(tree, unknowns)
         return (x, aux) if has_aux else x
 
-    return body_of("solve", typed, types)
+    return body_of("solve", typed, types, where)
 
 
 def _unknown(shown: str, y: Any, t: ArrayType, strong: bool) -> Any:

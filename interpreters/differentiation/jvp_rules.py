@@ -9,11 +9,11 @@ from typing import Any
 from ...effects.base.errors import CannotCross, StateTypeError, TreeMismatch
 from ...effects.base.stack import Run, current, inside, installed
 from ...effects.core.columns import add_tangents
-from ...effects.core.named_axes import Axis
 from ...effects.operations.elementwise.conversion import convert
-from ...effects.programs.program import interpret
+from ...effects.programs.program import has_rule, holds_rules, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
+from ..analysis.dependence import is_root
 from ..core.body_transform import BodyTransformContext, BodyTransformer, Mark, cross
 from ..core.record import record
 from .deferred_rules import DeferredRule
@@ -147,6 +147,11 @@ class PerformedRule(DerivativeRule):
             return self.inner.within(operands[self.count :], tangents[self.count :])
 
 
+def may_perform(op: Any) -> bool:
+    """Whether ``op`` performs an effect, or rules of the user inside of it may when it is differentiated."""
+    return is_root(op) or (op.bodied and (has_rule(op) or any(map(holds_rules, op.bodies))))
+
+
 class EffectsPerformed(BodyTransformer):
     """A handler under which effects without results do nothing: they have been performed before. ``label``: the rule.
 
@@ -156,20 +161,24 @@ class EffectsPerformed(BodyTransformer):
     __slots__ = ()
 
     def key(self) -> Any:
-        return ("performed", self.label)
+        return (type(self), self.label)
+
+    def lost(self, op: Any) -> CannotCross:
+        """The error for an effect with results."""
+        return CannotCross(
+            f"{self.label}: the function was performed before its derivative, and performs "
+            f"{op.name}, which its rule would perform a second time.",
+            hint="handle the effect in the function, or perform it before or after the function.",
+        )
 
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
-        if all([isinstance(effect, Axis) for effect in op.effects]):
+        if not may_perform(op):
             return self.outer.answer(op, operands)
         if op.bodied:
             with inside(self.outer):
                 return cross(self, op, operands)
         if op.result_type(*[x.type for x in operands]):
-            raise CannotCross(
-                f"{self.label}: the function was performed before its derivative, and performs "
-                f"{op.name}, which its rule would perform a second time.",
-                hint="handle the effect in the function, or perform it before or after the function.",
-            )
+            raise self.lost(op)
         return ()
 
 

@@ -19,20 +19,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross
-from ...effects.base.source_locations import Sites
 from ...effects.base.stack import BASE, inside, perform
 from ...effects.control.checkpoint_policies import Policy, everything_saveable, resolved_policy
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.comparison import gt
 from ...effects.programs.higher_order import Call, HigherOrder
-from ...effects.programs.program import Program, derived_once, interpret
+from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
 from ..analysis.dependence import body_dependence, computes_without, is_root
 from ..analysis.simplify import prune_operation
-from ..core.body_transform import shared_results
+from ..core.body_transform import shared_results, transform_body
 from ..core.record import Record, record
+from .jvp_rules import EffectsPerformed, may_perform
 
 SHARED, CARRY, EACH = range(3)
 COUNTER = array_type((), int32)
@@ -166,13 +166,9 @@ def _split_while(
     Raises: CannotCross: an effect depends on an unknown carry, or has results: the rest would perform it again.
     """
     known, used, operands = prune_operation(op, tuple([not yes for yes in unknown_carry]), len(unknown))
-    rest = op.with_bodies([_without_void_effects(body) for body in op.bodies]) if is_root(op) else op
-    if is_root(rest) or (rest is not op and any([a and b for a, b in zip(operands, unknown)])):
-        raise CannotCross(
-            f"{op.name}: what it performs, {', '.join(sorted(map(str, op.effects)))}, would be performed a second time "
-            "by the linear part: the number of its results to save is unbounded.",
-            hint="handle it inside: grad(hx.handle(h)(f)); or use scan, or fori_loop with constant bounds.",
-        )
+    rest = _without_effects(op) if may_perform(op) else op
+    if is_root(op) and any([a and b for a, b in zip(operands, unknown)]):
+        raise _performed_twice(op.name, *op.effects)
     performed = any(used) or is_root(known)
     sources = [i for i, yes in enumerate(operands) if yes]
     numbers = {i: k for k, i in enumerate([i for i, yes in enumerate(used) if yes], len(unknown))}
@@ -191,25 +187,30 @@ def _split_while(
     return SplitOperation(parts, rest, tuple(rest_sources), results)
 
 
-def _without_void_effects(program: Program) -> Program:
-    """The program, and its sub-programs, without the effects that have no results."""
-    return _drop_void_effects(program) if program.effects else program
+class PerformedByKnownLoop(EffectsPerformed):
+    """The handler of the rest of a while loop, whose effects the loop over the known carries has performed."""
+
+    __slots__ = ()
+
+    def lost(self, op: Any) -> CannotCross:
+        return _performed_twice(self.label, op)
 
 
-@derived_once
-def _drop_void_effects(program: Program) -> Program:
-    ops, args, types, sites = [], [], [], Sites()
-    for op, operands, op_types, site in zip(program.ops, program.args, program.types, program.sites):
-        if op.effectful and op.multiple_results and not op_types:
-            continue  # it defines no variable: the numbers of the others stay
-        if op.bodied and not op.deferred and is_root(op):
-            higher: Any = op
-            op = higher.with_bodies([_without_void_effects(body) for body in higher.bodies])
-        ops.append(op)
-        args.append(operands)
-        types.append(op_types)
-        sites.append(site)
-    return Program(program.in_types, ops, args, types, program.outs, program.consts, sites, program.name)
+def _performed_twice(loop: str, *effects: Any) -> CannotCross:
+    return CannotCross(
+        f"{loop}: what it performs, {', '.join(sorted(map(str, effects)))}, would be performed a second time "
+        "by the linear part: the number of its results to save is unbounded.",
+        hint="handle it inside: grad(hx.handle(h)(f)); or use scan, or fori_loop with constant bounds.",
+    )
+
+
+def _without_effects(op: Any) -> Any:
+    """The loop without its effects, those of its functions with rules and of their rules included.
+
+    Raises: CannotCross: an effect has results.
+    """
+    run = PerformedByKnownLoop(BASE, op.name)
+    return op.with_bodies([transform_body(run, body, [None] * len(body.in_types)).program for body in op.bodies])
 
 
 def _counted(op: Any) -> Call:

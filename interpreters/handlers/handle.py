@@ -58,12 +58,15 @@ _SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType
 
 
 def _not_executed(handler: Handler, f: Callable[..., Any], y: Any) -> BadArgument:
+    kind, name = type(y).__name__.replace("_", " "), name_of(f)
+    if isinstance(y, types.GeneratorType):  # a block in it would be in force for its consumer between two values
+        hint = f"handle what consumes it: hx.handle(h, state)(lambda: list({name}(...)))()."
+    else:
+        hint = "await it inside of a block: with hx.handle(h, state) as run: ..."
     if isinstance(y, types.CoroutineType):
         y.close()  # it will not be awaited
-    kind = type(y).__name__.replace("_", " ")
     return BadArgument(
-        f"handle: {name_of(f)} returns a {kind}, of which nothing is executed yet: {handler} would answer nothing.",
-        hint="install the handler inside of it: with hx.handle(h, state) as run: ...",
+        f"handle: {name} returns a {kind}, of which nothing is executed yet: {handler} would answer nothing.", hint=hint
     )
 
 

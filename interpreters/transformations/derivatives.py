@@ -264,7 +264,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
     must_be_empty("linear_transpose", "reduce_axes", reduce_axes, _REDUCE)
     leaves, tree = pytrees.flatten(primals)
     types = [abstract(x) for x in leaves]
-    recorded = body_of(name_of(fun), lambda *boxes: fun(*pytrees.unflatten(tree, boxes)), types)
+    recorded = body_of(name_of(fun), lambda *boxes: fun(*pytrees.unflatten(tree, boxes)), types, "linear_transpose")
     program, captured = close(recorded.program)
     linear = [False] * len(captured) + [True] * len(types)
     kinds = {dtypes.is_inexact(t.dtype) for t in (*types, *program.out_types)}

@@ -100,10 +100,12 @@ def _any_dtype(dtype: Any) -> Any:
         return np.dtype(dtype)
 
 
-def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int] = ()) -> RecordedBody:
+def trace(
+    fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[int] = (), label: str = "make_program"
+) -> RecordedBody:
     """The program that ``fun`` performs on arguments of these types, and the treedef of its results.
 
-    ``static``: positions of arguments that are passed on as Python values.
+    ``static``: positions of arguments that are passed on as Python values. ``label``: what traces, for messages.
     """
     count = len(args)
     fixed = {n % count for n in static} if count else set()
@@ -113,7 +115,7 @@ def trace(fun: F, args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequenc
         values, named = pytrees.unflatten(tree, boxes)
         return fun(*[args[n] if n in fixed else x for n, x in enumerate(values)], **named)
 
-    return body_of(name_of(fun), of_leaves, [abstract(x) for x in leaves])
+    return body_of(name_of(fun), of_leaves, [abstract(x) for x in leaves], label)
 
 
 @overload
@@ -158,7 +160,7 @@ def effects_of(fun: F) -> F:
     @wraps(fun)
     @unnamed_boundary
     def row(*args: Any, **kwargs: Any) -> Any:
-        return trace(fun, args, kwargs)[0].effects
+        return trace(fun, args, kwargs, label="effects_of")[0].effects
 
     return row
 
@@ -175,7 +177,7 @@ def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
         g, consts = closure_convert(f, x);  g(x, *consts) == f(x)
     """
     need_function("closure_convert", fun)
-    program, out_tree = trace(fun, example_args, {})
+    program, out_tree = trace(fun, example_args, {}, label="closure_convert")
     captured = [i for i, const in enumerate(program.consts) if isinstance(const, Box)]
     _, in_tree = pytrees.flatten(example_args)
     count = len(example_args)

@@ -13,6 +13,7 @@ from ...effects.base.lazy_module import LazyModule
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.core.signatures import P, R
+from ...effects.trees import pytrees
 from ...interpreters.core.static_arguments import check_disjoint, choose
 from ..arrays.call_shardings import CallShardings
 from ..xla.lazy import runtime
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 else:
     ahead_of_time = LazyModule("handlax.lowering.jit.ahead_of_time")
 
+_NOT_GIVEN = pytrees.Unspecified()  # ``jit(static_argnums=0)`` is a decorator, ``jit(None)`` a mistake
+
 
 @overload
 def jit(
@@ -36,14 +39,14 @@ def jit(
 ) -> ahead_of_time.Wrapped[P, R]: ...
 @overload
 def jit(
-    fun: None = None, /, *,
+    *,
     in_shardings: Any = ..., out_shardings: Any = ..., static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Iterable[str] | None = ..., donate_argnums: int | Sequence[int] | None = ...,
     donate_argnames: str | Iterable[str] | None = ..., keep_unused: bool = ..., device: Any = ...,
     backend: str | None = ..., inline: bool | Inline = ..., compiler_options: Mapping[str, Any] | None = ...,
 ) -> Callable[[Callable[P, R]], ahead_of_time.Wrapped[P, R]]: ...
 def jit(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[..., Any] | pytrees.Unspecified = _NOT_GIVEN,
     /,
     *,
     in_shardings: Any = None,
@@ -86,7 +89,7 @@ def jit(
     >>> jit(lambda x: x + 1)(2)
     Array(3, dtype=int32, weak_type=True)
     """
-    if fun is None:
+    if isinstance(fun, pytrees.Unspecified):
         options = dict(
             in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums,
             static_argnames=static_argnames, donate_argnums=donate_argnums, donate_argnames=donate_argnames,

@@ -83,7 +83,7 @@ def pmap(
             return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
         return _on_devices(lane, (dynamic, kwargs), (axes, 0), out_axes, name, axis_size, devices, backend)
 
-    compiled = jit(mapped, static_argnums=tuple(fixed), donate_argnums=donate_argnums)
+    compiled: Any = jit(mapped, static_argnums=tuple(fixed), donate_argnums=donate_argnums)
     compiled.__wrapped__ = fun
 
     @wraps(fun)

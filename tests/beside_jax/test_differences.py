@@ -131,6 +131,10 @@ ROWS = {
         (lambda m: m.numpy.median(f32()), NAN, ValueError),
         (lambda m: m.numpy.quantile(f32(), 0.5), NAN, TypeError),
     ],
+    "`jvp` along a number of another kind": [
+        (lambda m: m.jvp(m.numpy.sin, (0.0,), (1,))[1], 1.0, TypeError),
+        (lambda m: m.jvp(m.numpy.sin, (0j,), (1.0,))[1], 1 + 0j, TypeError),
+    ],
     "Comparisons of complex numbers with NaN": [
         (lambda m: m.numpy.greater(np.complex64(complex(1, NAN)), np.complex64(0)), False, True)
     ],

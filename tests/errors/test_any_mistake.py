@@ -164,6 +164,8 @@ ARRAYS = {
     "vmap argument": (lambda: hx.vmap(lambda x: x)("abc"), errors.NotAnArray, TypeError, "'abc'"),
     "make_program argument": (lambda: hx.make_program(lambda x: x)("a"), errors.NotAnArray, TypeError, "'a'"),
     "no function for jit": (lambda: hx.jit(3), errors.NotAFunction, TypeError, "int"),
+    "None for jit": (lambda: hx.jit(None), errors.NotAFunction, TypeError, "None"),
+    "None for custom_gradient": (lambda: hx.custom_gradient(None), errors.NotAFunction, TypeError, "None"),
     "no function for grad": (lambda: hx.grad(3), errors.NotAFunction, TypeError, "grad"),
     "no function for vmap": (lambda: hx.vmap(3), errors.NotAFunction, TypeError, "vmap"),
     "no function for jvp": (lambda: hx.jvp(3, (1.0,), (1.0,)), errors.NotAFunction, TypeError, "jvp"),
@@ -188,6 +190,7 @@ PYTHON = {
     "len": (lambda: len(hnp.float32(3)), errors.RankMismatch, TypeError, "rank 0"),
     "iter": (lambda: list(hnp.float32(3)), errors.RankMismatch, TypeError, "rank 0"),
     "format": (lambda: f"{x:.2f}", errors.RankMismatch, TypeError, "'.2f'"),
+    "format of a box": (_jit(lambda n: f"{n:.2f}"), errors.ConcretizationError, TypeError, 'debug.print("{:.2f}", x)'),
     "if": (_jit(lambda n: 1 if n else 2), errors.TracerBoolConversionError, TypeError, "hx.numpy.where"),
     "and": (lambda: hx.vmap(lambda n: n and n)(x), errors.TracerBoolConversionError, TypeError, "under vmap"),
     "range": (_jit(lambda n: list(range(n))), errors.TracerIntegerConversionError, TypeError, "static_argnums"),
@@ -474,3 +477,32 @@ def test_every_error_class_is_of_the_one_tree_and_of_a_builtin():
         assert issubclass(kind, errors.HandlaxError)
         builtin = {base for base in kind.__mro__ if base.__module__ == "builtins"}
         assert builtin - {Exception, BaseException, object}
+
+
+UNKNOWN_SIZES = {
+    "where": (lambda a: hnp.where(a), "condition", "f32[3]"),
+    "nonzero": (hnp.nonzero, "a", "f32[3]"),
+    "argwhere": (hnp.argwhere, "a", "f32[3]"),
+    "flatnonzero": (hnp.flatnonzero, "a", "f32[3]"),
+    "compress": (lambda a: hnp.compress(a > 0, a), "condition", "bool[3]"),
+    "extract": (lambda a: hnp.extract(a > 0, a), "condition", "bool[3]"),
+    "unique": (hnp.unique, "ar", "f32[3]"),
+    "unique_all": (hnp.unique_all, "x", "f32[3]"),
+    "unique_counts": (hnp.unique_counts, "x", "f32[3]"),
+    "unique_inverse": (hnp.unique_inverse, "x", "f32[3]"),
+    "unique_values": (hnp.unique_values, "x", "f32[3]"),
+    "union1d": (lambda a: hnp.union1d(a, x), "ar1 and ar2", "f32[6]"),
+    "intersect1d": (lambda a: hnp.intersect1d(x, a), "ar2", "f32[3]"),
+    "setdiff1d": (lambda a: hnp.setdiff1d(a, x), "ar1", "f32[3]"),
+    "setxor1d": (lambda a: hnp.setxor1d(a, x, assume_unique=True), "ar1", "f32[3]"),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN_SIZES)
+def test_a_result_of_unknown_size_is_refused_by_the_name_of_the_function_and_its_argument(name):
+    f, argument, shown = UNKNOWN_SIZES[name]
+    with pytest.raises(errors.ConcretizationError) as caught:
+        hx.jit(f)(x)
+    what, _, hint = str(caught.value).split("\n")
+    assert what.startswith(f"{name}: the values of {argument} tell the size of the result") and f"got {shown}" in what
+    assert "size=n" in hint

@@ -310,3 +310,39 @@ def test_bounds_may_be_computed():
 def test_a_map_in_batches_is_the_map(size):
     xs = hnp.arange(7.0)
     np.testing.assert_array_equal(lax.map(lambda x: x * x, xs, batch_size=size), lax.map(lambda x: x * x, xs))
+
+
+def unknown(x, *_):
+    return x if x > 0 else -x
+
+
+CALLERS = {
+    "scan": lambda: lax.scan(unknown, 0.0, x),
+    "while_loop": lambda: lax.while_loop(lambda c: True, unknown, 0.0),
+    "fori_loop": lambda: lax.fori_loop(0, 3, lambda i, c: unknown(c), 0.0),
+    "cond": lambda: lax.cond(hnp.array(True), unknown, unknown, 1.0),
+    "switch": lambda: lax.switch(hnp.int32(1), [unknown, unknown], 1.0),
+    "reduce": lambda: lax.reduce(x, 0.0, unknown, (0,)),
+    "composite": lambda: lax.composite(unknown, "my.name")(1.0),
+    "custom_root": lambda: lax.custom_root(unknown, 1.0, lambda f, x: x, lambda g, y: y),
+    "custom_linear_solve": lambda: lax.custom_linear_solve(unknown, 1.0, lambda matvec, b: b),
+    "linear_transpose": lambda: hx.linear_transpose(unknown, 1.0)(1.0),
+    "make_program": lambda: hx.make_program(unknown)(1.0),
+    "effects_of": lambda: hx.effects_of(unknown)(1.0),
+    "closure_convert": lambda: hx.closure_convert(unknown, 1.0),
+}
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_message_names_the_function_that_recorded_the_body(caller):
+    with pytest.raises(errors.TracerBoolConversionError) as caught:
+        CALLERS[caller]()
+    what, where, _ = str(caught.value).split("\n")
+    assert f"got bool[] under {caller}," in what and where.endswith(f", under {caller}")
+
+
+def test_a_value_kept_from_an_eager_body_is_that_of_the_loop():
+    kept = []
+    lax.scan(lambda c, x: (c, kept.append(x)), 0.0, x)
+    with pytest.raises(errors.EscapedBox, match=r"a value f32\[\] of scan, installed at .*, which has ended"):
+        kept[0] + 1.0

@@ -28,6 +28,7 @@ def mistakes(x: Array) -> Array:
     jitted.lowered(x)  # error: attr-defined, reportAttributeAccessIssue
     hx.jit(f)(x)  # error: call-arg, reportCallIssue
     hx.jit(f, static_args=0)  # error: call-overload, reportCallIssue
+    hx.jit(None)  # error: call-overload, reportArgumentType
     hx.vmap(f)(x, "y")  # error: arg-type, reportArgumentType
     hx.vmap(3)  # error: arg-type, reportArgumentType
     hx.grad(f)(x)  # error: call-arg, reportCallIssue

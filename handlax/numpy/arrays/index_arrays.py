@@ -11,7 +11,7 @@ import numpy as np
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, need_one_of, whole_number
 from ...effects.base.stack import perform
 from ...effects.core.array_interface import ArrayLike
-from ...effects.core.arrays import Array, ConcreteArray, as_array, from_numpy, scalar
+from ...effects.core.arrays import Array, Box, ConcreteArray, as_array, from_numpy, scalar
 from ...effects.operations.elementwise.arithmetic import add, div, rem
 from ...effects.operations.elementwise.comparison import ge, select_n
 from ...effects.operations.elementwise.conversion import convert
@@ -43,6 +43,18 @@ def known(x: Any) -> bool:
     return not isinstance(x, Array) or isinstance(x, ConcreteArray)
 
 
+def need_known(name: str, argument: str, x: Any, size: Any = None, hint: str = "name a number: size=n.") -> None:
+    """Check that ``x`` is concrete, whose values tell how many elements the result has, or that ``size`` tells it.
+
+    Raises: ConcretizationError: ``x`` is traced, and there is no ``size``.
+    """
+    if size is None and not known(x):
+        shown = x.described if isinstance(x, Box) else x.type
+        raise ConcretizationError(
+            f"{name}: the values of {argument} tell the size of the result, and must be known, got {shown}.", hint=hint
+        )
+
+
 @overload
 def where(condition: Any, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
@@ -58,7 +70,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     Array([1., 2.], dtype=float32, weak_type=True)
     """
     if x is None and y is None:
-        return nonzero(condition, size=size, fill_value=fill_value)
+        c = as_array(condition)
+        need_known("where", "condition", c, size)
+        return nonzero(c, size=size, fill_value=fill_value)
     if x is None or y is None or size is not None or fill_value is not None:
         raise BadArgument("where: takes a condition and both x and y, or a condition with size and fill_value.")
     c = condition if isinstance(condition, Array) else as_array(condition)
@@ -93,12 +107,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         raise ShapeMismatch("nonzero: rank 1 at least is needed, got a scalar.", hint="use atleast_1d.")
     kind = dtypes.default_int()
     if size is None:
-        if not known(x):
-            where = x.run.label if x.run is not None else "no handler"
-            raise ConcretizationError(
-                f"nonzero: how many elements are not zero must be known, got {x.type} under {where}.",
-                hint="name a number: size=n.",
-            )
+        need_known("nonzero", "a", x)
         return _positions(np.nonzero(np.asarray(x)))
     size = as_size(size, "nonzero: size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
@@ -133,6 +142,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
            [1, 0]], dtype=int32)
     """
     x = as_array(a)
+    need_known("argwhere", "a", x, size)
     if not x.ndim:
         positions = nonzero(shapes.reshape(x, (1,)), size=size, fill_value=fill_value)
         return slicing.slice_in_dim(shapes.reshape(positions[0], (positions[0].size, 1)), 0, 0, axis=1)
@@ -145,7 +155,9 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     >>> flatnonzero(np.array([[0, 1], [1, 0]]))
     Array([1, 2], dtype=int32)
     """
-    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+    x = ravel(a)
+    need_known("flatnonzero", "a", x, size)
+    return nonzero(x, size=size, fill_value=fill_value)[0]
 
 
 @overload
@@ -182,6 +194,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
         if x.ndim != 1:
             raise ShapeMismatch(f"ix_: vectors are needed, got {x.type}.")
         if x.dtype.kind == "b":
+            need_known("ix_", "a mask", x, hint="give positions: nonzero(mask, size=n)[0].")
             x = nonzero(x)[0]
         elif not x.size:  # of floats, as those of an empty list
             x = convert(x, dtypes.default_int())

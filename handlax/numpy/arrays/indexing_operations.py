@@ -20,7 +20,7 @@ from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...interpreters.core.eager_programs import programs
 from .argument_conversion import no_out, rows_of
-from .index_arrays import flatnonzero, known, where
+from .index_arrays import flatnonzero, known, need_known, where
 from .index_reading import FILL, INT32, gathered, limited, mode_of, on_host, positions, reader, wrapped
 from .shape_manipulation import broadcast_to, ravel
 
@@ -124,6 +124,7 @@ def compress(
     x, axis = rows_of(a, axis, "compress")
     n = x.shape[axis]
     within = slicing.slice_in_dim(flags, 0, n) if flags.size > n else flags
+    need_known("compress", "condition", flags, size)
     chosen = flatnonzero(within, size=size, fill_value=None if size is None else n)
     if size is None:
         if flags.size > n and slicing.slice_in_dim(flags, n, None).any():
@@ -141,7 +142,9 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
     >>> extract(np.array([[True, False]]), np.array([[1, 2]], "int32"))
     Array([1], dtype=int32)
     """
-    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+    flags = as_array(condition)
+    need_known("extract", "condition", flags, size)
+    return compress(ravel(flags), ravel(arr), size=size, fill_value=fill_value)
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:

@@ -22,7 +22,7 @@ from ...effects.types import dtypes
 from ...effects.types.dtypes import default_int
 from ...effects.types.extent import as_size
 from ..arrays.argument_conversion import array_of, like
-from ..arrays.index_arrays import flatnonzero, known, where
+from ..arrays.index_arrays import flatnonzero, need_known, where
 from ..arrays.indexing_operations import take
 from ..mathematics import reductions
 from .sorting_searching import argsort, isin, lexsort, searchsorted
@@ -105,14 +105,25 @@ def unique(
     >>> unique(array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
+    flags = return_index, return_inverse, return_counts
+    return _unique("unique", "ar", ar, *flags, axis, equal_nan=equal_nan, size=size, fill_value=fill_value)
+
+
+def _unique(
+    name: str, argument: str, ar: Any, return_index: bool = False, return_inverse: bool = False,
+    return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = False, size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """``unique`` for the function ``name``, whose argument ``argument`` is ``ar``."""
     whole = array_of(ar)
-    size = None if size is None else as_size(size, "unique: size")
+    size = None if size is None else as_size(size, f"{name}: size")
     if equal_nan and dtypes.is_complex(whole.type.dtype):  # NaN in either part is one value
         whole = select_n(whole != whole, whole, like(whole, float("nan")))
-    x = _flat(whole) if axis is None else shapes.move_axis(whole, canonical_axis(axis, whole.ndim, "unique"), 0)
+    x = _flat(whole) if axis is None else shapes.move_axis(whole, canonical_axis(axis, whole.ndim, name), 0)
     shape = whole.type.shape if axis is None else x.type.shape[:1]
     order, rows = _in_order(x, return_index or return_inverse)
     if x.type.shape[0]:
+        need_known(name, argument, whole, size)
         mask = _first(rows, equal_nan)
         values, starts, counts = _groups(rows, mask, size, fill_value)
         indices = lambda: take(order, starts, mode="clip")
@@ -120,7 +131,7 @@ def unique(
     else:
         values, counts = _fill_rows(rows, size, fill_value) if size else rows, order
         indices, inverse = lambda: order, lambda: shapes.reshape(order, shape)
-    results = [values if axis is None else shapes.move_axis(values, 0, canonical_axis(axis, whole.ndim, "unique"))]
+    results = [values if axis is None else shapes.move_axis(values, 0, canonical_axis(axis, whole.ndim, name))]
     if return_index:
         results.append(indices())
     if return_inverse:
@@ -184,7 +195,7 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     >>> unique_all(array([3, 1, 3])).values
     Array([1, 3], dtype=int32)
     """
-    return UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+    return UniqueAll(*_unique("unique_all", "x", x, True, True, True, size=size, fill_value=fill_value))
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
@@ -194,7 +205,7 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     >>> unique_counts(array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
-    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+    return UniqueCounts(*_unique("unique_counts", "x", x, return_counts=True, size=size, fill_value=fill_value))
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
@@ -204,7 +215,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
     >>> unique_inverse(array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
-    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+    return UniqueInverse(*_unique("unique_inverse", "x", x, return_inverse=True, size=size, fill_value=fill_value))
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
@@ -214,13 +225,17 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     >>> unique_values(array([3, 1, 3]))
     Array([1, 3], dtype=int32)
     """
-    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+    return _unique("unique_values", "x", x, size=size, fill_value=fill_value)
+
+
+def _need_both(name: str, x: Any, y: Any, size: int | None) -> None:
+    """Check that the two arrays ``ar1`` and ``ar2`` of ``name`` are concrete, or that ``size`` is given."""
+    need_known(name, "ar1", x, size)
+    need_known(name, "ar2", y, size)
 
 
 def _chosen(name: str, x: Any, mask: Any, size: int | None, fill_value: Any) -> Any:
     """The elements where a mask is true, sorted; padded to ``size``, by default with the least of them."""
-    if size is None and not known(mask):
-        flatnonzero(mask)  # raises, and says what to do
     _, y = sorting.sort((~mask, x), 0, True, 2)
     count = reductions.sum(mask, dtype=default_int())
     if size is None:
@@ -252,8 +267,9 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     >>> union1d(array([3, 1]), array([1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    x, y = promote(ar1, ar2)
-    return unique(concatenate([_flat(x), _flat(y)], 0), size=size, fill_value=fill_value)
+    x, y = map(_flat, promote(ar1, ar2))
+    both = concatenate([x, y], 0)
+    return _unique("union1d", "ar1 and ar2", both, equal_nan=True, size=size, fill_value=fill_value)
 
 
 def intersect1d(
@@ -269,6 +285,7 @@ def intersect1d(
     Array([1, 3], dtype=int32)
     """
     x, y = map(_flat, promote(ar1, ar2))
+    _need_both("intersect1d", x, y, size)
     a, mask = _distinct(x, assume_unique, y, False)
     common = _chosen("intersect1d", a, mask, size, fill_value)
     if not return_indices:
@@ -298,6 +315,7 @@ def setdiff1d(
     x, y = as_arrays(ar1, ar2)
     own = array_of(ar1)  # a weakly typed operand takes the width of the other, not its kind
     x, y = _flat(x if x.type.dtype.kind == own.type.dtype.kind else own), _flat(y)
+    _need_both("setdiff1d", x, y, size)
     if assume_unique and size is None:
         return take(x, flatnonzero(isin(x, y, invert=True)), mode="clip")
     return _chosen("setdiff1d", *_distinct(x, assume_unique, y, True), size, 0 if fill_value is None else fill_value)
@@ -313,6 +331,7 @@ def setxor1d(
     Array([2, 3], dtype=int32)
     """
     x, y = map(_flat, promote(ar1, ar2))
+    _need_both("setxor1d", x, y, size)
     sides = _distinct(x, assume_unique, y, True), _distinct(y, assume_unique, x, True)
     values, masks = (concatenate(list(parts), 0) for parts in zip(*sides))
     return _chosen("setxor1d", values, masks, size, fill_value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from math import comb
 
 import numpy as np
@@ -331,3 +332,77 @@ def test_an_answer_that_the_linear_part_needs_again_is_refused():
     assert float(hx.grad(hx.handle(two)(f))(3.0)) == 16.0
     with pytest.raises(errors.CannotCross, match=r"(?s)Ask.*second time.*handle it inside"):
         hx.handle(two)(hx.grad(f))(3.0)
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Tell:
+    def result_type(op, x):
+        return None
+
+
+total = hx.handler({Tell: lambda s, op, x: (s + x, None)})
+
+
+def square(x):
+    return x * x
+
+
+def telling(x):
+    hx.perform(Tell(), x)
+    return x * x
+
+
+def with_rule(f, *effects, primal=None):
+    """``f`` with the derivative of a square by a rule that has these effects and calls itself or ``primal``."""
+    ruled = hx.custom_jvp(f)
+
+    def rule(primals, tangents):
+        for effect in effects:
+            effect(*primals)
+        return (primal or ruled)(*primals), 2.0 * primals[0] * tangents[0]
+
+    ruled.defjvp(rule)
+    return ruled
+
+
+def with_backward_rule(f):
+    ruled = hx.custom_vjp(f)
+    ruled.defvjp(lambda x: (ruled(x), x), lambda x, ct: (2.0 * x * ct,))
+    return ruled
+
+
+TELLING_RULES = {
+    "it calls itself": with_rule(telling),
+    "it calls the function": with_rule(telling, primal=telling),
+    "the rule alone performs": with_rule(square, telling),
+    "backward": with_backward_rule(telling),
+}
+STEPS = [lambda f: f, hx.jit, hx.checkpoint, lambda f: lambda x: lax.cond(x > 0.0, f, lambda x: x, x)]
+
+
+@pytest.mark.parametrize("room", [{"max_steps": 3}, {"checkpoints": 2}])
+@pytest.mark.parametrize("rule", TELLING_RULES)
+def test_a_function_with_a_rule_performs_what_it_does_unrolled(rule, room):
+    f = TELLING_RULES[rule]
+    for derivative in (hx.grad, lambda f: hx.grad(hx.grad(f))):
+        expected = hx.handle(total, 0.0)(derivative(lambda x: f(f(f(x)))))(1.5)
+        for change in STEPS if room == {"max_steps": 3} else STEPS[:1]:
+            loop = functools.partial(lax.while_loop, lambda c: c < 6.0, change(f), **room)
+            assert hx.handle(total, 0.0)(derivative(loop))(1.5) == expected
+
+
+def test_a_rule_on_a_carry_without_tangent_is_asked_once_for_derivatives_further_out():
+    f = with_rule(square, telling)
+
+    def looped(k, x):
+        return lax.while_loop(lambda c: c[0] < 6.0, lambda c: (f(c[0]), c[0] * c[1]), (k, x), max_steps=3)[1]
+
+    def unrolled(k, x):
+        for _ in range(3):
+            k, x = f(k), k * x
+        return x
+
+    first, second = (
+        hx.handle(total, 0.0)(hx.grad(lambda k, g=g: hx.grad(g, 1)(k, 2.0)))(1.5) for g in (looped, unrolled)
+    )
+    assert first == second

@@ -286,10 +286,28 @@ def generator():
     yield hx.perform(Pulse())
 
 
-@pytest.mark.parametrize("f", [asynchronous, generator])
-def test_a_function_of_which_a_call_executes_nothing_is_refused(f):
-    with pytest.raises(errors.BadArgument, match="nothing is executed yet"):
+@pytest.mark.parametrize(("f", "hint"), [(asynchronous, "await it inside"), (generator, r"list\(generator\(...\)\)")])
+def test_a_function_of_which_a_call_executes_nothing_is_refused(f, hint):
+    with pytest.raises(errors.BadArgument, match=rf"(?s)nothing is executed yet.*hint: .*{hint}"):
         hx.handle(counter, 0)(f)()
+
+
+def test_what_consumes_a_generator_is_handled_with_it():
+    assert hx.handle(counter, 0)(lambda: len(list(generator())))() == (1, 1)
+    with hx.handle(counter, 0) as run:
+        list(generator())
+    assert run.current == 1
+
+
+def test_a_block_in_a_generator_answers_its_consumer_too():
+    def counting():
+        with hx.handle(counter, 0) as run:
+            yield run
+
+    run = (suspended := counting()).__next__()
+    hx.perform(Pulse())
+    assert run.current == 1
+    suspended.close()
 
 
 def test_a_clause_cannot_change_in_place_what_the_next_call_starts_from():
