@@ -122,15 +122,37 @@ def sentence(value: Any) -> str:
         return value.doc
     if isinstance(value, GenericAlias | NewType) or not (callable(value) or isinstance(value, ModuleType)):
         return ""
-    text = inspect.getdoc(value) or ""
+    return one_line(inspect.getdoc(value) or "")
+
+
+def one_line(text: str) -> str:
+    """The first paragraph of a text, on one line."""
     return " ".join(text.split("\n\n")[0].split()).replace("``", "`")
+
+
+def text_below(module: ModuleType, name: str) -> str:
+    """The string below the assignment of a name, in the module from which it is imported; empty if there is none."""
+    body = ast.parse(Path(str(module.__file__)).read_text()).body
+    for node, below in zip(body, [*body[1:], None]):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    relative = "." * node.level + (node.module or "")
+                    source = importlib.util.resolve_name(relative, str(module.__package__))
+                    return text_below(importlib.import_module(source), alias.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if name in [getattr(target, "id", None) for target in targets]:
+            match below:
+                case ast.Expr(ast.Constant(str(text))):
+                    return text
+    return ""
 
 
 def entry(module: ModuleType, name: str) -> str:
     """One line of a page."""
     value = getattr(module, name)
     called = name + (parameters(value) if callable(value) and not isinstance(value, _NOT_CALLED) else "")
-    description = sentence(value)
+    description = sentence(value) or one_line(text_below(module, name))
     return f"- `{called}`" + (f": {description}" if description else "")
 
 

@@ -20,6 +20,7 @@ from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.slicing import pad
 from ..effects.types import dtypes
 from ..effects.types.extent import positive
+from ..interpreters.core.eager_programs import programs
 from .arrays.argument_conversion import array_of, inexact, like
 from .arrays.creation import array, placed
 from .arrays.shape_manipulation import moveaxis, roll
@@ -307,3 +308,6 @@ def ifftshift(x: Any, axes: Any = None) -> Array:
     Array([ 0.        ,  0.33333334, -0.33333334], dtype=float32)
     """
     return _rolled("ifftshift", array_of(x), axes, -1)
+
+
+programs(globals())

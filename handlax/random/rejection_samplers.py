@@ -27,7 +27,7 @@ from ..effects.operations.reductions.cumulative import cumsum
 from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.operations.special.special_functions import digamma, lgamma, random_gamma_grad
 from ..effects.types.array_type import array_type
-from ..effects.types.dtypes import bool_, canonical, float32, iinfo, int32, promote_types, to_inexact
+from ..effects.types.dtypes import canonical, float32, iinfo, int32, promote_types, to_inexact
 from ..interpreters.core.eager_programs import programs
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.transformations.vmap import vmap
@@ -301,7 +301,7 @@ def _log_probability(k: Any, rate: Any) -> Any:
 
 
 def transformed_rejection(
-    key: Any, mean: Any, offset: float, hat: tuple[Any, Any, Any], squeeze: Any, outside: Any, log_ratio: Any
+    key: Any, mean: Any, offset: float, hat: tuple[Any, Any, Any], squeeze: Any, outside: Any, log_ratio: Any, used: Any
 ) -> Any:
     """Integers of a discrete distribution, by transformed rejection with a squeeze.
 
@@ -310,6 +310,7 @@ def transformed_rejection(
         squeeze: a bound of uniform v up to which a candidate is accepted without its probability.
         outside: ``outside(k, near, v)``, which candidates are refused without their probability.
         log_ratio: ``log_ratio(k)``, the logarithm of the probability of k over a constant, decides about all others.
+        used: which of the integers the caller uses; if none, none is drawn.
     Source: Hörmann, The transformed rejection method for generating Poisson random variables (1993).
     """
     a, b, alpha = hat
@@ -328,7 +329,7 @@ def transformed_rejection(
         accepted = bitwise_or(good, bitwise_and(bitwise_not(outside(k, near, v)), exact))
         return key, bitwise_and(waiting, bitwise_not(accepted)), select(accepted, k, chosen)
 
-    start = key, full(array_type(shape, bool_), True), full(mean.type, -1.0)
+    start = key, broadcast(any_true(used), shape), full(mean.type, -1.0)
     return while_loop(lambda s: any_true(s[1]), once, start)[2]
 
 
@@ -337,7 +338,7 @@ def any_true(x: Any) -> Any:
     return reduce_or(x, tuple(range(len(x.type.shape))))
 
 
-def _many_events(key: Any, rate: Any) -> Any:
+def _many_events(key: Any, rate: Any, used: Any) -> Any:
     """Poisson numbers of large means. Source: Hörmann (1993), as ``transformed_rejection``, algorithm PTRS."""
     b = sqrt(rate) * 2.53 + 0.931
     a = b * 0.02483 - 0.059
@@ -345,7 +346,7 @@ def _many_events(key: Any, rate: Any) -> Any:
     squeeze = 0.9277 - 3.6224 / (b - 2.0)
     outside = lambda k, near, v: bitwise_or(lt(k, 0.0), bitwise_and(lt(near, 0.013), gt(v, near)))
     log_ratio = lambda k: _log_probability(k, rate)
-    return transformed_rejection(key, rate, 0.43, (a, b, inverse_alpha), squeeze, outside, log_ratio)
+    return transformed_rejection(key, rate, 0.43, (a, b, inverse_alpha), squeeze, outside, log_ratio, used)
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -369,7 +370,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     valid, large = ge(rate, 0.0), ge(rate, _LARGE)
     bounded = min(rate, full(rate.type, float(iinfo(dtype).max)))
     few = _few_events(key, select(bitwise_and(valid, bitwise_not(large)), rate, full(rate.type, 0.0)))
-    many = _many_events(key, select(large, bounded, full(rate.type, 1e5)))
+    many = _many_events(key, select(large, bounded, full(rate.type, 1e5)), large)
     drawn = select(bitwise_or(eq(rate, 0.0), eq(rate, math.inf)), rate, select(large, many, few))
     return convert(select(valid, drawn, full(rate.type, -1.0)), dtype)
 
@@ -411,7 +412,7 @@ def _few_successes(key: Any, count: Any, p: Any) -> Any:
     return while_loop(lambda s: any_true(le(s[1], count)), once, start)[0] - 1.0
 
 
-def _many_successes(key: Any, count: Any, p: Any) -> Any:
+def _many_successes(key: Any, count: Any, p: Any, used: Any) -> Any:
     """Binomial numbers, for many expected successes: transformed rejection with a squeeze.
 
     Source: Hörmann, The generation of binomial random variates (1993), algorithm BTRS.
@@ -433,7 +434,7 @@ def _many_successes(key: Any, count: Any, p: Any) -> Any:
     most = log_weight(floor((count + 1.0) * p))
     log_ratio = lambda k: log_weight(k) - most
     outside = lambda k, near, v: bitwise_or(lt(k, 0.0), gt(k, count))
-    return transformed_rejection(key, count * p, 0.5, (a, b, alpha), squeeze, outside, log_ratio)
+    return transformed_rejection(key, count * p, 0.5, (a, b, alpha), squeeze, outside, log_ratio, used)
 
 
 def _binomial(key: Any, count: Any, p: Any) -> Any:
@@ -448,7 +449,8 @@ def _binomial(key: Any, count: Any, p: Any) -> Any:
     q = select(meant, q, number(0.01))
     few = le(select(usual, count, number(0.0)) * q, _FEW)
     counted = _few_successes(key, select(few, whole, number(0.0)), q)
-    drawn = select(few, counted, _many_successes(key, select(few, number(1e4), whole), select(few, number(0.5), q)))
+    many = _many_successes(key, select(few, number(1e4), whole), select(few, number(0.5), q), bitwise_not(few))
+    drawn = select(few, counted, many)
     drawn = select(rare, drawn, whole - drawn)
     return select(usual, drawn, select(bitwise_and(meant, infinite), number(math.inf), number(math.nan)))
 

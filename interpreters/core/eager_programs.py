@@ -42,7 +42,7 @@ class EagerRecord(Record):
     __slots__ = ()
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
-        if not op.has_row and all([x.run is None for x in operands]):
+        if not op.effects and all([x.run is None for x in operands]):
             results = op.as_results(result_type(op, tuple([x.type for x in operands])))
             if all([t.nbytes <= _LARGEST for t in results]):
                 with inside(BASE):

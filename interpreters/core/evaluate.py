@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.caches import AttachedCache
-from ...effects.base.errors import ExecutionRefused, UnhandledEffect
+from ...effects.base.caches import AttachedCache, Cache
+from ...effects.base.errors import BadStaticArgument, ExecutionRefused, UnhandledEffect
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.source_locations import Site, is_ours
 from ...effects.base.stack import BASE, Run
 from ...effects.core.columns import EVALUATE
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
-from ...effects.core.operation import MEMOS, Operation, result_type
+from ...effects.core.operation import MEMOS, Memo, Operation, result_type
 from ...effects.programs.program import Program, bind, memoised
 from ...effects.types.dtypes import INTEGER, ExtendedDType
 from .bad_values import bad_result, bad_value
@@ -51,6 +51,8 @@ class Plan(NamedTuple):
 PATIENCE = 32  # a program is compiled when its calls, so many times over, would have saved what compiling takes
 _FUNCTIONS = AttachedCache("executors", "functions", 1 << 16, MEMOS)
 """Functions of concrete arrays that execute one operation, by the types of its operands; attached to the operation."""
+_MADE_ANEW = Cache("operations made anew")
+"""A memo of executors for all equal operations that have none of their own, since each call makes another one."""
 EPOCH = object()  # executors of programs are valid as long as this is the same object
 
 
@@ -135,7 +137,8 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     key = types[0] if len(types) == 1 else types
     interpreted = op.bodied and settings.disable_jit
     # a scope has rules of its own; and the dictionary is read before a plan is asked for: see ``forget_executors``
-    functions = None if op.memo is None or settings.mark is None or interpreted else op.memo.functions
+    memo = None if settings.mark is None or interpreted else op.memo or _shared_memo(op)
+    functions = None if memo is None else memo.functions
     try:
         f = None if functions is None else functions.get(key)
         if f is None:
@@ -148,6 +151,16 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     if functions is not None and key not in functions:
         _FUNCTIONS.add(functions, key, f)
     return y
+
+
+def _shared_memo(op: Operation) -> Memo | None:
+    """The memo of all operations equal to this one; None: it holds functions of the user's, not to be kept alive."""
+    if op.bodied or op.deferred or op.calls_host:
+        return None
+    try:
+        return _MADE_ANEW.entries.get(op) or _MADE_ANEW.add(op, Memo())
+    except BadStaticArgument:  # it has a field that cannot be hashed, which is refused where programs are compared
+        return None
 
 
 def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from ...effects.base.caches import once
 from ...effects.base.jax_settings import from_environment
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, Run
-from ...effects.core.arrays import ConcreteArray, concrete
+from ...effects.core.arrays import ConcreteArray, concrete, duplicate
 from ...effects.core.columns import EVALUATE, LOWER
 from ...effects.programs.program import Program
 from ...interpreters.core import evaluate
@@ -74,11 +74,12 @@ def _compiled_here(program: Program) -> Callable[..., tuple[ConcreteArray, ...]]
 
 def _compiled(program: Program, placement: Placement | None) -> LoadedProgram:
     """The program compiled for a placement; None: for the mesh of its operations, or the default device."""
-    program = without_rules(program)
-    return _PLANS.get(
-        (program, placement or by_settings()),
-        lambda: compile_program(program, program.name, keep_unused=True, placement=placement),
-    )
+    key = _key(program, placement)
+    return _PLANS.get(key, lambda: compile_program(key[0], program.name, keep_unused=True, placement=placement))
+
+
+def _key(program: Program, placement: Placement | None) -> tuple[Program, Any]:
+    return without_rules(program), placement or by_settings()
 
 
 def _number(i: int) -> str:
@@ -112,8 +113,13 @@ def _evaluate_bodied(program: Program, *operands: ConcreteArray) -> Any:
     refs = references_in(op.effects)
     if refs:
         return op.as_results(discharge(op, operands, refs))  # type: ignore[arg-type]
-    where = committed([x.buffer for x in operands], op.name) if PLACED else None
-    return _executed(program, where, operands)
+    if PLACED:
+        return _executed(program, committed([x.buffer for x in operands], op.name), operands)
+    if op.runs == "until" and not op.effects and _key(program, None) not in _PLANS.entries:  # type: ignore[attr-defined]
+        _, shared, carry, _ = op.groups(operands)  # type: ignore[attr-defined]
+        if not evaluate.function_of(op.bodies[0])(*shared, *carry)[0]:  # type: ignore[attr-defined]
+            return tuple(map(duplicate, carry))  # compiling would take a thousand times as long as this test
+    return _executed(program, None, operands)
 
 
 def _executed(program: Program, where: Placement | None, operands: tuple[ConcreteArray, ...]) -> Any:

@@ -8,6 +8,7 @@ only the program's operands and results. What an operation takes beside, for eac
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from ...effects.core.columns import LOWER
 from ...effects.programs.program import Program
+from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import ExtendedDType
 from .eager_rates import RATES
 
@@ -48,21 +50,31 @@ def column(types: Any) -> str:
 
 def estimate(program: Program) -> Estimate | None:
     """What the program takes by NumPy and by XLA; None: it cannot be compiled as a whole."""
-    types = program.value_types()
-    if not all([isinstance(t.size, int) for t in types]):
+    types, steps = program.value_types(), [*_steps(program)]
+    values = [*types, *[t for _, operands, results in steps for t in (*operands, *results)]]
+    if not all([isinstance(t.size, int) for t in values]):
         return None
-    if len(program.ops) > 1 and any([isinstance(t.dtype, ExtendedDType) for t in types]):
+    if len(steps) > 1 and any([isinstance(t.dtype, ExtendedDType) for t in values]):
         return None  # fused, a draw from the same key would be rounded otherwise than in the calls before
     moved = {*range(len(program.in_types)), *program.outs}
     numpy, xla = 0.0, XLA_CALL + XLA_BYTE * sum([types[n].nbytes for n in moved])
-    for op, args, _, results in program.steps():
+    for op, operands, results in steps:
         kind = type(op)
         if op.has_row or not LOWER.has(kind):
             return None
-        operands = [types[n] for n in args]
         size = op.workload_size(*operands)
         row = RATES.get(kind.__module__, {}).get(kind.__qualname__)
         by_numpy, by_xla = (row and row[KINDS.index(column([*operands, *results]))]) or UNMEASURED
         numpy += NUMPY_CALL + (by_numpy * size if 0 < size < inf else size)
         xla += by_xla * size if 0 < size < inf else 0.0
-    return Estimate(numpy, xla, COMPILE + COMPILE_EACH * len(program.ops))
+    return Estimate(numpy, xla, COMPILE + COMPILE_EACH * len(steps))
+
+
+def _steps(program: Program) -> Iterator[tuple[Any, Sequence[ArrayType], Sequence[ArrayType]]]:
+    """Each operation with the types of its operands and results; a pure call of one body counts as its body."""
+    types = program.value_types()
+    for op, args, _, results in program.steps():
+        if op.bodied and op.runs == "once" and len(op.bodies) == 1 and not op.effects:  # type: ignore[attr-defined]
+            yield from _steps(op.bodies[0])  # type: ignore[attr-defined]
+        else:
+            yield op, [types[n] for n in args], results

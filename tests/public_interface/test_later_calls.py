@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import nn, random
+from handlax import lax, nn, random
 from handlax import numpy as hnp
+from handlax.effects.base.later_layers import LaterLayers
 
 from .scalar_cases import FLOATS, INTEGERS
 
@@ -108,3 +109,33 @@ def test_numbers_that_wrap_around_in_one_setting_overflow_in_another():
         np.testing.assert_array_equal(x * (10**12 + 1), [1, 2, 3])
     with pytest.raises(hx.errors.IntegerOverflow, match="an integer must fit its dtype"):
         x * (10**12 + 1)
+
+
+def planned(monkeypatch, f, *args):
+    """The operations whose execution is planned anew by one more call of a function that was called before."""
+    for _ in range(4):
+        f(*args)
+    found, plan = [], LaterLayers.plan
+    with monkeypatch.context() as patch:
+        patch.setattr(LaterLayers, "plan", staticmethod(lambda program: (found.extend(program.ops), plan(program))[1]))
+        f(*args)
+    return {op.name for op in found if not op.bodied}
+
+
+@pytest.mark.parametrize("cases", [FLOATS, INTEGERS])
+@pytest.mark.filterwarnings("ignore")
+def test_a_later_call_plans_nothing(cases, monkeypatch):
+    """Also operations that every call makes anew are planned once, so that those worth it are compiled in time."""
+    x, s = hnp.asarray(VALUES), 1 if cases is INTEGERS else 0.5
+    x = hnp.asarray(4 * VALUES).astype("int64") if cases is INTEGERS else x.astype("float64")
+    found = {name: ops for name, f in cases.items() if (ops := planned(monkeypatch, f, x, s))}
+    assert not found
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: lax.slice(x, (1,), (3,)), lambda x: lax.bitcast_convert_type(x, "int32"), lambda x: x[1:3],
+    lambda x: hnp.pad(x, 1, mode="reflect"), lambda x: hnp.insert(x, 1, 0.5), lambda x: hnp.bincount(x.astype(int)),
+    lambda x: random.normal(random.key(0), (1000,)), lambda x: random.bits(random.key(0), (9,)),
+])
+def test_a_later_call_of_what_is_made_anew_plans_nothing(f, monkeypatch):
+    assert not planned(monkeypatch, f, hnp.asarray(VALUES).astype("float32"))

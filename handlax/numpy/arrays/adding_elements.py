@@ -25,6 +25,7 @@ from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, as_size, extents_in, positive, unbound
+from ...interpreters.core.eager_programs import programs
 from .argument_conversion import rows_of
 from .creation import shape_of
 from .index_arrays import known
@@ -256,3 +257,6 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = N
         if "b" in ends:
             highs[d] = int(column.max()) + 1 if column.size else lows[d]
     return slicing.slice(x, lows, highs)
+
+
+programs(globals())

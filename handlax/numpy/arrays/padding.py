@@ -20,6 +20,7 @@ from ...effects.operations.manipulation.slicing import Rev, slice_in_dim
 from ...effects.operations.reductions.reductions import reduce_max, reduce_min
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
+from ...interpreters.core.eager_programs import programs
 from .creation import leaves
 from .joining_splitting import joined_along, stack, unstack
 from .numerical_ranges import linspace
@@ -246,3 +247,6 @@ def _by_rows(x: Any, widths: list[Width], f: Callable[..., Any], kwargs: Mapping
         made = stack([f(row, width, axis, kwargs) for row in unstack(rows)])
         x = moveaxis(shapes.reshape(made, last.shape), -1, axis)
     return x
+
+
+programs(globals())

@@ -199,4 +199,4 @@ def histogram2d(
     return counts, first, second
 
 
-programs(globals(), direct=("bincount",))
+programs(globals())

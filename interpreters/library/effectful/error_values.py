@@ -46,12 +46,19 @@ from .first_event import (
 )
 
 user_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.USER})
+"""Conditions that the program checks: ``check``, ``debug_check``."""
 nan_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.NAN})
+"""NaN that an operation makes of operands without one: an operand that is already NaN is not reported again."""
 div_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.DIV})
+"""Divisions by zero, of integers too."""
 index_checks: frozenset[ErrorCategory] = frozenset({ErrorCategory.INDEX})
+"""Indices and windows out of bounds, of reads and of writes."""
 float_checks: frozenset[ErrorCategory] = nan_checks | div_checks
+"""``nan_checks | div_checks``."""
 automatic_checks: frozenset[ErrorCategory] = float_checks | index_checks
+"""All that is looked for in operations: ``float_checks | index_checks``."""
 all_checks: frozenset[ErrorCategory] = automatic_checks | user_checks
+"""``automatic_checks | user_checks``."""
 
 
 class Error(FirstEvent):

@@ -10,12 +10,16 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.stats
+from laws.inputs_elementwise import CASES
 
 import handlax as hx
 from handlax import lax, random
+from handlax.effects.operations.foundations.elementwise_factory import Elementwise
 from handlax.effects.operations.random_bits import RandomBits
 from handlax.interpreters.core import evaluate
 from handlax.interpreters.core.eager_programs import eager_program
+from handlax.lowering.compile.eager_compilation import _compiled_here
 from handlax.lowering.compile.estimate import estimate
 
 
@@ -68,9 +72,37 @@ def test_what_xla_computes_faster_is_compiled_from_a_size_on(name):
     np.testing.assert_allclose(np.asarray(many)[:900], np.asarray(few), rtol=1e-6)
 
 
+COMPLEX = {
+    case.op.name: case for case in CASES
+    if isinstance(case.op, Elementwise) and len(case.domains) == 1 and np.dtype("complex64") in case.dtypes
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_functions_of_complex_numbers_are_the_same_compiled(name):
+    """Within the rounding of a complex number as a whole; NaN, infinities and the signs of zeros are the same."""
+    case = COMPLEX[name]
+    (x,) = case.operands(np.dtype("complex64"), ((40, 50),), np.random.default_rng(0), extremes=True)
+    program = evaluate.program_of(case.op, (device(x, x.dtype).type,))
+    y, z = [np.asarray(f(device(x, x.dtype))[0]) for f in (evaluate.chosen(program, None), _compiled_here(program))]
+    if y.dtype.kind != "c":
+        np.testing.assert_array_equal(*[np.isnan(v) for v in (y, z)])
+        return
+    for part in (np.real, np.imag):
+        u, v = part(y), part(z)
+        np.testing.assert_array_equal(np.isnan(u), np.isnan(v))
+        np.testing.assert_array_equal(np.where(np.isinf(u), u, 0), np.where(np.isinf(v), v, 0))
+        known = (u == 0) & ~np.isnan(y)
+        np.testing.assert_array_equal(np.signbit(u)[known], np.signbit(v)[known])
+    y, z = y[np.isfinite(y)], z[np.isfinite(y)]
+    assert np.all(np.abs(y - z) <= 8 * np.finfo(np.float32).eps * np.abs(y))
+
+
 @pytest.mark.parametrize("name", ["sqrt", "rsqrt", "exp", "tanh"])
-def test_functions_of_complex_numbers_are_numpys(name):
-    assert not compiled(settled(getattr(hx.lax, name), device(np.ones(600_000), np.complex64)))
+def test_functions_of_many_complex_numbers_are_compiled(name):
+    f = getattr(hx.lax, name)
+    assert compiled(settled(f, device(np.ones(600_000), np.complex64)))
+    assert not compiled(settled(f, device(np.ones(6), np.complex64)))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -206,6 +238,8 @@ PROGRAMS = {
     "diff": ("hnp.diff(x)", lambda x: np.diff(x), False),
     "cbrt": ("hnp.cbrt(x)", lambda x: np.cbrt(x), False),
     "median": ("hnp.median(x)", lambda x: np.median(x), False),
+    "bincount": ("hnp.bincount((x * 4).astype(int), length=4)", lambda x: np.bincount((x * 4).astype(int)), True),
+    "t.logpdf": ("hx.scipy.stats.t.logpdf(x, 3.0)", lambda x: scipy.stats.t.logpdf(x, 3.0), True),
 }
 
 
@@ -229,7 +263,7 @@ print(found)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_function_that_is_called_again_and_again_gives_the_same(name):
     text, numpy, _ = PROGRAMS[name]
-    f = eval(f"lambda x: {text}", {"hnp": hx.numpy})
+    f = eval(f"lambda x: {text}", {"hnp": hx.numpy, "hx": hx})
     data = np.random.default_rng(0).uniform(0.5, 1, 600_000).astype(np.float32)
     x = device(data, np.float32)
     found = [f(x) for _ in range(8)]
@@ -313,3 +347,30 @@ def test_operations_with_bodies_are_executed_where_their_operands_lie(f):
         y = f(x)
         assert y.devices() == {device}
         np.testing.assert_allclose(y, f(np.asarray(x)), rtol=1e-6)
+
+
+def executables():
+    return hx.cache_info()["eager"].size
+
+
+def test_a_loop_is_compiled_when_it_first_runs():
+    f = lambda x: lax.while_loop(lambda c: hx.numpy.any(c > 3), lambda c: c - 1, x)
+    for start in (np.arange(3, dtype=np.float32), np.ones((), np.float32)):
+        x, before = hx.device_put(start), executables()
+        y = f(x)
+        assert executables() == before and y.type == x.type and y is not x
+        np.testing.assert_array_equal(y, start)
+        np.testing.assert_array_equal(f(x + 5), start - start.max() + 3)
+        assert executables() == before + 1
+        np.testing.assert_array_equal(f(x), start)
+    assert not hx.jit(f)(x).is_deleted()
+
+
+@pytest.mark.parametrize("draw", [lambda lam: random.poisson(random.key(0), lam, (30,)),
+                                  lambda p: random.binomial(random.key(0), 30.0, p / 100, (30,))])
+def test_small_means_compile_no_sampler_of_large_ones(draw):
+    hx.clear_caches()
+    draw(3.0)
+    assert executables() == 1
+    draw(80.0)
+    assert executables() == 2
