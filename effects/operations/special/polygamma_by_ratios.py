@@ -69,7 +69,7 @@ def scaled_factorial(m: Any, n: Any, b: Any) -> tuple[Any, Any]:
 
 
 def reflected(m: Any, n: Any, x: Any, nearest: Any) -> Any:
-    """``1 - x`` for negative half-integers ``x`` if ``n`` is even, else ``x``: ``polygamma(n, .)`` is the same there."""
+    """``1 - x`` for negative half-integers ``x`` if ``n`` is even, else ``x``: ``polygamma(n, .)`` is the same."""
     zero = (m.abs(x - nearest) == 0.5) & (sign_of_order(m, n) < 0.0)  # of the sum over all integers
     return m.where((x < 0.0) & zero, 1.0 - x, x)
 

@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 import handlax as hx
-from handlax import lax
+from handlax import lax, random
 from handlax import numpy as hnp
-from handlax import random
 
 KEY = random.key(6)
 MANY = 50_000
@@ -79,7 +78,7 @@ def test_numbers_beyond_any_finite_bound_are_next_to_it(dtype, way):
         left = way(lambda low: random.truncated_normal(KEY, -infinite, -low, (3,), dtype))
         np.testing.assert_allclose(np.asarray(right(low), "float64"), wanted, rtol=2 * float(info.eps))
         np.testing.assert_allclose(np.asarray(left(low), "float64"), -wanted, rtol=2 * float(info.eps))
-        assert bound == largest or np.all(right(low) > low) and np.all(left(low) < -low)
+        assert bound == largest or (np.all(right(low) > low) and np.all(left(low) < -low))
 
 
 def test_a_bound_that_rounds_to_infinity_has_the_largest_float_beyond():
