@@ -15,6 +15,7 @@ from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.elementwise.transcendental import exp, expm1, log1p
 from ..effects.operations.foundations.shapes import canonical_axis
 from ..effects.operations.manipulation.slicing import slice_in_dim
+from ..effects.types.dtypes import finfo
 from ..interpreters.core.eager_programs import programs
 from ..numpy.arrays.argument_conversion import array_of, in_32_bits, inexact, inexact_together, like, numeric
 from ..numpy.mathematics.arithmetic import logaddexp, maximum, minimum
@@ -25,6 +26,8 @@ __all__ = [
     "log1mexp", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus",
     "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh",
 ]
+
+_SATURATED = 30.0  # from here on tanh is 1 in every dtype, and its derivatives are 0 beside that
 
 
 def identity(x: Any) -> Array:
@@ -69,8 +72,17 @@ def squareplus(x: Any, b: Any = 4) -> Array:
 
 def _squareplus(x: Any, b: Any) -> Any:
     """``squareplus``; for negative x, where its terms cancel, as a quotient."""
-    root, negative = sqrt(square(x) + b), x < 0
-    return select_n(negative, x + root, b / (root + select_n(negative, x, -x))) * 0.5
+    root, negative = _root_of_squares(x, b), x < 0
+    size = select_n(negative, x, -x)
+    mean = size + (root - size) * 0.5  # XLA computes half of each as half of their sum, which overflows
+    return select_n(negative, mean, b * 0.25 / mean)
+
+
+def _root_of_squares(x: Any, b: Any) -> Any:
+    """``sqrt(x**2 + b)``, scaled by a power of two where the square would overflow."""
+    half = finfo(x.type.dtype).maxexp // 2
+    scale = select_n(_abs(x) > 2.0 ** (half - 1), like(x, 1), like(x, 2.0 ** -(half + 1)))
+    return sqrt(square(x * scale) + b * scale * scale) / scale
 
 
 def softplus(x: Any) -> Array:
@@ -90,8 +102,7 @@ def sparse_plus(x: Any) -> Array:
     """
     x = inexact(x)
     one = like(x, 1)
-    between = square(x + one) * 0.25
-    return select_n(x <= -one, select_n(x >= one, between, x), like(x, 0))
+    return select_n(x >= one, square(minimum(maximum(x, -one), one) + one) * 0.25, x)
 
 
 def sparse_sigmoid(x: Any) -> Array:
@@ -231,7 +242,8 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     if not approximate:
         half = 0.5 * x
         return convert(half * transcendental.erfc(-x * math.sqrt(0.5)), x.type.dtype)
-    inner = x + 0.044715 * integer_pow(x, 3)
+    near = minimum(maximum(x, -_SATURATED), _SATURATED)
+    inner = near + 0.044715 * integer_pow(near, 3)
     part = 0.5 * (1 + transcendental.tanh(math.sqrt(2 / math.pi) * inner))
     return convert(x * part, x.type.dtype)
 
@@ -243,7 +255,7 @@ def mish(x: Any) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     x = inexact(x)
-    return x * transcendental.tanh(softplus(x))
+    return x * transcendental.tanh(softplus(minimum(x, _SATURATED)))
 
 
 def glu(x: Any, axis: int = -1) -> Array:
@@ -265,12 +277,13 @@ def glu(x: Any, axis: int = -1) -> Array:
 
 
 def log1mexp(x: Any) -> Array:
-    """``log(1 - e**-x)`` for ``x > 0``, accurate near 0 and for large ``x``.
+    """``log(1 - e**-x)`` for ``x > 0``, accurate near 0 and for large ``x``; NaN for negative ``x``, as is the slope.
 
     >>> float(log1mexp(30.0)) < 0
     True
     """
     x = inexact(x)
+    x = x * select_n(x < 0, like(x, 1), like(x, math.nan))  # a factor, so that derivatives are NaN, too
     near = x < math.log(2)
     small, large = select_n(near, like(x, 1), x), select_n(near, x, like(x, 1))
     return select_n(near, log1p(-exp(-large)), transcendental.log(-expm1(-small)))

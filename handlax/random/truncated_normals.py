@@ -52,8 +52,8 @@ def truncated_normal(
     outer = lambda u, low, high: select(outside, _in_tail(u, low, high, largest), inner(u, low, high))
     some = reduce_or(outside, tuple(range(outside.ndim)))
     x = inner(u, low, high) if known(some) and not some else cond(some, outer, inner, u, low, high)
-    least = nextafter(bounds[0], scalar(math.inf, dtype))
-    most = nextafter(bounds[1], scalar(-math.inf, dtype))
+    finite, infinity = float(finfo(dtype).max), scalar(math.inf, dtype)
+    least, most = min(nextafter(bounds[0], infinity), finite), max(nextafter(bounds[1], -infinity), -finite)
     return min(spread(most, shape), max(spread(least, shape), convert(x, dtype)))
 
 
@@ -69,12 +69,19 @@ def _between(u: Any, low: Any, high: Any, largest: float) -> Any:
 def _in_tail(u: Any, low: Any, high: Any, largest: float) -> Any:
     """``_between`` for bounds of one sign, in terms of the nearer one, the farther one and the logarithm of a tail."""
     right = gt(low, 0.0)
-    near = max(select(right, low, neg(high)), TAIL)
-    far = clamp(near, select(right, high, neg(low)), float(finfo(u.type.dtype).max))
+    finite = float(finfo(u.type.dtype).max)
+    near = clamp(TAIL, select(right, low, neg(high)), finite)
+    far = clamp(near, select(right, high, neg(low)), finite)
     share = min(select(right, u, 1.0 - u), largest)
-    beyond = exp((near - far) * (near + far) / 2.0) * (_mills(far) / _mills(near))
+    ratio = _scaled_mills(far) / _scaled_mills(near) * ((near + 1.0) / (far + 1.0))
+    beyond = exp(_half_difference_of_squares(near, far)) * ratio
     x = _farther(near, neg(log1p(share * (beyond - 1.0))))
     return select(right, x, neg(x))
+
+
+def _half_difference_of_squares(x: Any, y: Any) -> Any:
+    """``(x**2 - y**2) / 2``, by a product that overflows only where the difference does."""
+    return (x - y) * (x / 2.0 + y / 2.0)
 
 
 def _farther(x: Any, t: Any) -> Any:
@@ -84,22 +91,26 @@ def _farther(x: Any, t: Any) -> Any:
     ``-1 / mills(y)``, from the number whose density is ``exp(-t)`` times that of ``x``.
     """
     steps = 3 if t.type.dtype == np.float32 else 4
-    weight = _mills(x)
+    scaled, shifted = _scaled_mills(x), x + 1.0
+    mills = scaled / shifted
 
     def step(_: Any, y: Any) -> Any:
-        mills = _mills(y)
-        return y - mills * ((y - x) * (y + x) / 2.0 - log(mills / weight) - t)
+        ratio = _scaled_mills(y) / scaled * (shifted / (y + 1.0))  # of Mills' ratios, which may underflow
+        return y - mills * ratio * (_half_difference_of_squares(y, x) - log(ratio) - t)
 
     return fori_loop(0, steps, step, x * sqrt(1.0 + t / x / x * 2.0))
 
 
-def _mills(x: Any) -> Any:
-    """Mills' ratio of the probability beyond x >= 0 to the density at x, ``sqrt(pi / 2) * erfcx(x / sqrt(2))``."""
-    return chebyshev((x - 5.0) / (x + 5.0), _mills_values, 26) / (x + 1.0)
+def _scaled_mills(x: Any) -> Any:
+    """``(1 + x) * mills(x)``, of Mills' ratio of the probability beyond x >= 0 to the density at x.
+
+    ``mills(x) == sqrt(pi / 2) * erfcx(x / sqrt(2))``.
+    """
+    return chebyshev((x - 5.0) / (x + 5.0), _scaled_mills_values, 26)
 
 
-def _mills_values(t: Any) -> Any:
-    """``(1 + x) * mills(x)``, which lies between 1 and 1.3, for ``t == (x - 5) / (x + 5)``."""
+def _scaled_mills_values(t: Any) -> Any:
+    """``_scaled_mills(x)``, which lies between 1 and 1.3, for ``t == (x - 5) / (x + 5)``."""
     x = 5.0 * (1 + t) / (1 - t)
     return (1 + x) * math.sqrt(math.pi / 2) * scipy_special("erfcx")(x / SQRT2)
 

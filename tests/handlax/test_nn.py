@@ -1,5 +1,7 @@
 """Networks: derivatives at kinks and infinities, masks, attention against its definition, initial values."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,43 @@ def test_standardized_values_have_mean_zero_and_variance_one(rng):
 def test_no_variance_is_negative():
     for x in (np.float32([-11, -11, -11]) + np.float32(3e-6), np.float32([1e6, 1e6 + 1, 1e6 + 2])):
         assert np.isfinite(nn.standardize(x)).all()
+
+
+# The slopes of activations far to the left and to the right; the second derivatives are 0
+FAR_SLOPES = {
+    "celu": (0, 1), "elu": (0, 1), "gelu": (0, 1), "hard_sigmoid": (0, 0), "hard_silu": (0, 1), "hard_tanh": (0, 0),
+    "leaky_relu": (0.01, 1), "log_sigmoid": (1, 0), "mish": (0, 1), "relu": (0, 1), "relu6": (0, 0),
+    "selu": (0, 1.0507), "sigmoid": (0, 0), "silu": (0, 1), "soft_sign": (0, 0), "softplus": (0, 1),
+    "sparse_plus": (0, 1), "sparse_sigmoid": (0, 0), "squareplus": (0, 1), "tanh": (0, 0),
+}
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", [*FAR_SLOPES, "exact gelu"])
+def test_derivatives_are_those_of_the_asymptotes_to_the_ends_of_the_range(name, dtype, way):
+    f = partial(nn.gelu, approximate=False) if name == "exact gelu" else getattr(nn, name)
+    left, right = FAR_SLOPES[name.split()[-1]]
+    largest = float(hnp.finfo(dtype).max)
+    right_end = hnp.asarray([300.0, 2 * largest**0.5, largest / 8, largest / 1.5, largest], dtype)
+    slope = hx.grad(f)
+    for x, wanted in ((right_end, right), (-right_end, left)):
+        for derivative in (slope, lambda v: hx.jvp(f, (v,), (hnp.ones_like(v),))[1]):
+            np.testing.assert_allclose(np.asarray(way(hx.vmap(derivative))(x), "float64"), wanted, rtol=0.01, atol=1e-4)
+        np.testing.assert_allclose(np.asarray(way(hx.vmap(hx.grad(slope)))(x), "float64"), 0, atol=1e-4)
+        values = np.asarray(way(f)(x), "float64")
+        if wanted == 1:
+            np.testing.assert_allclose(values, np.asarray(x, "float64"), rtol=0.01)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_log1mexp_below_its_domain_has_no_derivative(dtype):
+    x = -hnp.asarray([0.1, 1.0, 20.0, 88.0, 100.0, 300.0, np.inf], dtype)
+    for way in (lambda f: f, hx.jit):
+        for f in (nn.log1mexp, hx.grad(nn.log1mexp), hx.grad(hx.grad(nn.log1mexp))):
+            assert np.isnan(way(hx.vmap(f))(x)).all()
+        tangent = way(lambda x: hx.jvp(nn.log1mexp, (x,), (hnp.ones_like(x),))[1])
+        assert np.isnan(tangent(x)).all()
 
 
 @pytest.mark.parametrize("f", [nn.relu, nn.hard_tanh])

@@ -241,8 +241,35 @@ def test_insertion_of_several_values():
     x = counted((3, 4), "int32")
     row = np.array([7, 8, 9, 10], "int32")
     two = row[:2]
+    np.testing.assert_array_equal(np.asarray(hnp.insert(x, [0, 2], row + 0.5, 0)), np.insert(x, [0, 2], row + 0.5, 0))
     for where, values, axis in ((1, row, 0), (1, row[:3], 1), (0, x, 0), ([1, 3], two, None), ([0, 0], two, None)):
         np.testing.assert_array_equal(np.asarray(hnp.insert(x, where, values, axis)), np.insert(x, where, values, axis))
+
+
+# Functions that put the values v into an array, after which arguments
+PUT = {
+    "insert": lambda v: (1, v[0]),
+    "place": lambda v: (np.array([True, False, True]), v),
+    "put": lambda v: (np.array([1]), v[:1]),
+    "put_along_axis": lambda v: (np.array([1]), v[:1], 0),
+    "piecewise": lambda v: ([np.array([True, False, True])], [v[0]]),
+    "full_like": lambda v: (v[0],),
+}
+DTYPES = ("bool", "int8", "uint8", "int32", "float16", "float32", "float64")
+
+
+@pytest.mark.filterwarnings("ignore:at. updates of:FutureWarning")
+@pytest.mark.parametrize("given", DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", PUT)
+def test_what_is_put_into_an_array_takes_its_dtype(name, dtype, given):
+    x, values = np.array([1, 0, 2], dtype), np.array([3.5, 4.5]).astype(given)
+    written = x.copy()  # NumPy's own place refuses to narrow
+    wanted = getattr(np, name)(written, *PUT[name](values.astype(dtype)))
+    options = {"inplace": False} if name in ("place", "put", "put_along_axis") else {}
+    found = getattr(hnp, name)(x, *PUT[name](values), **options)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(found), written if wanted is None else wanted)
 
 
 @given(st.lists(st.integers(0, 1), max_size=6), st.sampled_from(["f", "b", "fb", "bf"]))

@@ -1,14 +1,15 @@
 """The derivatives of digamma as products of two ratios, neither of which leaves the range of what they give.
 
-    polygamma(s - 1, x) = (-1)^s Gamma(s) zeta(s, x)
-                        = (-1)^s (Gamma(s) b^-s) (b^s zeta(s, x))
+    polygamma(n, x) = (-1)^s n! zeta(s, x)  for  s = n + 1
+                    = (-1)^s (n! b^-s) (b^s zeta(s, x))
 
 ``b`` is the distance of ``x`` from the nearest pole, so that the second ratio is next to 1 or to ``b / (s - 1)``. For
-``x < 0`` it is the sum over all integers less that over those below ``x``. ``m`` has the functions of the array API:
-``IN_NUMPY`` or ``PERFORMED``.
+``x < 0`` it is the sum over all integers less that over those below ``x``. At half-integers the first of these is 0 for
+even ``n``, so that ``polygamma(n, x) = polygamma(n, 1 - x)``. ``m`` has the functions of the array API: ``IN_NUMPY`` or
+``PERFORMED``.
 
 Sources: F. Johansson, Rigorous high-precision computation of the Hurwitz zeta function and its derivatives (2014);
-Abramowitz & Stegun 6.1.41.
+Abramowitz & Stegun 6.1.41, 6.4.7.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from ..elementwise.complex_functions import exact_product
 from .incomplete_gamma import SHIFT, stirling_correction
 from .zeta_by_exponent import FIRST, corrections
 
-FARTHEST = 1e33  # of b and 1 / b: beyond, Gamma(s) b^-s is 0 or infinite for s >= SHIFT
 INVERSE_E = (1 / math.e, -1.2428753672788363e-17)  # 1 / e rounded to 64 bits, and the rest
 
 
@@ -38,56 +38,69 @@ def scaled_zeta(m: Any, s: Any, b: Any, d: Any) -> Any:
     return y
 
 
-def _quotient_by_e(s: Any, b: Any) -> tuple[Any, Any]:
-    """s / (e b) rounded, and the relative error of that."""
-    inverse = s.dtype.type(INVERSE_E[0])
+def _quotient_by_e(m: Any, n: Any, b: Any) -> tuple[Any, Any]:
+    """n / (e b) rounded, and the relative error of that; 0 if an operand or the quotient is at the end of the range."""
+    inverse = n.dtype.type(INVERSE_E[0])
     of_inverse = (INVERSE_E[0] - float(inverse) + INVERSE_E[1]) * math.e
-    ratio = s / b
+    ratio = n / b
     product, rest = exact_product(ratio, b)
     quotient, more = exact_product(ratio, inverse)
-    return quotient, ((s - product) - rest) / s + more / quotient + of_inverse
+    error = ((n - product) - rest) / n + more / quotient + of_inverse
+    return quotient, m.where(m.abs(error) < 1.0, error, 0.0)  # not so for NaN
 
 
-def scaled_gamma(m: Any, s: Any, b: Any) -> tuple[Any, Any]:
-    """w and k with ``Gamma(s) b^-s == w k w`` for integers s > 1 and b > 0: w overflows only where the product does.
+def scaled_factorial(m: Any, n: Any, b: Any) -> tuple[Any, Any]:
+    """w and k with ``n! b^-(n + 1) == w k w`` for integers n > 0 and b > 0: w overflows only where the product does.
 
-    k is the factorial; for large s, of which w has the power (s / e)^s of Stirling's formula, what remains of it.
+    k is the factorial; for large n, of which w has the power (n / (e b))^n of Stirling's formula, what remains of it.
     """
-    few, large = s < SHIFT, m.maximum(s, float(SHIFT))
-    factorial = m.full_like(s, 1.0)
-    for n in range(2, SHIFT - 1):
-        factorial = m.where(s > n, factorial * float(n), factorial)
-    quotient, error = _quotient_by_e(large, m.minimum(m.maximum(b, 1 / FARTHEST), FARTHEST))
-    stirling = m.sqrt(2 * math.pi / large) * m.exp(large * error) * stirling_correction(m, large)
-    return m.where(few, b, quotient) ** (m.where(few, -s, s) * 0.5), m.where(few, factorial, stirling)
+    few, large = n < SHIFT, m.maximum(n, float(SHIFT))
+    factorial = m.full_like(n, 1.0)
+    for i in range(2, SHIFT):
+        factorial = m.where(n < i, factorial, factorial * float(i))
+    quotient, error = _quotient_by_e(m, large, b)
+    rest = large * error
+    close = m.abs(rest) < 1.0  # else the power and what rounding took from it may be infinite and 0
+    root = math.sqrt(2 * math.pi) * m.sqrt(large) / b
+    stirling = root * m.exp(m.where(close, rest, 0.0)) * stirling_correction(m, large)
+    power = m.where(few, b, quotient) ** (m.where(few, -n - 1.0, n) * 0.5)
+    whole = m.exp((large * m.log(quotient) + rest) * 0.5)
+    return m.where(few, power, m.where(close, power, whole)), m.where(few, factorial, stirling)
 
 
-def sum_of_powers(m: Any, s: Any, x: Any, nearest: Any) -> Any:
+def reflected(m: Any, n: Any, x: Any, nearest: Any) -> Any:
+    """``1 - x`` for negative half-integers ``x`` if ``n`` is even, else ``x``: ``polygamma(n, .)`` is the same."""
+    zero = (m.abs(x - nearest) == 0.5) & (sign_of_order(m, n) < 0.0)  # of the sum over all integers
+    return m.where((x < 0.0) & zero, 1.0 - x, x)
+
+
+def sum_of_powers(m: Any, n: Any, x: Any, nearest: Any) -> Any:
     """b^s zeta(s, x) for x >= 0."""
-    return scaled_zeta(m, s, m.abs(x), 0.0)
+    return scaled_zeta(m, n + 1.0, m.abs(x), 0.0)
 
 
-def sum_around(m: Any, s: Any, x: Any, nearest: Any) -> Any:
+def sum_around(m: Any, n: Any, x: Any, nearest: Any) -> Any:
     """b^s zeta(s, x): for x < 0 the sums to the right and to the left of x, without the integers below x."""
+    s, sign = n + 1.0, sign_of_order(m, n)
     below, right, distance, one = x < 0.0, x > nearest, m.abs(x - nearest), m.full_like(x, 1.0)
-    b, sign = m.where(below, distance, x), sign_of_order(m, s)
+    b = m.where(below, distance, x)
     near, far, under = (scaled_zeta(m, s, b, d) for d in (0.0, one - 2.0 * distance, one - x - distance))
     around = m.where(right, one, sign) * near + m.where(right, sign, one) * far - sign * under
     return m.where(below, around, near)
 
 
-def sign_of_order(m: Any, s: Any) -> Any:
-    """(-1)^s."""
-    one = m.full_like(s, 1.0)
-    return m.where(s * 0.5 == m.floor(s * 0.5), one, -one)
+def sign_of_order(m: Any, n: Any) -> Any:
+    """(-1)^(n + 1), by ``n``, since ``n + 1`` may be rounded."""
+    one = m.full_like(n, 1.0)
+    return m.where(n * 0.5 == m.floor(n * 0.5), -one, one)
 
 
-def polygamma_by_ratios(m: Any, s: Any, x: Any, nearest: Any, total: Any) -> Any:
-    """The derivative of digamma of order s - 1, for integers s > 1; ``nearest`` is the integer next to x, ``total`` the
-    second ratio.
+def polygamma_by_ratios(m: Any, n: Any, x: Any, nearest: Any, total: Any) -> Any:
+    """The derivative of digamma of order n > 0; ``nearest`` is the integer next to x, ``total`` the second ratio, of
+    ``sum_of_powers`` or ``sum_around``.
     """
-    below, sign = x < 0.0, sign_of_order(m, s)
+    below, sign = x < 0.0, sign_of_order(m, n)
     b = m.where(below, m.abs(x - nearest), x)
-    w, k = scaled_gamma(m, s, b)
+    w, k = scaled_factorial(m, n, b)
     y = m.where(b == 0.0, m.where(sign > 0.0, math.inf * sign, math.nan), sign * (w * (k * total) * w))
     return m.where(m.abs(x) == math.inf, m.where(below, math.nan, m.copysign(0.0, sign)), y)

@@ -25,7 +25,7 @@ from ..foundations.half_precision import lower_wide, scipy_special, wide
 from ..foundations.shapes import broadcast, reshape
 from ..manipulation.slicing import concatenate, slice_in_dim
 from . import incomplete_beta, incomplete_gamma
-from .polygamma_by_ratios import polygamma_by_ratios, sum_around, sum_of_powers
+from .polygamma_by_ratios import polygamma_by_ratios, reflected, sign_of_order, sum_around, sum_of_powers
 from .special_series import SeriesExpansion, SeriesState, lgamma_coefficients
 from .zeta_by_exponent import zeta_by_exponent
 
@@ -208,11 +208,12 @@ def _polygamma(m, x):
     It is digamma for m = 0, and NaN where m is no natural number.
     """
     m, x = np.broadcast_arrays(np.asarray(m, np.float64), np.asarray(x, np.float64))
-    factorial, sums = scipy_special("gamma")(m + 1), _zeta(m + 1, x)
-    y = np.asarray(np.where(m % 2 == 0, -1.0, 1.0) * factorial * sums)
+    z = reflected(IN_NUMPY, m, x, np.rint(x))
+    factorial, sums = scipy_special("gamma")(m + 1), _zeta(m + 1, z)
+    y = np.asarray(sign_of_order(IN_NUMPY, m) * factorial * sums)
     lost = (m > 0) & (np.isinf(factorial) | (np.abs(sums) < dtypes.finfo(float64).tiny))
     if lost.any():
-        operands = IN_NUMPY, m[lost] + 1, x[lost], np.rint(x[lost])
+        operands = IN_NUMPY, m[lost], z[lost], np.rint(z[lost])
         y[lost] = polygamma_by_ratios(*operands, sum_around(*operands))
     y = np.where(x == -np.inf, np.nan, np.where(m == 0, _digamma(x), y))
     return np.where((m < 0) | (m != np.floor(m)), np.nan, y)
@@ -223,16 +224,16 @@ def _lower_polygamma(op: Any, emit: Any, m: Any, x: Any) -> Any:
     m, x = emit.spread(m, x)
 
     def operands(m: Any, x: Any) -> list[Any]:
-        one = like(x, 1.0)
-        return [max(m, one) + one, x, round(x, RoundingMethod.TO_NEAREST_EVEN)]
+        n, nearest = max(m, like(m, 1.0)), round(x, RoundingMethod.TO_NEAREST_EVEN)
+        return [n, reflected(PERFORMED, n, x, nearest), nearest]
 
     def others(m: Any, x: Any, y: Any) -> Any:
         y = select_n(eq(m, like(m, 0.0)), y, digamma(x))
         return select_n(bitwise_and(ge(m, like(m, 0.0)), eq(m, floor(m))), like(x, np.nan), y)
 
-    ratios = emit.decompose(operands, m, x)
+    _, z, _ = ratios = emit.decompose(operands, m, x)
     branches = [lambda f=f: [emit.decompose(partial(f, PERFORMED), *ratios)] for f in (sum_of_powers, sum_around)]
-    y = emit.decompose(partial(polygamma_by_ratios, PERFORMED), *ratios, _by_sign(emit, x, branches))
+    y = emit.decompose(partial(polygamma_by_ratios, PERFORMED), *ratios, _by_sign(emit, z, branches))
     return emit.decompose(others, m, x, y)
 
 

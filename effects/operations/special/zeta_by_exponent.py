@@ -31,7 +31,7 @@ def corrections(s: Any, a: Any) -> tuple[Any, Any]:
     for j, b in enumerate(BERNOULLI, 1):
         c = b / math.factorial(2 * j)
         total, slope = total + c * p, slope + c * dp
-        factor, by_s = (s + (2 * j - 1)) * (s + 2 * j) / (a * a), (2 * s + (4 * j - 1)) / (a * a)
+        factor, by_s = (s + (2 * j - 1)) / a * ((s + 2 * j) / a), (2 * s + (4 * j - 1)) / a / a
         p, dp = p * factor, dp * factor + p * by_s
     return total, slope
 

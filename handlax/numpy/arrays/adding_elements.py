@@ -19,7 +19,6 @@ from ...effects.operations.indexing.gather_scatter import ScatterAdd
 from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
 from ...effects.operations.manipulation import rearranging, slicing
 from ...effects.operations.manipulation.creation import broadcasted_iota, iota
-from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.operations.reductions.sorting import sort
@@ -135,12 +134,13 @@ def static_positions(obj: Any, size: int, where: str) -> np.ndarray[Any, Any]:
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """``arr`` with ``values`` inserted before the positions ``obj``, concrete integers; flattened for ``axis=None``.
+    """``arr`` with ``values``, in its dtype, before the positions ``obj``, concrete integers; flattened if no ``axis``.
 
     >>> insert(np.zeros(2, "int32"), 1, 7)
     Array([0, 7, 0], dtype=int32)
     """
-    x, values = promote(arr, values)
+    x, values = as_array(arr), as_array(values)
+    values = convert(values, x.type.dtype, x.type.weak)
     if axis is None:
         x, axis = shapes.reshape(x, (x.size,)), 0
         values = shapes.reshape(values, (values.size,))

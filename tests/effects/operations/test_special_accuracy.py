@@ -175,9 +175,9 @@ def test_polygamma_of_negative_numbers_by_the_sum_over_natural_numbers(m, dtype,
 def exact_polygamma(m, x):
     """The sum over n of (x + n)^-(m + 1), with Euler's and Maclaurin's rest; mpmath's zeta has 10 digits near 300."""
     s, x = m + 1, mp.mpf(float(x))
-    first = int(max(0, -mp.floor(x))) + 40
+    first = int(max(0, -2 * mp.floor(x))) + 40
     a, total = x + first, mp.fsum((x + n) ** -s for n in range(first))
-    rest, factor = 1 / (s - 1) + 1 / (2 * a), s / a**2
+    rest, factor = 1 / mp.mpf(s - 1) + 1 / (2 * a), s / a**2
     for j in range(1, 40):
         rest += mp.bernoulli(2 * j) / mp.factorial(2 * j) * factor
         factor *= (s + 2 * j - 1) * (s + 2 * j) / a**2
@@ -188,7 +188,7 @@ def assert_polygamma(orders, points, dtype, way):
     info = np.finfo(dtype)
     m, x = (v.ravel().astype(dtype) for v in np.meshgrid(orders, points))
     for k, v, y in zip(m, x, np.asarray(WAYS[way](lax.polygamma)(m, x)).astype(float)):
-        with mp.workdps(60):
+        with mp.workdps(200):  # even orders cancel next to half-integers
             wanted = exact_polygamma(int(k), v)
             if abs(wanted) > float(info.max):
                 assert y == float(mp.sign(wanted) * mp.inf), (k, v)
@@ -215,6 +215,46 @@ def test_polygamma_of_all_orders(dtype, way):
     positive = (1e-30, 1e-3, 0.3, 0.5, 1.0, 1.5, 3.0, 9.0, 40.0, 75.0, 150.0, 3e3, 1e6, 1e30)
     orders = (1, 2, 3, 5, 8, 9, 10, 19, 33, 34, 35, 60, 99, 170, 171, 400, 3001)
     assert_polygamma(orders, (*positive, -0.4375, -1e-9, -9.52, -150.25), dtype, way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_polygamma_of_even_order_at_half_integers_keeps_what_remains_of_two_equal_sums(dtype, way):
+    assert_polygamma((2, 4, 19, 20, 22, 40, 50, 80), (-0.5, -1.5, -2.5, -10.5, -100.5), dtype, way)
+
+
+LARGE = (170.0, 3e4, 2.0**24, 1e8, 1e10, 1e13, 1e16, 1e20, 1e30, 1e38)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_polygamma_of_large_orders_is_zero_or_infinite_with_its_sign(dtype, way):
+    """But for a narrow band, where ``b`` is near ``s / e``, as by the logarithm of the first term, s! b^-s."""
+    points = np.array([1e-37, 1e-30, 0.3, 0.5, 3.0, 1e3, 1e5, 1e9, 1e20, 1e38, -0.5, -1.25, -10.5], dtype)
+    m, x = (v.ravel() for v in np.meshgrid(np.array(LARGE, dtype), points))
+    for n, v, y in zip(m, x, np.asarray(WAYS[way](lax.polygamma)(m, x)).astype(float)):
+        b = 1 - v if v in (-0.5, -10.5) else 0.25 if v < 0 else v
+        size = mp.loggamma(mp.mpf(float(n)) + 1) - (mp.mpf(float(n)) + 1) * mp.log(float(b))
+        assert np.signbit(y) == (v != -1.25), (n, v, y)
+        if abs(size) > 1000:
+            assert abs(y) == (np.inf if size > 0 else 0), (n, v, y)
+        else:
+            assert not np.isnan(y), (n, v)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_polygamma_where_the_powers_balance(dtype, way):
+    """At ``b`` next to ``s / e`` for any order; one ulp of ``b`` there is ``s`` ulps of the result."""
+    for n in LARGE[1:-1]:
+        b = np.array(n, dtype) / np.array(np.e, dtype) * (1 + np.arange(-3, 4) * np.finfo(dtype).eps).astype(dtype)
+        y = np.asarray(WAYS[way](lax.polygamma)(np.full_like(b, n), b)).astype(float)
+        for v, found in zip(b, y):
+            with mp.workdps(60):
+                s = mp.mpf(float(np.array(n, dtype))) + 1
+                size = mp.loggamma(s) - s * mp.log(float(v)) - mp.log(1 - mp.exp(-s / float(v)))
+                wanted = -mp.exp(size)
+            assert found == pytest.approx(float(wanted), rel=1e-3, abs=1e-37), (n, v)
 
 
 @pytest.mark.parametrize("way", WAYS)

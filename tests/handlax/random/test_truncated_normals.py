@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import handlax as hx
+from handlax import lax, random
 from handlax import numpy as hnp
-from handlax import random
 
 KEY = random.key(6)
 MANY = 50_000
@@ -63,3 +63,30 @@ def test_a_draw_moves_with_its_quantile(bounds):
 def test_an_infinite_bound_has_no_effect_on_the_derivative():
     slope = hx.grad(lambda low: hnp.sum(random.truncated_normal(KEY, low, np.inf, (5,))))(4.0)
     assert np.isfinite(slope) and 4 < slope < 5 + 1e-3
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_numbers_beyond_any_finite_bound_are_next_to_it(dtype, way):
+    """Mills' ratio underflows from the inverse of the smallest normal float on, and squares of bounds overflow."""
+    info = hnp.finfo(dtype)
+    largest, infinite = float(info.max), float(hnp.asarray(np.inf, dtype))
+    for bound in (largest**0.5, largest / 8, largest / 4, largest / 2, largest * 0.9, largest):
+        low = hnp.asarray(bound, dtype)
+        wanted = min(float(lax.nextafter(low, hnp.asarray(np.inf, dtype))), largest)
+        right = way(lambda low: random.truncated_normal(KEY, low, infinite, (3,), dtype))
+        left = way(lambda low: random.truncated_normal(KEY, -infinite, -low, (3,), dtype))
+        np.testing.assert_allclose(np.asarray(right(low), "float64"), wanted, rtol=2 * float(info.eps))
+        np.testing.assert_allclose(np.asarray(left(low), "float64"), -wanted, rtol=2 * float(info.eps))
+        assert bound == largest or (np.all(right(low) > low) and np.all(left(low) < -low))
+
+
+def test_a_bound_that_rounds_to_infinity_has_the_largest_float_beyond():
+    low = np.float32([1e6])
+    assert random.truncated_normal(KEY, low, np.inf, dtype="float16") == 65504
+    assert random.truncated_normal(KEY, -np.inf, -low, dtype="float16") == -65504
+
+
+def test_a_bound_that_is_nan_gives_nan():
+    for bounds in ((np.nan, np.inf), (2.0, np.nan), (-np.inf, np.nan), (np.nan, -2.0)):
+        assert np.isnan(random.truncated_normal(KEY, *bounds))
