@@ -75,7 +75,7 @@ def _size_of(cls: type, data: Any) -> int | None:
         return 0
     if cls is dict:
         return len(data)
-    return len(cls._fields) if issubclass(cls, tuple) and cls is not tuple else None
+    return len(cls._fields) if issubclass(cls, tuple) and hasattr(cls, "_fields") else None
 
 
 def flatten_up_to(treedef: PyTreeDef, tree: Any, what: str) -> list[Any]:

@@ -17,7 +17,7 @@ from ...interpreters.core.static_arguments import check_disjoint, choose
 from ..arrays.call_shardings import CallShardings
 from ..xla.lazy import runtime
 from .call_fastpath import fast_path
-from .compile_options import Inline
+from .compile_options import Inline, checked_options
 from .dispatch import Jitted
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def jit(
     early = inline is Inline.JAX_EARLY or inline is True
     if device is not None and shardings:
         raise BadArgument(f"jit: device or shardings must be None, got {device} and {in_shardings}, {out_shardings}.")
-    jitted = Jitted(fun, static, donate, keep_unused, device, early, compiler_options, (), shardings)
+    chosen = checked_options("jit", compiler_options)
+    jitted = Jitted(fun, static, donate, keep_unused, device, early, chosen, (), shardings)
     return _with_methods(fast_path(jitted), jitted)
 
 

@@ -84,7 +84,8 @@ class XlaBackend:
             if len(shape) <= MOST_AXES:
                 raise
             hint = "reshape it to fewer axes before it is read or printed."
-            raise ShapeMismatch(f"an array of NumPy has at most {MOST_AXES} axes, got {len(shape)}.", hint=hint) from None
+            message = f"an array of NumPy has at most {MOST_AXES} axes, got {len(shape)}."
+            raise ShapeMismatch(message, hint=hint) from None
 
     def to_buffer(self, value: np.ndarray[Any, Any], type: ArrayType) -> Any:
         device = default_device()
