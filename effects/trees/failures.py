@@ -8,8 +8,7 @@ from typing import Any
 
 from ..base.errors import BadArgument
 from .node_types import Unsortable, flatten_with_keys_of, is_shielded
-from .paths import KeyPath
-from .structure import path_text
+from .paths import KeyPath, path_text
 
 _leave_recursive_call = ctypes.pythonapi.Py_LeaveRecursiveCall
 

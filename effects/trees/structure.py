@@ -10,7 +10,7 @@ from ..base.errors import BadArgument, TreeMismatch, shortened
 from ..base.lazy_module import LazyModule
 from ..base.value_identity import ByData, same_data
 from .node_types import fields_of, flatten_with_keys_of, has_static_data
-from .paths import KeyPath, keystr, path_keys
+from .paths import KeyPath, path_keys, path_text
 
 if TYPE_CHECKING:
     from . import cpp_pytrees
@@ -89,11 +89,6 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, what: str) -> list[Any]:
         for position in mismatches(treedef, tree):
             raise mismatch(what, *position) from None
         raise
-
-
-def path_text(path: KeyPath) -> str:
-    """A path for messages."""
-    return keystr(path) or "the root"
 
 
 Level = tuple[type, Any, Sequence[Any], Sequence[Any]] | None
