@@ -80,7 +80,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     Array(0., dtype=float32, weak_type=True)
     """
     need_function("composite", decomposition)
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadArgument(f"composite: the name must be words with dots between them, 'my.name', got {name!r}.")
 
     @wraps(decomposition)

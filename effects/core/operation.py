@@ -284,12 +284,17 @@ def text_name(kind: type[Operation]) -> str:
     return kind.name if OPERATIONS.get(kind.name) is kind and _READABLE.fullmatch(kind.name) else qualified_name(kind)
 
 
+_OF_PYTHON = 1 << 9  # CPython's Py_TPFLAGS_HEAPTYPE
+
+
 def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
     """The operation class of a block: fields become slots, functions named after a column become cells."""
     if not isinstance(cls, type):
         decorator = "effect" if effectful else "operation"
         hint = f"write @hx.{decorator} above a class."
         raise BadArgument(f"{decorator}: a class is needed, got {cls!r}.", hint=hint)
+    if not cls.__flags__ & _OF_PYTHON:
+        raise BadArgument(f"{cls.__name__}: a block must be a class that is written in Python, it is built in.")
     cells = _cells_in(vars(cls), cls.__module__)
     of_class = ("__dict__", "__weakref__", "_cells", "_rules", *cells)
     namespace = {name: value for name, value in cls.__dict__.items() if name not in of_class}

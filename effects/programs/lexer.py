@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..base.errors import ParseError
+from ..base.errors import ParseError, ShapeMismatch
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.extent_text import EXTENT, parse_extent
@@ -122,11 +122,12 @@ class Tokens:
             pairs = [axis.split(":") for axis in axes.rstrip("}").split(",") if axis]
             name, _, rest = plain.partition("[")
             shape = tuple([parse_extent(size) for size in re.findall(_SIZE, rest.partition("]")[0])])
+            varying = frozenset([(axis, int(size)) for axis, size in pairs])
             try:
-                dtype = dtypes.from_short_name(name)
+                type = array_type(shape, dtypes.from_short_name(name), plain.endswith("~"), varying)
             except dtypes.DTypeMismatch as error:
                 self.fail("a type", hint=error.hint)
-            type = self.known_types[token] = array_type(
-                shape, dtype, plain.endswith("~"), frozenset([(axis, int(size)) for axis, size in pairs])
-            )
+            except ShapeMismatch as error:
+                self.fail("a type", got=error.what.rstrip("."))
+            self.known_types[token] = type
         return type

@@ -70,10 +70,10 @@ class ProgramParser(Tokens):
             self.skip_lines()
             program = self.program()
             self.skip_lines()
-        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
-            if isinstance(error, HandlaxError):
-                raise
-            self.fail("a part of a program", got=f"{self.token[:40]!r}, {str(error).rstrip('.')}")
+        except (ParseError, MemoryError):
+            raise
+        except Exception as error:  # of an operation, a class or a node that the text names
+            self.fail("a part of a program", got=f"{self.token[:40]!r}, {reason_of(error)}")
         if self.kind != "end":
             self.fail("the end of the text")
         return program
@@ -168,8 +168,7 @@ class ProgramParser(Tokens):
         try:
             return maker(*values, **named)
         except (TypeError, ValueError, HandlaxError) as error:
-            reason = error.what if isinstance(error, HandlaxError) else str(error)
-            self.fail(expected, got=reason.rstrip("."), at=at)
+            self.fail(expected, got=reason_of(error), at=at)
 
     def string(self) -> Any:
         try:
@@ -483,6 +482,11 @@ class BodyParser:
 
     def out_types(self) -> list[Any]:
         return [self.type_of(n) for n in self.parts.outs]
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says, without its place, as a part of a message."""
+    return (error.what if isinstance(error, HandlaxError) else str(error)).rstrip(".")
 
 
 def _tree(*node: Any) -> Any:

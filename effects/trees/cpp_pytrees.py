@@ -9,9 +9,11 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..base.errors import BadArgument
 from ..base.value_identity import ByData
 from . import path_keys  # before jaxlib, for which it sets the environment
-from .node_types import Flattened, FlattenedWithKeys, NodeType, on_register
+from .failures import recovered, too_deep
+from .node_types import Flattened, FlattenedWithKeys, NodeType, Unsortable, on_register
 from .paths import KeyPath
 
 if TYPE_CHECKING:
@@ -68,18 +70,65 @@ _FAILED: dict[int, _Failed] = {}  # the last of each thread that has not been ra
 
 
 def checked_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
-    """``flatten``. Raises what a node's flatten function raised, in whose place ``flatten`` gives a leaf."""
-    leaves, treedef = flatten(tree, is_leaf)
+    """``flatten``. Raises what ``is_leaf`` or a node's flatten function raised, in whose place there is a leaf."""
+    shield = at_path = None
+    if is_leaf is not None:
+        shield, at_path = _Shield(is_leaf), lambda _, x: is_leaf(x)
+    try:
+        leaves, treedef = flatten(tree, shield and shield.stop)
+    except Exception as error:
+        raise recovered(error, tree, at_path) from None
     if _FAILED:
-        _raise_failed(leaves)
+        _raise_failed(leaves, tree, at_path)
+    if shield is not None:
+        shield.raise_error()
     return leaves, treedef
 
 
-def _raise_failed(leaves: list[Any]) -> None:
+def _raise_failed(leaves: list[Any], tree: Any, is_leaf: Callable[[KeyPath, Any], bool] | None) -> None:
     """Raise the error for which one of these leaves stands."""
     failed = _FAILED.pop(threading.get_ident(), None)
     if failed is not None and any([leaf is failed for leaf in leaves]):
-        raise failed.error
+        error = failed.error
+        raise recovered(error, tree, is_leaf) if isinstance(error, Unsortable) else error
+
+
+class _Shield:
+    """``is_leaf`` for jaxlib: an error ends the walk, as all that follows is a leaf, and is raised after it.
+
+    Nor may the call in the next node fail for want of levels, and so each asks for more than the next one needs.
+    """
+
+    __slots__ = ("is_leaf", "error")
+
+    def __init__(self, is_leaf: Callable[..., bool]):
+        self.is_leaf = is_leaf
+        self.error: BaseException | None = None
+
+    def stop(self, *x: Any) -> bool | None:
+        """``is_leaf(*x)``."""
+        if self.error is not None:
+            return True
+        try:
+            _NESTED == _NESTED_TOO  # noqa: B015, takes a level for each list
+            answer = self.is_leaf(*x)
+            if answer is False or answer is True or answer is None:
+                return answer
+            raise BadArgument(f"flatten: is_leaf must return a bool, got {answer!r}.")
+        except BaseException as error:
+            self.error = error  # set without a call, for which there may be no level left
+            return True
+
+    def raise_error(self) -> None:
+        """Raise the error of ``is_leaf``, if there was one."""
+        if isinstance(self.error, RecursionError):
+            raise too_deep() from self.error
+        if self.error is not None:
+            raise self.error
+
+
+_NESTED: list[Any] = [[[0]]]
+_NESTED_TOO: list[Any] = [[[0]]]
 
 
 class _UnnamedChildren(threading.local):
@@ -95,12 +144,17 @@ def checked_flatten_with_path(
     tree: Any, is_leaf: Callable[[KeyPath, Any], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """``checked_flatten`` with the path of keys, none of which is ``None``, beside each leaf."""
-    before, stop = _UNNAMED.nodes, None
+    before, shield = _UNNAMED.nodes, None
     if is_leaf is not None:
-        stop = lambda path, x: is_leaf(path if _UNNAMED.nodes == before else _named(path), x)
-    leaves, treedef = TREES.flatten_with_path(tree, stop)
+        shield = _Shield(lambda path, x: is_leaf(path if _UNNAMED.nodes == before else _named(path), x))
+    try:
+        leaves, treedef = TREES.flatten_with_path(tree, shield and shield.stop)
+    except Exception as error:
+        raise recovered(error, tree, is_leaf) from None
     if _FAILED:
-        _raise_failed([leaf for _, leaf in leaves])
+        _raise_failed([leaf for _, leaf in leaves], tree, is_leaf)
+    if shield is not None:
+        shield.raise_error()
     if _UNNAMED.nodes != before:
         leaves = [(_named(path), leaf) for path, leaf in leaves]
     return leaves, treedef
@@ -151,7 +205,7 @@ def _with_names(node: NodeType) -> Callable[[Any], Flattened]:
 
 
 def _register(node: NodeType) -> None:
-    if node.fields and not node.static:
+    if node.attributes_alone:
         TREES.register_dataclass_node(node.cls, node.fields, ())
         return
     with_keys = None

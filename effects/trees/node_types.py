@@ -35,6 +35,11 @@ class NodeType(NamedTuple):
     fields: tuple[str, ...] = ()
     static: bool = True
 
+    @property
+    def attributes_alone(self) -> bool:
+        """Whether its children are attributes and there are no static data, which jaxlib knows how to take apart."""
+        return bool(self.fields) and not self.static
+
 
 NodeListener = Callable[[NodeType], None]
 
@@ -116,6 +121,11 @@ def fields_of(cls: type) -> tuple[str, ...]:
 def has_static_data(cls: type) -> bool:
     """Whether the nodes of this type, which is not built in or a named tuple, may differ in their static data."""
     return cls in _REGISTERED and _REGISTERED[cls].static
+
+
+def is_shielded(cls: type) -> bool:
+    """Whether a function of ours takes nodes of this type apart for jaxlib, which else does so itself."""
+    return cls in _REGISTERED and not _REGISTERED[cls].attributes_alone
 
 
 def register(node: NodeType) -> None:

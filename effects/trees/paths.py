@@ -34,3 +34,8 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     (".layers[0]['w']", 'layers/0/w')
     """
     return separator.join([_bare_key(key) if simple else str(key) for key in keys])
+
+
+def path_text(path: KeyPath) -> str:
+    """A path for messages."""
+    return keystr(path) or "the root"

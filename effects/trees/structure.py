@@ -10,7 +10,7 @@ from ..base.errors import BadArgument, TreeMismatch, shortened
 from ..base.lazy_module import LazyModule
 from ..base.value_identity import ByData, same_data
 from .node_types import fields_of, flatten_with_keys_of, has_static_data
-from .paths import KeyPath, keystr, path_keys
+from .paths import KeyPath, path_keys, path_text
 
 if TYPE_CHECKING:
     from . import cpp_pytrees
@@ -52,15 +52,30 @@ def assemble(node: tuple[type, Any] | None, children: Iterable[PyTreeDef]) -> Py
 
         assemble(node_of(t), t.children()) == t
 
-    Raises: TreeMismatch: the type is not a node.
+    Raises: TreeMismatch: the type is not a node, or has another number of children. BadArgument: one is no structure.
     """
+    children = list(children)
+    for child in children:
+        need_structure("structure", child)
     if node is not None:
         cls, data = node
         if flatten_with_keys_of(cls) is None:
             raise TreeMismatch(f"structure: {cls.__qualname__} must be registered as a node, it is not.")
         if data is not None and has_static_data(cls):
             node = cls, ByData(data)
-    return cpp_pytrees.assemble(cpp_pytrees.TREES, node, list(children))
+        size = _size_of(cls, data)
+        if size is not None and size != len(children):
+            raise TreeMismatch(f"structure: {_describe(cls, data, size, ())} has {size} children, got {len(children)}.")
+    return cpp_pytrees.assemble(cpp_pytrees.TREES, node, children)
+
+
+def _size_of(cls: type, data: Any) -> int | None:
+    """How many children a node has, where its type or static data say."""
+    if cls is NoneType:
+        return 0
+    if cls is dict:
+        return len(data)
+    return len(cls._fields) if issubclass(cls, tuple) and hasattr(cls, "_fields") else None
 
 
 def flatten_up_to(treedef: PyTreeDef, tree: Any, what: str) -> list[Any]:
@@ -74,11 +89,6 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, what: str) -> list[Any]:
         for position in mismatches(treedef, tree):
             raise mismatch(what, *position) from None
         raise
-
-
-def path_text(path: KeyPath) -> str:
-    """A path for messages."""
-    return keystr(path) or "the root"
 
 
 Level = tuple[type, Any, Sequence[Any], Sequence[Any]] | None

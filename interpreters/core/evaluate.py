@@ -21,7 +21,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Cache
-from ...effects.base.errors import BadStaticArgument, ExecutionRefused, UnhandledEffect
+from ...effects.base.errors import BadStaticArgument, ExecutionRefused, HandlaxError, OutOfMemory, UnhandledEffect
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.source_locations import Site, is_ours
 from ...effects.base.stack import BASE, Run
@@ -78,8 +78,8 @@ def answer(op: Operation, operands: tuple[Any, ...]) -> Any:
         return _answer(op, operands)
     try:
         return f(*operands)
-    except AttributeError:
-        _no_boxes(operands)
+    except (AttributeError, MemoryError) as error:
+        _explain(error, operands)
         raise
 
 
@@ -145,8 +145,8 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
             program = program_of(op, types)
             f = _separately(program, bare) if interpreted else executor(program, bare)
         y = f(*operands)
-    except AttributeError:
-        _no_boxes(operands)
+    except (AttributeError, MemoryError) as error:
+        _explain(error, operands)
         raise
     if functions is not None and key not in functions:
         _FUNCTIONS.add(functions, key, f)
@@ -175,8 +175,8 @@ def inline(program: Program, operands: Sequence[Any], sites: Any = None) -> tupl
         return Run.inline(BASE, program, operands, sites)
     try:
         return function_of(program)(*operands)
-    except AttributeError:
-        _no_boxes(operands)
+    except (AttributeError, MemoryError) as error:
+        _explain(error, operands)
         raise
 
 
@@ -290,11 +290,14 @@ def find(op: Operation) -> Callable[..., Any]:
     return EVALUATE.find(kind)
 
 
-def _no_boxes(operands: Sequence[Any]) -> None:
-    """Check the operands of an operation that reached the base run.
+def _explain(error: AttributeError | MemoryError, operands: Sequence[Any]) -> None:
+    """Explain an error of operations on these operands that reached the base run.
 
-    Raises: EscapedBox: an operand is a box, so that its run is not among the handlers in force.
+    Raises: EscapedBox: an operand is a box, so that its run is not among the handlers in force. OutOfMemory: NumPy has
+    no memory for a result.
     """
+    if isinstance(error, MemoryError) and not isinstance(error, HandlaxError):
+        raise OutOfMemory(f"the memory of the host must suffice, got {str(error) or 'a MemoryError'}.") from None
     for x in operands:
         if x.run is not None:
             raise escaped_box_error(x)

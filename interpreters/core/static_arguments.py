@@ -46,8 +46,8 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
     """
     if positions is None and names is None:
         return ArgumentChoice()
-    chosen = _positions(positions, what)
-    chosen_names = _names(names, what)
+    chosen = listed_positions(positions, what)
+    chosen_names = listed_names(names, what)
     signature = signature_of(fun)
     if signature is None:
         return ArgumentChoice(chosen, chosen_names)
@@ -79,7 +79,8 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
     return ArgumentChoice(chosen, chosen_names)
 
 
-def _positions(positions: Positions, what: str) -> tuple[int, ...]:
+def listed_positions(positions: Positions, what: str) -> tuple[int, ...]:
+    """Positions of arguments as a tuple. Raises BadArgument: one is no integer; it names ``{what}_argnums``."""
     if positions is None:
         return ()
     try:
@@ -89,7 +90,8 @@ def _positions(positions: Positions, what: str) -> tuple[int, ...]:
         raise BadArgument(f"{what}_argnums: positions must be integers, got {positions!r}.") from None
 
 
-def _names(names: ArgumentNames, what: str) -> tuple[str, ...]:
+def listed_names(names: ArgumentNames, what: str) -> tuple[str, ...]:
+    """Names of arguments as a tuple. Raises BadArgument: one is no string; it names ``{what}_argnames``."""
     if names is None or isinstance(names, str):
         return () if names is None else (names,)
     if not isinstance(names, Iterable) or not all([isinstance(name, str) for name in names]):

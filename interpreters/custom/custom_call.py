@@ -21,7 +21,7 @@ from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.programs.closure_conversion import close_all
 from ...effects.trees import pytrees
 from ..core.compile_time import CompileTime
-from ..core.static_arguments import merge_arguments, signature_of
+from ..core.static_arguments import listed_names, listed_positions, merge_arguments, signature_of
 from ..differentiation.jvp import Jvp
 from ..differentiation.linearize_bodies import LinearizingJvp
 from ..differentiation.partial_eval import Tape
@@ -38,13 +38,12 @@ class BoundArguments:
         named = [p for p in parameters if p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
         # the number of positional arguments that need no binding; None where every call is bound
         self.plain = None if named or any([p.kind is p.VAR_POSITIONAL for p in parameters]) else len(parameters)
-        names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+        names = listed_names(argnames, "nondiff")
         positions = [p.name for p in parameters]
         for name in names:
             if name not in positions:
                 raise BadArgument(f"{where}: nondiff_argnames must name parameters of {self.name}, got {name!r}.")
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        self.static = tuple(sorted({*numbers, *[positions.index(name) for name in names]}))
+        self.static = tuple(sorted({*listed_positions(argnums, "nondiff"), *[positions.index(name) for name in names]}))
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments of a call by position, with defaults filled in."""

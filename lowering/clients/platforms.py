@@ -21,7 +21,7 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.caches import once
-from ...effects.base.errors import ConfigurationError
+from ...effects.base.errors import BadArgument, ConfigurationError
 from ...effects.base.jax_settings import from_environment
 from ...effects.base.source_locations import warn_user
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
@@ -87,9 +87,14 @@ def backend(platform: str | None = None) -> PlatformClient:
     >>> backend("cpu").platform
     'cpu'
     """
-    known = _backends.get(platform)
+    try:
+        known = _backends.get(platform)
+    except TypeError:  # not hashable
+        known = None
     if known is not None:
         return known
+    if not isinstance(platform, str | None):
+        raise BadArgument(f"backend: a platform is needed, such as 'cpu', got {platform!r}.")
     with _lock:
         name = _resolve(platform)
         if name not in _backends:

@@ -27,8 +27,9 @@ from ...interpreters.core import evaluate
 from ...interpreters.core.evaluate import Plan
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.references.reference import discharge, references_in
-from ..xla.array_backend import ON_PLACED, PLACED, default_device
+from ..xla.array_backend import MOST_AXES, ON_PLACED, PLACED, default_device
 from ..xla.lazy import runtime
+from ..xla.stablehlo_types import storage
 from .compile import LoadedProgram, compile_program, fail
 from .estimate import estimate
 from .executable_cache import ExecutableCache
@@ -51,6 +52,8 @@ def plan(program: Program) -> Plan | None:
 
 
 def _by_estimate(program: Program) -> Plan | None:
+    if any([len(storage(t)[0]) > MOST_AXES for t in program.numbered_types()]):  # NumPy has no such arrays
+        return Plan(inf, 0, lambda: _compiled_here(program))
     found = estimate(program)
     if found is None or found.xla >= found.numpy:
         return None

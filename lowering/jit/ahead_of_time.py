@@ -39,6 +39,7 @@ from ..compile.placement import Placement
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
 from .call_signature import CompiledTrace, DispatchPlan, concrete_operand
+from .compile_options import checked_options
 from .dispatch import Jitted, module_name
 
 
@@ -192,8 +193,9 @@ class Lowered(_Stage):
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
         """The compiled function.
 
-        Raises: CompileError: XLA cannot compile it, or an option is unknown. BadArgument: ``split_repeats``, an option
-        of ``jit``, by which the function was lowered.
+        Raises: CompileError: XLA cannot compile it, or an option is unknown. BadArgument: the
+        options are no mapping from names to numbers and strings, or have ``split_repeats``, by which ``jit`` has
+        lowered the function already.
         """
         if "split_repeats" in (compiler_options or {}):
             raise BadArgument(
@@ -201,7 +203,7 @@ class Lowered(_Stage):
                 hint="give it to jit: it decides what is lowered.",
             )
         call, jitted = self._call, self._call.jitted
-        options = {**(jitted.options or {}), **(compiler_options or {})}
+        options = {**(jitted.options or {}), **(checked_options("compile", compiler_options) or {})}
         binary = compile_program(
             call.trace.recorded, module_name(jitted.name), call.marks,
             keep_unused=jitted.keep_unused, placement=call.placement, options=options,

@@ -1,8 +1,14 @@
-"""Options of ``jit`` that are enumerations."""
+"""Options of ``jit``: enumerations, and those of the compiler."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...effects.base.errors import BadArgument, need_one_of
 
 
 class Inline(enum.Enum):
@@ -29,3 +35,20 @@ class CompilerEffortLevel(enum.IntEnum):
     O1 = 19
     O2 = 29
     O3 = 39
+
+
+def checked_options(where: str, options: Mapping[str, Any] | None) -> dict[str, bool | int | float | str] | None:
+    """The options of the compiler as a dictionary, NumPy's numbers as Python's; None if there are none.
+
+    Raises: BadArgument: they are no mapping of names to numbers and strings, or ``split_repeats`` is no bool.
+    """
+    if options is None:
+        return None
+    if not isinstance(options, Mapping) or not all([isinstance(name, str) for name in options]):
+        raise BadArgument(f"{where}: compiler_options must be a mapping from names to values, got {options!r}.")
+    chosen = {name: x.item() if isinstance(x, np.generic) else x for name, x in options.items()}
+    need_one_of(f"{where}: split_repeats", chosen.get("split_repeats", True), (True, False))
+    for name, value in chosen.items():
+        if not isinstance(value, bool | int | float | str):
+            raise BadArgument(f"{where}: a compiler option is a number or a string, got {name}={value!r}.")
+    return chosen or None

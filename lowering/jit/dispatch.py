@@ -21,6 +21,7 @@ from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, typ
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import interpret
 from ...effects.trees import pytrees
+from ...effects.trees.failures import recovered
 from ...effects.trees.frozen_tree import Frozen
 from ...effects.trees.structure import cpp_pytrees
 from ...interpreters.core import trace_cache
@@ -143,7 +144,8 @@ class Jitted:
                 return self.frozen(args, plans)
             try:
                 leaves, tree = cpp_pytrees.flatten((args, kwargs))
-            except (ValueError, TypeError, SystemError):
+            except Exception as error:
+                recovered(error, (args, kwargs))
                 return self.slow(args, kwargs)
             if CONCRETE(map(type, leaves)):
                 buffers = [x.buffer if x._buffer is None else x._buffer for x in leaves]
@@ -181,7 +183,8 @@ class Jitted:
             types[0], dynamic = keyed
         try:
             leaves, tree = cpp_pytrees.flatten((dynamic, named))
-        except (ValueError, TypeError, SystemError):
+        except Exception as error:
+            recovered(error, (dynamic, named))
             return self.slow(args, kwargs)
         types.append(tree)
         gathered = gather(leaves, types)

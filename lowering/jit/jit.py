@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from ...effects.base.errors import BadArgument, need_function, need_one_of
+from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
@@ -18,7 +18,7 @@ from ...interpreters.core.static_arguments import check_disjoint, choose
 from ..arrays.call_shardings import CallShardings
 from ..xla.lazy import runtime
 from .call_fastpath import fast_path
-from .compile_options import Inline
+from .compile_options import Inline, checked_options
 from .dispatch import Jitted
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ def jit(
         )
         return lambda f: jit(f, **options)
     need_function("jit", fun)
-    need_one_of("jit: split_repeats", (compiler_options or {}).get("split_repeats", True), (True, False))
     shardings = CallShardings(in_shardings, out_shardings)
     shardings.check()
     static = choose(fun, "static", static_argnums, static_argnames)
@@ -112,7 +111,8 @@ def jit(
     early = inline is Inline.JAX_EARLY or inline is True
     if device is not None and shardings:
         raise BadArgument(f"jit: device or shardings must be None, got {device} and {in_shardings}, {out_shardings}.")
-    jitted = Jitted(fun, static, donate, keep_unused, device, early, compiler_options, (), shardings)
+    chosen = checked_options("jit", compiler_options)
+    jitted = Jitted(fun, static, donate, keep_unused, device, early, chosen, (), shardings)
     return _with_methods(fast_path(jitted), jitted)
 
 

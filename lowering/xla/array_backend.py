@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.errors import DeletedArray
+from ...effects.base.errors import DeletedArray, ShapeMismatch
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.jax_contexts import check_transfer
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
@@ -24,6 +24,8 @@ from .host_callbacks import raise_translated
 from .lazy import runtime
 from .stablehlo_types import storage
 
+MOST_AXES = 64
+"""The axes that an array of NumPy may have; XLA knows no bound."""
 PLACED: list[Any] = []
 """Empty until an array may be on another device than the process's default one."""
 ON_PLACED: list[Callable[[], None]] = []
@@ -78,6 +80,12 @@ class XlaBackend:
             return runtime.to_numpy(buffer, dtype, shape)
         except runtime.RuntimeFailure as error:
             _fail(buffer, error, "an array must be read before it is deleted or donated.")
+        except ValueError:
+            if len(shape) <= MOST_AXES:
+                raise
+            hint = "reshape it to fewer axes before it is read or printed."
+            message = f"an array of NumPy has at most {MOST_AXES} axes, got {len(shape)}."
+            raise ShapeMismatch(message, hint=hint) from None
 
     def to_buffer(self, value: np.ndarray[Any, Any], type: ArrayType) -> Any:
         device = default_device()

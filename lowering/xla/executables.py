@@ -285,10 +285,18 @@ def _compile_options(devices: Sequence[Device], options: Mapping[str, Any] | Non
     overrides = dict(options or {})
     for name in ("optimization_level", "memory_fitting_level"):
         if name in overrides:
-            setattr(build, name, int(overrides.pop(name)))
+            setattr(build, name, _level(name, overrides.pop(name)))
     if overrides:
         built.env_option_overrides = list(overrides.items())
     return built
+
+
+def _level(name: str, value: Any) -> int:
+    """The value of an option that is a level. Raises CompileError: it is no integer of 32 bits."""
+    try:
+        return int(np.int32(int(value)))
+    except (ValueError, OverflowError):
+        raise CompileError(f"the compiler option {name} must be an integer of 32 bits, got {value!r}.") from None
 
 
 _ERROR_SITE = re.compile(r"-:(\d+):(\d+): error: (.*)")

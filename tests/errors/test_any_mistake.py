@@ -37,6 +37,10 @@ class Unanswered:
         return None
 
 
+def _same(x):
+    return x
+
+
 def _endless():
     items = [1.0]
     items.append(items)
@@ -103,20 +107,52 @@ SHAPES = {
             "linspace": lambda: hnp.linspace(0, 1, 10**25), "repeat": lambda: hnp.repeat(x, 10**25),
         }.items()
     },
+    **{
+        f"an array of {2**45} elements, {name}": (call, errors.OutOfMemory, MemoryError, "must suffice, got")
+        for name, call in {
+            "one operation": lambda: hnp.broadcast_to(1.0, 2**45) + 1,
+            "a program": lambda: hnp.logaddexp(hnp.broadcast_to(1.0, 2**45), 1.0),
+        }.items()
+    },
+    **{
+        f"rank of {name}": (lambda n=n: lax.broadcast_to_rank(x, n), errors.ShapeMismatch, ValueError, f"got {n}")
+        for name, n in {"2**70": 2**70, "10**12": 10**12}.items()
+    },
     "shape in eval_shape": (lambda: hx.eval_shape(lambda a: a @ a, A), errors.ShapeMismatch, ValueError, "matmul"),
 }
 
 POSITIONS = {
-    f"{name}={given!r}": (call, kind, ValueError, said)
-    for name, given, kind, said, call in [
+    f"{name}={given!r}, {i}": (call, kind, ValueError, said)
+    for i, (name, given, kind, said, call) in enumerate([
         ("static_argnums", ..., errors.BadArgument, "integers, got Ellipsis", lambda: hx.jit(abs, static_argnums=...)),
         ("donate_argnums", ..., errors.BadArgument, "integers, got Ellipsis", lambda: hx.jit(abs, donate_argnums=...)),
         ("donate_argnums", 1.0, errors.BadArgument, "integers, got 1.0", lambda: hx.jit(abs, donate_argnums=1.0)),
         ("static_argnames", 1, errors.BadArgument, "strings, got 1", lambda: hx.jit(abs, static_argnames=1)),
         ("device", {}, errors.BadArgument, "a device, got {}", lambda: hx.jit(abs, device={})),
+        ("nondiff_argnums", len, errors.BadArgument, "integers, got <built-in", lambda: hx.custom_jvp(_same, len)),
+        ("nondiff_argnames", 1, errors.BadArgument, "strings, got 1", lambda: hx.custom_vjp(_same, (), 1)),
+        ("backend", object, errors.BadArgument, "such as 'cpu', got <class", lambda: hx.device_count(object)),
+        ("backend", [1], errors.BadArgument, "such as 'cpu', got [1]", lambda: hx.devices([1])),
+        ("name", len, errors.BadArgument, "words with dots", lambda: lax.composite(_same, len)),
+        ("message", 3, errors.BadArgument, "must be a string, got 3", lambda: hx.check(x, 3)),
+        ("dimension_numbers", "x", errors.BadArgument, "three words, got 'x'",
+         lambda: lax.conv_general_permutations("x")),
+        *[
+            ("compiler_options", options, errors.BadArgument, said, call)
+            for options, said in [
+                ([1], "must be a mapping from names to values, got [1]"),
+                ({3: 4}, "must be a mapping from names to values, got {3: 4}"),
+                ({"xla_dump_to": [1]}, "a number or a string, got xla_dump_to=[1]"),
+                ({"xla_dump_to": None}, "a number or a string, got xla_dump_to=None"),
+            ]
+            for call in (
+                lambda options=options: hx.jit(_same, compiler_options=options),
+                lambda options=options: hx.jit(_same).lower(x).compile(options),
+            )
+        ],
         ("total", abs, errors.BadArgument, "progress(total)(f)", lambda: hx.debug.progress(abs)),
         ("ops", "b", errors.BadArgument, "operations, got str", lambda: Program((), "b", (), (), ())),
-    ]
+    ])
 }
 
 AXES = {
@@ -148,6 +184,9 @@ DTYPES = {
         lambda: hnp.ones(3, "int32") + 2**40, errors.IntegerOverflow, OverflowError, str(2**40),
     ),
     "integer beyond a named dtype": (lambda: hnp.array(-1, "uint8"), errors.IntegerOverflow, OverflowError, "u8"),
+    "bits of keys": (
+        lambda: lax.bitcast_convert_type(x, KEY), errors.DTypeMismatch, TypeError, "one of numbers, got key<fry>",
+    ),
     "arithmetic on keys": (lambda: KEY + 1, errors.DTypeMismatch, TypeError, "key<fry>"),
     "an integer as key": (lambda: random.normal(3), errors.DTypeMismatch, TypeError, "random.key(seed)"),
     "integer normal": (lambda: random.normal(KEY, (2,), int), errors.DTypeMismatch, TypeError, "int32"),
@@ -234,6 +273,13 @@ PYTHON = {
 }
 
 STATIC = {
+    **{
+        f"level {level}": (
+            lambda level=level: hx.jit(_same, compiler_options={"optimization_level": level})(x),
+            errors.CompileError, RuntimeError, "optimization_level must be an integer of 32 bits, got",
+        )
+        for level in ("high", float("nan"), 2**70)
+    },
     "unhashable": (
         lambda: hx.jit(lambda x, n: x, static_argnums=1)(1.0, [1]), errors.BadStaticArgument, TypeError, "'n'",
     ),
@@ -325,6 +371,7 @@ DERIVATIVES = {
 }
 
 RULES = {
+    "a block that is built in": (lambda: hx.effect(type), errors.BadArgument, ValueError, "type: a block must be"),
     "an effect without a type": (
         lambda: hx.effect(type("Silent", (), {})), errors.RegistrationError, ValueError, "Silent must declare the type",
     ),

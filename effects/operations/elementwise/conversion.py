@@ -56,6 +56,11 @@ class BitcastConvertType:
     exempt = {"jvp": "bits are no differentiable function of the value"}
 
     def result_type(op, x):
+        if isinstance(op.dtype, dtypes.ExtendedDType):
+            raise DTypeMismatch(
+                f"bitcast_convert_type: the new dtype must be one of numbers, got {op.dtype}.",
+                hint="random.wrap_key_data makes keys of their data.",
+            )
         old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(op.dtype)
         if old == new:
             return array_type(x.shape, op.dtype)
@@ -140,6 +145,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
 
     Shapes: ``a[*s] -> b[*s]`` for equal widths; ``f64[*s] -> u16[*s, 4]``; ``u16[*s, 4] -> f64[*s]``.
     Raises: ShapeMismatch: the new dtype is wider, and the last dimension is not exactly one element of it.
+        DTypeMismatch: it is one of keys.
 
     >>> bitcast_convert_type(np.float32(1.0), "uint32")
     Array(1065353216, dtype=uint32)

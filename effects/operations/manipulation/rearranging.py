@@ -53,6 +53,9 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     return shapes.broadcast(x, (*sizes, *x.type.shape))
 
 
+_MOST_AXES = 1 << 16  # with which XLA, whose time is that of their square, is busy for minutes
+
+
 def broadcast_to_rank(x: Any, rank: int) -> Array:
     """``x`` with dimensions of size 1 in front, until it has this rank.
 
@@ -62,6 +65,8 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
     x, rank = as_array(x), whole_number("broadcast_to_rank: rank", rank)
     if x.ndim > rank:
         raise ShapeMismatch(f"broadcast_to_rank: the rank must be at most {rank}, got {x.type}.")
+    if rank > _MOST_AXES:
+        raise ShapeMismatch(f"broadcast_to_rank: the rank must be at most {_MOST_AXES}, got {rank}.")
     return expand_dims(x, range(rank - x.ndim))
 
 

@@ -30,11 +30,15 @@ Spec = tuple[int, ...]
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Spec, Spec, Spec]:
     """The three specs of a convolution whose dimensions are named by letters; spatial ones in the order of ``rhs``.
 
-    Raises: BadArgument: a letter occurs twice, one of "NC", "OI", "NC" is missing, or the spatial ones differ.
+    Raises: BadArgument: these are not three words, a letter occurs twice, one of "NC", "OI", "NC" is missing, or the
+        spatial ones differ.
 
     >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
+    words = isinstance(dimension_numbers, (tuple, list)) and [isinstance(names, str) for names in dimension_numbers]
+    if words != [True] * 3:
+        raise BadArgument(f"conv: dimension_numbers must be three words, got {dimension_numbers!r}.")
     spatial = [name for name in dimension_numbers[1] if name not in "OI"]
     specs = []
     for i, (names, roles) in enumerate(zip(dimension_numbers, ("NC", "OI", "NC"))):

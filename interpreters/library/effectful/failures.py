@@ -99,6 +99,8 @@ def _check(where: str, pred: Any, message: str, values: Sequence[Any]) -> None:
             )
     if p.type.size == 0:
         return
+    if not isinstance(message, str):
+        raise BadArgument(f"check: the message must be a string, got {message!r}.")
     try:
         message.format(*shown)
     except (IndexError, KeyError, ValueError) as error:

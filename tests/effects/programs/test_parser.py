@@ -140,3 +140,26 @@ def test_a_thousand_nested_bodies_are_read_and_checked():
         f = (lambda inner: lambda x: lax.cond(x > 0, inner, lambda y: y, x * 1.5))(f)
     p = hx.make_program(f)(1.0)
     assert typecheck(Program.parse(str(p), p.constants)) == p
+
+
+@pytest.mark.parametrize(
+    ("tree", "reason"),
+    [
+        ("tree(None, None, (1))", "a structure is needed, got 1"),
+        ("tree(builtins:list, None, (f32))", "a structure is needed, got dtype"),
+        ("tree(None, None, (tree(),))", "None has 0 children, got 1"),
+        ("tree(builtins:dict, (1, 2), (tree(),))", r"a dict with keys \[1, 2\] has 2 children, got 1"),
+    ],
+)
+def test_a_tree_that_is_no_structure_is_refused_at_its_place(tree, reason):
+    text = f"program f() -> () {{\n  io_callback[function=posix:abort, results={tree}]\n  return ()\n}}"
+    with pytest.raises(ParseError, match=f"expected arguments that tree takes, got structure: {reason}") as caught:
+        Program.parse(text)
+    assert (caught.value.line, caught.value.column) == (2, 45)
+
+
+@pytest.mark.parametrize("size", [2**63, 2**62, "9" * 30])
+def test_a_type_that_is_too_large_is_refused_at_its_place(size):
+    with pytest.raises(ParseError, match="expected a type, got an array must have fewer than") as caught:
+        Program.parse(f"program f(\n  a: f32[{size}]) -> () {{\n  return ()\n}}")
+    assert (caught.value.line, caught.value.column) == (2, 6)

@@ -1,5 +1,9 @@
 """jaxlib's pytrees under the package's registry."""
 
+import collections
+import dataclasses
+import functools
+import operator
 import pickle
 import sys
 import threading
@@ -54,24 +58,86 @@ def test_a_type_registered_while_threads_flatten_is_a_node_for_all():
     assert leaves == [[[i] * 3 for i in range(200)]] * 8
 
 
-def levels(n=0):
-    """How many calls may be nested."""
+def calls(n=0):
+    """How many calls of functions of Python may be nested."""
     try:
-        return levels(n + 1)
+        return calls(n + 1)
     except RecursionError:
         return n
 
 
+def calls_from_c(n=0):
+    """How many calls of functions of Python by functions of C, which some versions of CPython count by themselves."""
+    try:
+        return max((n + 1,), key=calls_from_c) and DEEPEST[0]
+    except RecursionError:
+        DEEPEST[0] = n
+        return n
+
+
+DEEPEST = [0]
+
+
+def levels():
+    """What the thread has left of the recursion limit."""
+    calls_from_c()
+    return calls(), DEEPEST[0]
+
+
+def nested(x, depth):
+    for _ in range(depth):
+        x = [x]
+    return x
+
+
+CYCLIC = []
+CYCLIC.append(CYCLIC)
+
+
 def test_a_tree_that_is_too_deep_is_refused():
-    cyclic = deep = []
-    for _ in range(sys.getrecursionlimit() * 5):
-        deep = [deep]
-    cyclic.append(cyclic)
     before = levels()
-    for tree in (deep, cyclic):
+    for tree in (nested(0, sys.getrecursionlimit() * 50), CYCLIC):
         with pytest.raises(BadArgument, match="nested too deeply, or contains itself"):
             pytrees.flatten(tree)
     assert levels() == before
+
+
+def false(*x):
+    return False
+
+
+def called_at(depth, f):
+    """``f()``, with this many calls around it."""
+    return f() if depth == 0 else called_at(depth - 1, f)
+
+
+@pytest.mark.parametrize("is_leaf", [false, functools.partial(operator.eq, None)], ids=["of Python", "of C"])
+def test_with_is_leaf_a_tree_that_contains_itself_is_refused_at_every_depth_of_calls(is_leaf):
+    before = levels()
+    for depth in range(8):
+        with pytest.raises(BadArgument, match="nested too deeply, or contains itself"):
+            called_at(depth, lambda: pytrees.flatten({"a": (CYCLIC,)}, is_leaf))
+    with pytest.raises(BadArgument, match="nested too deeply, or contains itself"):
+        pytrees.flatten_with_path(CYCLIC, false)
+    assert levels() == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: hx.vmap(lambda x: x, in_axes=CYCLIC)(x),
+        lambda x: hx.vmap(lambda x: x, out_axes=CYCLIC)(x),
+        lambda x: hx.device_put(x, CYCLIC),
+        lambda x: hx.jit(lambda x: x, in_shardings=CYCLIC)(x),
+        lambda x: hx.tree.leaves(CYCLIC, is_leaf=lambda x: x is None),
+    ],
+    ids=["in_axes", "out_axes", "device_put", "in_shardings", "leaves"],
+)
+def test_an_argument_that_contains_itself_is_refused_and_the_next_call_works(call):
+    x = hx.numpy.ones(3)
+    with pytest.raises(BadArgument, match="nested too deeply, or contains itself"):
+        call(x)
+    assert hx.vmap(hx.jit(lambda x: x + 1))(x).tolist() == [2.0, 2.0, 2.0]
 
 
 class Endless:
@@ -86,17 +152,68 @@ pytrees.register_pytree_node(Endless, lambda x: ((x,), None), lambda _, children
 pytrees.register_pytree_node(Failing, lambda x: 1 / 0, lambda _, children: children[0])
 
 
-@pytest.mark.parametrize(("tree", "error"), [([[[Failing()]]], ZeroDivisionError), (Endless(), RecursionError)])
-def test_a_failed_flatten_function_leaves_nothing_behind(tree, error):
+class Incomparable:
+    """A key that raises, as it is compared."""
+
+    def __lt__(self, other):
+        raise ZeroDivisionError
+
+
+@pytrees.register_dataclass
+@dataclasses.dataclass
+class Point:
+    x: int
+
+
+UNSORTABLE = {1: 0, "a": 0}
+BROKEN = {
+    "flatten function": ([[[Failing()]]], ZeroDivisionError),
+    "endless": (Endless(), RecursionError),
+    "keys": ([[[UNSORTABLE]]], BadArgument),
+    "keys, deep": (nested(UNSORTABLE, 600), BadArgument),
+    "keys in a node": (Pair(0, {"a": [UNSORTABLE]}, "p"), BadArgument),
+    "keys that raise": ([[[{Incomparable(): 0, Incomparable(): 0}]]], ZeroDivisionError),
+    "defaultdict": ([[[collections.defaultdict(int, UNSORTABLE)]]], BadArgument),
+    "attribute": ([[[object.__new__(Point)]]], AttributeError),
+    "two": ([[Failing()], [[[UNSORTABLE]]]], ZeroDivisionError),
+    "two the other way round": ([[UNSORTABLE], [[[Failing()]]]], BadArgument),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_tree_that_cannot_be_taken_apart_leaves_nothing_behind(what):
+    tree, error = BROKEN[what]
+    ways = [pytrees.flatten, pytrees.flatten_with_path, lambda x: hx.jit(lambda y: y)(x)]
+    ways += [hx.jit(lambda y: y, donate_argnums=0), hx.jit(lambda y, n: y, static_argnames="n")]
+    if what != "endless":
+        ways += [lambda x: pytrees.flatten(x, false), lambda x: pytrees.flatten_with_path(x, false)]
     before = levels()
-    for _ in range(50):
-        for flatten in (pytrees.flatten, pytrees.flatten_with_path, lambda x: hx.jit(lambda y: y)(x)):
+    for _ in range(10):
+        for flatten in ways:
             with pytest.raises(error):
                 flatten(tree)
-        with pytest.raises(TreeMismatch):
-            pytrees.flatten_up_to(pytrees.structure([0, 0]), tree, "test")
+        if not what.startswith("keys, deep"):
+            with pytest.raises((TreeMismatch, error)):
+                pytrees.flatten_up_to(pytrees.structure([0, 0, 0]), tree, "test")
         assert pytrees.leaves([1, Pair(2, 3, "p")]) == [1, 2, 3]
     assert levels() == before
+
+
+def test_what_is_leaf_raises_leaves_nothing_behind():
+    def ask(x):
+        if x == 1:
+            raise KeyError(x)
+        asked.append(x)
+        return False
+
+    before, asked = levels(), []
+    for flatten in (pytrees.flatten, pytrees.flatten_with_path):
+        for _ in range(50):
+            with pytest.raises(KeyError):
+                flatten([[[[1]]], 2], ask)
+            with pytest.raises(BadArgument, match="is_leaf must return a bool, got 3"):
+                flatten([[[[1]]]], lambda x: x == 1 and 3)
+    assert levels() == before and 2 not in asked
 
 
 def test_a_node_is_assembled_of_a_registered_type():

@@ -17,6 +17,7 @@ import handlax as hx
 from handlax import lax, random
 from handlax.effects.operations.foundations.elementwise_factory import Elementwise
 from handlax.effects.operations.random_bits import RandomBits
+from handlax.errors import ShapeMismatch
 from handlax.interpreters.core import evaluate
 from handlax.interpreters.core.eager_programs import eager_program
 from handlax.lowering.compile.eager_compilation import _compiled_here
@@ -374,3 +375,17 @@ def test_small_means_compile_no_sampler_of_large_ones(draw):
     assert executables() == 1
     draw(80.0)
     assert executables() == 2
+
+
+def test_eager_arrays_of_more_axes_than_numpys_are_computed_as_compiled_ones():
+    def widened(x):
+        return (hx.numpy.ones((1,) * 65) + x.reshape((1,) * 65)).sum(), hx.numpy.broadcast_to(x, (1,) * 200).reshape(())
+
+    x = hx.numpy.float32(2.0)
+    assert widened(x) == hx.jit(widened)(x) == (3.0, 2.0)
+    wide = x.reshape((1,) * 65)
+    assert (wide + 1).shape == wide.shape
+    assert random.wrap_key_data(hx.numpy.zeros((1,) * 64 + (2,), "uint32")).reshape(()).dtype == random.key(0).dtype
+    for read in (repr, np.asarray, lambda x: x.tolist()):
+        with pytest.raises(ShapeMismatch, match="an array of NumPy has at most 64 axes, got 65"):
+            read(wide)
