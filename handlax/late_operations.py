@@ -22,6 +22,7 @@ _NAMES = {
     "handlax.effects.operations.linalg.svd": "svd",
     "handlax.effects.operations.linalg.triangular": "triangular_solve",
     "handlax.effects.operations.linalg.tridiagonal_systems": "tridiagonal_solve",
+    "handlax.effects.operations.reductions.generic_reduce": "reduce",
     "handlax.effects.operations.reductions.row_folds":
         "and_rows max_rows min_rows or_rows repeat_rows sum_rows xor_rows",
     "handlax.effects.operations.reductions.softmax": "softmax",
