@@ -51,6 +51,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "effects/programs/parse_result.py": (("effects/programs/test_parser.py",), "the parser as a Result"),
     "effects/sharding/devices.py": (
         ("effects/sharding/test_mesh.py", "effects/sharding/test_named_sharding.py"), "what meshes ask of devices"),
+    "effects/trees/failures.py": (("effects/trees/test_cpp_pytrees.py",), "what errors leave behind in a thread"),
     "effects/trees/flatten.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
     "effects/trees/node_types.py": (("effects/trees/test_registration.py",), "what registering a type does"),
     "effects/trees/paths.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),

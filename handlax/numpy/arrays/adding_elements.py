@@ -139,7 +139,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     >>> insert(np.zeros(2, "int32"), 1, 7)
     Array([0, 7, 0], dtype=int32)
     """
-    x, values = as_array(arr), as_array(values)
+    x = as_array(arr)
     values = convert(values, x.type.dtype, x.type.weak)
     if axis is None:
         x, axis = shapes.reshape(x, (x.size,)), 0

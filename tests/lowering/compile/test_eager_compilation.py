@@ -22,6 +22,7 @@ from handlax.interpreters.core import evaluate
 from handlax.interpreters.core.eager_programs import eager_program
 from handlax.lowering.compile.eager_compilation import _compiled_here
 from handlax.lowering.compile.estimate import estimate
+from handlax.lowering.xla.array_backend import PLACED
 
 
 def device(x, dtype):
@@ -354,7 +355,18 @@ def executables():
     return hx.cache_info()["eager"].size
 
 
-def test_a_loop_is_compiled_when_it_first_runs():
+@pytest.fixture
+def nothing_placed():
+    """As long as no array was put on another device, loops and programs are evaluated where they are called."""
+    placed = PLACED.copy()
+    PLACED.clear()
+    evaluate.forget_executors()
+    yield
+    PLACED.extend(placed)
+    evaluate.forget_executors()
+
+
+def test_a_loop_is_compiled_when_it_first_runs(nothing_placed):
     f = lambda x: lax.while_loop(lambda c: hx.numpy.any(c > 3), lambda c: c - 1, x)
     for start in (np.arange(3, dtype=np.float32), np.ones((), np.float32)):
         x, before = hx.device_put(start), executables()
@@ -369,7 +381,7 @@ def test_a_loop_is_compiled_when_it_first_runs():
 
 @pytest.mark.parametrize("draw", [lambda lam: random.poisson(random.key(0), lam, (30,)),
                                   lambda p: random.binomial(random.key(0), 30.0, p / 100, (30,))])
-def test_small_means_compile_no_sampler_of_large_ones(draw):
+def test_small_means_compile_no_sampler_of_large_ones(nothing_placed, draw):
     hx.clear_caches()
     draw(3.0)
     assert executables() == 1
