@@ -147,6 +147,11 @@ class HigherOrder(Operation):
         fields = {"bodies": tuple(bodies), **counts}
         return type(self)(*[fields[name] if name in fields else getattr(self, name) for name in self._names])
 
+    def map_bodies(self, f: Callable[[Program], Program]) -> Any:
+        """The same operation over ``f`` of each body; the operation itself if ``f`` gives back every body."""
+        bodies = [*map(f, self.bodies)]
+        return self if all([new is old for new, old in zip(bodies, self.bodies)]) else self.with_bodies(bodies)
+
     def in_order(self) -> Any:
         """The operation with iterations in the order of the slices, or the opposite one; None: they have no order."""
         return self

@@ -70,9 +70,9 @@ def repeats(program: Program) -> tuple[Repeat, ...]:
     read: a repeat decides where boundaries are, not what is computed.
     """
     weights = [*accumulate(map(_weight, program.ops), initial=0)]
-    if weights[-1] <= LEAST_SAVED:
-        return ()
     kernels = [*accumulate(_kernels(program), initial=0)]
+    if weights[-1] <= LEAST_SAVED or kernels[-1] < 2:
+        return ()
     tokens = _tokens(program)
     found = []
     for period in _periods(tokens):
@@ -99,8 +99,13 @@ def _kernels(program: Program) -> list[bool]:
 def _is_kernel(op: Any) -> bool:
     """Whether XLA computes an operation by kernels, or a loop, of its own, in which it fuses what they read."""
     if op.bodied and op.runs == "once":
-        return any([_is_kernel(each) for body in op.bodies for each in body.ops])
+        return any(map(_has_kernels, op.bodies))
     return not isinstance(op, Elementwise) and FLOPS.find(type(op)) is not data_movement
+
+
+@derived_once
+def _has_kernels(program: Program) -> bool:
+    return any(map(_is_kernel, program.ops))
 
 
 def _tokens(program: Program) -> Numbers:
@@ -153,7 +158,8 @@ def with_boundaries(program: Program) -> Program:
 
     with_boundaries(p)(*xs) == p(*xs)
     """
-    return split(program, {i: repeat.period for repeat in repeats(program) for i in repeat.handovers})
+    runs = {i: repeat.period for repeat in repeats(program) for i in repeat.handovers}
+    return split(program, runs) if runs or any([op.bodied for op in program.ops]) else program
 
 
 def split(program: Program, runs: Mapping[int, int]) -> Program:
@@ -191,7 +197,4 @@ def _crossing(program: Program, runs: Mapping[int, int]) -> dict[int, tuple[int,
 
 def _split_bodies(op: Any) -> Any:
     """The operation over its bodies ``with_boundaries``; the function of a fold is part of one kernel, and stays."""
-    if not op.bodied or (op.runs == "loop" and not op.prunes):
-        return op
-    bodies = [*map(with_boundaries, op.bodies)]
-    return op if all([new is old for new, old in zip(bodies, op.bodies)]) else op.with_bodies(bodies)
+    return op if not op.bodied or (op.runs == "loop" and not op.prunes) else op.map_bodies(with_boundaries)

@@ -171,9 +171,8 @@ def prune_operation(op: Any, used: Marks, operands: int) -> PrunedOperation:
     bodies is removed. ``operands`` is their number.
     """
     if not op.prunes:
-        bodies = tuple([dead_code_elimination(body, instantiate=True).program for body in op.bodies])
-        changed = any([new is not old for new, old in zip(bodies, op.bodies)])
-        return PrunedOperation(op.with_bodies(bodies) if changed else op, (True,) * len(used), (True,) * operands)
+        pruned = op.map_bodies(lambda body: dead_code_elimination(body, instantiate=True).program)
+        return PrunedOperation(pruned, (True,) * len(used), (True,) * operands)
     used_inputs, used = body_dependence(op).needed(used)
     new = [dead_code_elimination(test, instantiate=used_inputs).program for test in op.tests]
     new += [dead_code_elimination(body, used, instantiate=used_inputs).program for body in op.main]
@@ -201,9 +200,7 @@ def common_subexpressions(program: Program) -> Program:
     for (op, args, results, _), types, site in zip(program.steps(), program.types, program.sites):
         args = tuple([same.get(n, n) for n in args])
         if op.bodied:
-            bodies = tuple([common_subexpressions(body) for body in op.bodies])  # type: ignore[attr-defined]
-            if any([new is not old for new, old in zip(bodies, op.bodies)]):  # type: ignore[attr-defined]
-                op = op.with_bodies(bodies)  # type: ignore[attr-defined]
+            op = op.map_bodies(common_subexpressions)  # type: ignore[attr-defined]
         if not is_root(op):
             earlier = first.setdefault((op, args, types), results)
             if earlier is not results:

@@ -193,8 +193,8 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
         )
     shown = f"jit({name.removeprefix('jit_')})"
     start = time.perf_counter()
-    options = dict(options or {})
-    lowered = lower(closed, name, donated, keep_unused, placement, split_repeats=options.pop("split_repeats", True))
+    lowered = lower(closed, name, donated, keep_unused, placement, options)
+    options = {option: value for option, value in (options or {}).items() if option != "split_repeats"}
     text, calls = lowered.module.text, lowered.module.calls
     finish_step(LOWER_SECONDS, time.perf_counter() - start, shown, "Finished lowering %s in %.3f ms")
     log_step("Compiling %s for arguments %s", shown, ", ".join(map(str, closed.in_types)) or "()")
@@ -250,11 +250,12 @@ def lower(
     donated: Sequence[bool] = (),
     keep_unused: bool = False,
     placement: Placement | None = None,
-    split_repeats: bool = True,
+    options: Mapping[str, Any] | None = None,
 ) -> LoweredProgram:
     """Emit a closed program without its unused inputs, for the devices of a placement.
 
-    ``split_repeats``: put boundaries between repeats, where the compiler of the platform gains by them.
+    Of the options one is about lowering: ``split_repeats``, by default True, puts boundaries between repeats where the
+    compiler of the platform gains by them.
 
     Raises: UnhandledEffect: an effect of its row has no lowering.
     """
@@ -263,6 +264,7 @@ def lower(
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])
+    split_repeats = (options or {}).get("split_repeats", True)
     if split_repeats and placement.platform == "cpu" and (placement.mesh is None or runtime.KEEPS_BARRIERS):
         pruned = with_boundaries(pruned)
     emitted = with_token(pruned) if calls_host(pruned) else pruned

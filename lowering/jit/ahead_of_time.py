@@ -160,10 +160,8 @@ class Traced(_Stage):
         placement = call.placement
         if placement is not None and placement.arguments and captured:
             placement = placement._replace(arguments=(*[None] * len(captured), *placement.arguments))
-        split_repeats = (call.jitted.options or {}).get("split_repeats", True)
-        lowered = lower(
-            closed, module_name(self.fun_name), donated, call.jitted.keep_unused, placement, split_repeats
-        )
+        jitted = call.jitted
+        lowered = lower(closed, module_name(self.fun_name), donated, jitted.keep_unused, placement, jitted.options)
         return Lowered(call, lowered.module.text)
 
 
@@ -193,9 +191,8 @@ class Lowered(_Stage):
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
         """The compiled function.
 
-        Raises: CompileError: XLA cannot compile it, or an option is unknown. BadArgument: the
-        options are no mapping from names to numbers and strings, or have ``split_repeats``, by which ``jit`` has
-        lowered the function already.
+        Raises: CompileError: XLA cannot compile it, or an option is unknown. BadArgument: the options are no mapping
+        from names to numbers and strings, or have ``split_repeats``, by which ``jit`` has lowered the function already.
         """
         if "split_repeats" in (compiler_options or {}):
             raise BadArgument(

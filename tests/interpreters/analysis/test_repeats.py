@@ -69,6 +69,17 @@ def test_a_program_with_few_repeats_stays_itself(n):
     assert with_boundaries(program) is program
 
 
+def test_a_body_that_is_called_many_times_is_visited_once():
+    def twice(f):
+        return lambda x: f(f(x))
+
+    f = lambda x: hnp.sin(x) * x
+    for _ in range(60):
+        f = twice(hx.jit(f))
+    program = program_of(f, [hnp.ones(())])
+    assert weight(program) > 2**60 and with_boundaries(program) is program
+
+
 @pytest.mark.parametrize("n", [40, 200])
 def test_chains_of_cheap_steps_are_one_kernel_and_stay_whole(n):
     def chain(x, r):
