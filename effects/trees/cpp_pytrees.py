@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import BadArgument
 from ..base.value_identity import ByData
-from . import path_keys  # before jaxlib, for which it sets the environment
+from . import path_keys  # noqa: F401, before jaxlib, for which it sets the environment
 from .failures import recovered, too_deep
-from .node_types import Flattened, FlattenedWithKeys, NodeType, Unsortable, on_register
+from .node_types import Flattened, FlattenedWithKeys, NodeType, Unsortable, flatten_with_keys_of, on_register
 from .paths import KeyPath
 
 if TYPE_CHECKING:
@@ -193,25 +193,12 @@ def _in_pairs(flatten_with_keys: Callable[[Any], FlattenedWithKeys]) -> Callable
     return flatten_in_pairs
 
 
-def _with_names(node: NodeType) -> Callable[[Any], Flattened]:
-    """``flatten_with_keys`` of a node type of known fields."""
-    keys = [path_keys.GetAttrKey(name) for name in node.fields]
-
-    def flatten_with_names(x: Any) -> Flattened:
-        children, data = node.flatten(x)
-        return tuple(zip(keys, children)), data
-
-    return flatten_with_names
-
-
 def _register(node: NodeType) -> None:
     if node.attributes_alone:
         TREES.register_dataclass_node(node.cls, node.fields, ())
         return
-    with_keys = None
-    if node.fields:
-        with_keys = _with_names(node)
-    elif node.flatten_with_keys is not None:
+    with_keys = flatten_with_keys_of(node.cls) if node.fields else None
+    if node.flatten_with_keys is not None:
         with_keys = _in_pairs(node.flatten_with_keys)
     TREES.register_node(
         node.cls,

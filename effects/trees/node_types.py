@@ -18,6 +18,7 @@ from .paths import path_keys
 Flattened = tuple[Sequence[Any], Any]  # one node: (children, static data)
 FlattenedWithKeys = tuple[Sequence[tuple[Any, Any]], Any]  # one node: ((key, child) pairs, static data)
 
+
 class NodeType(NamedTuple):
     """A registered node type.
 

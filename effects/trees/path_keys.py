@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from ..base.frozen_values import Value
 
     class DictKey(Value):
-        """``tree[key]`` of a mapping."""
+        """The key of a path from a mapping to its element ``tree[key]``."""
 
         key: Hashable
 
     class SequenceKey(Value):
-        """``tree[idx]`` of a tuple or list."""
+        """The key of a path from a tuple or list to its element ``tree[idx]``."""
 
         idx: int
 
     class GetAttrKey(Value):
-        """``tree.name``."""
+        """The key of a path from a node to its attribute ``tree.name``."""
 
         name: str
 
     class FlattenedIndexKey(Value):
-        """The child of index ``key`` of a node type without keys."""
+        """The key of a path from a node, of a type without keys, to its child of index ``key``."""
 
         key: int
 
