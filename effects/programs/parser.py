@@ -485,7 +485,7 @@ class BodyParser:
 
 
 def reason_of(error: Exception) -> str:
-    """What an error says, without its place, as a part of a message."""
+    """The text of an error for use within another message: without its place in the source and the final dot."""
     return (error.what if isinstance(error, HandlaxError) else str(error)).rstrip(".")
 
 

@@ -39,7 +39,7 @@ def scaled_zeta(m: Any, s: Any, b: Any, d: Any) -> Any:
 
 
 def _quotient_by_e(m: Any, n: Any, b: Any) -> tuple[Any, Any]:
-    """n / (e b) rounded, and the relative error of that; 0 if an operand or the quotient is at the end of the range."""
+    """The quotient n / (e b) as rounded, and its relative error, which is taken as 0 next to the ends of the range."""
     inverse = n.dtype.type(INVERSE_E[0])
     of_inverse = (INVERSE_E[0] - float(inverse) + INVERSE_E[1]) * math.e
     ratio = n / b

@@ -145,7 +145,7 @@ class NaNFlags:
         return flag
 
     def made(self, op: Operation, operands: Sequence[Any], results: Sequence[Any]) -> Any:
-        """Whether a result contains a NaN and no operand does; None if that cannot be."""
+        """Whether a result of an operation contains a NaN and no operand does, a bool array; None if that cannot be."""
         results = [y for y in results if may_be_nan(y)]
         origin = NAN.find(type(op))(op, *operands)
         if not results or origin is NaNOrigin.MOVED:
@@ -190,13 +190,13 @@ def _(op, x):
 @NAN.rule(Add)
 @NAN.rule(Sub)
 def _(op, x, y):
-    """Only infinities have no sum."""
+    """A sum of numbers without NaN is NaN only if both are infinite."""
     return NaNOrigin.PASSED if _finite(x) or _finite(y) else NaNOrigin.MADE
 
 
 @NAN.rule(Mul)
 def _(op, x, y):
-    """Only zero and an infinity have no product."""
+    """A product of numbers without NaN is NaN only if one is zero and the other infinite."""
     return NaNOrigin.PASSED if _finite(x, nonzero=True) or _finite(y, nonzero=True) else NaNOrigin.MADE
 
 
