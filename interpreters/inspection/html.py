@@ -7,7 +7,7 @@ work.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .outline import Outline, OutlineLine, OutlineOperand, bytes_text, escape, source_line
 from .svg import STYLE as SVG_STYLE
@@ -91,7 +91,8 @@ class _Page:
         shown = outline.lines[: self.left]
         self.left -= len(shown)
         self.left_out += len(outline.lines) - len(shown)
-        rows = "".join([self.row(index, i, line) for i, line in enumerate(shown)])
+        runs = outline.runs
+        rows = "".join([run_text(runs, i) + self.row(index, i, line) for i, line in enumerate(shown)])
         inputs = ", ".join(
             [f"{self.definition(index, x)}: {escape(str(t))}" for x, t in zip(outline.inputs, outline.program.in_types)]
         )
@@ -162,6 +163,11 @@ class _Page:
         if value.number < 0:
             return f"<span>{escape(value.text)}</span>"
         return f'<a href="#{self.anchor(index, value.number)}">{escape(value.text)}</a>'
+
+
+def run_text(runs: Mapping[int, str], i: int) -> str:
+    """A list item above the first equation of a repeat's run; empty above others."""
+    return f'<li><span class="soft">{runs[i]}</span></li>\n' if i in runs else ""
 
 
 def memory_figure(outline: Outline) -> str:

@@ -15,6 +15,7 @@ from ...effects.core.operation import Operation, text_name
 from ...effects.programs.printer import Printer, constant_text, letter, programs_in, row_text, shown_fields
 from ...effects.programs.program import Program
 from ..analysis.liveness import Liveness, liveness
+from ..analysis.repeats import repeats
 
 
 class OutlineOperand(NamedTuple):
@@ -78,6 +79,15 @@ class Outline(NamedTuple):
         inputs = ", ".join([f"{x.text}: {t}" for x, t in zip(self.inputs, program.in_types)])
         row = f" ! {self.effects}" if self.effects else ""
         return f"{program.name}({inputs}) -> ({', '.join(map(str, program.out_types))}){row}"
+
+    @property
+    def runs(self) -> dict[int, str]:
+        """The runs of the program's repeats as text, ``run 2 of 24, 10 equations``, by their first equations."""
+        return {
+            repeat.start + k * repeat.period: f"run {k + 1} of {repeat.times}, {repeat.period} equations"
+            for repeat in repeats(self.program)
+            for k in range(repeat.times)
+        }
 
     def columns(self) -> list[int]:
         """For every value the column of its lifetime line, from its definition to its last use.

@@ -68,7 +68,11 @@ class _Canvas:
         self.text(start, rows[0], outline.signature)
         y += ROW
         peak = outline.memory.at
+        runs = outline.runs
         for i, line in enumerate(outline.lines):
+            if i in runs:
+                self.text(start, y + ROW / 2, runs[i], "soft")
+                y += ROW
             rows.append(y + ROW / 2)
             end = self.text(start, rows[-1], line.text)
             if line.effects:

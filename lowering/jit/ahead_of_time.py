@@ -8,13 +8,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from ...effects.base.config import current as settings
 from ...effects.base.errors import BadArgument, DTypeMismatch, TreeMismatch, need_function
+from ...effects.base.lazy_module import LazyModule
 from ...effects.base.stack import BASE, current
 from ...effects.base.tracebacks import boundary
 from ...effects.base.wrapping import wraps
@@ -41,6 +44,11 @@ from ..xla.lazy import runtime
 from .call_signature import CompiledTrace, DispatchPlan, concrete_operand
 from .compile_options import checked_options
 from .dispatch import Jitted, module_name
+
+if TYPE_CHECKING:
+    from concurrent import futures
+else:
+    futures = LazyModule("concurrent.futures")
 
 
 class ArgInfo(NamedTuple):
@@ -282,6 +290,35 @@ class Compiled(_Stage):
                     f"{x.type}.",
                     hint="convert it, or compile again for this type.",
                 )
+
+
+@boundary
+def compile_all(lowered: Iterable[Lowered], compiler_options: Mapping[str, Any] | None = None) -> list[Compiled]:
+    """Several functions compiled at once, in threads.
+
+        compile_all(stages) == [stage.compile() for stage in stages]
+
+    XLA compiles without Python's lock: as many at a time as there are processors. Later calls of the jitted functions
+    on arguments of these types find their programs compiled.
+
+    Args:
+        lowered: the stages, ``f.lower(*args)``.
+        compiler_options: as for ``Lowered.compile``, for all of them.
+
+    Raises: BadArgument: a stage is no ``Lowered``. What the first stage that fails raises, when all have ended.
+
+    >>> from handlax import jit
+    >>> sine, cosine = compile_all([jit(f).lower(ShapeDtypeStruct((), "float32")) for f in (np.sin, np.cos)])
+    >>> float(sine(0.0)), float(cosine(0.0))
+    (0.0, 1.0)
+    """
+    stages = list(lowered)
+    for stage in stages:
+        if not isinstance(stage, Lowered):
+            raise BadArgument(f"compile_all: every stage must be lowered, got {stage!r}.", hint="jit(f).lower(*args).")
+    with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        compiling = [pool.submit(copy_context().run, stage.compile, compiler_options) for stage in stages]
+    return [compiled.result() for compiled in compiling]
 
 
 _R = TypeVar("_R", covariant=True)

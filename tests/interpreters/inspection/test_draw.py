@@ -260,3 +260,21 @@ def test_in_a_browser_a_drawing_is_light_or_dark_as_asked_and_the_peak_is_marked
     seen = pixels(tmp_path, file, f"--blink-settings=preferredColorScheme={scheme}")
     assert tuple(seen[2, 2]) == paper
     assert np.all(seen == peak, axis=-1).sum() > 100
+
+
+def test_the_runs_of_repeats_are_shown():
+    def deep(w, x):
+        for _ in range(24):
+            x = x + hnp.tanh(x @ w - hnp.mean(x)) * hnp.exp(-x * x)
+        return hnp.mean(x)
+
+    drawing = hx.draw(deep)(hnp.ones((8, 8)), hnp.ones((4, 8)))
+    for k in (1, 2, 24):
+        assert f">run {k} of 24, 10 equations<" in drawing.svg
+        assert f">run {k} of 24, 10 equations<" in drawing.html
+    assert "run 25" not in drawing.html
+    ET.fromstring(drawing.svg)
+
+
+def test_a_program_without_repeats_has_no_runs(drawing):
+    assert ">run " not in drawing.svg + drawing.html

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax import numpy as hnp
 from handlax import stages
-from handlax.errors import BadArgument, DeletedArray, DTypeMismatch, TreeMismatch
+from handlax.errors import BadArgument, CompileError, DeletedArray, DTypeMismatch, TreeMismatch
 
 X = np.arange(3, dtype=np.float32)
 
@@ -92,3 +93,29 @@ def test_each_step_is_of_its_class():
     ((info,), _) = compiled.args_info
     assert isinstance(info, stages.ArgInfo) and (info.shape, info.dtype, info.donated) == ((), "float32", False)
     assert compiled(2.0) == 3.0
+
+
+def test_several_functions_are_compiled_at_once():
+    x = np.arange(5.0)
+    functions = [hx.jit(lambda x, k=k: hnp.sin(k * x)) for k in range(5)]
+    compiled = hx.compile_all([f.lower(x) for f in functions])
+    for f, g in zip(functions, compiled):
+        np.testing.assert_array_equal(f(x), g(x))
+    assert hx.compile_all([]) == []
+
+
+def test_functions_that_are_compiled_at_once_are_so_when_they_are_called(caplog):
+    x = np.arange(6.0)
+    f = hx.jit(lambda x: hnp.tanh(x) + 17.25)
+    assert len(hx.compile_all([f.lower(x), f.lower(x)])) == 2
+    with hx.configure(log_compiles=True), caplog.at_level("WARNING"):
+        f(x)
+    assert "XLA compilation" not in caplog.text
+
+
+def test_of_several_compilations_the_first_failure_is_raised():
+    stages = [hx.jit(lambda x, k=k: x + k).lower(1.5) for k in range(3)]
+    with pytest.raises(CompileError, match="no_such_option"):
+        hx.compile_all(stages, {"no_such_option": 1})
+    with pytest.raises(BadArgument, match="compile_all: every stage must be lowered, got <"):
+        hx.compile_all([*stages, hx.jit(abs)])
