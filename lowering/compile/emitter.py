@@ -26,7 +26,7 @@ from ...interpreters.core.record import record
 from ..xla.host_callbacks import HostCall
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
-from .extremes import BOUNDS, extreme, with_nan
+from .extremes import BOUNDS, extreme, extreme_reduction
 from .foreign_calls import foreign_call_text
 from .host_calls import host_call
 from .manual_computation import device_number
@@ -256,13 +256,14 @@ class Emitter:
 
     def reduce(self, name: str, x: SsaValue, unit: Any, axes: Sequence[int], keeps_nan: bool = True) -> SsaValue:
         """A reduction by a named operation with unit ``unit``; one without ``keeps_nan`` may pass over NaN."""
+        if keeps_nan and name in BOUNDS:
+            return extreme_reduction(self, name, x, unit, axes)
         element = x.type.update(shape=())
         out = x.type.update(shape=tuple([n for i, n in enumerate(x.type.shape) if i not in axes]))
         start = self.constant(unit, element)
         types = f"({tensor(x.type)}, {tensor(element)}) -> {tensor(out)}"
         text = f"stablehlo.reduce({x.name} init: {start.name}) applies stablehlo.{name} across dimensions = "
-        y = self.new(f"{text}{list(axes)} : {types}", out)
-        return with_nan(self, y, x, axes) if keeps_nan and name in BOUNDS else y
+        return self.new(f"{text}{list(axes)} : {types}", out)
 
     def fold(
         self,
