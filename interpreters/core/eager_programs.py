@@ -4,7 +4,8 @@
     programs(globals())           hypot(x, y) == inline(the program of hypot for these types, (x, y))
 
 It is as if each operation were performed: a program is used where no handler is installed, for concrete arrays, and
-where nothing but types and static arguments decides which operations there are. The second call of a kind records.
+where nothing but types and static arguments decides which operations there are. The second call of a kind records, the
+first one for large arrays: operation by operation it would hold many more of them.
 Numbers are static, since they take the dtype of the arrays they meet. A number that changes from call to call would
 make a program, and of large arrays an executable, for each of its values: only the first few of them get one.
 
@@ -72,6 +73,7 @@ _COUNTS = Cache("values of numbers in eager functions", 4096)
 _MISSING, _ONCE = object(), object()
 _LONGEST = 64  # of the sequences among the arguments, which keys contain
 _LARGEST = 2048  # bytes of an array that a program keeps, or that is given by NumPy; all that it keeps: twice as many
+_AT_ONCE = 1 << 23  # bytes of arguments from which on the first call of a kind records
 _MOST = 8  # programs of a function that differ in numbers alone
 
 
@@ -149,34 +151,42 @@ def _read(x: Any, kind: list[Any], arrays: list[Any]) -> bool:
 
 
 def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any, arrays: list[Any]) -> Any:
-    """The result of a call whose key has no program; records one on the second call, ``again``, for the later ones."""
-    result = function(*args, **kwargs)
+    """The result of a call whose key has no program; records one if it is ``again`` of this kind, or of large arrays."""
     alike = tuple([x.__class__ if x.__class__ in (int, float) else x for x in key])
     count = _COUNTS.entries.get(alike, 0)
-    if again:
+    recording = again or sum([x.type.nbytes for x in arrays]) >= _AT_ONCE
+    if recording:
         _PROGRAMS.entries.pop(key, None)
         _COUNTS.entries.pop(alike, None)
         _COUNTS.add(alike, count + 1)
-    if count < _MOST:
-        _PROGRAMS.add(key, _recorded(function, args, kwargs, arrays, result) if again else _ONCE)
+    if count >= _MOST:
+        return function(*args, **kwargs)
+    found = _recorded(function, args, kwargs, arrays) if recording else None
+    if found is not None and arrays and all([n >= len(arrays) for n in found[0].outs]):  # made by operations alone
+        program, rebuild = found
+        results = evaluate.function_of(program)(*arrays)
+        result = results[0] if rebuild is None else rebuild(results)
+    else:
+        result = function(*args, **kwargs)
+        found = found if found is not None and _gives(found[0], result, arrays) else None
+    _PROGRAMS.add(key, found if recording else _ONCE)
     return result
 
 
-def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: Any) -> tuple[Program, Any] | None:
+def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any]) -> tuple[Program, Any] | None:
     """The program of a call, with a function from the program's results to the call's; None for a bare array.
 
     None in place of the pair, if the call cannot be replaced by its program: it reads values, raises, warns, has
-    effects, keeps large constants, or ``made``, its result, holds an array made by no operation, such as a copy.
-    A function of static arguments alone returns copies of constants.
+    effects, or keeps large constants. A function of static arguments alone returns copies of constants.
     """
 
     def flat(*boxes: Any) -> tuple[list[Any], Any]:
         rest = iter(boxes)
         given = _boxed(args, rest), dict(zip(kwargs, _boxed(kwargs.values(), rest)))
-        results, tree = pytrees.flatten(function(*given[0], **given[1]))
-        return [as_array(y) for y in results], tree
+        made = function(*given[0], **given[1])
+        results, tree = pytrees.flatten(made)
+        return [as_array(y) for y in results], None if isinstance(made, Array) else tree
 
-    leaves = pytrees.leaves(made)
     token = NO_WARNINGS.set(True)
     try:
         program, tree = record_apart(flat, [x.type for x in arrays], kind=EagerRecord)
@@ -184,20 +194,26 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any], made: An
         return None
     finally:
         NO_WARNINGS.reset(token)
-    if not all([isinstance(y, Array) for y in leaves]) or program.effects:
-        return None
-    if sum([x.type.nbytes for x in program.consts]) > 2 * _LARGEST:
+    if program.effects or sum([x.type.nbytes for x in program.consts]) > 2 * _LARGEST:
         return None
     if not arrays:
         kept = [n < 0 for n in program.outs]
+        whole = pytrees.flatten(0)[1] if tree is None else tree
         return program, lambda results: pytrees.unflatten(
-            tree, [duplicate(y) if constant else y for y, constant in zip(results, kept)]
+            whole, [duplicate(y) if constant else y for y, constant in zip(results, kept)]
         )
+    return program, None if tree is None else lambda results: pytrees.unflatten(tree, results)
+
+
+def _gives(program: Program, made: Any, arrays: list[Any]) -> bool:
+    """Whether a call that returned ``made`` may be replaced by its program: no array in it is a copy of an argument."""
+    leaves = pytrees.leaves(made)
+    if not all([isinstance(y, Array) for y in leaves]):
+        return False
+    if not arrays:
+        return True
     sources = [arrays[n] if n < len(arrays) else None for n in program.outs if n >= 0]
-    same = [x is None or x is y for x, y in zip(sources, leaves)]
-    if len(same) < len(leaves) or not all(same):
-        return None
-    return program, None if isinstance(made, Array) else lambda results: pytrees.unflatten(tree, results)
+    return len(sources) == len(leaves) and all([x is None or x is y for x, y in zip(sources, leaves)])
 
 
 def _boxed(args: Any, boxes: Iterator[Any]) -> list[Any]:

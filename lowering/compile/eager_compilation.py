@@ -23,6 +23,7 @@ from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete, duplicate
 from ...effects.core.columns import EVALUATE, LOWER
 from ...effects.programs.program import Program
+from ...interpreters.analysis.liveness import liveness
 from ...interpreters.core import evaluate
 from ...interpreters.core.evaluate import Plan
 from ...interpreters.custom.rule_free_programs import without_rules
@@ -35,6 +36,7 @@ from .estimate import estimate
 from .executable_cache import ExecutableCache
 from .placement import Placement, by_settings, committed
 
+MOST_HELD = 1 << 25  # bytes of arrays that NumPy may hold at a time before a program is compiled at its first call
 _PLANS = ExecutableCache("eager")
 """Compiled programs of eager calls, by program, and placement or settings."""
 
@@ -57,7 +59,8 @@ def _by_estimate(program: Program) -> Plan | None:
     found = estimate(program)
     if found is None or found.xla >= found.numpy:
         return None
-    return Plan(found.numpy - found.xla, found.compile, lambda: _compiled_here(program))
+    price = found.compile if liveness(program).peak < MOST_HELD else 0.0
+    return Plan(found.numpy - found.xla, price, lambda: _compiled_here(program))
 
 
 def _compiled_here(program: Program) -> Callable[..., tuple[ConcreteArray, ...]]:

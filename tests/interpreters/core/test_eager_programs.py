@@ -63,6 +63,46 @@ def test_every_call_gives_what_the_first_one_gives(initial, given):
                 np.testing.assert_array_equal(np.asarray(y), np.asarray(z), err_msg=f"{name} {row}")
 
 
+@pytest.mark.parametrize("initial", sorted({name[0] for name in NAMES}))
+def test_a_first_call_of_large_arrays_gives_what_the_function_gives(initial, monkeypatch):
+    monkeypatch.setattr(eager_programs, "_AT_ONCE", 1)
+    for name in NAMES:
+        for row in QUICK if name[0] == initial else ():
+            xs = [hnp.asarray(x) if isinstance(x, np.ndarray) else x for x in arguments(row)]
+            wanted = results(getattr(hnp, name).__wrapped__, xs)
+            first, second = (results(getattr(hnp, name), xs) for _ in range(2))
+            for got in (first, second):
+                assert (got is None) == (wanted is None), (name, row)
+                for y, z in zip(got or (), wanted or ()):
+                    assert hx.typeof(y) == hx.typeof(z), (name, row)
+                    np.testing.assert_array_equal(np.asarray(y), np.asarray(z), err_msg=f"{name} {row}")
+
+
+def test_a_first_call_of_large_arrays_records():
+    calls = []
+
+    @eager_program
+    def spread(x):
+        calls.append(x.shape)
+        return hnp.sin(x) + x * x
+
+    large, small = hnp.ones(1 << 21), hnp.ones(3)
+    for _ in range(3):
+        spread(large)
+    assert calls == [(1 << 21,)]
+    for _ in range(4):
+        spread(small)
+    assert calls[1:] == [(3,), (3,)]  # of small arrays the second call records
+
+
+def test_a_first_call_that_fails_leaves_nothing(monkeypatch):
+    monkeypatch.setattr(eager_programs, "_AT_ONCE", 1)
+    for _ in range(2):
+        with pytest.raises(ShapeMismatch):
+            size(X, hnp.ones(2))
+    assert not entries()
+
+
 @pytest.mark.parametrize("symbol", sorted({*OPERATORS} - {"matmul"}))  # which is one operation
 def test_operators_share_the_programs_of_their_functions(symbol):
     f, ints = getattr(hnp, OPERATORS[symbol]), hnp.arange(4).reshape(2, 2)
