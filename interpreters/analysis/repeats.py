@@ -2,10 +2,11 @@
 
     with_boundaries(p)(*xs) == p(*xs)
 
-XLA fuses a chain of cheap values into each kernel that reads one of them: into each product, reduction, loop or result
-of the program. In a model of n equal blocks, and in its gradient, chains reach through all blocks, so that kernels grow
-with n, and compile time with its square. A boundary where one repeat hands its values over to the next ends the chains:
-compile time is linear in n. A program whose repeats have no such kernels is a single one, and stays whole.
+XLA computes a chain of cheap values again in each kernel that reads one of them: each product, reduction, loop or
+result of the program. In the gradient of a model of n equal blocks chains may reach through all blocks, so that kernels
+grow with n, and compile time with its square. A boundary where one repeat hands its values over to the next ends the
+chains: compile time is linear in n. A program whose chains are short, or computed once, stays whole
+(``fusion.duplication``).
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ import numpy as np
 from ...effects.control.checkpoint import Boundary
 from ...effects.core.columns import FLOPS, data_movement
 from ...effects.core.operation import Operation
-from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.programs.program import Program, derived_once
+from .fusion import duplication
 from .liveness import last_uses
 from .simplify import RetainedEquation, assemble
 
 LEAST_SAVED = 100  # equations that compute in the repeats of one kind but the first, for boundaries to be put
 LEAST_FOLLOWED = 20  # as many for those of other kinds, whose chains reach into the first
+LEAST_DUPLICATION = 2.0  # how often the kernels of one kind compute each operation: from here on boundaries save time
+MOST_TRIED = 2  # kinds for which that is counted
 MAX_PERIODS = 32  # distances between repeats that are tried, the most frequent first
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -70,8 +73,7 @@ def repeats(program: Program) -> tuple[Repeat, ...]:
     read: a repeat decides where boundaries are, not what is computed.
     """
     weights = [*accumulate(map(_weight, program.ops), initial=0)]
-    kernels = [*accumulate(_kernels(program), initial=0)]
-    if weights[-1] <= LEAST_SAVED or kernels[-1] < 2:
+    if weights[-1] <= LEAST_SAVED:
         return ()
     tokens = _tokens(program)
     found = []
@@ -80,32 +82,17 @@ def repeats(program: Program) -> tuple[Repeat, ...]:
             saved = weights[stop] - weights[start + period]
             if saved >= LEAST_FOLLOWED:
                 found.append((saved, start, stop, period))
-    taken: list[Repeat] = []
-    pays = False
+    taken = np.zeros(len(tokens), bool)
+    disjoint = []
     for saved, start, stop, period in sorted(found, reverse=True):
-        if all([stop <= old.start or old.stop <= start for old in taken]):
-            taken.append(_narrowest(program, start, stop, period))
-            pays |= saved >= LEAST_SAVED and kernels[stop] - kernels[start] >= taken[-1].times
-    return tuple(sorted(taken)) if pays else ()
-
-
-def _kernels(program: Program) -> list[bool]:
-    """For each equation whether it is the end of a chain: a kernel of its own, or a result of the program."""
-    results = set(program.outs)
-    steps = program.steps()
-    return [_is_kernel(op) or not results.isdisjoint(numbers) for op, _, numbers, _ in steps]
-
-
-def _is_kernel(op: Any) -> bool:
-    """Whether XLA computes an operation by kernels, or a loop, of its own, in which it fuses what they read."""
-    if op.bodied and op.runs == "once":
-        return any(map(_has_kernels, op.bodies))
-    return not isinstance(op, Elementwise) and FLOPS.find(type(op)) is not data_movement
-
-
-@derived_once
-def _has_kernels(program: Program) -> bool:
-    return any(map(_is_kernel, program.ops))
+        if not taken[start:stop].any():
+            taken[start:stop] = True
+            disjoint.append((saved, start, stop, period))
+    largest = [(start, stop) for saved, start, stop, _ in disjoint[:MOST_TRIED] if saved >= LEAST_SAVED]
+    if not any([duplication(program, *stretch) >= LEAST_DUPLICATION for stretch in largest]):
+        return ()
+    values = _Values.of(program)
+    return tuple(sorted([values.narrowest(*place) for _, *place in disjoint]))
 
 
 def _tokens(program: Program) -> Numbers:
@@ -136,20 +123,38 @@ def _equal_stretches(tokens: Numbers, period: int) -> list[tuple[int, int]]:
     return [(start, stop + period) for start, stop in zip(edges[::2], edges[1::2]) if stop - start >= period]
 
 
-def _narrowest(program: Program, start: int, stop: int, period: int) -> Repeat:
-    """The repeat in a stretch whose runs hand over the fewest bytes, on average, that the next run reads."""
-    inputs = len(program.in_types)
-    owners = np.repeat(np.arange(len(program.ops)), np.diff(program.starts()))
-    last = np.array(last_uses(program)[inputs:])
-    sizes = np.array([t.nbytes for t in program.value_types()[inputs : program.count]])
-    until = np.maximum(np.minimum(last, owners + period), owners)
-    change = np.zeros(len(program.ops) + 2, np.int64)
-    np.add.at(change, owners + 1, sizes)
-    np.add.at(change, until + 1, -sizes)
-    crossing = np.cumsum(change)  # bytes of values that are computed before each equation, and read by or after it
-    phases = range(start, start + min(period, stop - start - 2 * period + 1))
-    first = min(phases, key=lambda phase: crossing[phase + period : stop - period + 1 : period].mean())
-    return Repeat(first, period, (stop - first) // period)
+class _Values(NamedTuple):
+    """Of each value that an equation computes: the equation, the one that uses it last, and its bytes.
+
+    ``starts[i]`` is the first value of equation ``i``.
+    """
+
+    owners: Numbers
+    last: Numbers
+    sizes: Numbers
+    starts: list[int]
+
+    @classmethod
+    def of(cls, program: Program) -> _Values:
+        inputs = len(program.in_types)
+        starts = [n - inputs for n in program.starts()]
+        owners = np.repeat(np.arange(len(program.ops)), np.diff(starts))
+        sizes = np.array([t.nbytes for t in program.value_types()[inputs : program.count]], np.int64)
+        return cls(owners, np.array(last_uses(program)[inputs:]), sizes, starts)
+
+    def narrowest(self, start: int, stop: int, period: int) -> Repeat:
+        """The repeat in a stretch whose runs hand over the fewest bytes, on average, that the next run reads."""
+        part = slice(self.starts[start], self.starts[stop])
+        owners, last = self.owners[part] - start, self.last[part] - start
+        until = np.maximum(np.minimum(last, owners + period), owners)
+        change = np.zeros(stop - start + period + 2, np.int64)
+        np.add.at(change, owners + 1, self.sizes[part])
+        np.add.at(change, until + 1, -self.sizes[part])
+        crossing = np.cumsum(change)  # bytes of values that are computed before each equation, and read by or after it
+        phases = range(min(period, stop - start - 2 * period + 1))
+        length = stop - start
+        first = min(phases, key=lambda phase: crossing[phase + period : length - period + 1 : period].mean())
+        return Repeat(start + first, period, (length - first) // period)
 
 
 @derived_once

@@ -151,7 +151,7 @@ def _read(x: Any, kind: list[Any], arrays: list[Any]) -> bool:
 
 
 def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any, arrays: list[Any]) -> Any:
-    """The result of a call whose key has no program; records one if it is ``again`` of this kind, or of large arrays."""
+    """The result of a call whose key has no program; one is recorded if ``again`` of this kind, or arrays are large."""
     alike = tuple([x.__class__ if x.__class__ in (int, float) else x for x in key])
     count = _COUNTS.entries.get(alike, 0)
     recording = again or sum([x.type.nbytes for x in arrays]) >= _AT_ONCE

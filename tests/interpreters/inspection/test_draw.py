@@ -268,10 +268,10 @@ def test_the_runs_of_repeats_are_shown():
             x = x + hnp.tanh(x @ w - hnp.mean(x)) * hnp.exp(-x * x)
         return hnp.mean(x)
 
-    drawing = hx.draw(deep)(hnp.ones((8, 8)), hnp.ones((4, 8)))
+    drawing = hx.draw(hx.grad(deep))(hnp.ones((8, 8)), hnp.ones((4, 8)))
     for k in (1, 2, 24):
-        assert f">run {k} of 24, 10 equations<" in drawing.svg
-        assert f">run {k} of 24, 10 equations<" in drawing.html
+        assert re.search(rf">run {k} of 24, 1\d equations<", drawing.svg)
+        assert re.search(rf">run {k} of 24, 1\d equations<", drawing.html)
     assert "run 25" not in drawing.html
     ET.fromstring(drawing.svg)
 

@@ -13,6 +13,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.errors import FoundNaN
+from handlax.interpreters.analysis import repeats
 from handlax.lowering.xla import disk_cache
 from handlax.lowering.xla.lazy import runtime
 
@@ -21,6 +22,15 @@ WS = 0.05 * np.random.default_rng(0).normal(size=(DEPTH, 8, 8)).astype("float32"
 X = np.linspace(-1.0, 1.0, 64, dtype="float32").reshape(8, 8)
 CROSSING = re.compile(r'optimization_barrier|inlineable = "false"')
 WHOLE = {"split_repeats": False}
+
+
+@pytest.fixture(autouse=True)
+def boundaries_between_all_repeats(monkeypatch):
+    """Also in programs that gain nothing by them, such as these without their gradients."""
+    monkeypatch.setattr(repeats, "LEAST_DUPLICATION", 0.0)
+    hx.clear_caches()
+    yield
+    hx.clear_caches()
 
 
 def block(w, x):

@@ -1,0 +1,148 @@
+"""Fusion, as XLA's compiler for CPUs does it: how many times over the kernels of a program compute its operations.
+
+    duplication(program, start, stop) == operations in all kernels / operations of the program
+
+An operation that moves data, an elementwise one or a reduction is computed within each kernel that reads its result,
+and so are those that it reads: chains of them are computed again in every kernel that they end in. A chain begins at a
+value that is stored: the result of any other operation; of an expensive one that several read or that is broadcast; and
+of one that would have kernels read more than they do, unless it can become part of all kernels that read it. A value
+that is read through an operation whose result is stored cannot.
+
+Source: OpenXLA, ``InstructionFusion`` and ``CpuInstructionFusion``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...effects.core.columns import FLOPS, data_movement
+from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.programs.program import Program
+from ...effects.types.array_type import ArrayType
+
+MOST = 1024  # operations that are looked at
+DEEPEST = 8  # calls within calls that are looked into
+EXPENSIVE = frozenset({
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "div", "erf", "erf_inv", "erfc", "exp",
+    "exp2", "expm1", "floor_divide", "log", "log1p", "logaddexp", "logistic", "mod", "pow", "rem", "rsqrt", "sinh",
+    "sqrt", "tanh",
+})
+REDUCTIONS = frozenset([f"reduce_{name}" for name in ("and", "max", "min", "or", "prod", "sum", "xor")])
+BARRIERS = frozenset({"boundary", "optimization_barrier"})
+
+
+def duplication(program: Program, start: int, stop: int) -> float:
+    """How often the kernels of equations ``start`` to ``stop`` compute an operation, on average.
+
+    The first ``MOST`` operations are looked at, those of called functions included.
+    """
+    graph = _Graph(program, start, stop)
+    stored = graph.stored()
+    computed = 0
+    for i, fusible in enumerate(graph.fusible):
+        if fusible and (i in stored or i in graph.results or any([not graph.fusible[j] for j in graph.readers[i]])):
+            computed += graph.kernel(i, stored)
+    return computed / max(len(graph.fusible), 1)
+
+
+class _Graph:
+    """Operations by number: which of the others each reads and is read by, and what decides whether it is fused."""
+
+    def __init__(self, program: Program, start: int, stop: int):
+        self.reads: list[list[int]] = []
+        self.given: list[list[ArrayType]] = []
+        self.types: list[ArrayType] = []
+        self.names: list[str] = []
+        self.fusible: list[bool] = []
+        values = self._add(program, start, stop, {}, DEEPEST)
+        self.results = {values[n] for n in program.outs if n in values}
+        self.readers: list[list[int]] = [[] for _ in self.reads]
+        self.ancestors: list[int] = []  # bit sets, of each operation itself too
+        for i, reads in enumerate(self.reads):
+            bits = 1 << i
+            for j in reads:
+                self.readers[j].append(i)
+                bits |= self.ancestors[j]
+            self.ancestors.append(bits)
+
+    def _add(self, program: Program, start: int, stop: int, values: dict[int, int], depth: int) -> dict[int, int]:
+        """Add equations of a program; ``values``: the operations by which those of its values are made that are."""
+        types = program.value_types()
+        steps = list(program.steps())
+        for op, args, results, made in steps[start:stop]:
+            if len(self.reads) >= MOST:
+                break
+            if op.bodied and op.runs == "once" and len(op.bodies) == 1 and depth:  # type: ignore[attr-defined]
+                (body,) = op.bodies  # type: ignore[attr-defined]
+                given = {k: values[n] for k, n in enumerate(args) if n in values}
+                inner = self._add(body, 0, len(body.ops), given, depth - 1)
+                values.update([(n, inner[out]) for n, out in zip(results, body.outs) if out in inner])
+            elif made:
+                values.update(dict.fromkeys(results, len(self.reads)))
+                self.reads.append(list(dict.fromkeys([values[n] for n in args if n in values])))
+                self.given.append([types[n] for n in dict.fromkeys(args)])
+                self.types.append(made[0])
+                self.names.append(op.name)
+                self.fusible.append(_is_fusible(op))
+        return values
+
+    def stored(self) -> set[int]:
+        """The operations whose results are stored."""
+        stored = {i for i, fusible in enumerate(self.fusible) if not fusible or self._is_expensive_for_all(i)}
+        for i in reversed(range(len(self.fusible))):
+            if i not in stored and self._widens(i) and not self._joins_all(i, stored):
+                stored.add(i)
+        return stored
+
+    def _is_expensive_for_all(self, i: int) -> bool:
+        """Whether an expensive operation would be computed again, by several readers or for each broadcast element."""
+        expensive = self.names[i] in EXPENSIVE or self.names[i] in REDUCTIONS
+        several = len(self.readers[i]) + (i in self.results) > 1
+        return expensive and (several or any([self.names[j] == "broadcast_in_dim" for j in self.readers[i]]))
+
+    def _widens(self, i: int) -> bool:
+        """Whether an operation reads several arrays of its result's rank, and more elements than its result has.
+
+        What is broadcast is read in its smaller shape.
+        """
+        rank = _true_rank(self.types[i])
+        spread = [j for j in self.reads[i] if self.names[j] == "broadcast_in_dim"]
+        wide = [t for t in self.given[i] if _true_rank(t) >= rank]
+        return len(wide) - len(spread) > 1 and sum([t.size for t in self.given[i]]) > self.types[i].size
+
+    def _joins_all(self, i: int, stored: set[int]) -> bool:
+        """Whether an operation can become part of all kernels that read it, by every path."""
+        if i in self.results:
+            return False
+        rest, seen = list(self.readers[i]), {i}
+        while rest:
+            reader = rest.pop()
+            if not self.fusible[reader]:
+                return False
+            for j in self.reads[reader]:
+                if self.ancestors[j] >> i & 1 and j not in seen:
+                    if j in stored:
+                        return False
+                    seen.add(j)
+                    rest.append(j)
+        return True
+
+    def kernel(self, i: int, stored: set[int]) -> int:
+        """How many operations a kernel with result ``i`` computes."""
+        rest, seen = [i], {i}
+        while rest:
+            for j in self.reads[rest.pop()]:
+                if j not in stored and j not in seen:
+                    seen.add(j)
+                    rest.append(j)
+        return len(seen)
+
+
+def _is_fusible(op: Any) -> bool:
+    if op.bodied or op.name in BARRIERS:
+        return False
+    return isinstance(op, Elementwise) or op.name in REDUCTIONS or FLOPS.find(type(op)) is data_movement
+
+
+def _true_rank(t: ArrayType) -> int:
+    return sum([n != 1 for n in t.shape])
