@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import ml_dtypes
 import numpy as np
 
@@ -34,6 +35,26 @@ SINGLE = [
     Row("eager sum, f32[8]", 0.70, timed(call(lambda s, x: s.np.sum(x), SMALL)), 0.33),
     Row("eager matmul, f32[32,32]", 0.70, timed(call(lambda s, x, y: x @ y, SQUARE, SQUARE)), 0.33),
     Row("eager matmul, f32[128,128]", 1.00, timed(call(lambda s, x, y: x @ y, LARGER_SQUARE, LARGER_SQUARE))),
+]
+
+
+def drawn(name: str, *args: Any) -> Callable[[Side], Prepare]:
+    """``random.name(key, *args)`` of a typed key, awaited."""
+
+    def make(side: Side) -> Prepare:
+        f, key = getattr(side.lib.random, name), side.lib.random.key(0)
+        return lambda: lambda: side.ready(f(key, *args))
+
+    return make
+
+
+def _same_keys(ours: Any, theirs: Any) -> None:
+    assert_agree(handlax.random.key_data(ours), jax.random.key_data(theirs))
+
+
+DRAWS = [
+    *[Row(f"eager random.normal, f32[{n}]", 1.00, timed(drawn("normal", (n,)))) for n in (10, 10_000, 1_000_000)],
+    *[Row(f"eager random.split into {n}", 1.00, timed(drawn("split", n), check=_same_keys)) for n in (2, 10_000)],
 ]
 
 
@@ -195,6 +216,7 @@ def idle(staged: bool) -> Callable[[Plan], float]:
 
 ROWS = [
     *SINGLE,
+    *DRAWS,
     *[eager_transform(name, cold) for cold in (True, False) for name in SMALL_TRANSFORMS],
     Row("eager, 12 operations x sizes x dtypes x origins, median", 1.00, _median, 0.50, unit="ratio", beside=False),
     Row("eager, 12 operations x sizes x dtypes x origins, worst", WORST, _worst),

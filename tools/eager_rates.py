@@ -1,4 +1,4 @@
-"""Write lowering/compile/eager_rates.py: what each operation takes for an element, by NumPy and by XLA.
+"""Write lowering/compile/eager_rates.py: what each operation takes, for an element by NumPy and by XLA, and for a call.
 
     python tools/eager_rates.py [operation ...]       measure all operations, or those named, on a million elements
 
@@ -35,14 +35,21 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "lowering" / "compile" / "eager_rates.py"
 LARGE, SMALL = 1_000_000, 20_000  # elements, and those of what NumPy computes slowly
 SLOW = 0.01  # seconds for the small size
+LONG = 8  # calls of NumPy functions, above which what a call takes is written down
 PREFERRED = ("float32", "int32", "complex64")
-HEADER = '''"""What each operation takes: nanoseconds for an element by NumPy and by XLA, as {}.
+HEADER = '''"""What each operation takes: nanoseconds for an element by NumPy and by XLA, and for a call by NumPy.
 
-Written by ``python tools/eager_rates.py``, measured on {}. None: not measured.
+Estimates read them. Written by ``python tools/eager_rates.py``, measured on {}.
+None: not measured.
 """
+
+# module -> class -> nanoseconds of a call by NumPy, of operations that take much longer than a function of NumPy
+CALLS: dict[str, dict[str, float]] = {{
+{}}}
 
 # module -> class -> (by NumPy, by XLA) for each of ``estimate.KINDS``
 RATES: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {{
+{}}}
 '''
 
 
@@ -127,16 +134,28 @@ def _shown(nanoseconds: float) -> float:
     return round(float(f"{max(nanoseconds, 0.0):.4g}"), 3)
 
 
-def rows(cases: dict[Any, list[Any]], asked: set[str]) -> Iterator[tuple[Any, Any]]:
-    """Each operation with its rates of all kinds of dtypes."""
+def rows(cases: dict[Any, list[Any]], asked: set[str]) -> Iterator[tuple[Any, Any, float | None]]:
+    """Each operation with its rates of all kinds of dtypes, and with what a call takes."""
     for kind in sorted(cases, key=lambda kind: (kind.__module__, kind.__qualname__)):
         if asked and kind.name not in asked:
             row = eager_rates.RATES.get(kind.__module__, {}).get(kind.__qualname__)
+            call = eager_rates.CALLS.get(kind.__module__, {}).get(kind.__qualname__)
         else:
-            row = tuple([measured(cases[kind], column) for column in KINDS])
-            print(kind.name, row, file=sys.stderr, flush=True)
+            row, call = tuple([measured(cases[kind], column) for column in KINDS]), call_time(cases[kind])
+            print(kind.name, row, call, file=sys.stderr, flush=True)
         if row is not None and any(row):
-            yield kind, row
+            yield kind, row, call
+
+
+def call_time(cases: list[Any]) -> float | None:
+    """Nanoseconds of a call by NumPy on few elements; None where it takes no longer than a few functions of NumPy."""
+    case = cases[0]
+    dtype = min(case.dtypes, key=lambda d: (d.name not in PREFERRED, d.name))
+    shapes = min(case.shapes, key=lambda shapes: sum([math.prod(shape) or inf for shape in shapes]))
+    xs = [hx.device_put(x) for x in case.operands(dtype, shapes, np.random.default_rng(0))]
+    f = evaluate.chosen(evaluate.program_of(case.op, tuple([x.type for x in xs])), None)
+    took = best_time(lambda: [f(*xs) for _ in range(100)]) * 1e7
+    return float(f"{took:.2g}") if took > LONG * NUMPY_CALL else None
 
 
 def measured(cases: list[Any], column: str) -> tuple[float, float] | None:
@@ -174,14 +193,21 @@ def main() -> None:
         sys.exit(f"eager_rates.py: no operation with inputs for the laws is called {', '.join(sorted(unknown))}")
     ours = {kind for kind in every_operation() if kind.__module__.startswith("handlax.effects.operations.")}
     machine = f"{platform.machine()} with {os.cpu_count()} cores, NumPy {np.__version__}"
-    lines, module = [HEADER.format("estimates read them", machine)], ""
-    for kind, row in rows({k: cases for k, cases in found.items() if k in ours}, set(sys.argv[1:])):
+    timed = [*rows({k: cases for k, cases in found.items() if k in ours}, set(sys.argv[1:]))]
+    calls = table([(kind, call) for kind, _, call in timed if call is not None])
+    FILE.write_text(HEADER.format(machine, calls, table([(kind, row) for kind, row, _ in timed])))
+
+
+def table(entries: list[tuple[Any, Any]]) -> str:
+    """The lines of a dictionary: module -> class -> value."""
+    lines, module = [], ""
+    for kind, value in entries:
         if kind.__module__ != module:
             lines += ["    },\n"] if module else []
             module = kind.__module__
             lines += [f'    "{module}": {{\n']
-        lines += [f'        "{kind.__qualname__}": {row},\n']
-    FILE.write_text("".join([*lines, "    },\n}\n"]))
+        lines += [f'        "{kind.__qualname__}": {value},\n']
+    return "".join([*lines, "    },\n"])
 
 
 if __name__ == "__main__":

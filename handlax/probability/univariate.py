@@ -17,9 +17,9 @@ __all__ = ["Bernoulli", "Beta", "Categorical", "Factor", "Gamma", "Normal", "Poi
 
 
 def _within(support: Support, x: Any, log_prob: Any) -> Any:
-    """``log_prob`` evaluated at values in the support; -inf at all others."""
+    """``log_prob`` evaluated at values in the support; NaN where these are no numbers, and -inf at all others."""
     good = inside(support, x)
-    return hnp.where(good, log_prob(hnp.where(good, x, 0)), -math.inf)
+    return hnp.where(good, log_prob(hnp.where(good, x, 0)), hnp.where(hnp.isnan(x), math.nan, -math.inf))
 
 
 @frozen_node
@@ -145,11 +145,16 @@ class Categorical(_Choice):
 
     @property
     def mean(self) -> Any:
-        return (hnp.exp(self.log_probs) * hnp.arange(self.count)).sum(-1)
+        return self._expectation(hnp.arange(self.count))
 
     @property
     def variance(self) -> Any:
-        return (hnp.exp(self.log_probs) * hnp.arange(self.count) ** 2).sum(-1) - self.mean**2
+        return self._expectation(hnp.arange(self.count) ** 2) - self.mean**2
+
+    def _expectation(self, of: Any) -> Any:
+        """The expectation of what is ``of[i]`` where the value is ``i``."""
+        probs = hnp.asarray(self.probs) if self.logits is None else nn.softmax(hnp.asarray(self.logits), -1)
+        return (probs * of).sum(-1)
 
     def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
         return random.categorical(key, self.log_probs, -1, self.value_type(shape).shape).astype(self.dtype)

@@ -1,7 +1,18 @@
-"""What each operation takes: nanoseconds for an element by NumPy and by XLA, as estimates read them.
+"""What each operation takes: nanoseconds for an element by NumPy and by XLA, and for a call by NumPy.
 
-Written by ``python tools/eager_rates.py``, measured on x86_64 with 2 cores, NumPy 2.4.6. None: not measured.
+Estimates read them. Written by ``python tools/eager_rates.py``, measured on x86_64 with 2 cores, NumPy 2.4.6.
+None: not measured.
 """
+
+# module -> class -> nanoseconds of a call by NumPy, of operations that take much longer than a function of NumPy
+CALLS: dict[str, dict[str, float]] = {
+    "handlax.effects.operations.random_bits": {
+        "RandomBits": 6000.0,
+        "RandomFoldIn": 5600.0,
+        "RandomSeed": 4300.0,
+        "RandomSplit": 7000.0,
+    },
+}
 
 # module -> class -> (by NumPy, by XLA) for each of ``estimate.KINDS``
 RATES: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {
@@ -137,7 +148,9 @@ RATES: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {
     },
     "handlax.effects.operations.random_bits": {
         "RandomBits": (None, None, None, None, (12.8, 1.53)),
+        "RandomFoldIn": (None, None, None, None, (18.98, 3.705)),
         "RandomSeed": (None, None, None, None, (0.87, 0.0)),
+        "RandomSplit": (None, None, None, None, (17.31, 3.99)),
         "RandomWrap": (None, None, None, None, (0.001, 0.0)),
         "Threefry2x32": (None, None, None, None, (13.418, 1.607)),
     },

@@ -18,7 +18,8 @@ from ...effects.core.columns import LOWER
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import ExtendedDType
-from .eager_rates import RATES
+from .eager_rates import CALLS, RATES
+from .fused_rounding import loose_operations
 
 NUMPY_CALL, XLA_CALL = 500.0, 7_000.0
 XLA_BYTE = 0.025  # of an operand or result
@@ -54,20 +55,45 @@ def estimate(program: Program) -> Estimate | None:
     values = [*types, *[t for _, operands, results in steps for t in (*operands, *results)]]
     if not all([isinstance(t.size, int) for t in values]):
         return None
-    if len(steps) > 1 and any([isinstance(t.dtype, ExtendedDType) for t in values]):
-        return None  # fused, a draw from the same key would be rounded otherwise than in the calls before
     moved = {*range(len(program.in_types)), *program.outs}
-    numpy, xla = 0.0, XLA_CALL + XLA_BYTE * sum([types[n].nbytes for n in moved])
-    for op, operands, results in steps:
-        kind = type(op)
-        if op.has_row or not LOWER.has(kind):
-            return None
-        size = op.workload_size(*operands)
-        row = RATES.get(kind.__module__, {}).get(kind.__qualname__)
-        by_numpy, by_xla = (row and row[KINDS.index(column([*operands, *results]))]) or UNMEASURED
-        numpy += NUMPY_CALL + (by_numpy * size if 0 < size < inf else size)
-        xla += by_xla * size if 0 < size < inf else 0.0
-    return Estimate(numpy, xla, COMPILE + COMPILE_EACH * len(steps))
+    if any([op.has_row or not LOWER.has(type(op)) for op, *_ in steps]):
+        return None
+    works = [_work(*step) for step in steps]
+    numpy, xla = [sum(work) for work in zip(*works)] or (0.0, 0.0)
+    found = Estimate(numpy, xla + _xla_call([types[n] for n in moved]), COMPILE + COMPILE_EACH * len(steps))
+    if len(steps) == 1 or not any([isinstance(t.dtype, ExtendedDType) for t in values]):
+        return found
+    alone = [Estimate(n, x + _xla_call([*ins, *outs]), COMPILE + COMPILE_EACH)
+             for (n, x), (_, ins, outs) in zip(works, steps)]
+    return _of_a_draw(found, program, alone)
+
+
+def _of_a_draw(found: Estimate, program: Program, alone: Sequence[Estimate]) -> Estimate | None:
+    """The estimate of a program with keys, which gives the same numbers before and after it is compiled.
+
+    An operation that rounds loosely is otherwise by NumPy than by XLA; so the program is not compiled before each of
+    these would be by itself, which is when it has saved what compiling it takes. None: fused it is rounded otherwise.
+    """
+    loose = loose_operations(program)
+    if loose is None or any([alone[i].xla >= alone[i].numpy for i in loose]):
+        return None
+    calls = max([alone[i].compile / (alone[i].numpy - alone[i].xla) for i in loose], default=0.0)
+    return found._replace(compile=max(found.compile, calls * (found.numpy - found.xla)))
+
+
+def _work(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> tuple[float, float]:
+    """What one operation takes by NumPy, and by XLA within a program."""
+    kind = type(op)
+    size = op.workload_size(*operands)
+    row = RATES.get(kind.__module__, {}).get(kind.__qualname__)
+    by_numpy, by_xla = (row and row[KINDS.index(column([*operands, *results]))]) or UNMEASURED
+    call = CALLS.get(kind.__module__, {}).get(kind.__qualname__, NUMPY_CALL)
+    return call + (by_numpy * size if 0 < size < inf else size), by_xla * size if 0 < size < inf else 0.0
+
+
+def _xla_call(moved: Sequence[ArrayType]) -> float:
+    """What XLA takes to call a program with these operands and results."""
+    return XLA_CALL + XLA_BYTE * sum([t.nbytes for t in moved])
 
 
 def _steps(program: Program) -> Iterator[tuple[Any, Sequence[ArrayType], Sequence[ArrayType]]]:

@@ -17,7 +17,7 @@ from helpers.package_source import PACKAGE, module_level, module_name, name
 from handlax.effects.core.columns import FLOPS
 from handlax.effects.core.operation import Operation
 from handlax.effects.programs.operation_names import every_operation
-from handlax.lowering.compile.eager_rates import RATES
+from handlax.lowering.compile.eager_rates import CALLS, RATES
 
 OURS = {kind for kind in every_operation() if kind.__module__.startswith("handlax.")}
 NAMES = {kind.name for kind in OURS}
@@ -202,13 +202,13 @@ def test_interpreters_and_lowering_have_no_clause_for_one_first_order_operation(
 
 
 def test_every_measured_operation_exists():
-    assert {(module, name) for module, rows in RATES.items() for name in rows} <= {
+    assert {(module, name) for table in (CALLS, RATES) for module, rows in table.items() for name in rows} <= {
         (kind.__module__, kind.__qualname__) for kind in OURS
     }
 
 
 def test_every_declaration_of_operations_is_made_by_one():
-    for fact in ("contracts", "cheap_to_recompute", "checkpoint_name"):
+    for fact in ("contracts", "cheap_to_recompute", "checkpoint_name", "rounding"):
         assert any(getattr(kind, fact) != getattr(Operation, fact) for kind in OURS), fact
     assert any(map(FLOPS.has, OURS))
 

@@ -88,25 +88,26 @@ def _remainder(x, y):
 # y = -x; z = x + y, x - y, x y, x / y, x - y trunc(x / y)
 Neg = elementwise(
     "neg", NUMERIC, np.negative, jvp=linear, transpose=lambda op, ct, x: neg(ct), lower="negate",
-    doc="``y[i] = -x[i]``; unsigned integers wrap around.",
+    rounding="correct", doc="``y[i] = -x[i]``; unsigned integers wrap around.",
 )
 Add = elementwise(
     "add", ANY, np.add, arity=2, jvp=_jvp_sum,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(ct, (x, y)[wrt]), lower="add",
+    rounding="sum",
     doc="``z[i] = x[i] + y[i]``; of booleans ``or``.\n\n    Shapes: equal but for sizes 1, or rank 0; one dtype. "
     "Integers wrap around.",
 )
 Sub = elementwise(
     "sub", NUMERIC, np.subtract, arity=2, jvp=_jvp_sum,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(ct, x) if wrt == 0 else unbroadcast(neg(ct), y),
-    lower="subtract",
+    lower="subtract", rounding="sum",
     doc="``z[i] = x[i] - y[i]``.\n\n    Shapes: equal but for sizes 1, or rank 0; one dtype. "
     "Integers wrap around.",
 )
 Mul = elementwise(
     "mul", ANY, np.multiply, arity=2, jvp=multilinear,
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(mul(ct, y), x) if wrt == 0 else unbroadcast(mul(x, ct), y),
-    lower="multiply",
+    lower="multiply", rounding="product",
     doc="``z[i] = x[i] y[i]``; of booleans ``and``.",
 )
 _mul, _product = Mul(), surface(Mul)
@@ -241,7 +242,7 @@ Sign = elementwise(
 )
 Abs = elementwise(
     "abs", SIGNED | INEXACT, np.abs, result=dtypes.to_real, jvp=_jvp_abs,
-    lower=corrected("abs", complex_functions.size),
+    lower=corrected("abs", complex_functions.size), rounding="correct",
     doc="``y[i] = |x[i]|``, real. The derivative at 0 is that from above, of complex numbers 0.",
 )
 Floor = elementwise("floor", FLOATING, wide(np.floor), lower="floor", doc="The largest integer not above ``x[i]``.")

@@ -39,9 +39,10 @@ def _shift(bits: Callable[[Any], Any], f: np.ufunc, beyond: Callable[[Any], Any]
 
     def shift(x, y):
         x, y = np.ascontiguousarray(x).reshape(x.shape), np.ascontiguousarray(y).reshape(y.shape)
-        amount = _unsigned(y)
+        amount, whole = _unsigned(y), bits(x)
         within = amount < itemsize_bits(x.dtype)
-        whole = bits(x)
+        if within.all():
+            return _as(f(whole, amount.astype(whole.dtype, copy=False)), x.dtype)
         amount = np.where(within, amount, np.zeros((), amount.dtype)).astype(whole.dtype, copy=False)
         return np.where(within, _as(f(whole, amount), x.dtype), beyond(x))
 

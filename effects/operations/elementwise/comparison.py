@@ -93,6 +93,7 @@ def _chosen(which: Any, x: Any, y: Any) -> Any:
 class SelectN(Elementwise):
     name = "select_n"
     dtypes = EVERY
+    rounding = "correct"
     exempt = {"finite_differences": "the first operand is an index"}
 
     def result_type(op, which, *cases):  # type: ignore[override]
@@ -246,7 +247,7 @@ def _extreme(name: str, f: Callable[..., Any], stablehlo: str, direction: str, d
         return emit.select(emit.binary("or", chosen, emit.compare("NE", x, x)), x, y)
 
     jvp = (lambda x, y, dx, z: dx * _share(x, y, z), lambda x, y, dy, z: dy * _share(y, x, z))
-    return elementwise(name, ANY, f, arity=2, jvp=jvp, lower=lower, doc=doc)
+    return elementwise(name, ANY, f, arity=2, jvp=jvp, lower=lower, rounding="correct", doc=doc)
 
 
 _maximum, _minimum = _signed_zeros(np.maximum, True), _signed_zeros(np.minimum, False)

@@ -132,6 +132,7 @@ def elementwise(
     lower: Any,
     flops: Any = None,
     jet: Callable[..., Any] | None = None,
+    rounding: str = "loose",
     exempt: dict[str, str] | None = None,
     doc: str | None = None,
 ) -> type[Operation]:
@@ -147,12 +148,15 @@ def elementwise(
         lower: the name of a StableHLO or CHLO operation, or a function ``(op, emit, *values)``.
         flops: a cost rule of ``columns``; one operation per element of the result by default.
         jet: the Taylor series of the result from those of the operands, where it is cheaper than by the derivative.
+        rounding: "correct" where the result is the float nearest to the exact one, whoever computes it; "sum" or
+            "product" of one that is too, but that XLA may fuse to a multiply-add.
     """
     class_name = "".join(part.capitalize() for part in name.split("_"))
     module = sys._getframe(1).f_globals["__name__"]
     namespace = {
         "__slots__": (), "__module__": module, "__doc__": doc or f"{name}, elementwise.", "name": name, "arity": arity,
-        "dtypes": frozenset(dtypes), "memo": Memo(), "exempt": exempt or {},
+        "dtypes": frozenset(dtypes), "memo": Memo(), "rounding": rounding,
+        "exempt": exempt or {},
     }
     named = frozenset(dtypes)
     if not named & FOUR_BITS and named & INTEGER:

@@ -43,6 +43,11 @@ def _symmetric_cdf(z: Any, tail: Any) -> Any:
     return hnp.where(z < 0, tail, 1 - tail)
 
 
+def _symmetric_sf(z: Any, tail: Any) -> Any:
+    """One minus ``_symmetric_cdf``."""
+    return hnp.where(z < 0, 1 - tail, tail)
+
+
 laplace = distribution(
     "laplace", "Laplace's distribution: exponential on both sides of ``loc``.",
     logpdf=lambda z: -hnp.abs(z) - math.log(2.0),
@@ -52,31 +57,38 @@ laplace = distribution(
 logistic = distribution(
     "logistic", "The logistic distribution: its distribution function is ``expit``.",
     arguments={"ppf": "x:loc scale", "isf": "x:loc scale"},
-    logpdf=lambda z: -hnp.abs(z) - 2 * hnp.log1p(hnp.exp(-hnp.abs(z))), cdf=special.expit,
-    sf=lambda z: special.expit(-z), ppf=special.logit, isf=lambda q: -special.logit(q),
+    logpdf=lambda z: -hnp.abs(z) - 2 * hnp.log1p(hnp.exp(-hnp.abs(z))),
+    cdf=lambda z: _symmetric_cdf(z, special.expit(-hnp.abs(z))),
+    sf=lambda z: _symmetric_sf(z, special.expit(-hnp.abs(z))), ppf=special.logit, isf=lambda q: -special.logit(q),
 )
 
 
 def _tangent_turns(q: Any) -> Any:
     """The quantile function of the Cauchy distribution, tan(pi (q - 1/2)), infinite at 0 and 1."""
-    tail = hnp.minimum(q, 1 - q)
-    inner = tail > 0
+    tail = hnp.where(q < 0.5, q, 1 - q)
+    middle, inner = tail > 0.25, (tail > 0) & (tail <= 0.25)
     size = hnp.where(inner, 1 / hnp.tan(math.pi * hnp.where(inner, tail, 0.25)), hnp.inf)
-    return hnp.where(q == 0.5, 0, hnp.where(q < 0.5, -size, size))
+    outside = hnp.where(q < 0.5, -size, size)
+    return hnp.where(middle, hnp.tan(math.pi * hnp.where(middle, q - 0.5, 0)), outside)
 
+
+def _far(z: Any) -> Any:
+    """Where 1 + z^2 is rounded to z^2."""
+    return hnp.abs(z) > float(hnp.finfo(z.dtype).eps) ** -0.5
 
 
 def _log1p_square(z: Any) -> Any:
     """log(1 + z^2), where the square may overflow."""
-    far = hnp.abs(z) > float(hnp.finfo(z.dtype).eps) ** -0.5
+    far = _far(z)
     return hnp.where(far, 2 * hnp.log(hnp.abs(hnp.where(far, z, 1))), hnp.log1p(hnp.where(far, 0, z) ** 2))
 
 
 def _log_turns(z: Any) -> Any:
-    """log(arctan2(1, z) / pi), whose argument is near 1 for negative ``z``."""
-    below = z < 0
+    """log(arctan2(1, z) / pi), whose argument is near 1 for negative ``z``, and 1 / (pi z) for a large one."""
+    below, far = z < 0, _far(z)
     near_one = hnp.log1p(-hnp.arctan2(1.0, hnp.where(below, -z, 1)) / math.pi)
-    return hnp.where(below, near_one, hnp.log(hnp.arctan2(1.0, hnp.where(below, 1, z))) - LOG_PI)
+    near = hnp.log(hnp.arctan2(1.0, hnp.where(below | far, 1, z)))
+    return hnp.where(below, near_one, hnp.where(far, -hnp.log(hnp.where(far, hnp.abs(z), 1)), near) - LOG_PI)
 
 
 cauchy = distribution(
@@ -86,16 +98,22 @@ cauchy = distribution(
     logsf=lambda z: _log_turns(z), ppf=_tangent_turns, isf=lambda q: -_tangent_turns(q),
 )
 
+def _log_gumbel_tail(z: Any) -> Any:
+    """log(1 - exp(-exp(z))), which is z where exp(z) is small or 0."""
+    low = z < math.log(float(hnp.finfo(z.dtype).eps))
+    return hnp.where(low, z, log1mexp(hnp.exp(hnp.where(low, 0, z))))
+
+
 gumbel_l = distribution(
     "gumbel_l", "Gumbel's distribution of the least of many values.", arguments={"ppf": "p:loc scale"},
-    logpdf=lambda z: z - hnp.exp(z), cdf=lambda z: -hnp.expm1(-hnp.exp(z)), logcdf=lambda z: log1mexp(hnp.exp(z)),
+    logpdf=lambda z: z - hnp.exp(z), cdf=lambda z: -hnp.expm1(-hnp.exp(z)), logcdf=_log_gumbel_tail,
     sf=lambda z: hnp.exp(-hnp.exp(z)), logsf=lambda z: -hnp.exp(z), ppf=lambda q: hnp.log(-hnp.log1p(-q)),
 )
 
 gumbel_r = distribution(
     "gumbel_r", "Gumbel's distribution of the largest of many values.", arguments={"ppf": "p:loc scale"},
     logpdf=lambda z: -z - hnp.exp(-z), cdf=lambda z: hnp.exp(-hnp.exp(-z)), logcdf=lambda z: -hnp.exp(-z),
-    sf=lambda z: -hnp.expm1(-hnp.exp(-z)), logsf=lambda z: log1mexp(hnp.exp(-z)), ppf=lambda q: -hnp.log(-hnp.log(q)),
+    sf=lambda z: -hnp.expm1(-hnp.exp(-z)), logsf=lambda z: _log_gumbel_tail(-z), ppf=lambda q: -hnp.log(-hnp.log(q)),
 )
 
 pareto = distribution(
@@ -126,23 +144,47 @@ def _gamma_logpdf(z: Any, a: Any) -> Any:
     return special.xlogy(a - 1, z) - z - special.gammaln(a)
 
 
+def _log_gamma_sf(z: Any, a: Any) -> Any:
+    """log(gammaincc(a, z)); by the continued fraction, DLMF 8.9.2, where that is so small that it might underflow."""
+    q = special.gammaincc(a, z)
+    far = (q < float(hnp.finfo(z.dtype).tiny) ** 0.5) & (z < hnp.inf)
+    x = hnp.where(far, z, a + 1)
+    b = x + (2 * TERMS_OF_TAIL + 1) - a
+    for k in range(TERMS_OF_TAIL, 0, -1):
+        b = x + (2 * k - 1) - a - k * (k - a) / b
+    near = hnp.where(far, 1, z)
+    usual = _log_of(special.gammaincc(a, near), special.gammainc(a, near))
+    return hnp.where(far, _gamma_logpdf(x, a) + hnp.log(x) - hnp.log(b), usual)
+
+
+TERMS_OF_TAIL = 16  # beyond 9 standard deviations they are exact to 1e-30
+
+
 gamma = distribution(
     "gamma", "The gamma distribution: the density is proportional to ``z**(a - 1) * exp(-z)``.", shapes="a",
     valid=lambda a: a > 0, support=POSITIVE, weak="sf logsf", logpdf=_gamma_logpdf,
-    **_cumulative(lambda z, a: special.gammainc(a, z), lambda z, a: special.gammaincc(a, z)),
+    **_cumulative(lambda z, a: special.gammainc(a, z), lambda z, a: special.gammaincc(a, z)) | {"logsf": _log_gamma_sf},
 )
 
 chi2 = distribution(
     "chi2", "The sum of the squares of ``df`` standard normal variables.", shapes="df",
     valid=lambda df: df > 0, support=POSITIVE, logpdf=lambda z, df: _gamma_logpdf(z / 2, df / 2) - math.log(2.0),
-    **_cumulative(lambda z, df: special.gammainc(df / 2, z / 2), lambda z, df: special.gammaincc(df / 2, z / 2)),
+    **_cumulative(lambda z, df: special.gammainc(df / 2, z / 2), lambda z, df: special.gammaincc(df / 2, z / 2))
+    | {"logsf": lambda z, df: _log_gamma_sf(z / 2, df / 2)},
 )
+
+def _beta_sf(z: Any, a: Any, b: Any) -> Any:
+    """One minus the cdf, by it unless it is near 1: from 1 - z, a small ``z`` and the slope there would be lost."""
+    p = special.betainc(a, b, z)
+    usual = p < 0.9
+    return hnp.where(usual, 1 - p, special.betainc(b, a, 1 - hnp.where(usual, 0.5, z)))
+
 
 beta = distribution(
     "beta", "The beta distribution: the density is proportional to ``z**(a - 1) * (1 - z)**(b - 1)``.", shapes="a b",
     valid=lambda a, b: (a > 0) & (b > 0), support=UNIT,
     logpdf=lambda z, a, b: special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b),
-    **_cumulative(lambda z, a, b: special.betainc(a, b, z), lambda z, a, b: special.betainc(b, a, 1 - z)),
+    **_cumulative(lambda z, a, b: special.betainc(a, b, z), _beta_sf),
 )
 
 t = distribution(

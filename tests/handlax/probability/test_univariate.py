@@ -77,3 +77,41 @@ def test_the_bounds_of_a_density_without_a_power_are_finite():
     assert float(hp.Beta(1.0, 1.0).log_prob(0.0)) == 0.0
     assert float(hp.Gamma(1.0, 2.0).log_prob(0.0)) == pytest.approx(np.log(2))
     assert np.isfinite(hx.grad(lambda p: hp.Bernoulli(p).log_prob(1))(1.0))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_density_of_no_number_is_none(name):
+    assert np.isnan(CASES[name][0].log_prob(np.float32(np.nan)))
+
+
+def parameters(name):
+    """A distribution as a function of its parameters, and these as float64."""
+    dist = CASES[name][0]
+    given = {word: hx.numpy.asarray(x, "float64") for word, x in dist.parameters.items()}
+    return lambda given: type(dist)(**given), given
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_slopes_of_log_probabilities_are_those_of_differences(name):
+    make, given = parameters(name)
+    x = CASES[name][1].ppf([0.3, 0.9]).astype(np.float64)
+    total = lambda given: make(given).log_prob(x).sum()
+    slopes = hx.grad(total)(given)
+    for word, value in given.items():
+        direction = hx.numpy.cos(hx.numpy.arange(value.size, dtype="float64")).reshape(value.shape)
+        ahead, behind = [float(total(given | {word: value + h * direction})) for h in (1e-6, -1e-6)]
+        np.testing.assert_allclose((slopes[word] * direction).sum(), (ahead - behind) / 2e-6, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_slopes_outside_of_the_support_are_no_nan(name):
+    make, given = parameters(name)
+    slopes = hx.grad(lambda given: make(given).log_prob(hx.numpy.asarray([1e3, -1e3])).sum())(given)
+    assert all([np.isfinite(x).all() for x in slopes.values()])
+
+
+def test_values_of_probability_zero_have_slopes_of_moments():
+    mean = lambda p: hp.Categorical(p).mean
+    np.testing.assert_array_equal(hx.grad(mean)(hx.numpy.array([0.0, 0.5, 0.5])), [0, 1, 2])
+    variance = lambda p: hp.Categorical(p).variance
+    np.testing.assert_allclose(hx.grad(variance)(hx.numpy.array([0.0, 0.5, 0.5])), [0, -2, -2])

@@ -319,12 +319,13 @@ def test_far_tails_and_values_that_are_no_numbers(name):
     shapes = [np.float32(p[0]) for p in parameters]
     for x in np.asarray([1e20, -1e20, 1e30, np.inf, -np.inf, np.nan], np.float32):
         for kind in names.split():
-            if name == "laplace" and kind == "logpdf" and np.isfinite(x):
-                continue  # SciPy takes the logarithm of a density that is rounded to 0
             with np.errstate(all="ignore"):
                 want = getattr(getattr(scipy.stats, name), kind)(float(x), *[float(p) for p in shapes])
                 want = np.float32(want)
             got = float(getattr(getattr(stats, name), kind)(x, *shapes))
+            if kind.startswith("log") and want == -np.inf and np.isfinite(x):
+                assert got < -1e18  # SciPy takes the logarithm of what is rounded to 0
+                continue
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-30, err_msg=f"{kind}({x})")
 
 
