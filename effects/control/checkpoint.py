@@ -41,6 +41,7 @@ class Checkpoint(HigherOrder):
 @operation
 class OptimizationBarrier:
     multiple_results = True
+    costly = True
 
     def result_type(op, *types):
         return types

@@ -54,6 +54,7 @@ class Operation(ImmutableObject):
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
     contracts: ClassVar[bool] = False  # a contraction or convolution, which is expensive to recompute
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
+    costly: ClassVar[bool] = False  # XLA computes its result once, rather than in each kernel that reads it
     rounding: ClassVar[str] = "loose"  # of floats; the nearest one is "correct", or that of a "sum" or a "product"
     checkpoint_name: ClassVar[str | None] = None  # its result's name in checkpoint policies
     vmap: ClassVar[str] = "refuse"  # of an effect under vmap: performed ``once``, ``per_lane``, or an error

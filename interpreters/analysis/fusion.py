@@ -4,8 +4,8 @@
 
 An operation that moves data, an elementwise one or a reduction is computed within each kernel that reads its result,
 and so are those that it reads: chains of them are computed again in every kernel that they end in. A chain begins at a
-value that is stored: the result of any other operation; of an expensive one that several read or that is broadcast; and
-of one that would have kernels read more than they do, unless it can become part of all kernels that read it. A value
+value that is stored: the result of any other operation; of a costly one that several read or that is broadcast; and of
+one that would have kernels read more than they do, unless it can become part of all kernels that read it. A value
 that is read through an operation whose result is stored cannot.
 
 Source: OpenXLA, ``InstructionFusion`` and ``CpuInstructionFusion``.
@@ -17,18 +17,12 @@ from typing import Any
 
 from ...effects.core.columns import FLOPS, data_movement
 from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.operations.foundations.shapes import Reduction
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 
 MOST = 1024  # operations that are looked at
 DEEPEST = 8  # calls within calls that are looked into
-EXPENSIVE = frozenset({
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "div", "erf", "erf_inv", "erfc", "exp",
-    "exp2", "expm1", "floor_divide", "log", "log1p", "logaddexp", "logistic", "mod", "pow", "rem", "rsqrt", "sinh",
-    "sqrt", "tanh",
-})
-REDUCTIONS = frozenset([f"reduce_{name}" for name in ("and", "max", "min", "or", "prod", "sum", "xor")])
-BARRIERS = frozenset({"boundary", "optimization_barrier"})
 
 
 def duplication(program: Program, start: int, stop: int) -> float:
@@ -52,7 +46,8 @@ class _Graph:
         self.reads: list[list[int]] = []
         self.given: list[list[ArrayType]] = []
         self.types: list[ArrayType] = []
-        self.names: list[str] = []
+        self.costly: list[bool] = []
+        self.broadcasts: list[bool] = []
         self.fusible: list[bool] = []
         values = self._add(program, start, stop, {}, DEEPEST)
         self.results = {values[n] for n in program.outs if n in values}
@@ -82,23 +77,23 @@ class _Graph:
                 self.reads.append(list(dict.fromkeys([values[n] for n in args if n in values])))
                 self.given.append([types[n] for n in dict.fromkeys(args)])
                 self.types.append(made[0])
-                self.names.append(op.name)
+                self.costly.append(op.costly)
+                self.broadcasts.append(op.cheap_to_recompute)
                 self.fusible.append(_is_fusible(op))
         return values
 
     def stored(self) -> set[int]:
         """The operations whose results are stored."""
-        stored = {i for i, fusible in enumerate(self.fusible) if not fusible or self._is_expensive_for_all(i)}
+        stored = {i for i, fusible in enumerate(self.fusible) if not fusible or self._is_shared(i)}
         for i in reversed(range(len(self.fusible))):
             if i not in stored and self._widens(i) and not self._joins_all(i, stored):
                 stored.add(i)
         return stored
 
-    def _is_expensive_for_all(self, i: int) -> bool:
-        """Whether an expensive operation would be computed again, by several readers or for each broadcast element."""
-        expensive = self.names[i] in EXPENSIVE or self.names[i] in REDUCTIONS
+    def _is_shared(self, i: int) -> bool:
+        """Whether a costly operation would be computed again, by several readers or for each broadcast element."""
         several = len(self.readers[i]) + (i in self.results) > 1
-        return expensive and (several or any([self.names[j] == "broadcast_in_dim" for j in self.readers[i]]))
+        return self.costly[i] and (several or any([self.broadcasts[j] for j in self.readers[i]]))
 
     def _widens(self, i: int) -> bool:
         """Whether an operation reads several arrays of its result's rank, and more elements than its result has.
@@ -106,7 +101,7 @@ class _Graph:
         What is broadcast is read in its smaller shape.
         """
         rank = _true_rank(self.types[i])
-        spread = [j for j in self.reads[i] if self.names[j] == "broadcast_in_dim"]
+        spread = [j for j in self.reads[i] if self.broadcasts[j]]
         wide = [t for t in self.given[i] if _true_rank(t) >= rank]
         return len(wide) - len(spread) > 1 and sum([t.size for t in self.given[i]]) > self.types[i].size
 
@@ -139,9 +134,7 @@ class _Graph:
 
 
 def _is_fusible(op: Any) -> bool:
-    if op.bodied or op.name in BARRIERS:
-        return False
-    return isinstance(op, Elementwise) or op.name in REDUCTIONS or FLOPS.find(type(op)) is data_movement
+    return not op.bodied and (isinstance(op, Elementwise | Reduction) or FLOPS.find(type(op)) is data_movement)
 
 
 def _true_rank(t: ArrayType) -> int:

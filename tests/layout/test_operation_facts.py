@@ -208,7 +208,7 @@ def test_every_measured_operation_exists():
 
 
 def test_every_declaration_of_operations_is_made_by_one():
-    for fact in ("contracts", "cheap_to_recompute", "checkpoint_name", "rounding"):
+    for fact in ("contracts", "cheap_to_recompute", "checkpoint_name", "costly", "rounding"):
         assert any(getattr(kind, fact) != getattr(Operation, fact) for kind in OURS), fact
     assert any(map(FLOPS.has, OURS))
 

@@ -147,11 +147,12 @@ Div = elementwise(
     "div", NUMERIC, with_narrow(_divide, np.divide, NUMERIC - FLOATING), arity=2,
     jvp=_jvp_quotient, jet=_jet_quotient,
     transpose=lambda op, ct, x, y: unbroadcast(div(ct, y), x), lower="divide",
-    doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
+    costly=True, doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
 )
 Rem = elementwise(
     "rem", INTEGER | FLOATING, wide(_remainder), arity=2,
     jvp=(lambda x, y, dx: dx, lambda x, y, dy: mul(dy, neg(_towards_zero(div(x, y))))), lower="remainder",
+    costly=True,
     doc="``z[i] = x[i] - y[i] trunc(x[i] / y[i])``: it has the sign of ``x``; of integers ``x`` where ``y[i] == 0``.",
 )
 neg: Function = surface(Neg)
@@ -306,17 +307,17 @@ def _lower_square(op, emit, x):
 Sqrt = elementwise(
     "sqrt", INEXACT, wide(np.sqrt), jvp=lambda x, dx, y: mul(dx, div(like(y, 0.5), y)),
     lower=by_parts("sqrt", complex_functions.sqrt),
-    doc="The square root: ``y[i]**2 == x[i]``, ``Re y[i] >= 0``; NaN where ``x[i] < 0``.",
+    costly=True, doc="The square root: ``y[i]**2 == x[i]``, ``Re y[i] >= 0``; NaN where ``x[i] < 0``.",
 )
 Rsqrt = elementwise(
     "rsqrt", INEXACT, evaluated(lambda x: 1 / np.sqrt(x), assembled(complex_functions.rsqrt)),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, -0.5), div(y, x))),
-    lower=by_parts("rsqrt", complex_functions.rsqrt), doc="``y[i] = 1 / sqrt(x[i])``.",
+    lower=by_parts("rsqrt", complex_functions.rsqrt), costly=True, doc="``y[i] = 1 / sqrt(x[i])``.",
 )
 Cbrt = elementwise(
     "cbrt", FLOATING, wide(np.cbrt),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, 1 / 3), integer_pow(y, -2))), lower="cbrt",
-    doc="The real cube root: ``y[i]**3 == x[i]``.",
+    costly=True, doc="The real cube root: ``y[i]**3 == x[i]``.",
 )
 Square = elementwise(
     "square", NUMERIC, _square, jvp=lambda x, dx: mul(dx, mul(like(x, 2), x)),

@@ -72,12 +72,14 @@ def _rest(x: Any, y: Any) -> Any:
 # z = floor(x / y), and x - y floor(x / y)
 FloorDivide = elementwise(
     "floor_divide", INTEGER | FLOATING, wide(_floor_divide), arity=2, lower=_composed(_quotient),
+    costly=True,
     doc="``z[i] = floor(x[i] / y[i])``; by 0 of signed integers -2, or -1 where ``x[i] == 0``, of others the largest.",
 )
 Mod = elementwise(
     "mod", INTEGER | FLOATING, wide(np.remainder), arity=2,
     jvp=(lambda x, y, dx: dx, lambda x, y, dy: mul(dy, neg(floor_divide(x, y)))),
     lower=_composed(_rest),
+    costly=True,
     doc="``z[i] = x[i] - y[i] floor(x[i] / y[i])``: it has the sign of ``y``; of integers 0 where ``y[i] == 0``.",
 )
 floor_divide: Function = surface(FloorDivide)

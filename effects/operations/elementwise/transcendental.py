@@ -58,32 +58,32 @@ def _logistic(op, emit, x):
 Exp = elementwise(
     "exp", INEXACT, wide(np.exp), jvp=lambda x, dx, y: mul(dx, y),
     lower=by_parts("exponential", complex_functions.exp),
-    doc="``y[i] = e**x[i]``.",
+    costly=True, doc="``y[i] = e**x[i]``.",
 )
 Exp2 = elementwise(
     "exp2", INEXACT, evaluated(np.exp2, assembled(complex_functions.exp2)),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)),
     lower=by_formula(real_functions.exp2, by_parts("exp2", complex_functions.exp2)),
-    doc="``y[i] = 2**x[i]``.",
+    costly=True, doc="``y[i] = 2**x[i]``.",
 )
 Expm1 = elementwise(
     "expm1", INEXACT, evaluated(np.expm1, assembled(complex_functions.expm1)), jvp=lambda x, dx: mul(dx, exp(x)),
     lower=by_parts("exponential_minus_one", complex_functions.expm1),
-    doc="``y[i] = e**x[i] - 1``, exact near 0.",
+    costly=True, doc="``y[i] = e**x[i] - 1``, exact near 0.",
 )
 Log = elementwise(
     "log", INEXACT, wide(np.log), jvp=lambda x, dx: div(dx, x), lower=corrected("log", complex_functions.log),
-    doc="The natural logarithm, the inverse of ``exp``; its imaginary part lies in (-pi, pi].",
+    costly=True, doc="The natural logarithm, the inverse of ``exp``; its imaginary part lies in (-pi, pi].",
 )
 Log1p = elementwise(
     "log1p", INEXACT, evaluated(np.log1p, assembled(complex_functions.log1p)), jvp=lambda x, dx: div(dx, _one_plus(x)),
     lower=by_parts("log_plus_one", complex_functions.log1p),
-    doc="``y[i] = log(1 + x[i])``, exact near 0.",
+    costly=True, doc="``y[i] = log(1 + x[i])``, exact near 0.",
 )
 Logistic = elementwise(
     "logistic", INEXACT, evaluated(lambda x: 1 / (1 + np.exp(-x)), assembled(complex_functions.logistic)),
     jvp=lambda x, dx, y: mul(dx, _logistic_slope(x, y)), lower=lower_wide(_logistic),
-    doc="``y[i] = 1 / (1 + e**-x[i])``.",
+    costly=True, doc="``y[i] = 1 / (1 + e**-x[i])``.",
 )
 
 
@@ -205,23 +205,23 @@ Tan = elementwise(
 )
 Asin = elementwise(
     "asin", INEXACT, wide(np.arcsin), jvp=lambda x, dx: dx * _inverse_slope(x, -1), lower=lower_wide(_asin),
-    doc="The inverse of ``sin``, with real part in [-pi/2, pi/2].",
+    costly=True, doc="The inverse of ``sin``, with real part in [-pi/2, pi/2].",
 )
 Acos = elementwise(
     "acos", INEXACT, wide(np.arccos), jvp=lambda x, dx: dx * -_inverse_slope(x, -1),
     lower=lower_wide(corrected("chlo.acos", complex_functions.acos)),
-    doc="The inverse of ``cos``, with real part in [0, pi].",
+    costly=True, doc="The inverse of ``cos``, with real part in [0, pi].",
 )
 Atan = elementwise(
     "atan", INEXACT, wide(np.arctan), jvp=lambda x, dx: _atan_slope(x, dx),
     lower=by_parts("chlo.atan", complex_functions.atan),
-    doc="The inverse of ``tan``, with real part in [-pi/2, pi/2].",
+    costly=True, doc="The inverse of ``tan``, with real part in [-pi/2, pi/2].",
 )
 Atan2 = elementwise(
     "atan2", INEXACT, evaluated(np.arctan2, partial(complex_functions.atan2, np)), arity=2,
     jvp=(lambda x, y, dx: dx * _atan2_slope(x, y), lambda x, y, dy: dy * neg(_atan2_slope(y, x))),
     lower=composed("atan2", complex_functions.atan2),
-    doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
+    costly=True, doc="The angle of ``y[i] + i x[i]`` in [-pi, pi]: ``tan(atan2(x, y)) == x / y``, right by quadrant.",
 )
 sin: Function = surface(Sin, accuracy=2)
 cos: Function = surface(Cos, accuracy=2)
@@ -235,31 +235,31 @@ atan2: Function = surface(Atan2)
 Sinh = elementwise(
     "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x),
     lower=by_formula(real_functions.sinh, by_parts("chlo.sinh", complex_functions.sinh)),
-    doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
+    costly=True, doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
 )
 Cosh = elementwise(
     "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x),
     lower=by_formula(real_functions.cosh, by_parts("chlo.cosh", complex_functions.cosh)),
-    doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
+    costly=True, doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
 )
 Tanh = elementwise(
     "tanh", INEXACT, wide(np.tanh), jvp=lambda x, dx, y: dx * _tangent_slope(x, y, -1),
     lower=by_parts("tanh", complex_functions.tanh),
-    doc="The hyperbolic tangent: ``tanh(x) == sinh(x) / cosh(x)``.",
+    costly=True, doc="The hyperbolic tangent: ``tanh(x) == sinh(x) / cosh(x)``.",
 )
 Asinh = elementwise(
     "asinh", INEXACT, wide(np.arcsinh), jvp=lambda x, dx: dx * _inverse_slope(x, 1),
     lower=lower_wide(corrected("chlo.asinh", complex_functions.asinh)),
-    doc="The inverse of ``sinh``.",
+    costly=True, doc="The inverse of ``sinh``.",
 )
 Acosh = elementwise(
     "acosh", INEXACT, wide(np.arccosh), jvp=lambda x, dx: dx * mul(rsqrt(sub(x, like(x, 1))), rsqrt(_one_plus(x))),
     lower=lower_wide(corrected("chlo.acosh", complex_functions.acosh)),
-    doc="The inverse of ``cosh``, with real part not below 0.",
+    costly=True, doc="The inverse of ``cosh``, with real part not below 0.",
 )
 Atanh = elementwise(
     "atanh", INEXACT, wide(np.arctanh), jvp=lambda x, dx: div(dx, _atanh_divisor(x)),
-    lower=lower_wide(by_parts("chlo.atanh", complex_functions.atanh)), doc="The inverse of ``tanh``.",
+    lower=lower_wide(by_parts("chlo.atanh", complex_functions.atanh)), costly=True, doc="The inverse of ``tanh``.",
 )
 sinh: Function = surface(Sinh)
 cosh: Function = surface(Cosh)
@@ -274,6 +274,7 @@ atanh: Function = surface(Atanh)
 class Pow(Elementwise):
     name = "pow"
     arity = 2
+    costly = True
     dtypes = INEXACT
 
     def result_type(op, x, y):  # type: ignore[override]
@@ -348,16 +349,16 @@ def _lower_erf_inv(op, emit, x):
 # y = the error function, 1 minus it, its inverse
 Erf = elementwise(
     "erf", FLOATING, scipy_special("erf"), jvp=lambda x, dx: dx * _bell(x, 2 / math.sqrt(math.pi)), lower="chlo.erf",
-    doc="``2 / sqrt(pi)`` times the integral of ``e**-t**2`` from 0 to ``x[i]``.",
+    costly=True, doc="``2 / sqrt(pi)`` times the integral of ``e**-t**2`` from 0 to ``x[i]``.",
 )
 Erfc = elementwise(
     "erfc", FLOATING, scipy_special("erfc"), jvp=lambda x, dx: dx * _bell(x, -2 / math.sqrt(math.pi)),
-    lower="chlo.erfc", doc="``y[i] = 1 - erf(x[i])``, exact for large ``x[i]``.",
+    lower="chlo.erfc", costly=True, doc="``y[i] = 1 - erf(x[i])``, exact for large ``x[i]``.",
 )
 ErfInv = elementwise(
     "erf_inv", FLOATING, _erf_inv,
     jvp=lambda x, dx, y: dx * mul(like(y, math.sqrt(math.pi) / 2), exp(square(y))), lower=_lower_erf_inv,
-    doc="The inverse of ``erf`` on (-1, 1).",
+    costly=True, doc="The inverse of ``erf`` on (-1, 1).",
 )
 erf: Function = surface(Erf)
 erfc: Function = surface(Erfc, accuracy=200)
@@ -392,6 +393,7 @@ Logaddexp = elementwise(
     jvp=(lambda x, y, dx, z: mul(dx, logaddexp_share(x, y, z)),
          lambda x, y, dy, z: mul(dy, logaddexp_share(y, x, z))),
     lower=lower_wide(lambda op, emit, x, y: emit.decompose(stable_logaddexp, *emit.spread(x, y))),
+    costly=True,
     doc="``z[i] = log(e**x[i] + e**y[i])``, without overflow; derivatives of all orders are right for equal operands.",
 )
 logaddexp: Function = surface(Logaddexp)

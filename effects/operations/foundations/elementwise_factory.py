@@ -133,6 +133,7 @@ def elementwise(
     flops: Any = None,
     jet: Callable[..., Any] | None = None,
     rounding: str = "loose",
+    costly: bool = False,
     exempt: dict[str, str] | None = None,
     doc: str | None = None,
 ) -> type[Operation]:
@@ -150,12 +151,13 @@ def elementwise(
         jet: the Taylor series of the result from those of the operands, where it is cheaper than by the derivative.
         rounding: "correct" where the result is the float nearest to the exact one, whoever computes it; "sum" or
             "product" of one that is too, but that XLA may fuse to a multiply-add.
+        costly: whether XLA computes the result once where several kernels read it, rather than in each of them.
     """
     class_name = "".join(part.capitalize() for part in name.split("_"))
     module = sys._getframe(1).f_globals["__name__"]
     namespace = {
         "__slots__": (), "__module__": module, "__doc__": doc or f"{name}, elementwise.", "name": name, "arity": arity,
-        "dtypes": frozenset(dtypes), "memo": Memo(), "rounding": rounding,
+        "dtypes": frozenset(dtypes), "memo": Memo(), "rounding": rounding, "costly": costly,
         "exempt": exempt or {},
     }
     named = frozenset(dtypes)

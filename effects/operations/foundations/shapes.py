@@ -157,6 +157,7 @@ class Reduction(Operation):
     ufunc: ClassVar[np.ufunc]
     stablehlo: ClassVar[str]
     unit: ClassVar[Any] = staticmethod(lambda dtype: 0)
+    costly = True
     batch = batch_reduction
     flops = per_operand
 
