@@ -27,10 +27,11 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import Call
 from ...effects.programs.program import Program, bind, perform_equations
 from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
 from ..core.body_transform import shared_results
 from ..core.record import Record, record
 from .installation import NO_STATE
-from .state_movements import leaves_of
+from .state_movements import common_type, leaves_of
 
 Evaluate = Callable[..., Any]
 Resume = Callable[[Sequence[Any], Any], Any]
@@ -160,10 +161,10 @@ def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, 
     def bodies(answer: Any) -> tuple[list[Program], Any]:
         structures: list[Any] = []
         programs = _recorded(op, operands, partial(ended, answer, structures))
-        types = programs[0].out_types
-        if any([p.out_types != types for p in programs]) or any([other != structures[0] for other in structures]):
+        if any([other != structures[0] for other in structures]):
             raise NotJoined
-        return programs, structures[0]
+        types = [_type_of_all(column) for column in zip(*[p.out_types for p in programs])]
+        return [with_types(p, types) for p in programs], structures[0]
 
     key = (id(op), tuple([x.type for x in operands]), structure)
     answer = joins.answer if joins.attempts else _Token()
@@ -309,6 +310,17 @@ class _Rest:
         with inside(self.top):
             (program,), captured = close_all([record(flat, types, "rest", "handle")])
         return program, captured, trees[0]
+
+
+def _type_of_all(types: Sequence[ArrayType]) -> ArrayType:
+    """The common type of a result or of a leaf of the state after branches. Raises: NotJoined: there is none."""
+    joined = types[0]
+    for t in types[1:]:
+        both = common_type(joined, t)
+        if both is None:
+            raise NotJoined
+        joined = both
+    return joined
 
 
 def _recorded(op: Any, operands: Sequence[Any], f: Callable[[Program, Sequence[Any]], list[Any]]) -> list[Program]:

@@ -114,6 +114,22 @@ def test_the_state_goes_on_from_the_branch():
     assert (float(total), float(y)) == (1.5 + 2.5 + 3.5, 4.5)
 
 
+@pytest.mark.parametrize("start", [0.0, 0])
+def test_a_state_that_is_weak_after_some_bodies_is_strong_after_the_branch(start):
+    handled = hx.handle(counting, start)(choices(8))
+    program = hx.make_program(handled)(np.float32(1.5))
+    assert sum(op.name == "cond" for op in program.ops) == 8  # all joined: none stands in the rest after another
+    for x in np.float32([1.5, -1.5]):
+        total, y = hx.jit(handled)(x)
+        assert (float(total), float(y)) == tuple(map(float, handled(x)))
+        assert (total.dtype, total.weak_type) == (np.float32, False)
+
+
+def test_lanes_of_branches_whose_states_differ_in_weakness_are_linear_in_them():
+    lanes = lambda n: hx.vmap(hx.handle(counting, 0.0)(choices(n)))
+    assert is_linear(lambda n: inlined(hx.make_program(lanes(n))(hnp.ones(2)), {}), 4)
+
+
 def test_what_a_clause_performs_after_it_resumed_comes_after_the_rest():
     late = hx.handler({Ask: hx.ctl(lambda resume, op, x: [resume(x), hx.perform(Tock())][0])})
 
