@@ -128,11 +128,14 @@ class Joined(NamedTuple):
     answer: Any
 
 
-def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, joins: Joins) -> Joined | None:
+def joined_branch(
+    op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, resume: Resume, joins: Joins
+) -> Joined | None:
     """A branch whose bodies all end by resuming; None: one of them does not.
 
     A body ends by resuming if after ``resume`` nothing is performed, and if its answer is that of ``resume``. This
     answer is a token here, of which nothing can be computed. Errors, such as those of clauses, are raised as they are.
+    A resumption that a clause keeps, and calls when its body has been evaluated, goes on with ``resume``.
     """
     leaves, structure = _leaves_of(state)
     index, *operands = (*xs, *leaves)
@@ -142,8 +145,11 @@ def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, 
         scope = config.current()
         ends: list[list[Any]] = []
         performed: list[int] = []  # the number of equations when it resumed
+        evaluated = False
 
-        def resume(results: Sequence[Any], after: Any) -> Any:
+        def resume_once(results: Sequence[Any], after: Any) -> Any:
+            if evaluated:
+                return resume(results, after)
             if ends or current() is not run or config.current() is not scope:
                 raise NotJoined
             end, end_structure = _leaves_of(after)
@@ -153,7 +159,10 @@ def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, 
             return answer
 
         count = len(body.in_types)
-        returned = evaluate(body, values[:count], _state_of(structure, values[count:]), resume)
+        try:
+            returned = evaluate(body, values[:count], _state_of(structure, values[count:]), resume_once)
+        finally:
+            evaluated = True
         if returned is not answer or performed != [len(run.builder.ops)]:
             raise NotJoined
         return ends[0]

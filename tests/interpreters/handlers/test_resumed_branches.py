@@ -310,6 +310,42 @@ def test_the_answer_is_that_of_the_path_taken_in_nested_branches(which):
         assert float(handled(x)) == pytest.approx(expected_nested(3, x, clause, lambda y: y), 1e-4)
 
 
+def asks(x):
+    return 2 * hx.perform(Ask(), x)
+
+
+def asks_in_a_branch(x):
+    return lax.cond(x > 0, asks, lambda x: x, x)
+
+
+KEEPERS = {"ends by resuming": lambda y: y, "goes on": lambda y: 3 * y}
+AFTER = {  # a function, and what a resumption by 5 gives where the clause does not go on
+    "no branch": (asks, 10.0),
+    "a branch": (asks_in_a_branch, 10.0),
+    "a branch before the end": (lambda x: hnp.minimum(asks_in_a_branch(x), 7.0), 7.0),
+    "a branch in a branch": (lambda x: lax.cond(x > 1, asks_in_a_branch, lambda x: x, x) + 1.0, 11.0),
+}
+
+
+@pytest.mark.parametrize("keeper", KEEPERS.values(), ids=KEEPERS)
+@pytest.mark.parametrize("after", AFTER)
+def test_a_resumption_that_a_clause_kept_goes_on_to_the_end(after, keeper):
+    f, expected_answer = AFTER[after]
+    kept = []
+    handled = hx.handle(hx.handler({Ask: hx.ctl(lambda resume, op, x: (kept.append(resume), keeper(resume(x)))[1])}))
+    hx.jit(handled(f))(3.0)
+    assert kept and {float(resume(np.float32(5))) for resume in [*kept]} == {expected_answer}
+
+
+def test_a_kept_resumption_that_needs_a_value_of_an_ended_trace_is_refused():
+    kept = []
+    keeping = hx.handler({Ask: hx.ctl(lambda resume, op, x: (kept.append(resume), resume(x))[1])})
+    hx.jit(hx.handle(keeping)(lambda x: asks_in_a_branch(x) + x))(3.0)
+    for resume in kept:
+        with pytest.raises(hx.errors.EscapedBox, match=r"of jit, .* which has ended(.|\n)*hint: "):
+            resume(np.float32(5))
+
+
 def test_a_clause_is_called_twice_at_most_for_each_nested_branch_that_uses_the_answer():
     def called(n):
         calls = []
