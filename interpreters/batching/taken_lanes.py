@@ -118,9 +118,9 @@ def _restricted(op: Any, taken: Any, xs: Sequence[Any]) -> tuple[Any, list[Any]]
     if op.loops:
         return while_taken(op), [taken, *xs]
     body, last = op.bodies[0], len(op.bodies) - 1
-    nothing = with_types(record(lambda *_: map(zeros_like, body.out_types), body.in_types, "not taken"), body.out_types)
+    nothing = record(lambda *_: [*map(zeros_like, body.out_types)], body.in_types, "not taken")
     index = select(taken, clamp(0, xs[0], last) + 1, zeros(xs[0].type))
-    return op.with_bodies((nothing, *op.bodies)), [index, *xs[1:]]
+    return op.with_bodies((with_types(nothing, body.out_types), *op.bodies)), [index, *xs[1:]]
 
 
 def _entered(
