@@ -28,7 +28,7 @@ from ...effects.programs.program import Program, bind, derived_once, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import BOOL, array_type
 from ...effects.types.dtypes import is_inexact
-from ..analysis.dependence import body_dependence, dependence
+from ..analysis.dependence import Reached, body_dependence, dependence
 from ..core.record import Record, record
 
 _TRANSPARENT = ("once", "one", "loop", "until")  # how bodies are executed that are branches themselves inside a branch
@@ -75,39 +75,35 @@ def where_taken(body: Program, mapped: tuple[bool, ...], inner: bool) -> Program
         for op, args, cell.site in zip(body.ops, body.args, body.sites.labelled_by(recorder.labeller)):
             xs, marks = [env[n] for n in args], [lanes[n] for n in args]
             shared = [n >= 0 and varies[n] and not lanes[n] and is_inexact(env[n].type.dtype) for n in args]
-            results, differ = _performed(op, taken, xs, marks, shared)
-            env[number : number + len(results)], lanes[number : number + len(results)] = results, differ
+            reached = body_dependence(op).reached(marks) if op.bodied else None
+            differs = any(marks) or bool(op.effects)
+            holds = differs and any(shared)
+            results = _performed(op, taken, xs, marks, shared, reached) if holds else op.as_results(perform(op, *xs))
+            env[number : number + len(results)] = results
+            lanes[number : number + len(results)] = reached.results if reached else [differs] * len(results)
             number += len(results)
         return recorder.freeze([env[n] for n in body.outs], body.name)
 
 
 def _performed(
-    op: Any, taken: Any, xs: list[Any], mapped: list[bool], shared: list[bool]
-) -> tuple[Sequence[Any], Sequence[bool]]:
-    """The results of an operation of a branch, and which of them differ from lane to lane.
+    op: Any, taken: Any, xs: list[Any], mapped: list[bool], shared: list[bool], reached: Reached | None
+) -> Sequence[Any]:
+    """The results of an operation of a branch on values of single lanes and on values that all lanes share.
 
     ``shared``: the operands that all lanes share and that have cotangents. The terms of these are held where such an
     operand meets values of single lanes: at the result of an operation that is linear in it; in the bodies of one that
     has bodies; else where it enters, as a value of each lane.
     """
-    reached = body_dependence(op).reached(mapped) if op.bodied else None
-    differs = any(mapped) or bool(op.effects)
-    holds = differs and any(shared)
-    if not holds:
-        pass
-    elif reached and op.prunes and op.runs in _TRANSPARENT and not (op.solves or op.deferred):
+    if reached and op.prunes and op.runs in _TRANSPARENT and not (op.solves or op.deferred):
         if reached.test or any(mapped[: op.selects]):
-            holds = False
             op, xs = _restricted(op, taken, xs)
-        else:
-            op, xs = _entered(op, taken, xs, mapped, reached.inputs)
+            return op.as_results(perform(op, *xs))
+        op, xs = _entered(op, taken, xs, mapped, reached.inputs)
     elif JVP.has(type(op)) and JVP.cell(type(op)) in _MULTILINEAR:
         xs = [select(taken, x, zeros(x.type)) if yes else x for x, yes in zip(xs, mapped)]
     elif not (JVP.has(type(op)) and is_linear(JVP.cell(type(op)))):
         xs = [held(taken, x) if yes else x for x, yes in zip(xs, shared)]
-    results = op.as_results(perform(op, *xs))
-    differ = reached.results if reached else [differs] * len(results)
-    return [held(taken, y) for y in results] if holds else results, differ
+    return [held(taken, y) for y in op.as_results(perform(op, *xs))]
 
 
 def _restricted(op: Any, taken: Any, xs: Sequence[Any]) -> tuple[Any, list[Any]]:
