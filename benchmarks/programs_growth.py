@@ -118,6 +118,11 @@ def nested_checkpoints(n: int) -> Made:
     return _nest(lambda f: hx.checkpoint(lambda x: hnp.sin(f(x))), n), 1.0
 
 
+def branches_in_lanes(n: int) -> Made:
+    level = lambda w, f: lambda x: lax.cond(x > 0, lambda x: w * f(x), lambda x: x, x)
+    return lambda xs: hx.vmap(_nest(functools.partial(level, xs[0]), n))(xs).sum(), hnp.ones(4)
+
+
 def handled_twice_at_each_level(n: int) -> Made:
     f = lambda x: hx.perform(Ask(), x)
     for _ in range(n):
@@ -131,6 +136,7 @@ FAMILIES: dict[str, Callable[[int], Made]] = {
     "carried effects under vmap": carried_in_lanes,
     "merged effects under vmap": merged_in_lanes, "branches with an effect": branches,
     "branches with an entry of a log": logging_branches, "handled calls": handlers_in_a_row,
+    "nested branches in lanes that share a value": branches_in_lanes,
     "checkpoints": checkpoints, "nested jits": nested_jits, "nested checkpoints": nested_checkpoints,
     "handled functions that call the next one twice": handled_twice_at_each_level,
 }

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base.stack import BASE, current, inside, perform
 from ...effects.core.columns import MASKED
-from ...effects.operations.elementwise.bitwise import bitwise_and, bitwise_not
+from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import clamp, eq, gt, select_n
 from ...effects.operations.reductions.reductions import ReduceOr
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, bind, interpret
 from ...effects.programs.program_cache import ProgramCache
-from ...effects.types.array_type import array_type
-from ...effects.types.dtypes import bool_
 from ..analysis.dependence import body_dependence, is_root
 from ..core.body_transform import RequiredSignature, transform_body
 from ..core.record import Record, record
-from .taken_lanes import where_taken
+from .taken_lanes import where_taken, while_taken
 
 _STEPS = ProgramCache("while_any")
 """Bodies of a while loop whose lanes end at different iterations, by test, body and mapped operands."""
-_GUARDS = ProgramCache("guarded loops")
-"""Loops inside a while loop's body, without iterations for lanes that have ended, by operation."""
 
 
 def all_branches(op: HigherOrder, operands: tuple[Any, ...], mapped: Sequence[bool] | None) -> tuple[Any, ...]:
@@ -107,23 +102,13 @@ def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ..
         if op.bodied and loop.runs == "until" and not is_root(op) and body_dependence(loop).reached(marks).test:
             guarded.add(i)
             operands.insert(0, more)
-            op = _GUARDS.get(loop, functools.partial(_guard, loop))
+            op = while_taken(loop)
         y = perform(op, *operands)
         for value in op.as_results(y):
             env[number], lanes[number] = value, any(marks)
             number += 1
     cell.site = None
     return env, guarded
-
-
-def _guard(op: Any) -> Any:
-    """The loop with one more shared operand, a boolean before all others; the loop iterates only while it is true."""
-    test, body = op.bodies
-    more = array_type((), bool_)
-    with inside(BASE):
-        tested = record(lambda x, *xs: [bitwise_and(x, interpret(test, xs)[0])], (more, *test.in_types), test.name)
-        step = record(lambda x, *xs: interpret(body, xs), (more, *body.in_types), body.name)
-    return op.with_bodies((tested, step), shared=op.shared + 1)
 
 
 def _end(body: Program, env: Sequence[Any], guarded: set[int], more: Any, before: int, after: int) -> Any:

@@ -151,7 +151,7 @@ class _Frame:
                     return self.enter_body(i, op, xs, before)
                 if not self.joins.undoable:
                     return self.recorded(i, before)
-                joined = joined_branch(op, xs, before, self.evaluate_body, self.joins)
+                joined = joined_branch(op, xs, before, self.evaluate_body, self.rest(i), self.joins)
                 if joined is None:
                     return resuming_branch(op, xs, before, self.evaluate_body, self.rest(i))
                 branches.append(joined)

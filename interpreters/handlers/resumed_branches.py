@@ -27,10 +27,11 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import Call
 from ...effects.programs.program import Program, bind, perform_equations
 from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
 from ..core.body_transform import shared_results
 from ..core.record import Record, record
 from .installation import NO_STATE
-from .state_movements import leaves_of
+from .state_movements import common_type, leaves_of
 
 Evaluate = Callable[..., Any]
 Resume = Callable[[Sequence[Any], Any], Any]
@@ -127,11 +128,14 @@ class Joined(NamedTuple):
     answer: Any
 
 
-def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, joins: Joins) -> Joined | None:
+def joined_branch(
+    op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, resume: Resume, joins: Joins
+) -> Joined | None:
     """A branch whose bodies all end by resuming; None: one of them does not.
 
     A body ends by resuming if after ``resume`` nothing is performed, and if its answer is that of ``resume``. This
     answer is a token here, of which nothing can be computed. Errors, such as those of clauses, are raised as they are.
+    A resumption that a clause keeps, and calls when its body has been evaluated, goes on with ``resume``.
     """
     leaves, structure = _leaves_of(state)
     index, *operands = (*xs, *leaves)
@@ -141,8 +145,11 @@ def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, 
         scope = config.current()
         ends: list[list[Any]] = []
         performed: list[int] = []  # the number of equations when it resumed
+        evaluated = False
 
-        def resume(results: Sequence[Any], after: Any) -> Any:
+        def resume_once(results: Sequence[Any], after: Any) -> Any:
+            if evaluated:
+                return resume(results, after)
             if ends or current() is not run or config.current() is not scope:
                 raise NotJoined
             end, end_structure = _leaves_of(after)
@@ -152,7 +159,10 @@ def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, 
             return answer
 
         count = len(body.in_types)
-        returned = evaluate(body, values[:count], _state_of(structure, values[count:]), resume)
+        try:
+            returned = evaluate(body, values[:count], _state_of(structure, values[count:]), resume_once)
+        finally:
+            evaluated = True
         if returned is not answer or performed != [len(run.builder.ops)]:
             raise NotJoined
         return ends[0]
@@ -160,10 +170,10 @@ def joined_branch(op: Any, xs: tuple[Any, ...], state: Any, evaluate: Evaluate, 
     def bodies(answer: Any) -> tuple[list[Program], Any]:
         structures: list[Any] = []
         programs = _recorded(op, operands, partial(ended, answer, structures))
-        types = programs[0].out_types
-        if any([p.out_types != types for p in programs]) or any([other != structures[0] for other in structures]):
+        if any([other != structures[0] for other in structures]):
             raise NotJoined
-        return programs, structures[0]
+        types = [_type_of_all(column) for column in zip(*[p.out_types for p in programs])]
+        return [with_types(p, types) for p in programs], structures[0]
 
     key = (id(op), tuple([x.type for x in operands]), structure)
     answer = joins.answer if joins.attempts else _Token()
@@ -309,6 +319,17 @@ class _Rest:
         with inside(self.top):
             (program,), captured = close_all([record(flat, types, "rest", "handle")])
         return program, captured, trees[0]
+
+
+def _type_of_all(types: Sequence[ArrayType]) -> ArrayType:
+    """The common type of a result or of a leaf of the state after branches. Raises: NotJoined: there is none."""
+    joined = types[0]
+    for t in types[1:]:
+        both = common_type(joined, t)
+        if both is None:
+            raise NotJoined
+        joined = both
+    return joined
 
 
 def _recorded(op: Any, operands: Sequence[Any], f: Callable[[Program, Sequence[Any]], list[Any]]) -> list[Program]:

@@ -220,18 +220,26 @@ def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Seque
     varying = types[0].varying.union(*[t.varying for t in types])
     joined, *others = [t.along(varying) for t in types]
     for t in others:
-        if t is joined:
-            continue
-        strong, weak = (joined, t) if t.weak else (t, joined)
-        if t.shape != joined.shape or not weak.weak or not (strong.weak or absorbs(strong, weak)):
+        both = common_type(joined, t)
+        if both is None:
             where = f"start from a value of type {types[0]}, or " if op.loops else ""
             raise StateTypeError(
                 f"{op.name}: the state of {run.label} must keep its type, got {joined} and {t}{at_path(structure, i)}.",
                 hint=f"{where}convert in the clause with astype.",
             )
-        dtype, stays_weak = promote(joined.dtype, joined.weak, t.dtype, t.weak)
-        joined = joined.update(dtype=dtype, weak=stays_weak)
+        joined = both
     return joined
+
+
+def common_type(one: ArrayType, other: ArrayType) -> ArrayType | None:
+    """The type that both become where at most weak types become strong or are promoted; None if there is none."""
+    if one == other:
+        return one
+    strong, weak = (one, other) if other.weak else (other, one)
+    if one.shape != other.shape or not weak.weak or not (strong.weak or absorbs(strong, weak)):
+        return None
+    dtype, stays_weak = promote(one.dtype, one.weak, other.dtype, other.weak)
+    return one.update(dtype=dtype, weak=stays_weak)
 
 
 class AppendedState(StateFlow):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.program_sizes import equations_in
 
 import handlax as hx
 from handlax import lax
@@ -45,12 +46,32 @@ def nested(partial):
     return lambda w, v, x: lax.cond(x[2] > 3, lambda: 2.0 * inner(w, v, x), lambda: inner(w, v, x) + x[0])
 
 
+def guarded(partial):  # lanes outside of the domain, which do not take the outer branch, would take the inner one
+    inner = lambda w, v, x: lax.cond(x[1] < 2.5, lambda: partial(w, v, x), lambda: (w @ x) @ v)
+    return lambda w, v, x: lax.cond(hnp.all(x > 0), lambda: inner(w, v, x), lambda: x[0])
+
+
+def guarded_deeply(partial):
+    inner = lambda w, v, x: lax.switch(hnp.int32(x[2]), [lambda: x[0], lambda: 2.0 * guarded(partial)(w, v, x)])
+    called = lambda w, v, x: hx.jit(lambda w, x: lax.cond(x[1] < 9, lambda: inner(w, v, x), lambda: v[1]))(w, x)
+    return lambda w, v, x: lax.cond(hnp.all(x > 0), lambda: called(w, v, x), lambda: x[0])
+
+
+def guarded_loop(partial):  # lanes outside of the domain would iterate
+    def loop(w, v, x):
+        step = lambda c: (c[0] + 1.0, c[1] + partial(w, v, x))
+        return lax.while_loop(lambda c: c[0] < 2, step, (0 * x[0], x[1]), max_steps=4)[1]
+
+    return lambda w, v, x: lax.cond(hnp.all(x > 0), lambda: loop(w, v, x), lambda: x[0])
+
+
 def in_scan(partial):
     f = branching(partial)
     return lambda w, v, x: lax.scan(lambda c, s: (c + f(w, v, s * x), s), 0.0, hnp.array([1.0, -1.0]))[0]
 
 
-PROGRAMS = {"cond": branching, "switch": switching, "nested": nested, "scan": in_scan}
+PROGRAMS = {"cond": branching, "switch": switching, "nested": nested, "scan": in_scan, "guarded": guarded,
+            "guarded deeply": guarded_deeply, "guarded loop": guarded_loop}
 
 
 def by_lanes(f, *args):
@@ -68,7 +89,7 @@ def same(x, y):
 
 
 CASES = [("cond", branch) for branch in PARTIAL]
-CASES += [(program, branch) for program in ("switch", "nested", "scan") for branch in ("power", "in a scan")]
+CASES += [(program, branch) for program in PROGRAMS if program != "cond" for branch in ("power", "in a scan")]
 
 
 @pytest.mark.parametrize(("program", "branch"), CASES)
@@ -105,6 +126,65 @@ def test_lanes_that_leave_a_loop_have_the_tangents_of_their_own_iterations():
     xs = np.asarray([0.1, 0.5, 0.7, 3.0], np.float32)
     at_once = hx.jvp(hx.vmap(f), (xs,), (np.ones_like(xs),))
     same(at_once, [np.stack(ys) for ys in zip(*[hx.jvp(f, (x,), (np.float32(1),)) for x in xs])])
+
+
+def branches(n):
+    level = lambda w, x, i: lax.cond(x > 0, lambda x: level(w, x * 2, i - 1), lambda x: x, x) if i else x + w
+    return lambda w, x: level(w, x, n)
+
+
+def switches(n):
+    def level(w, x, i):
+        rest = lambda x: level(w, x * 2, i - 1)
+        return lax.switch(hnp.int32(x), [rest, lambda x: x * w, lambda x: x], x) if i else x + w
+
+    return lambda w, x: level(w, x, n)
+
+
+def loops(n):
+    def level(w, x, i):
+        return lax.while_loop(lambda x: x < 4, lambda x: level(w, x * 2, i - 1), x, max_steps=3) if i else x + w
+
+    return lambda w, x: level(w, x, n)
+
+
+def jitted_branches(n):
+    def level(w, x, i):
+        taken = hx.jit(lambda w, x: level(w, x * 2, i - 1))
+        return lax.cond(x > 0, taken, lambda w, x: x, w, x) if i else x + w
+
+    return lambda w, x: level(w, x, n)
+
+
+def one_callee_of_both_branches(n):
+    def level(i):
+        inner = hx.jit(level(i - 1)) if i else None
+        both = lambda w, x: lax.cond(x > 0, lambda: inner(w, x * 2), lambda: inner(w, x - 1))
+        return both if i else lambda w, x: x + w
+
+    return level(n)
+
+
+def branches_in_loops(n):
+    def level(w, x, i):
+        step = lambda c, _: (lax.cond(c > 0, lambda c: level(w, c * w, i - 1), lambda c: c, c), c)
+        return lax.scan(step, x, None, length=2)[0] if i else x + w
+
+    return lambda w, x: level(w, x, n)
+
+
+DEEP = [branches, switches, loops, jitted_branches, one_callee_of_both_branches, branches_in_loops]
+
+
+@pytest.mark.parametrize("deep", DEEP)
+def test_the_program_of_lanes_that_share_a_value_is_linear_in_the_depth(deep):
+    def sizes(n):
+        at = [(hnp.float32(2), None), (hnp.ones(3), 0)]  # shared by all lanes, or mapped
+        return [equations_in(hx.make_program(hx.vmap(deep(n), (dim, 0)))(w, hnp.ones(3))) for w, dim in at]
+
+    (four, _), (eight, _), (sixteen, mapped) = map(sizes, (4, 8, 16))
+    assert sixteen - eight == 2 * (eight - four) > 0
+    assert sixteen <= 2 * mapped
 
 
 def test_shared_weights_of_branches_are_not_copied_for_each_lane():

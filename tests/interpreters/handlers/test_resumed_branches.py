@@ -114,6 +114,22 @@ def test_the_state_goes_on_from_the_branch():
     assert (float(total), float(y)) == (1.5 + 2.5 + 3.5, 4.5)
 
 
+@pytest.mark.parametrize("start", [0.0, 0])
+def test_a_state_that_is_weak_after_some_bodies_is_strong_after_the_branch(start):
+    handled = hx.handle(counting, start)(choices(8))
+    program = hx.make_program(handled)(np.float32(1.5))
+    assert sum(op.name == "cond" for op in program.ops) == 8  # all joined: none stands in the rest after another
+    for x in np.float32([1.5, -1.5]):
+        total, y = hx.jit(handled)(x)
+        assert (float(total), float(y)) == tuple(map(float, handled(x)))
+        assert (total.dtype, total.weak_type) == (np.float32, False)
+
+
+def test_lanes_of_branches_whose_states_differ_in_weakness_are_linear_in_them():
+    lanes = lambda n: hx.vmap(hx.handle(counting, 0.0)(choices(n)))
+    assert is_linear(lambda n: inlined(hx.make_program(lanes(n))(hnp.ones(2)), {}), 4)
+
+
 def test_what_a_clause_performs_after_it_resumed_comes_after_the_rest():
     late = hx.handler({Ask: hx.ctl(lambda resume, op, x: [resume(x), hx.perform(Tock())][0])})
 
@@ -292,6 +308,42 @@ def test_the_answer_is_that_of_the_path_taken_in_nested_branches(which):
     handled = hx.jit(hx.handle(h)(nested(3)))
     for x in (-0.5, 0.75, 1.5, 2.25):
         assert float(handled(x)) == pytest.approx(expected_nested(3, x, clause, lambda y: y), 1e-4)
+
+
+def asks(x):
+    return 2 * hx.perform(Ask(), x)
+
+
+def asks_in_a_branch(x):
+    return lax.cond(x > 0, asks, lambda x: x, x)
+
+
+KEEPERS = {"ends by resuming": lambda y: y, "goes on": lambda y: 3 * y}
+AFTER = {  # a function, and what a resumption by 5 gives where the clause does not go on
+    "no branch": (asks, 10.0),
+    "a branch": (asks_in_a_branch, 10.0),
+    "a branch before the end": (lambda x: hnp.minimum(asks_in_a_branch(x), 7.0), 7.0),
+    "a branch in a branch": (lambda x: lax.cond(x > 1, asks_in_a_branch, lambda x: x, x) + 1.0, 11.0),
+}
+
+
+@pytest.mark.parametrize("keeper", KEEPERS.values(), ids=KEEPERS)
+@pytest.mark.parametrize("after", AFTER)
+def test_a_resumption_that_a_clause_kept_goes_on_to_the_end(after, keeper):
+    f, expected_answer = AFTER[after]
+    kept = []
+    handled = hx.handle(hx.handler({Ask: hx.ctl(lambda resume, op, x: (kept.append(resume), keeper(resume(x)))[1])}))
+    hx.jit(handled(f))(3.0)
+    assert kept and {float(resume(np.float32(5))) for resume in [*kept]} == {expected_answer}
+
+
+def test_a_kept_resumption_that_needs_a_value_of_an_ended_trace_is_refused():
+    kept = []
+    keeping = hx.handler({Ask: hx.ctl(lambda resume, op, x: (kept.append(resume), resume(x))[1])})
+    hx.jit(hx.handle(keeping)(lambda x: asks_in_a_branch(x) + x))(3.0)
+    for resume in kept:
+        with pytest.raises(hx.errors.EscapedBox, match=r"of jit, .* which has ended(.|\n)*hint: "):
+            resume(np.float32(5))
 
 
 def test_a_clause_is_called_twice_at_most_for_each_nested_branch_that_uses_the_answer():

@@ -226,6 +226,22 @@ def test_a_trace_is_used_again_for_an_equal_static_argument(make):
     assert len(made) == 2
 
 
+def test_a_variable_that_was_changed_is_seen_by_loops_and_branches_but_not_by_what_is_traced_once():
+    factor = [1.0]
+    scale = lambda x: x * factor[0]
+    steps = lambda c, _: (scale(c), None)
+    traced_at_each_call = [
+        lambda x: lax.scan(steps, x, None, length=1)[0], lambda x: lax.cond(x > 0, scale, scale, x),
+        lambda x: lax.while_loop(lambda x: x < 2, lambda x: scale(x) + 1, x),
+    ]
+    traced_once = [hx.checkpoint(scale), hx.jit(scale)]
+    functions = traced_at_each_call + traced_once
+    assert [float(f(1.0)) for f in functions] == [1.0, 1.0, 2.0, 1.0, 1.0]
+    factor[0] = 3.0
+    assert [float(f(1.0)) for f in functions] == [3.0, 3.0, 4.0, 1.0, 1.0]
+    assert [float(hx.grad(f)(1.0)) for f in (*traced_at_each_call[:2], *traced_once)] == [3.0, 3.0, 1.0, 1.0]
+
+
 def test_a_static_argument_that_was_changed_is_traced_again():
     how = {"sizes": [1]}
     f = hx.checkpoint(lambda x, how: x * sum(how["sizes"]), static_argnums=1)
