@@ -23,7 +23,7 @@ from ..effects.operations.reductions.cumulative import cummax
 from ..effects.trees.pytrees import tree_map
 from ..interpreters.custom.custom_vjp import custom_vjp
 from ..interpreters.transformations.derivatives import vjp
-from ..interpreters.transformations.make_program import closure_convert
+from ..interpreters.transformations.make_program import closure_converted
 from ..interpreters.transformations.vmap import vmap
 from ..numpy.arrays.index_arrays import known
 from ..numpy.dtype_routines import finfo
@@ -264,6 +264,6 @@ def odeint(
     args = tree_map(hnp.asarray, args)
     y, unravel = ravel_pytree(y0)
     flat = lambda y, t, *args: ravel_pytree(func(unravel(y), t, *args))[0].astype(y.dtype)
-    f, captured = closure_convert(flat, y, times[0], *args)
+    f, captured = closure_converted("odeint", flat, (y, times[0], *args))
     settings = _Settings(rtol, atol, mxstep, hmax, _unrolled_slopes)
     return vmap(unravel)(_odeint(f, settings, y, times, (*args, *captured)))
