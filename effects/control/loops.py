@@ -124,18 +124,19 @@ def scan(
     (Array(6, dtype=int32), Array([0, 1, 3], dtype=int32, weak_type=True))
     """
     need_function("scan", f)
-    return _scan("scan", f, init, xs, length, reverse, unroll)
+    return scan_as("scan", f, init, xs, length, reverse, unroll)
 
 
-def _scan(
-    name: str, f: Callable[..., Any], init: Any, xs: Any, length: Any, reverse: Any, unroll: Any, below: int = 0
+def scan_as(
+    name: str, f: Callable[..., Any], init: Any, xs: Any, length: Any = None, reverse: Any = False, unroll: Any = 1,
+    below: int = 0,
 ) -> tuple[Any, Any]:
-    """``scan`` for the function ``name``; messages omit the first ``below`` keys of the carry's paths."""
+    """``scan`` for the function ``name``, which errors name, without the first ``below`` keys of the carry's paths."""
     carries, carry_tree = pytrees.flatten(init)
     slices, xs_tree = pytrees.flatten(xs)
     need_no_container(name, xs_tree)
     carries, slices = [as_array(c) for c in carries], [as_array(x) for x in slices]
-    size = _length(slices, xs_tree, length)
+    size = _length(name, slices, xs_tree, length)
     rows = [x.type.update(shape=x.type.shape[1:]) for x in slices]
     count = len(carries)
 
@@ -178,7 +179,7 @@ def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -
         raise error(f"{name}: {what} must be an integer known while tracing, got {shown}.", hint=hint) from None
 
 
-def _length(slices: list[Any], tree: Any, length: Any) -> int:
+def _length(name: str, slices: list[Any], tree: Any, length: Any) -> int:
     """The number of iterations of a scan: ``length``, or the leading size of the slices.
 
     Raises: ShapeMismatch: a leaf has no leading axis, or leading sizes or ``length`` differ. BadArgument: ``length`` is
@@ -187,13 +188,13 @@ def _length(slices: list[Any], tree: Any, length: Any) -> int:
     if length is not None:
         hint = "make it static (static_argnums), or use fori_loop, which takes bounds that are computed."
         length = unbound(length)
-        length = positive(length) if type(length) is Extent else _static_integer("scan", "length", length, hint)
+        length = positive(length) if type(length) is Extent else _static_integer(name, "length", length, hint)
         if length < 0:
-            raise BadArgument(f"scan: length must not be negative, got {length}.")
+            raise BadArgument(f"{name}: length must not be negative, got {length}.")
     for i, x in enumerate(slices):
         if not x.type.shape:
             raise ShapeMismatch(
-                f"scan: xs must have a leading axis, got {x.type}{at_path(tree, i)}.",
+                f"{name}: xs must have a leading axis, got {x.type}{at_path(tree, i)}.",
                 hint="pass it by closure instead.",
             )
         size = x.type.shape[0]
@@ -201,11 +202,11 @@ def _length(slices: list[Any], tree: Any, length: Any) -> int:
             length = size
         elif length != size:
             raise ShapeMismatch(
-                f"scan: leading sizes must agree, got {length} and {size}{at_path(tree, i)}.",
+                f"{name}: leading sizes must agree, got {length} and {size}{at_path(tree, i)}.",
                 hint="slice xs to one size, or pass no length.",
             )
     if length is None:
-        raise BadArgument("scan: xs or length must be given.", hint="scan(f, init, None, length=n).")
+        raise BadArgument(f"{name}: xs or length must be given.", hint="scan(f, init, None, length=n).")
     return length
 
 
@@ -415,7 +416,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: An
 
         step.__name__ = name_of(body_fun)
         unrolled = 1 if unroll is None else unroll
-        return _scan("fori_loop", step, (first, init_val), None, length, False, unrolled, below=1)[0][1]
+        return scan_as("fori_loop", step, (first, init_val), None, length, False, unrolled, below=1)[0][1]
     if unroll is not None and unroll is not False:
         raise BadArgument("fori_loop: unroll needs bounds known while tracing.", hint="pass Python integers.")
 

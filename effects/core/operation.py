@@ -297,6 +297,11 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
         raise BadArgument(f"{decorator}: a class is needed, got {cls!r}.", hint=hint)
     if not cls.__flags__ & _OF_PYTHON:
         raise BadArgument(f"{cls.__name__}: a block must be a class that is written in Python, it is built in.")
+    if "__slots__" in vars(cls) and vars(cls).get("__annotations__"):
+        raise RegistrationError(
+            f"{cls.__name__}: a block declares its fields by annotations alone, got __slots__ too.",
+            hint="leave __slots__ out: they are made of the fields.",
+        )
     cells = _cells_in(vars(cls), cls.__module__)
     of_class = ("__dict__", "__weakref__", "_cells", "_rules", *cells)
     namespace = {name: value for name, value in cls.__dict__.items() if name not in of_class}

@@ -20,10 +20,12 @@ from ..effects.control.loops import scan, while_loop
 from ..effects.operations.indexing.dynamic_slicing import dynamic_update_index_in_dim
 from ..effects.operations.manipulation.raveled_trees import ravel_pytree
 from ..effects.operations.reductions.cumulative import cummax
+from ..effects.trees import pytrees
 from ..effects.trees.pytrees import tree_map
+from ..effects.types.dtypes import is_inexact
 from ..interpreters.custom.custom_vjp import custom_vjp
 from ..interpreters.transformations.derivatives import vjp
-from ..interpreters.transformations.make_program import closure_convert
+from ..interpreters.transformations.make_program import closure_converted
 from ..interpreters.transformations.vmap import vmap
 from ..numpy.arrays.index_arrays import known
 from ..numpy.dtype_routines import finfo
@@ -193,33 +195,33 @@ def _forward(f: Any, settings: _Settings, y0: Any, t: Any, args: Any) -> Any:
 def _backward(f: Any, settings: _Settings, saved: Any, cts: Any) -> Any:
     """The cotangents of ``y0``, ``t`` and ``args``, by the adjoint equation from the last time to the first.
 
-    The cotangent a of y obeys da/dt = -a df/dy; those of the first time and of ``args`` are integrals of -a df/dt and
-    -a df/dargs.
+    The cotangent a of y obeys da/dt = -a df/dy; those of the first time and of the floats among ``args`` are integrals
+    of -a df/dt and -a df/dargs.
     """
-    ys, t, args = saved
+    ys, t, (floats, others) = saved
     looped = settings._replace(slopes=_looped_slopes)  # the adjoint equation is several times as large as ``f``
 
-    def adjoint(state: Any, t: Any, args: Any) -> Any:
+    def adjoint(state: Any, t: Any, floats: Any, others: Any) -> Any:
         y, ct, _, _ = unravel(state)
-        value, pull = vjp(lambda y, t, args: f(y, t, *args), y, t, args)
+        value, pull = vjp(lambda y, t, floats: f(y, t, floats, others), y, t, floats)
         by_y, by_t, by_args = tree_map(hnp.negative, pull(ct))
         return ravel_pytree((value, by_y, by_t, by_args))[0]
 
-    zeros = tree_map(hnp.zeros_like, args)
+    zeros = tree_map(hnp.zeros_like, floats)
     _, unravel = ravel_pytree((ys[0], ys[0], t[0], zeros))
 
     def through(carry: Any, at: Any) -> Any:
         ct, by_first, by_args = carry
         y, here, now, earlier = at
-        by_time = hnp.real(hnp.dot(f(y, now, *args), here)).astype(now.dtype)
+        by_time = hnp.real(hnp.dot(f(y, now, floats, others), here)).astype(now.dtype)
         state = ravel_pytree((y, ct + here, by_first - by_time, by_args))[0]
         times = hnp.stack([now, earlier])
-        _, ct, by_first, by_args = unravel(_odeint(adjoint, looped, state, times, (args,))[1])
+        _, ct, by_first, by_args = unravel(_odeint(adjoint, looped, state, times, (floats, others))[1])
         return (ct, by_first, by_args), by_time
 
     start = (hnp.zeros_like(ys[0]), hnp.zeros_like(t[0]), zeros)
     (ct, by_first, by_args), by_times = scan(through, start, (ys[1:], cts[1:], t[1:], t[:-1]), reverse=True)
-    return ct + cts[0], hnp.concatenate([by_first[None], by_times]), by_args
+    return ct + cts[0], hnp.concatenate([by_first[None], by_times]), (by_args, None)
 
 
 _odeint.defvjp(_forward, _backward)
@@ -240,7 +242,7 @@ def odeint(
 
     Args:
         y0: a tree of arrays; each leaf of the result has a leading axis of the times.
-        args: trees of floating-point arrays. Reverse mode by ``args``, by arrays that ``func`` captures, ``y0`` and
+        args: trees of arrays. Reverse mode by floats among ``args``, by arrays that ``func`` captures, ``y0`` and
             ``t`` solves the adjoint equation.
         t: times that increase, or that decrease. Where traced times turn back, the solution is NaN.
         rtol, atol: a step is accepted where its error is at most ``atol + rtol * abs(y)``, in the mean square.
@@ -264,6 +266,14 @@ def odeint(
     args = tree_map(hnp.asarray, args)
     y, unravel = ravel_pytree(y0)
     flat = lambda y, t, *args: ravel_pytree(func(unravel(y), t, *args))[0].astype(y.dtype)
-    f, captured = closure_convert(flat, y, times[0], *args)
+    f, captured = closure_converted("odeint", flat, (y, times[0], *args))
+    leaves, tree = pytrees.flatten((*args, *captured))
+    floating = [is_inexact(x.dtype) for x in leaves]
+    floats, others = [[x for x, yes in zip(leaves, floating) if yes is kind] for kind in (True, False)]
+
+    def slope(y: Any, t: Any, floats: Any, others: Any) -> Any:
+        parts = {True: iter(floats), False: iter(others)}
+        return f(y, t, *pytrees.unflatten(tree, [next(parts[yes]) for yes in floating]))
+
     settings = _Settings(rtol, atol, mxstep, hmax, _unrolled_slopes)
-    return vmap(unravel)(_odeint(f, settings, y, times, (*args, *captured)))
+    return vmap(unravel)(_odeint(slope, settings, y, times, (floats, others)))

@@ -16,7 +16,7 @@ from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, nee
 from ..effects.base.stack import perform
 from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
-from ..effects.operations.elementwise.arithmetic import add, mul, nextafter, rem, sub
+from ..effects.operations.elementwise.arithmetic import add, is_finite, mul, nextafter, rem, sub
 from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_or, shift_right_logical
 from ..effects.operations.elementwise.comparison import gt, le, lt, max, min, select
 from ..effects.operations.elementwise.conversion import BitcastConvertType, convert
@@ -152,7 +152,10 @@ def between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -
         low, span = _interval(low, high, dtype)
         return max(low, add(mul(u, span), low))
     low, high = spread(low, shape), spread(high, shape)
-    return max(low, min(nextafter(high, low), u * (high - low) + low))  # the sum may be rounded to ``high``
+    scale = select(is_finite(high - low), scalar(1.0, dtype), scalar(0.5, dtype))  # the width may overflow
+    start = low * scale
+    x = (u * (high * scale - start) + start) / scale
+    return max(low, min(nextafter(high, low), x))  # the sum may be rounded to ``high``
 
 
 @cached("random intervals", 64)

@@ -9,7 +9,7 @@ the program. A program that nothing can be removed from is returned itself.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument
@@ -36,7 +36,11 @@ class RetainedEquation(NamedTuple):
 
 
 def dead_code_elimination(
-    program: Program, used_outputs: Sequence[bool] | None = None, *, instantiate: bool | Sequence[bool] = False
+    program: Program,
+    used_outputs: Sequence[bool] | None = None,
+    *,
+    instantiate: bool | Sequence[bool] = False,
+    whole: Callable[[Any], bool] | None = None,
 ) -> SimplifiedProgram:
     """The program of the used outputs alone, without the equations, constants and inputs that they do not need.
 
@@ -48,13 +52,14 @@ def dead_code_elimination(
     Args:
         used_outputs: which outputs are live; all by default.
         instantiate: which inputs to keep though they are dead; True keeps all.
+        whole: which operations to keep as they are, though nothing needs their results.
 
     Raises: BadArgument: ``used_outputs`` has not one entry for each output, or ``instantiate`` not for each input.
     """
     outs = _marks(used_outputs, True, len(program.outs), "used_outputs")
     inputs = (instantiate,) * len(program.in_types) if isinstance(instantiate, bool) else instantiate
     keep = _marks(inputs, False, len(program.in_types), "instantiate")
-    return _eliminate(program, outs, keep)
+    return _eliminate(program, outs, keep, whole)
 
 
 def _marks(marked: Sequence[bool] | None, default: bool, count: int, name: str) -> Marks:
@@ -66,7 +71,9 @@ def _marks(marked: Sequence[bool] | None, default: bool, count: int, name: str) 
 
 
 @derived_once
-def _eliminate(program: Program, used_outputs: Marks, keep: Marks) -> SimplifiedProgram:
+def _eliminate(
+    program: Program, used_outputs: Marks, keep: Marks, whole: Callable[[Any], bool] | None
+) -> SimplifiedProgram:
     """``dead_code_elimination`` by a backward pass: ``live[n]`` says whether variable ``n`` is needed."""
     inputs, count = len(program.in_types), program.count
     if all(used_outputs) and len(program.consts) < 2 and _all_needed(program, keep):
@@ -82,9 +89,10 @@ def _eliminate(program: Program, used_outputs: Marks, keep: Marks) -> Simplified
         results = tuple(range(start, end))
         end = start
         used = tuple([bool(live[n]) for n in results])
-        if not any(used) and not is_root(op):
+        entire = whole is not None and whole(op)
+        if not (any(used) or entire or is_root(op)):
             continue
-        if op.bodied:
+        if op.bodied and not entire:
             op, used, used_operands = prune_operation(op, used, len(args))
             results, types = _only(results, used), _only(types, used)
             args = _only(args, used_operands)

@@ -75,7 +75,16 @@ def custom_linear_solve(
     >>> grad(root)(2.0, 3.0)
     Array(-0.75, dtype=float32, weak_type=True)
     """
-    where = "custom_linear_solve"
+    return linear_solve_as(
+        "custom_linear_solve", matvec, b, solve, transpose_solve, symmetric=symmetric, has_aux=has_aux
+    )
+
+
+def linear_solve_as(
+    where: str, matvec: Callable[..., Any], b: Any, solve: Callable[..., Any],
+    transpose_solve: Callable[..., Any] | None = None, *, symmetric: bool = False, has_aux: bool = False,
+) -> Any:
+    """``custom_linear_solve`` for the function ``where``, which errors name."""
     for f in (matvec, solve, *([] if transpose_solve is None else [transpose_solve])):
         need_function(where, f)
     bs, tree, types, product = _function_of(where, "matvec", matvec, b)

@@ -15,9 +15,10 @@ from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from ..analysis.dependence import is_root
 from ..core.body_transform import BodyTransformContext, BodyTransformer, Mark, cross
-from ..core.record import record
+from ..core.record import record, record_apart
 from .deferred_rules import DeferredRule
 from .jvp import Jvp
+from .linear_rules import cross_linear
 from .reinstallation import HandlerTemplate, Reinstallation
 
 
@@ -177,9 +178,51 @@ class EffectsPerformed(BodyTransformer):
         if op.bodied:
             with inside(self.outer):
                 return cross(self, op, operands)
+        self.skip(op, operands)
+        return ()
+
+    def skip(self, op: Any, operands: tuple[Any, ...]) -> None:
+        """Check that the effect may be left out."""
         if op.result_type(*[x.type for x in operands]):
             raise self.lost(op)
-        return ()
+
+
+class Repeated(EffectsPerformed):
+    """The handler of what is computed a second time: effects are performed where it is computed first.
+
+    A backward rule is called for each of the two that has a cotangent: its effects are refused.
+    """
+
+    __slots__ = ()
+
+    def lost(self, op: Any) -> CannotCross:
+        return CannotCross(
+            f"{self.label}: the derivative of a checkpoint computes the function again, and performs {op.name}, which "
+            "would be performed a second time.",
+            hint="let the policy of the checkpoint save its results, or handle the effect inside of the checkpoint.",
+        )
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if op.deferred and not op.bodied:
+            with inside(self.outer):
+                return cross_linear(RepeatedBackward(self.outer, op.backward.shown), op, operands)
+        return super().answer(op, operands)
+
+
+class RepeatedBackward(Repeated):
+    """The handler of a backward rule of what is computed a second time, under which all effects are refused."""
+
+    __slots__ = ()
+
+    def skip(self, op: Any, operands: tuple[Any, ...]) -> None:
+        raise self.lost(op)
+
+
+def repeated(op: Any, types: Sequence[ArrayType]) -> Any:
+    """``op`` on operands of these types, computed a second time: without its effects and those of its rules."""
+    label = op.rule.shown if op.deferred else op.name
+    program, _ = record_apart(lambda *xs: (Repeated(current(), label).answer(op, xs), None), types)
+    return program.ops[-1]
 
 
 class _Performed:

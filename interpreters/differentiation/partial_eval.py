@@ -29,6 +29,7 @@ from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record, recorder_of
 from ..core.rule_cache import inlined_block
 from ..core.rule_codegen import partitioned_function
+from .jvp_rules import may_perform, repeated
 from .partial_eval_bodies import Operand, SplitOperation, SplitProgram, sources_of, split_bodies
 
 _PROGRAMS = ProgramCache("partial_eval_program")
@@ -175,7 +176,8 @@ class Splitter:
     ``in_known[n]`` and ``in_rest[n]`` are the variables of the two parts that have the value of variable ``n``, or
     None. An unknown variable is in the rest only. A known one is in the known part, and gets into the rest on demand:
     as a residual, or by a second equation where its operation is cheap. Where the policy forbids a residual, the
-    equation is in both parts, and dead code elimination removes what the rest does not need.
+    equation is in both parts, and dead code elimination removes what the rest does not need. What the derivative of
+    such an equation performs, by rules of the user's, the known part alone performs.
     """
 
     def __init__(self, program: Program, unknown: Sequence[bool], policy: Policy | None, repeat_cheap: bool = True):
@@ -253,7 +255,8 @@ class Splitter:
                 number = self.shared_results[key] = self.known.append(op, operands, types, site)
             self.in_known.append(number)
         if self.plan is not None and not self.may_save(index, op, args):
-            first = self.rest.append(op, self.rest_numbers(args), types, site)
+            again = repeated(op, [*map(self.program.type_of, args)]) if may_perform(op) else op
+            first = self.rest.append(again, self.rest_numbers(args), types, site)
             self.in_rest += range(first, first + count)
             return
         self.in_rest += [None] * count
@@ -330,7 +333,7 @@ class Splitter:
         residuals = sources_of(self.residual_numbers, len(self.known.in_types), known_outs)
         known = self.known.freeze(known_outs, program.name)
         if self.plan is not None:
-            known = dead_code_elimination(known, instantiate=True).program
+            known = dead_code_elimination(known, instantiate=True, whole=may_perform).program
         return SplitProgram(known, rest, residuals, unknown)
 
     def frozen_rest(self, outs: Sequence[int]) -> tuple[Program, list[int]]:

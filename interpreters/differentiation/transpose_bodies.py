@@ -8,6 +8,9 @@ linear shared inputs are summed over the iterations, in a carry that starts from
 are stacked as ``out``. Lanes carry nothing: the cotangents of their shared inputs are stacked, and summed afterwards.
 Loops iterate in reverse order. Which carries have a cotangent is the least fixed point over the iterations. A loop of
 unknown length has its own adjoint, in ``while_adjoint``.
+
+The fixed point gives the last iteration, which the adjoint begins with, cotangents that are zero. A backward rule of
+the user's must not perform its effects for them: where the adjoint performs, that iteration is peeled off the loop.
 """
 
 from __future__ import annotations
@@ -16,16 +19,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base import config
-from ...effects.base.errors import NotDifferentiable
+from ...effects.base.errors import CannotCross, NotDifferentiable
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.columns import add_tangents, zeros_like
-from ...effects.core.named_axes import Bound
+from ...effects.core.named_axes import Bound, under
+from ...effects.operations.foundations.shapes import reshape
+from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.operations.reductions.reductions import reduce_sum
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
-from ..analysis.dependence import Marks, as_set, body_dependence, dependence, scattered
+from ..analysis.dependence import Marks, as_set, body_dependence, dependence, is_root, scattered
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record
 from .partial_eval import split_operation
@@ -48,6 +53,8 @@ def transpose_operation(
         adjoint = _BODIES.get(key, lambda: _adjoint(op, marks, nonzero, transpose))
     if adjoint is None:
         return _after_known(op, cts, operands, linear, transpose)
+    if isinstance(adjoint, Program):
+        return _through(adjoint, cts, operands, marks, transpose)
     carries = [typed_cotangent(cts[i], t) for i, t in adjoint.carried]
     sums = [zeros_like(t) for t in adjoint.sums]
     out_cts = [ct for ct in cts[op.carry :] if ct is not None]
@@ -62,6 +69,16 @@ def transpose_operation(
         if linear[i]:
             grads[i] = reduce_sum(grad, (0,)) if i in summed else grad
     return grads
+
+
+def _through(
+    program: Program, cts: Sequence[Any], operands: Sequence[Any], linear: Sequence[bool], transpose: BodyTranspose
+) -> list[Any]:
+    """The cotangents for an operation that computes what ``program`` does, which is transposed instead."""
+    adjoint, live = transpose(program, linear, [ct is not None for ct in cts])
+    known = [x for x, yes in zip(operands, linear) if not yes]
+    grads = interpret(adjoint, [*known, *[ct for ct in cts if ct is not None]])
+    return scattered(scattered(grads, live), linear)
 
 
 def _after_known(
@@ -108,8 +125,28 @@ class _LiveCotangents(NamedTuple):
     sliced: Marks
 
 
-def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTranspose) -> _BodyAdjoint | None:
-    """The adjoint operation; None for a loop with known carries, which its linear part may need."""
+def _fixed_point(
+    op: HigherOrder, linear: Sequence[bool], shared: int, nonzero: Marks, transpose: BodyTranspose
+) -> tuple[list[tuple[Program, Marks]], _LiveCotangents]:
+    """The adjoints of the bodies, and what has a cotangent in any iteration; ``shared``: that many are shared."""
+    carry = op.carry
+    carried = nonzero[:carry]
+    while True:
+        adjoints = [transpose(body, linear, (*carried, *nonzero[carry:])) for body in op.bodies]
+        live = tuple([any(column) for column in zip(*[marks for _, marks in adjoints])])
+        grown = tuple([a or b for a, b in zip(carried, live[shared : shared + carry])])
+        if grown == carried:
+            return adjoints, _LiveCotangents(carried, live[:shared], live[shared + carry :])
+        carried = grown
+
+
+def _adjoint(
+    op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTranspose
+) -> _BodyAdjoint | Program | None:
+    """The adjoint operation; None for a loop with known carries, which its linear part may need.
+
+    For a loop whose adjoint would perform effects for cotangents that are zero: the same loop with its end peeled off.
+    """
     if any(linear[: op.selects]):
         raise NotDifferentiable(
             f"{op.name}: the function must be linear, and here the branch depends on its argument.",
@@ -120,16 +157,13 @@ def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTran
     marks = op.groups((*linear[: op.selects], *inner))
     if op.loops and not all(marks.carry):
         return None
-    count, carry = sum(marks.shared), op.carry
-    carried = nonzero[:carry]
-    while True:
-        adjoints = [transpose(body, inner, (*carried, *nonzero[carry:])) for body in op.bodies]
-        live = tuple([any(column) for column in zip(*[marks for _, marks in adjoints])])
-        grown = tuple([a or b for a, b in zip(carried, live[count : count + carry])])
-        if grown == carried:
-            break
-        carried = grown
-    cotangents = _LiveCotangents(carried, live[:count], live[count + carry :])
+    count = sum(marks.shared)
+    adjoints, cotangents = _fixed_point(op, inner, count, nonzero, transpose)
+    carried = cotangents.carried
+    if op.runs == "loop" and op.length and carried != nonzero[: op.carry]:
+        effects = [str(step) for program, _ in adjoints for step in program.ops if is_root(step)]
+        if effects:
+            return _peeled(op, effects)
     bodies = [_body(op, program, own, marks, cotangents, nonzero) for program, own in adjoints]
     if not all(nonzero):  # remove the recomputation that only served results without a cotangent
         bodies = [
@@ -155,6 +189,33 @@ def _adjoint(op: HigherOrder, linear: Marks, nonzero: Marks, transpose: BodyTran
             *_only(numbers.each, marks.each, cotangents.sliced),
         ),
     )
+
+
+def _peeled(op: HigherOrder, effects: Sequence[str]) -> Program:
+    """The program of a loop over all slices but the last one, then of its body on that one.
+
+    Raises: CannotCross: the length is no field, or a symbolic dimension. ``effects``: what its adjoint performs.
+    """
+    if "length" not in op._names or not isinstance(op.length, int):
+        raise CannotCross(
+            f"{op.name}: a backward rule performs {', '.join(sorted(effects))}, and would do so for "
+            "cotangents that are zero in the last iteration alone.",
+            hint="use a scan of constant length, whose last iteration can be taken apart.",
+        )
+    rest, last = op.length - 1, 0 if op.backwards else op.length - 1
+    first = 1 if op.backwards else 0
+    recorder = Record(under(BASE, current().scope), "")
+    types = op.groups(op.bodies[0].in_types)
+    shared, carry = recorder.inputs(types.shared), recorder.inputs(types.carry)
+    each = recorder.inputs([*map(op.stacked, types.each)])
+    with inside(recorder):
+        loop = op.with_bodies(op.bodies, length=rest)
+        earlier = recorder.answer(loop, (*shared, *carry, *[slice_in_dim(x, first, first + rest) for x in each]))
+        row = [index_in_dim(x, last, keepdims=False) for x in each]
+        ends = interpret(op.bodies[0], [*shared, *earlier[: op.carry], *row])
+        pairs = [(ys, reshape(y, (1, *y.type.shape))) for ys, y in zip(earlier[op.carry :], ends[op.carry :])]
+        stacked = [concatenate(pair[::-1] if op.backwards else pair, 0) for pair in pairs]
+        return recorder.freeze([*ends[: op.carry], *stacked], op.name)
 
 
 def _recomputes(body: Program, linear: Marks) -> bool:

@@ -12,7 +12,7 @@ from ...effects.base.immutables import ImmutableObject
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.programs.program import Program
-from ..transformations.make_program import make_program
+from ..transformations.make_program import trace
 from .html import document, fragment
 from .outline import Outline, bytes_text, outlines
 from .svg import svg_text
@@ -93,7 +93,7 @@ def draw(fun: Program | Callable[..., Any]) -> Any:
     @wraps(fun)
     @unnamed_boundary
     def drawn(*args: Any, **kwargs: Any) -> Drawing:
-        return Drawing(make_program(fun)(*args, **kwargs))
+        return Drawing(trace(fun, args, kwargs, label="draw").program)
 
     return drawn
 

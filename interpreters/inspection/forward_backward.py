@@ -13,7 +13,7 @@ from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ..transformations.derivatives import abstract, tangent_type, vjp
-from ..transformations.make_program import make_program
+from ..transformations.make_program import trace
 from .draw import Drawing
 
 
@@ -32,7 +32,7 @@ def inexact(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable[.
 def both_passes(fun: Callable[..., Any], args: Any, kwargs: Any) -> Program:
     """The program from the arguments and the results' cotangents to the results and the arguments' cotangents."""
     flat, types = inexact(fun, args, kwargs)
-    results = make_program(flat)(*types).out_types
+    results = trace(flat, tuple(types), {}, label="draw").program.out_types
     count = len(types)
 
     def passes(*values: Any) -> Sequence[Any]:
@@ -40,7 +40,7 @@ def both_passes(fun: Callable[..., Any], args: Any, kwargs: Any) -> Program:
         cts = [ct for ct, t in zip(pull(list(values[count:])), types) if tangent_type(t) is not None]
         return [*ys, *cts]
 
-    return make_program(passes)(*types, *results).with_name(name_of(fun))
+    return trace(passes, (*types, *results), {}, label="draw").program.with_name(name_of(fun))
 
 
 def draw(fun: Callable[..., Any]) -> Callable[..., Drawing]:

@@ -407,7 +407,7 @@ def step(fun: Callable[..., Any]) -> Callable[..., Stepper]:
     @wraps(fun)
     @unnamed_boundary
     def stepped(*args: Any, **kwargs: Any) -> Stepper:
-        program, tree = trace(fun, args, kwargs)
+        program, tree = trace(fun, args, kwargs, label="step")
         inputs = [as_array(x) for x in pytrees.leaves((args, kwargs))]
         _need_known("step", [*inputs, *program.consts])
         return Stepper(program, pvector(inputs), 0, tree, None, None, None)

@@ -96,15 +96,13 @@ def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool =
     boxes = [run.pair(x, tangent_of("jvp", x.type, dx)) for x, dx in zip(xs, dxs)]
     token = STACK.set(run)  # ``with installed(run)``, which takes as long as an operation
     try:
-        results = fun(*tree.unflatten(boxes))
+        results, aux = _pair("jvp", fun(*tree.unflatten(boxes))) if has_aux else (fun(*tree.unflatten(boxes)), None)
+        ys, out_tree = pytrees.flatten(results)
+        ys = [as_array(y) for y in ys]
     finally:
         STACK.reset(token)
         run.ended = True
-    aux = None
-    if has_aux:
-        results, aux = _pair("jvp", results)
-    ys, out_tree = pytrees.flatten(results)
-    pairs = [run.unbox(as_array(y)) for y in ys]
+    pairs = [run.unbox(y) for y in ys]
     out = out_tree.unflatten([y for y, _ in pairs])
     d_out = out_tree.unflatten([zero_tangent(y.type) if dy is None else dy for y, dy in pairs])
     answer = (out, d_out, _unboxed(run, aux)) if has_aux else (out, d_out)
@@ -214,15 +212,22 @@ def vjp(
     >>> pull(1.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
-    need_function("vjp", fun)
     must_be_empty("vjp", "reduce_axes", reduce_axes, _REDUCE)
+    return _vjp("vjp", fun, primals, has_aux, saveable_args, in_nzs)
+
+
+def _vjp(
+    where: str, fun: F, primals: tuple[Any, ...], has_aux: bool, saveable_args: Any = True, in_nzs: Any = None
+) -> Any:
+    """``vjp`` for the function ``where``, which errors name."""
+    need_function(where, fun)
     try:
-        traced = _LinearizedCall("vjp", fun, primals, has_aux, in_nzs)
+        traced = _LinearizedCall(where, fun, primals, has_aux, in_nzs)
     except NotDifferentiable:
         if not positions_of(pytrees.leaves(primals)):
             raise
         return vjp_of_references(vjp, fun, primals, has_aux)
-    saveable = None if saveable_args is True else flags("vjp: saveable_args", saveable_args, traced.tree)
+    saveable = None if saveable_args is True else flags(f"{where}: saveable_args", saveable_args, traced.tree)
     pull = Pullback(traced.linear.derivative, traced.signature(), traced.xs, saveable)
     return (traced.result(), pull, traced.aux) if has_aux else (traced.result(), pull)
 
@@ -358,21 +363,22 @@ def value_and_grad(
     Raises: NotDifferentiable: an argument is an integer, or complex where ``holomorphic`` is not set; the value is
         no real scalar.
     """
-    return wraps(fun)(unnamed_boundary(_value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)))
+    both = _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    return wraps(fun)(unnamed_boundary(both))
 
 
 def _value_and_grad(
-    fun: F, argnums: int | Sequence[int], has_aux: bool, holomorphic: bool, allow_int: bool, reduce_axes: Any
+    where: str, fun: F, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, reduce_axes: Any
 ) -> F:
-    """``value_and_grad`` without the function's name and documentation."""
-    need_function("grad", fun)
-    must_be_empty("grad", "reduce_axes", reduce_axes, _REDUCE)
+    """``value_and_grad`` for the function ``where``, without the name and documentation of ``fun``."""
+    need_function(where, fun)
+    must_be_empty(where, "reduce_axes", reduce_axes, _REDUCE)
 
     def both(*args: Any, **kwargs: Any) -> Any:
-        chosen, of_chosen = _of_argnums("grad", fun, argnums, args, kwargs, holomorphic, allow_int)
-        traced = _LinearizedCall("grad", of_chosen, chosen, has_aux)
+        chosen, of_chosen = _of_argnums(where, fun, argnums, args, kwargs, holomorphic, allow_int)
+        traced = _LinearizedCall(where, of_chosen, chosen, has_aux)
         value = traced.result()
-        y = _check_output(value, traced.outs, holomorphic)
+        y = _check_output(where, value, traced.outs, holomorphic)
         grads = materialised(
             traced.pullback([scalar(1.0, y.type.dtype, y.type.weak)]), [x.type for x in traced.xs]
         )
@@ -383,33 +389,34 @@ def _value_and_grad(
     return both
 
 
-def _check_input(x: Any, name: Callable[[], str], holomorphic: bool, allow_int: bool) -> None:
-    dtype = _differentiable("grad", x).type.dtype
+def _check_input(where: str, x: Any, name: Callable[[], str], holomorphic: bool, allow_int: bool) -> None:
+    dtype = _differentiable(where, x).type.dtype
     if holomorphic and not dtypes.is_complex(dtype):
-        raise NotDifferentiable(f"grad: with holomorphic=True arguments are complex, got {dtype}.")
+        raise NotDifferentiable(f"{where}: with holomorphic=True arguments are complex, got {dtype}.")
     if not dtypes.is_inexact(dtype) and not allow_int:
         raise NotDifferentiable(
-            f"grad: the derivative by {name()}, of dtype {dtype}, is not defined.",
+            f"{where}: the derivative by {name()}, of dtype {dtype}, is not defined.",
             hint="use a floating-point argument, leave it out of argnums, or set allow_int=True; "
             "experimental.sparse.grad is of the entries of sparse arrays.",
         )
 
 
-def _check_output(value: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
+def _check_output(where: str, value: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
     if len(outs) != 1 or value is not outs[0]:
         several = "return (value, aux) and set has_aux=True for more than the value."
         raise NotDifferentiable(
-            f"grad: the function must give one scalar, got {'None' if value is None else type(value).__name__}.",
+            f"{where}: the function must give one scalar, got {'None' if value is None else type(value).__name__}.",
             hint="it returns nothing: a return statement is missing." if value is None else several,
         )
     (y,) = outs
     if y.type.shape:
-        raise NotDifferentiable(f"grad: the function must give a scalar, got {y.type}.", hint="sum it, or use jacrev.")
+        what = f"{where}: the function must give a scalar, got {y.type}."
+        raise NotDifferentiable(what, hint="sum it, or use jacrev.")
     if holomorphic and not dtypes.is_complex(y.type.dtype):
-        raise NotDifferentiable(f"grad: with holomorphic=True the value is complex, got {y.type.dtype}.")
+        raise NotDifferentiable(f"{where}: with holomorphic=True the value is complex, got {y.type.dtype}.")
     if not holomorphic and not dtypes.is_floating(y.type.dtype):
         hint = "set holomorphic=True for a complex derivative." if dtypes.is_complex(y.type.dtype) else None
-        raise NotDifferentiable(f"grad: the value must be real, got {y.type.dtype}.", hint=hint)
+        raise NotDifferentiable(f"{where}: the value must be real, got {y.type.dtype}.", hint=hint)
     return y
 
 
@@ -447,7 +454,7 @@ def grad(
     >>> grad(lambda x: x * x)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @wraps(fun)
     @unnamed_boundary
@@ -531,7 +538,7 @@ def jacrev(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         chosen, of_chosen = _of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
         need_no_ragged("jacrev", chosen)
-        y, pull, *aux = vjp(of_chosen, *chosen, has_aux=has_aux)
+        y, pull, *aux = _vjp("jacrev", of_chosen, chosen, has_aux)
         need_no_ragged("jacrev", y)
         ys, out_tree = pytrees.flatten(y)
         rows = vmap_leaves(lambda flat: pull(pytrees.unflatten(out_tree, split(flat, ys))))(basis(ys))
@@ -572,7 +579,7 @@ def _of_argnums(
     """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these arguments alone."""
     chosen, of_chosen = argnums_partial(where, fun, argnums, args, kwargs)
     for i, leaf in enumerate(pytrees.leaves(chosen)):
-        _check_input(leaf, partial(chosen_name, fun, argnums, chosen, i), holomorphic, allow_int)
+        _check_input(where, leaf, partial(chosen_name, fun, argnums, chosen, i), holomorphic, allow_int)
     return chosen, of_chosen
 
 

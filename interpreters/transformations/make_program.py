@@ -176,8 +176,13 @@ def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
 
         g, consts = closure_convert(f, x);  g(x, *consts) == f(x)
     """
-    need_function("closure_convert", fun)
-    program, out_tree = trace(fun, example_args, {}, label="closure_convert")
+    return closure_converted("closure_convert", fun, example_args)
+
+
+def closure_converted(label: str, fun: F, example_args: tuple[Any, ...]) -> tuple[F, list[Any]]:
+    """``closure_convert`` for the function ``label``, which errors name."""
+    need_function(label, fun)
+    program, out_tree = trace(fun, example_args, {}, label=label)
     captured = [i for i, const in enumerate(program.consts) if isinstance(const, Box)]
     _, in_tree = pytrees.flatten(example_args)
     count = len(example_args)
@@ -185,13 +190,13 @@ def closure_convert(fun: F, *example_args: Any) -> tuple[F, list[Any]]:
     def converted(*args: Any) -> Any:
         if len(args) != count + len(captured) or pytrees.structure(args[:count]) != in_tree:
             raise TreeMismatch(
-                f"closure_convert: the function takes {in_tree} and {len(captured)} constants, got "
+                f"{label}: the function takes {in_tree} and {len(captured)} constants, got "
                 f"{pytrees.structure(args)}."
             )
         consts = list(program.consts)
         for i, const in zip(captured, args[count:]):
             consts[i] = as_array(const)
-        leaves = [as_array(x) for x in pytrees.flatten_up_to(in_tree, args[:count], "closure_convert")]
+        leaves = [as_array(x) for x in pytrees.flatten_up_to(in_tree, args[:count], label)]
         return pytrees.unflatten(out_tree, program.with_consts(consts)(*leaves))
 
     return converted, [program.consts[i] for i in captured]

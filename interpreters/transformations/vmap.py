@@ -14,7 +14,7 @@ from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, installed
 from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
-from ...effects.control.loops import scan
+from ...effects.control.loops import scan_as
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.containers import holds_container, need_no_container, specs_in
 from ...effects.core.escaped_boxes import check_leaks
@@ -261,7 +261,7 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     need_function("map", f)
     need_no_container("map", pytrees.structure(xs))
     if batch_size is None:
-        return scan(_step_of(f), (), xs)[1]
+        return scan_as("map", _step_of(f), (), xs)[1]
     if batch_size < 1:
         raise BadArgument(f"map: batch_size must be positive, got {batch_size}.")
     leaves, tree = pytrees.flatten(xs)
@@ -271,7 +271,7 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
         raise ShapeMismatch(f"map: leading sizes must agree, got {', '.join([str(x.type) for x in slices])}.")
     ((size,),) = sizes
     if not isinstance(size, int):  # rows of a lane, whose batches would differ in size
-        return scan(_step_of(f), (), xs)[1]
+        return scan_as("map", _step_of(f), (), xs)[1]
     count, remainder = divmod(size, batch_size)
 
     def rows(first: int, last: int) -> list[Any]:
@@ -283,7 +283,7 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     results = []
     if count:
         batched = pytrees.unflatten(tree, [batches(x) for x in rows(0, size - remainder)])
-        ys = scan(_step_of(vmap_leaves(f)), (), batched)[1]
+        ys = scan_as("map", _step_of(vmap_leaves(f)), (), batched)[1]
         results.append(pytrees.tree_map(lambda y: reshape(y, (size - remainder, *y.type.shape[2:])), ys))
     if remainder or not count:
         results.append(vmap_leaves(f)(pytrees.unflatten(tree, rows(size - remainder, size))))

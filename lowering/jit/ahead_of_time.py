@@ -352,11 +352,11 @@ class Wrapped(Protocol[P, _R]):
         """Forget what was traced and compiled."""
 
 
-def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
-    """Trace a jitted function on arguments of which only the types matter."""
+def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], label: str = "jit") -> Traced:
+    """Trace a jitted function on arguments of which only the types matter; ``label`` traces, for messages."""
     partition = split(jitted.fun, jitted.static, args, kwargs) if jitted.static else None
     args, kwargs = pytrees.map(abstract, (args, kwargs) if partition is None else (partition.args, partition.kwargs))
-    request, leaves = trace_cache.trace_request(jitted.fun, jitted.name, partition, args, kwargs)
+    request, leaves = trace_cache.trace_request(jitted.fun, jitted.name, partition, args, kwargs, label)
     donated = jitted.donated_leaves(args, kwargs, partition) if jitted.donate else ()
     found = trace_cache.trace(request, jitted.traces)
     names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, request.tree)
@@ -384,4 +384,4 @@ def eval_shape(fun: Any, *args: Any, **kwargs: Any) -> Any:
         )
 
     jitted = known if known is not None else Jitted(typed, ArgumentChoice(), ArgumentChoice(), False, None, False, None)
-    return trace(jitted, args, kwargs).out_info
+    return trace(jitted, args, kwargs, "eval_shape").out_info

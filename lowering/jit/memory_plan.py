@@ -16,7 +16,7 @@ from ...interpreters.differentiation.memory_budget import MemoryBudget, memory_b
 from ...interpreters.inspection.forward_backward import both_passes, inexact
 from ...interpreters.transformations.checkpoint import checkpoint
 from ...interpreters.transformations.derivatives import tangent_type
-from ...interpreters.transformations.make_program import make_program
+from ...interpreters.transformations.make_program import trace
 from ...interpreters.transformations.saved_residuals import Residuals, saved_residuals
 from ..compile.compile import compile_program
 
@@ -66,7 +66,7 @@ def memory_plan(fun: Callable[..., Any], budget: int | MemoryBudget) -> Callable
     @unnamed_boundary
     def planned(*args: Any, **kwargs: Any) -> MemoryPlan:
         flat, types = inexact(fun, args, kwargs)
-        program = make_program(flat)(*types)
+        program = trace(flat, tuple(types), {}, label="memory_plan").program
         marks = [True if tangent_type(t) is not None else None for t in types]
         tangent_program = transform_body(Jvp(BASE, "jvp"), program, marks).program
         unknown = [part for mark in marks for part in ((False,) if mark is None else (False, True))]

@@ -352,3 +352,15 @@ def test_lists_have_the_shapes_and_kinds_of_their_arrays(items):
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "uint64"])
 def test_elements_are_repeated_by_counts_of_every_dtype(dtype):
     np.testing.assert_array_equal(hnp.repeat(hnp.arange(3), np.array([1, 0, 2], dtype)), [0, 2, 2])
+
+
+@pytest.mark.parametrize("lifted", [hx.jit, hx.vmap])
+def test_traced_values_that_tell_the_size_are_refused_by_the_name_of_the_function(lifted):
+    x = hnp.arange(6.0).reshape(2, 3)
+    with pytest.raises(hx.errors.ConcretizationError, match="trim_zeros: the values of filt"):
+        lifted(hnp.trim_zeros)(x)
+    for where in (x > 1, hnp.ones((2, 1), "int32")):
+        with pytest.raises(hx.errors.ConcretizationError, match="delete: the positions must be known"):
+            lifted(lambda x, where: hnp.delete(x, where))(x, where)
+        with pytest.raises(hx.errors.ConcretizationError, match="insert: the positions must be known"):
+            lifted(lambda x, where: hnp.insert(x, where, 1.0))(x, where)

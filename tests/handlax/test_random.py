@@ -355,3 +355,14 @@ def test_a_mistake_is_refused_with_the_line_where_it_was_made(name):
         mistake()
     message = str(caught.value)
     assert text in message and "test_random.py" in message.splitlines()[1]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("compiled", [lambda f: f, hx.jit])
+def test_uniform_draws_of_an_interval_whose_width_overflows_lie_in_it(dtype, compiled):
+    largest = hx.numpy.asarray(hx.numpy.finfo(dtype).max, dtype)
+    draw = lambda low, high: random.uniform(KEY, (MANY,), dtype, low, high)
+    x = np.asarray(compiled(draw)(-largest, largest)).astype(np.longdouble) / np.asarray(largest).astype(np.longdouble)
+    assert x.min() >= -1 and x.max() < 1 and x.mean() == pytest.approx(0, abs=0.05)
+    slope = hx.grad(lambda s: hx.numpy.mean(draw(-s, s) / s))(hx.numpy.asarray(2.0, dtype))
+    assert abs(slope) < 1e-2

@@ -155,13 +155,13 @@ def bcoo_reshape(
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=dimensions)
     n, m = mat.n_batch, mat.n_sparse
-    n_batch = _prefix(shape, 0, math.prod(mat.shape[:n]))
-    n_lead = None if n_batch is None else _prefix(shape, n_batch, math.prod(mat.sparse_shape))
-    if n_batch is None or n_lead is None:
+    groups = _groups(shape, math.prod(mat.shape[:n]), math.prod(mat.sparse_shape), math.prod(mat.shape[n + m :]))
+    if groups is None:
         raise NotSparse(
             f"bcoo_reshape: {shape} mixes batch, sparse and dense dimensions of {mat}.",
             hint="x.update_layout(n_batch=0, n_dense=0) makes all of them sparse.",
         )
+    n_batch, n_lead = groups
     data, indices = repeated_batch(mat.data, mat.shape[:n]), repeated_batch(mat.indices, mat.shape[:n])
     keep = stored_mask(mat.replaced(indices=indices)).reshape(*shape[:n_batch], mat.nse)
     data = data.reshape(*shape[:n_batch], mat.nse, *shape[n_lead:])
@@ -173,10 +173,11 @@ def bcoo_reshape(
     return BCOO((data, indices), shape=shape, indices_sorted=mat.indices_sorted, unique_indices=unique)
 
 
-def _prefix(shape: Sequence[int], start: int, size: int) -> int | None:
-    """The end of the longest ``shape[start:end]`` whose product is ``size``, or None."""
-    ends = [end for end in range(start, len(shape) + 1) if math.prod(shape[start:end]) == size]
-    return ends[-1] if ends else None
+def _groups(shape: Sequence[int], batch: int, sparse: int, dense: int) -> tuple[int, int] | None:
+    """The last positions where ``shape`` is divided into groups with these products, or None."""
+    ends = range(len(shape) + 1)
+    products = lambda i, j: (math.prod(shape[:i]), math.prod(shape[i:j]), math.prod(shape[j:]))
+    return max([(i, j) for i in ends for j in ends[i:] if products(i, j) == (batch, sparse, dense)], default=None)
 
 
 def _renumbered(indices: Any, keep: Any, old: Sequence[int], new: Sequence[int]) -> Any:

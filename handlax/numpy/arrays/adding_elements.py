@@ -27,7 +27,7 @@ from ...effects.types.extent import Extent, as_size, extents_in, positive, unbou
 from ...interpreters.core.eager_programs import programs
 from .argument_conversion import rows_of
 from .creation import shape_of
-from .index_arrays import known
+from .index_arrays import known, need_known
 from .index_reading import FILL, INT32, wrapped
 from .indexing_operations import take
 from .joining_splitting import concatenate, joined_along
@@ -119,8 +119,13 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
-def static_positions(obj: Any, size: int, where: str) -> np.ndarray[Any, Any]:
-    """The positions that a slice, an integer, a mask or a list of integers names along an axis, from the front."""
+def static_positions(obj: Any, size: int, where: str, hint: str | None = None) -> np.ndarray[Any, Any]:
+    """The positions that a slice, an integer, a mask or a list of integers names along an axis, from the front.
+
+    Raises: ConcretizationError: they are traced. ShapeMismatch: the mask has another size. BadArgument: no integers.
+    """
+    if isinstance(obj, Box):
+        raise ConcretizationError(f"{where}: the positions must be known, got {obj.described}.", hint=hint)
     if isinstance(obj, slice):
         return np.arange(size)[obj]
     positions = np.asarray(obj)
@@ -179,7 +184,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     size = x.shape[axis]
     if assume_unique_indices and isinstance(obj, Box) and dtypes.is_integer(obj.type.dtype):
         return take(x, _remaining(obj, size), axis)
-    gone = static_positions(obj, size, "delete")
+    gone = static_positions(obj, size, "delete", "distinct integers may be traced with assume_unique_indices=True.")
     if not isinstance(size, int):
         ends = [(int(at), None if at == -1 else int(at) + 1) for at in np.unique(gone)]
         return _around(x, ends, [slicing.slice_in_dim(x, 0, 0, axis=axis)] * len(ends), axis)
@@ -248,6 +253,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = N
     ends = trim.lower()
     if set(ends) - {"f", "b"}:
         raise BadArgument(f"trim_zeros: trim must be of 'f' and 'b', got {trim!r}.")
+    need_known("trim_zeros", "filt", x, hint="trim it outside of the transformed function.")
     filled = np.argwhere(np.asarray(x))
     lows, highs = [0] * x.ndim, list(x.shape)
     for d in canonical_axes(axis, x.ndim, "trim_zeros"):

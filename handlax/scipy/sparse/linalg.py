@@ -17,7 +17,7 @@ from ...effects.control.loops import fori_loop, while_loop
 from ...effects.operations.manipulation.raveled_trees import ravel_pytree
 from ...effects.trees.pytrees import flatten, tree_map
 from ...effects.types.dtypes import is_complex
-from ...interpreters.custom.implicit import custom_linear_solve
+from ...interpreters.custom.implicit import linear_solve_as
 from ...lax import linalg
 from ...numpy.arrays.argument_conversion import inexact
 from ...numpy.dtype_routines import finfo
@@ -70,7 +70,7 @@ def _solved(
         limit = hnp.maximum(tol**2 * _square(b), hnp.asarray(atol) ** 2)
         return solver(product, b, x0, preconditioner, partial(_iterate, limit=limit, maxiter=maxiter))
 
-    x = custom_linear_solve(_product(name, a), b, solve, solve, symmetric=symmetric and real)
+    x = linear_solve_as(name, _product(name, a), b, solve, solve, symmetric=symmetric and real)
     return x, None
 
 

@@ -26,7 +26,7 @@ from ...handlers.handle import handle
 from ...handlers.handler import Handler, handler
 from ...handlers.state_movements import tally
 from ...handlers.static_tally import tally_program
-from ...transformations.make_program import make_program
+from ...transformations.make_program import trace
 from .cost_table import Costs, LinkCost, OperationCost, either, repeated, then
 
 
@@ -92,7 +92,7 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
     @wraps(f)
     @unnamed_boundary
     def counted(*args: Any, **kwargs: Any) -> Costs:
-        return tally_program(cost_counter, make_program(f)(*args, **kwargs))
+        return tally_program(cost_counter, trace(f, args, kwargs, label="costs").program)
 
     return counted
 

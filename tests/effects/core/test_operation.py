@@ -186,3 +186,17 @@ def test_a_block_assigns_what_its_base_declares_and_nothing_else():
         helper = staticmethod(abs)
 
     assert (Constant.scale, Constant.LIMIT, Constant.helper(-1)) == (3, 4, 1)
+
+
+def test_a_block_with_slots_of_its_own_is_refused():
+    with pytest.raises(hx.errors.RegistrationError, match="Array: a block declares its fields by annotations alone"):
+        hx.effect(hx.Array)
+
+    @hx.effect
+    class Empty:
+        __slots__ = ()
+
+        def result_type(op):
+            return None
+
+    assert Empty() == Empty()

@@ -142,3 +142,12 @@ def test_steps_near_large_times_are_as_long_as_the_times_say():
     times = np.array([1000.0, 1001.0], np.float32)
     found = odeint(lambda y, t: 1 + 0 * y, np.float32(0.0), times, hmax=1e-3)
     np.testing.assert_allclose(found, [0, 1], rtol=1e-5)
+
+
+def test_integer_arguments_have_no_derivative_and_leave_that_of_the_others():
+    f = lambda y, t, n, a: -n["n"] * a * y
+    value = lambda a, n: odeint(f, np.float64(2.0), TIMES, {"n": n}, a)[-1]
+    expected = hx.grad(value)(0.3, 2.0)
+    np.testing.assert_allclose(hx.grad(value)(0.3, 2), expected, rtol=1e-6)
+    np.testing.assert_allclose(hx.jit(hx.grad(value))(0.3, hnp.asarray(2)), expected, rtol=1e-6)
+    assert hx.grad(value, (0, 1), allow_int=True)(0.3, 2)[1].dtype == hx.dtypes.float0

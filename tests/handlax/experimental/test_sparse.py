@@ -416,3 +416,14 @@ def test_without_sparse_dimensions_padding_is_not_unique(n_dense):
         BCOO.fromdense(dense, n_batch=2 - n_dense, n_dense=n_dense).sum_duplicates(nse=3),
     ):
         np.testing.assert_array_equal(sparse.bcoo_extract(x, dense).todense(), dense)
+
+
+@pytest.mark.parametrize(("shape", "n_batch", "n_dense", "new"), [
+    ((0, 4), 1, 0, (0, 2, 2)), ((0, 3, 4), 2, 0, (0, 2, 2)), ((0, 3, 4), 1, 0, (0, 12)), ((3, 0, 4), 2, 0, (0, 3, 4)),
+    ((2, 3, 0), 1, 0, (2, 0)), ((2, 0, 3), 1, 1, (2, 0, 3, 1)), ((2, 1, 3), 1, 0, (2, 3, 1)),
+])
+def test_reshape_of_empty_dimensions(shape, n_batch, n_dense, new):
+    x = sparse.BCOO.fromdense(np.zeros(shape, np.float32), n_batch=n_batch, n_dense=n_dense)
+    y = sparse.bcoo_reshape(x, new_sizes=new)
+    assert y.shape == new and y.n_dense >= n_dense
+    np.testing.assert_array_equal(y.todense(), np.zeros(new))
