@@ -16,9 +16,9 @@ from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, nee
 from ..effects.base.stack import perform
 from ..effects.core.arrays import Array, as_array, scalar
 from ..effects.functions.unsupported import no_sharding
-from ..effects.operations.elementwise.arithmetic import add, mul, nextafter, rem, sub
-from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_or, shift_right_logical
-from ..effects.operations.elementwise.comparison import gt, le, lt, max, min, select
+from ..effects.operations.elementwise.arithmetic import add, is_finite, mul, nextafter, rem, sub
+from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or, shift_right_logical
+from ..effects.operations.elementwise.comparison import gt, le, lt, max, min, select, select_n
 from ..effects.operations.elementwise.conversion import BitcastConvertType, convert
 from ..effects.operations.elementwise.transcendental import erf_inv
 from ..effects.operations.foundations.shapes import broadcast, canonical_shape
@@ -152,7 +152,17 @@ def between(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -
         low, span = _interval(low, high, dtype)
         return max(low, add(mul(u, span), low))
     low, high = spread(low, shape), spread(high, shape)
-    return max(low, min(nextafter(high, low), u * (high - low) + low))  # the sum may be rounded to ``high``
+    scale = _scale(low, high)
+    start = low * scale
+    y = (u * (high * scale - start) + start) / scale
+    return max(low, min(nextafter(high, low), y))  # the sum may be rounded to ``high``
+
+
+def _scale(low: Any, high: Any) -> Any:
+    """1/2 where the width of [low, high) overflows, though the bounds are finite, else 1."""
+    one, half = scalar(1.0, low.type.dtype), scalar(0.5, low.type.dtype)
+    overflows = bitwise_and(bitwise_not(is_finite(high - low)), is_finite(high * half - low * half))
+    return select_n(overflows, one, half)
 
 
 @cached("random intervals", 64)

@@ -355,3 +355,13 @@ def test_a_mistake_is_refused_with_the_line_where_it_was_made(name):
         mistake()
     message = str(caught.value)
     assert text in message and "test_random.py" in message.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bound"), [("float16", 6e4), ("bfloat16", 3e38), ("float32", 3e38), ("float64", 1e308)]
+)
+def test_uniform_numbers_between_bounds_whose_difference_overflows(dtype, bound):
+    draw = lambda k: random.uniform(k, (2000,), dtype, -bound, bound)
+    for f in (draw, hx.jit(draw)):
+        share = np.asarray(f(random.key(0))).astype("float64") / bound
+        assert abs(share.mean()) < 0.05 and abs(share.std() - 3**-0.5) < 0.02
