@@ -9,7 +9,7 @@ from typing import Any
 from ... import numpy as hnp
 from ...nn import log1mexp
 from .. import special
-from ..special.formulas import analytic
+from ..special import formulas
 from .families import COUNTS, POSITIVE, UNIT, StandardRange, distribution
 
 __all__ = [
@@ -58,7 +58,7 @@ logistic = distribution(
 )
 
 
-@analytic(lambda y, q: math.pi * (1 + y * y))
+@formulas.analytic(lambda y, q: math.pi * (1 + y * y))
 def _tangent_turns(q: Any) -> Any:
     """The quantile function of the Cauchy distribution, tan(pi (q - 1/2)), infinite at 0 and 1."""
     tail = hnp.minimum(q, 1 - q)
@@ -215,7 +215,7 @@ truncnorm = distribution(
     logsf=lambda z, a, b: _log_share(a, z, b, upper=True),
 )
 
-@analytic(lambda y, kappa: special.i1e(kappa) / special.i0e(kappa) - 1)
+@formulas.analytic(lambda y, kappa: special.i1e(kappa) / special.i0e(kappa) - 1)
 def _log_i0e(kappa: Any) -> Any:
     """log(i0e(kappa)) for kappa >= 0, with the derivative from the right at 0, where ``i0e`` has a kink."""
     return hnp.log(special.i0e(kappa))
