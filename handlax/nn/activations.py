@@ -71,11 +71,13 @@ def squareplus(x: Any, b: Any = 4) -> Array:
 
 
 def _squareplus(x: Any, b: Any) -> Any:
-    """``squareplus``; for negative x, where its terms cancel, as a quotient."""
+    """``squareplus``; for negative x, where its terms cancel, as a quotient; of infinities the larger of x and 0."""
+    infinite, limit = _abs(x) == math.inf, maximum(x, like(x, 0))
+    x = select_n(infinite, x, like(x, 0))
     root, negative = _root_of_squares(x, b), x < 0
     size = select_n(negative, x, -x)
     mean = size + (root - size) * 0.5  # XLA computes half of each as half of their sum, which overflows
-    return select_n(negative, mean, b * 0.25 / mean)
+    return select_n(infinite, select_n(negative, mean, b * 0.25 / mean), limit)
 
 
 def _root_of_squares(x: Any, b: Any) -> Any:
@@ -102,7 +104,8 @@ def sparse_plus(x: Any) -> Array:
     """
     x = inexact(x)
     one = like(x, 1)
-    return select_n(x >= one, square(minimum(maximum(x, -one), one) + one) * 0.25, x)
+    inner = select_n(_abs(x) < one, -one, x)
+    return select_n(x >= one, square(inner + one) * 0.25, x)
 
 
 def sparse_sigmoid(x: Any) -> Array:

@@ -224,3 +224,12 @@ def test_squareplus_of_large_numbers_neither_cancels_nor_overflows(dtype, way):
     np.testing.assert_allclose(got, wanted, rtol=2 * float(hnp.finfo(dtype).eps), atol=float(hnp.finfo(dtype).tiny))
     slope = way(hx.vmap(hx.grad(nn.squareplus)))(x)
     assert np.isfinite(np.asarray(slope).astype("float64")).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_activations_of_infinities_and_at_kinks(dtype):
+    x = np.array([-np.inf, np.inf], dtype)
+    for f in (nn.squareplus, hx.jit(nn.squareplus)):
+        assert f(x).tolist() == [0.0, np.inf]
+        assert hx.vmap(hx.grad(f))(x).tolist() == [0.0, 1.0]
+    assert [hx.grad(hx.grad(nn.sparse_plus))(np.asarray(v, dtype)) for v in (-1, 1)] == [0.0, 0.0]

@@ -421,3 +421,19 @@ def _apart(f, count, dtype):
     distance = abs(np.where(finite, a, 0) - np.where(finite, b, 0))
     close = (finite & (distance <= step)) | (a == b) | (np.isnan(a) & np.isnan(b))
     return () if close.all() else (*[float(x[~close][0]) for x in xs], a[~close][0], b[~close][0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_square_roots_as_powers_are_those_of_c(dtype):
+    x = np.array([-np.inf, -0.0, 0.0, 4.0, -4.0], dtype)
+    half = np.asarray(0.5, dtype)
+    ways = (
+        lambda x: x**0.5, lambda x: hx.lax.pow(x, half), lambda x: hnp.power(x, np.full(5, half)),
+        lambda x: hnp.power(x[None], np.full((2, 1), half))[1], lambda x: hnp.stack([v**0.5 for v in x]),
+    )
+    for f in ways:
+        for g in (f, hx.jit(f)):
+            y = np.asarray(g(hnp.asarray(x))).astype("float64")
+            np.testing.assert_array_equal(y, [np.inf, 0, 0, 2, np.nan])
+            assert not np.signbit(y[1:4]).any()
+    assert hx.grad(hx.grad(lambda x: x**2.5))(np.asarray(-np.inf, dtype)) == np.inf

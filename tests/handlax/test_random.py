@@ -366,3 +366,13 @@ def test_uniform_draws_of_an_interval_whose_width_overflows_lie_in_it(dtype, com
     assert x.min() >= -1 and x.max() < 1 and x.mean() == pytest.approx(0, abs=0.05)
     slope = hx.grad(lambda s: hx.numpy.mean(draw(-s, s) / s))(hx.numpy.asarray(2.0, dtype))
     assert abs(slope) < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bound"), [("float16", 6e4), ("bfloat16", 3e38), ("float32", 3e38), ("float64", 1e308)]
+)
+def test_uniform_numbers_between_bounds_whose_difference_overflows(dtype, bound):
+    draw = lambda k: random.uniform(k, (2000,), dtype, -bound, bound)
+    for f in (draw, hx.jit(draw)):
+        share = np.asarray(f(random.key(0))).astype("float64") / bound
+        assert abs(share.mean()) < 0.05 and abs(share.std() - 3**-0.5) < 0.02

@@ -296,6 +296,18 @@ class Pow(Elementwise):
         return _lower_power(op, emit, x, emit.convert(y, x.type.dtype))
 
 
+def _power_of_real(x, y):
+    """NumPy's power, which for a repeated exponent 1/2 is the square root; but infinity at -inf, and 0 at -0, as in C.
+    """
+    z = np.power(x, y)
+    if y.shape == z.shape if y.ndim else y.item() != 0.5:
+        return z
+    root = y == 0.5
+    if not np.count_nonzero(root & np.signbit(x)):
+        return z
+    return np.where(root, np.where(x == -np.inf, np.inf, z + 0), z)
+
+
 def _power_of_complex(x, y):
     """The power as NumPy's, by products for small integer exponents, where all is finite."""
     z = np.power(x, y)
@@ -304,7 +316,7 @@ def _power_of_complex(x, y):
 
 
 _power_by_parts = assembled(complex_functions.power)
-_power = evaluated(np.power, _power_of_complex)
+_power = evaluated(_power_of_real, _power_of_complex)
 _lower_power = by_parts("power", complex_functions.power)
 _pow = Pow()
 

@@ -22,8 +22,11 @@ from .matrices import (
     diagonal,
     halved_diagonal,
     inverse_gaps,
+    or_not_finite,
     product,
     real_part,
+    spoiled,
+    triangle,
 )
 
 SYEVD = Routine("syevd", "heevd", cuda="cusolver_syevd_ffi")
@@ -46,7 +49,8 @@ def eigen_flops(op, operands, results):
 
 
 # x v = v diag(w), v unitary, w real and ascending: (v, w), or (w,) without vectors; NaN where the iteration does not
-# converge. One triangle of x and of its tangent is read, unless both are known to be Hermitian
+# converge, and for matrices that are not finite. One triangle of x and of its tangent is read, unless both are known to
+# be Hermitian
 @operation
 class Eigh(Factorisation):
     lower_triangle: bool
@@ -68,7 +72,8 @@ class Eigh(Factorisation):
             w, v, info = function(x, op.vectors, op.lower_triangle)
             return *[v] * op.vectors, w, info
 
-        return each_or_nan(factors, op.types_for(x), x)
+        read = x if op.hermitian else np.tril(x) if op.lower_triangle else np.triu(x)
+        return each_or_nan(factors, op.types_for(x), read, iterative=True)
 
     def jvp(op, primals, tangents):
         # dw = the diagonal of v^H dx v; dv = v (f o v^H dx v), f[i, j] = 1 / (w[j] - w[i])
@@ -88,7 +93,10 @@ class Eigh(Factorisation):
         v, w = x.type.update(weak=False), emit.made[-1]
         letters = {"mode": "V" if op.vectors else "N", "uplo": "L" if op.lower_triangle else "U"}
         flags = {"lower": op.lower_triangle, "algorithm": np.uint8(_CUDA.get(op.implementation, 0))}
-        v, w, info = SYEVD(emit, x, types=(v, w, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
+        read = x if op.hermitian else emit.decompose(lambda x: triangle(x, upper=not op.lower_triangle), x)
+        given = emit.decompose(spoiled, read)
+        v, w, info = SYEVD(emit, given, types=(v, w, info_type(x)), into={0: 0}, attributes=letters, cuda=flags)
+        info = emit.decompose(or_not_finite, info, read)
         return or_nan(emit, info, (v, w) if op.vectors else (w,))
 
 
@@ -126,7 +134,8 @@ def eigh(
 
         x @ v == v * w        v^H @ v == 1
 
-    Shapes: ``x[*s, n, n] -> v[*s, n, n], w[*s, n]``. Where the iteration does not converge they are NaN.
+    Shapes: ``x[*s, n, n] -> v[*s, n, n], w[*s, n]``. They are NaN where the iteration does not
+    converge, and where an element is not finite.
 
     The derivative takes ``x`` as Hermitian. The tangent of ``v`` has no component along ``v``, whose phases are free;
     where eigenvalues are equal, it is infinite or NaN, but symmetric functions of the eigenvalues, such as sums, have

@@ -11,7 +11,7 @@ from ...types.array_type import ArrayType
 from ...types.dtypes import complex64, complex128, float32, float64, is_complex
 from ..dot_general import Precision, batch_matmul
 from ..elementwise.arithmetic import like
-from ..elementwise.comparison import eq, ge, select_n
+from ..elementwise.comparison import eq, ge, select, select_n
 from ..elementwise.complex_parts import conj, real
 from ..elementwise.conversion import convert
 from ..foundations.shapes import broadcast_in_dim, move_axis, permute, reduce_sum, reshape
@@ -66,6 +66,22 @@ def triangle(x: Any, offset: int = 0, upper: bool = False) -> Any:
     if rank > 2:
         mask = broadcast_in_dim(mask, shape, (rank - 2, rank - 1))
     return select_n(mask, scalar(0, x.type.dtype, x.type.weak), x)
+
+
+def spoiled(x: Any) -> Any:
+    """``x``, of which matrices with an element that is not finite are NaN throughout.
+
+    LAPACK may iterate forever on infinities, and not report NaN that it has not met.
+    """
+    rank = len(x.type.shape)
+    zeros = reduce_sum(x * like(x, 0), (rank - 2, rank - 1))
+    return x + broadcast_in_dim(zeros, x.type.shape, tuple(range(rank - 2)))
+
+
+def or_not_finite(info: Any, x: Any) -> Any:
+    """``info``, replaced by 1 for matrices with elements that are not finite, for which LAPACK may report success."""
+    zeros = x * like(x, 0)  # NaN where an element is not finite
+    return select(eq(reduce_sum(zeros, (x.ndim - 2, x.ndim - 1)), scalar(0, x.dtype)), info, like(info, 1))
 
 
 def identity(type: ArrayType) -> Any:

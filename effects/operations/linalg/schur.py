@@ -10,16 +10,13 @@ import numpy as np
 
 from ...base.errors import BadArgument, ShapeMismatch
 from ...base.stack import perform
-from ...core.arrays import as_array, scalar
+from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import is_complex, to_real
-from ..elementwise.arithmetic import like
-from ..elementwise.comparison import eq, select
-from ..foundations.shapes import reduce_sum
 from .eigh import eigen_flops
 from .lapack import Factorisation, Routine, each_or_nan, info_type, or_nan
-from .matrices import check_matrices
+from .matrices import check_matrices, or_not_finite
 
 GEES = Routine("gees")
 GEHRD = Routine("gehrd")
@@ -56,13 +53,7 @@ class Schur(Factorisation):
         modes = {"mode": "V" if op.vectors else "N", "sort": "N"}
         types = (t, t, *values, info_type(x), info_type(x))
         t, z, *_, info = GEES(emit, x, types=types, into={0: 0}, attributes=modes)
-        return or_nan(emit, emit.decompose(_or_not_finite, info, x), (t, z)[: 1 + op.vectors])
-
-
-def _or_not_finite(info: Any, x: Any) -> Any:
-    """``info``, replaced by 1 for matrices with elements that are not finite, for which LAPACK may report success."""
-    zeros = x * like(x, 0)  # NaN where an element is not finite
-    return select(eq(reduce_sum(zeros, (x.ndim - 2, x.ndim - 1)), scalar(0, x.dtype)), info, like(info, 1))
+        return or_nan(emit, emit.decompose(or_not_finite, info, x), (t, z)[: 1 + op.vectors])
 
 
 # x = q h q^H, q unitary, h zero below the diagonal beneath its own: (a, taus), h in a's upper part, and below it the

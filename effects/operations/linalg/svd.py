@@ -27,9 +27,11 @@ from .matrices import (
     diagonal,
     identity,
     inverse_gaps,
+    or_not_finite,
     product,
     real_part,
     rows_of,
+    spoiled,
 )
 
 GESDD = Routine("gesdd")
@@ -79,7 +81,7 @@ class Svd(Factorisation):
             *factors_of_one, info = function(x, **options)
             return *factors_of_one[_results(op)], info
 
-        return each_or_nan(factors, types, x)
+        return each_or_nan(factors, types, x, iterative=True)
 
     def jvp(op, primals, tangents):
         (x,), (dx,) = primals, tangents
@@ -106,8 +108,9 @@ class Svd(Factorisation):
         mode = ("A" if op.full_matrices else "S") if op.vectors else "N"
         cuda = {"full_matrices": op.full_matrices, "compute_uv": op.vectors, "transposed": False}
         types = (x.type, s, u, vh, info_type(x))
-        _, s, u, vh, info = routine(emit, x, types=types, into={0: 0}, attributes={"mode": mode}, cuda=cuda)
-        return or_nan(emit, info, (u, s, vh)[_results(op)])
+        given = emit.decompose(spoiled, x)
+        _, s, u, vh, info = routine(emit, given, types=types, into={0: 0}, attributes={"mode": mode}, cuda=cuda)
+        return or_nan(emit, emit.decompose(or_not_finite, info, x), (u, s, vh)[_results(op)])
 
     def flops(op, operands, results):
         """About 20 m n min(m, n) floating-point operations with vectors, a fifth of it without."""
@@ -166,7 +169,8 @@ def svd(
         x == (u * s) @ vh        u^H @ u == 1        vh @ vh^H == 1
 
     Shapes: ``x[*s, m, n] -> u[*s, m, k], s[*s, k], vh[*s, k, n]`` with ``k = min(m, n)``; with ``full_matrices`` u and
-    vh are square. Where the iteration does not converge they are NaN.
+    vh are square. Where the iteration does not converge, or an
+    element is not finite, they are NaN.
 
     The tangents of vectors keep the phases, which are free. Where singular values are equal, or 0 and the matrix is not
     square, they are infinite or NaN, but symmetric functions of the singular values, such as sums, have derivatives.

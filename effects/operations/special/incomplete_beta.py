@@ -38,7 +38,7 @@ def _beta_start(m: Any, a: Any, b: Any, x: Any) -> SeriesState:
     Each term is the one before it times -c_n d_(n-1) d_n: no difference of near numbers, so the terms vanish.
     """
     a, b, x = _mirror(m, a, b, x)
-    inside = (x > 0.0) & (a > 0.0) & (b > 0.0)
+    inside = (x > 0.0) & (a > 0.0) & (b > 0.0) & (a < np.inf) & (b < np.inf)
     one, half = m.full_like(x, 1.0), m.full_like(x, 0.5)
     a, b, x = m.where(inside, a, one), m.where(inside, b, one), m.where(inside, x, half)
     first = (a + b) * x / (a + 1.0)
@@ -91,13 +91,23 @@ def _power_terms(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 def beta_integral(m: Any, a: Any, b: Any, x: Any, *fraction: Any) -> Any:
-    """The regularized incomplete beta function from its fraction; NaN outside its domain."""
+    """The regularized incomplete beta function from its fraction."""
     mirrored = _mirrored(a, b, x)
     zero, one = m.full_like(x, 0.0), m.full_like(x, 1.0)
     below, above = _power_terms(m, a, b, x, 1.0 - x) * fraction[2], m.where(mirrored, b, a)
     inside = m.where(mirrored, 1.0 - below / above, below / above)
     inside = m.minimum(m.maximum(inside, zero), one)
-    inside = m.where((a == np.inf) & (b < np.inf), zero, m.where((b == np.inf) & (a < np.inf), one, inside))
-    ends = m.where(x == 0.0, zero, m.where(x == 1.0, one, inside))
-    domain = (x >= 0.0) & (x <= 1.0) & (a > 0.0) & (b > 0.0)  # false where an operand is NaN
-    return m.where(domain, ends, m.full_like(x, np.nan))
+    return at_limits(m, a, b, x, inside)
+
+
+def at_limits(m: Any, a: Any, b: Any, x: Any, inside: Any) -> Any:
+    """``inside``, with the limits where a parameter is 0 or infinite: a step at 0 or at 1; NaN outside of the domain.
+
+    Where both parameters are 0, or both infinite, there is no limit.
+    """
+    zero, one = m.full_like(x, 0.0), m.full_like(x, 1.0)
+    low, high = (a == 0.0) | (b == np.inf), (b == 0.0) | (a == np.inf)
+    steps = m.where(low, one, m.where(high, zero, inside))
+    ends = m.where(x == 0.0, zero, m.where(x == 1.0, one, steps))
+    domain = (x >= 0.0) & (x <= 1.0) & (a >= 0.0) & (b >= 0.0) & ~(low & (b == 0.0)) & ~(high & (b == np.inf))
+    return m.where(domain, ends, m.full_like(x, np.nan))  # false where an operand is NaN

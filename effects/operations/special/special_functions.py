@@ -99,9 +99,10 @@ def _digamma(x):
 
 
 def _betainc(a, b, x):
-    """SciPy's betainc of 64 bits, as that of 32 is wrong for small a and b, but NaN where one is not positive."""
-    a, b, x = (np.asarray(v, np.float64) for v in (a, b, x))
-    return np.where((a > 0) & (b > 0), scipy_special("betainc")(a, b, x), np.nan)
+    """SciPy's betainc of 64 bits, as that of 32 is wrong for small a and b; of versions whose limits differ, not these.
+    """
+    a, b, x = np.broadcast_arrays(*[np.asarray(v, np.float64) for v in (a, b, x)])
+    return incomplete_beta.at_limits(np, a, b, x, scipy_special("betainc")(a, b, x))
 
 
 # y = log |Gamma(x)|, its derivative, the m-th derivative of that, and sum over n of (n + q)^-s
@@ -330,8 +331,13 @@ def _by_numpy(expansion: SeriesExpansion, finish: Callable[..., Any]) -> Callabl
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
-    """The density of the gamma distribution, dP/dx = x^(a-1) e^-x / Gamma(a)."""
-    return exp((a - like(a, 1.0)) * log(x) - x - lgamma(a))
+    """The density of the gamma distribution, dP/dx = x^(a-1) e^-x / Gamma(a), by its logarithm; at 0 by the power."""
+    p, rest = a - like(a, 1.0), -x - lgamma(a)
+    x = broadcast(x, rest.type.shape)
+    end = bitwise_and(eq(x, like(x, 0.0)), ge(p, like(p, 0.0)))
+    known = bitwise_or(end, eq(x, like(x, np.inf)))
+    inside = exp(p * log(select_n(known, x, like(x, 0.5))) + rest)
+    return select_n(end, inside, pow(select_n(end, like(x, 0.5), x), p) * exp(rest))
 
 
 # z = P(a, x), Q(a, x), dP/da; and dx/da of a sample x at constant P(a, x)

@@ -82,7 +82,7 @@ def _gap(u: Any) -> Any:
 
 
 @strong_beside_strong
-@analytic(lambda y, p, q: _log_ratio(p, q) + 1, lambda y, p, q: -p / q)
+@analytic(lambda y, p, q: _log_ratio(p, q) + 1, lambda y, p, q: -_share(p, q))
 def rel_entr(p: Any, q: Any) -> Array:
     """``p * log(p / q)``: 0 where ``p`` is 0 and ``q`` not negative, infinite outside of the domain.
 
@@ -94,7 +94,7 @@ def rel_entr(p: Any, q: Any) -> Array:
 
 
 @strong_beside_strong
-@analytic(lambda y, p, q: _log_ratio(p, q), lambda y, p, q: 1 - p / q)
+@analytic(lambda y, p, q: _log_ratio(p, q), lambda y, p, q: 1 - _share(p, q))
 def kl_div(p: Any, q: Any) -> Array:
     """``p * log(p / q) - p + q``, exact near its zeros: ``q`` where ``p`` is 0, infinite outside of the domain.
 

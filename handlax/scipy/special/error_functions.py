@@ -56,13 +56,15 @@ def erfinv(x: Any) -> Array:
     return transcendental.erf_inv(*floats("erfinv", x))
 
 
-def exp_of_square(x: Any, factor: float) -> Any:
+@analytic(lambda y, x, factor: hnp.where(y == 0, 0, 2 * factor * x * y), None)
+def exp_of_square(x: Any, factor: Any) -> Any:
     """``exp(factor * x**2)``, corrected for the rounding error of the square, which the exponential would amplify.
 
     ``x`` is split into a number of few bits, whose square is exact, and a remainder.
     """
     few = hnp.round(x * 16) / 16
-    return hnp.exp(factor * few * few) * hnp.exp(factor * (x - few) * (x + few))
+    rest = hnp.where(hnp.isinf(x), 0, x - few)
+    return hnp.exp(factor * few * few) * hnp.exp(factor * rest * hnp.where(hnp.isinf(x), 0, x + few))
 
 
 def _erfcx_values(t: Any) -> Any:
@@ -70,7 +72,7 @@ def _erfcx_values(t: Any) -> Any:
     return (1 + 2 * x) * scipy_special("erfcx")(x)
 
 
-@analytic(lambda y, x: 2 * x * y - 2 / ROOT_PI)
+@analytic(lambda y, x: y * _hazard_excess(x / -ROOT_HALF) / -ROOT_HALF)  # 2 x y - 2 / sqrt(pi), without cancellation
 def _erfcx(x: Any) -> Any:
     """``erfcx`` of real numbers."""
     size = hnp.abs(x)
@@ -110,8 +112,18 @@ def _dawsn_beyond(t: Any) -> Any:
     return _dawsn_values(4 * np.sqrt(2 / (1 + t)))
 
 
+def _dawsn_slope(y: Any, x: Any) -> Any:
+    """1 - 2 x y, for large x by its asymptotic series -u (1 + 3 u (1 + 5 u (1 + ...))), u = 1 / (2 x^2)."""
+    far = hnp.abs(x) > 7
+    size = hnp.where(far, x, 7)
+    u, series = 0.5 / size / size, hnp.ones_like(x)
+    for k in range(30, 0, -1):
+        series = 1 + (2 * k + 1) * u * series
+    return hnp.where(far, -u * series, 1 - 2 * hnp.where(far, 0, x) * y)
+
+
 @strong
-@analytic(lambda y, x: 1 - 2 * x * y)
+@analytic(_dawsn_slope)
 def dawsn(x: Any) -> Array:
     """``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
 
@@ -306,10 +318,15 @@ def _owens_t_near(h: Any, a: Any) -> Any:
     return exp_of_square(h, -0.5) * end * total / (2 * math.pi)
 
 
+def _product(h: Any, a: Any) -> Any:
+    """``h * a``, and 0 where one is 0 and the other one infinite."""
+    return hnp.where((h == 0) | (a == 0), 0, h * a)
+
+
 @strong
 @analytic(
-    lambda y, h, a: exp_of_square(h, -0.5) * transcendental.erf(a * h * ROOT_HALF) / (-2 * ROOT_TAU),
-    lambda y, h, a: exp_of_square(h, -0.5) * exp_of_square(h * a, -0.5) / (2 * math.pi * (1 + a * a)),
+    lambda y, h, a: exp_of_square(h, -0.5) * transcendental.erf(_product(h, a) * ROOT_HALF) / (-2 * ROOT_TAU),
+    lambda y, h, a: exp_of_square(h, -0.5) * exp_of_square(_product(h, a), -0.5) / (2 * math.pi * (1 + a * a)),
 )
 def owens_t(h: Any, a: Any) -> Array:
     """Owen's T function: the probability that X > h and 0 < Y < a X, for independent standard normal X and Y.
@@ -319,7 +336,7 @@ def owens_t(h: Any, a: Any) -> Array:
     """
     size, slope = hnp.minimum(hnp.abs(h), FAR), hnp.abs(a)
     steep = slope > 1
-    product = hnp.minimum(hnp.where(size == 0, 0, size * slope), FAR)
+    product = hnp.minimum(_product(size, slope), FAR)
     near = _owens_t_near(hnp.where(steep, product, size), hnp.where(steep, 1 / hnp.where(steep, slope, 1), slope))
     p, q = (transcendental.erfc(hnp.where(steep, x, 0) * ROOT_HALF) / 2 for x in (size, product))
     y = hnp.where(steep, (p + q) / 2 - p * q - near, near)

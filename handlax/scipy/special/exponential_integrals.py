@@ -83,7 +83,7 @@ def _e1_positive(x: Any) -> Any:
 
 
 @strong
-@analytic(lambda y, x: hnp.exp(x) / x)
+@analytic(lambda y, x: hnp.exp(x) / hnp.minimum(x, 1e30))  # infinite where e^x is
 def expi(x: Any) -> Array:
     """The exponential integral Ei: the principal value of the integral of ``exp(t) / t`` from -inf to ``x``.
 
@@ -160,12 +160,13 @@ def _expn(n: Any, x: Any) -> Any:
     y = hnp.where(small, near, far)
     y = hnp.where(n == 0, hnp.exp(-x) / x, y)
     y = hnp.where(x == 0, hnp.where(n < 2, hnp.inf, 1 / hnp.where(n < 2, 1, n - 1)), y)
-    return hnp.where((x < 0) | (n < 0) | hnp.isnan(x), hnp.nan, y)
+    return hnp.where((x < 0) | (n < 0) | (n != hnp.floor(n)) | hnp.isnan(x), hnp.nan, y)
 
 
 @strong
 def expn(n: Any, x: Any) -> Array:
-    """The exponential integral E_n: the integral of ``exp(-x * t) / t**n`` from 1 to infinity, for natural ``n``.
+    """The exponential integral E_n: the integral of ``exp(-x * t) / t**n`` from 1 to infinity; NaN unless ``n`` is a
+    natural number.
 
     Raises: NotDifferentiable: a derivative by ``n``.
 
@@ -187,8 +188,9 @@ def _spence_slope(y: Any, x: Any) -> Any:
     """log(x) / (1 - x), which is a power series of x - 1 near 1."""
     u = x - 1
     near = hnp.abs(u) < 0.1
-    inner, outer = hnp.where(near, u, 0), hnp.where(near, 2, x)
-    return -hnp.where(near, polynomial(inner, _LOG1P), hnp.log(outer) / (outer - 1))
+    inner, outer = hnp.where(near, u, 0), hnp.where(near | (x == hnp.inf), 2, x)
+    far = hnp.where(x == hnp.inf, 0, hnp.log(outer) / (outer - 1))
+    return -hnp.where(near, polynomial(inner, _LOG1P), far)
 
 
 @strong

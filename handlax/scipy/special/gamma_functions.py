@@ -361,8 +361,10 @@ def _poch(z: Any, m: Any) -> Any:
     falling = ~pole & (z < 0.5) & (m < 0) & (m == hnp.floor(m))  # z + m may be rounded to a pole: by reflection
     y = _pochhammer(hnp.where(pole, 1, hnp.where(falling, 1 - z, z)), hnp.where(falling, -m, m))
     y = hnp.where(falling, hnp.where(m % 2 == 0, 1, -1) / y, y)
-    mirrored = hnp.where(m % 2 == 0, 1, -1) * _pochhammer(hnp.where(pole, 1 - z - m, 1), hnp.where(pole, m, 0))
-    return hnp.where(m == 0, 1, hnp.where(pole, hnp.where(z + m <= 0, mirrored, 0), y)).astype(z.dtype)
+    both = pole & (z + m <= 0)
+    mirrored = hnp.where(m % 2 == 0, 1, -1) * _pochhammer(hnp.where(both, 1 - z - m, 1), hnp.where(both, m, 0))
+    y = hnp.where(both, mirrored, hnp.where(pole, 0, y))
+    return hnp.where((m == 0) & ~hnp.isfinite(z), 1, y).astype(z.dtype)
 
 
 @strong

@@ -46,14 +46,24 @@ def _natural(x: Any) -> Any:
     return (x <= 0) & (x == hnp.round(x))
 
 
+def _ends(a: Any, b: Any) -> Any:
+    """Whether a factor a + n of the terms is 0 before, or where, the divisor b + n is."""
+    return _natural(a) & (a >= b)
+
+
+def _divisor(x: Any) -> Any:
+    """``x``, and 1 where it is 0: of terms that are 0."""
+    return hnp.where(x == 0, 1, x)
+
+
 def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     """1F1 by its series, after Kummer's transformation 1F1(a; b; x) = e^x 1F1(b - a; b; -x) for negative x."""
     a, b, x = hnp.broadcast_arrays(a, b, x)
-    inside = hnp.isfinite(a) & hnp.isfinite(b) & hnp.isfinite(x) & ~_natural(b)
+    inside = hnp.isfinite(a) & hnp.isfinite(b) & hnp.isfinite(x) & (~_natural(b) | _ends(a, b))
     a, c, z = hnp.where(inside, a, 1), hnp.where(inside, b, 1), hnp.where(inside, x, 0)
     turned = (z < 0) & ~_natural(a)
     p, v = hnp.where(turned, c - a, a), hnp.where(turned, -z, z)
-    y = _series(lambda n: (p + n) * v / ((c + n) * (n + 1)), v)
+    y = _series(lambda n: (p + n) * v / (_divisor(c + n) * (n + 1)), v)
     y = hnp.where(turned, hnp.exp(hnp.where(turned, z, 0)) * y, y)
     return hnp.where(inside, y, hnp.where(_natural(b), hnp.inf, hnp.nan))
 
@@ -91,7 +101,7 @@ def _hyp2f1_right(a: Any, b: Any, c: Any, x: Any) -> Any:
     gap, rest = hnp.where(whole, 0.5, d), hnp.where(near_one, 1 - x, 0)
     rows = [(a, b, c, hnp.where(near_one, 0, x)), (a, b, 1 - gap, rest), (c - a, c - b, 1 + gap, rest)]
     p, q, r, z = (hnp.stack(column) for column in zip(*rows))
-    y = _series(lambda n: (p + n) * (q + n) * z / ((r + n) * (n + 1)), z)
+    y = _series(lambda n: (p + n) * (q + n) * z / (_divisor(r + n) * (n + 1)), z)
     first, second = _gamma_ratios([(c, gap, c - a, c - b), (c, -gap, a, b)])
     power = hnp.power(hnp.where(near_one, rest, 1), gap)
     return hnp.where(near_one, first * y[1] + power * second * y[2], y[0])
@@ -101,7 +111,8 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     """2F1 by Pfaff's transformation 2F1(a, b; c; x) = (1 - x)^-a 2F1(a, c - b; c; x / (x - 1)) for negative x."""
     a, b, c, x = hnp.broadcast_arrays(a, b, c, x)
     ends = _natural(a) | _natural(b)
-    inside = hnp.isfinite(a + b + c + x) & ~_natural(c) & ((x < 1) | ends)
+    defined = ~_natural(c) | _ends(a, c) | _ends(b, c)
+    inside = hnp.isfinite(a + b + c + x) & defined & ((x < 1) | ends)
     p, q, r, z = hnp.where(inside, a, 1), hnp.where(inside, b, 1), hnp.where(inside, c, 1), hnp.where(inside, x, 0)
     turned = (z < 0) & ~ends
     u = hnp.where(turned, r - q, q)

@@ -66,10 +66,13 @@ _I1 = [0.5 * 0.25**k / math.factorial(k) / math.factorial(k + 1) for k in range(
 
 
 def _i1_slope(y: Any, x: Any) -> Any:
-    """The derivative I_1' = I_0 - I_1 / x, whose quotient is computed by its power series near 0."""
+    """The derivative I_1' = I_0 - I_1 / x, whose quotient is computed by its power series near 0, and the difference
+    scaled elsewhere.
+    """
     near = hnp.abs(x) < 1
     inner, outer = hnp.where(near, x, 0), hnp.where(near, 1, x)
-    return i0(x) - hnp.where(near, polynomial(inner * inner, _I1), i1(outer) / outer)
+    far = _grown(outer, bessel_i0e(outer) - bessel_i1e(outer) / outer)
+    return hnp.where(near, i0(inner) - polynomial(inner * inner, _I1), far)
 
 
 @analytic(_i1_slope)

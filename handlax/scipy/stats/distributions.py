@@ -9,6 +9,7 @@ from typing import Any
 from ... import numpy as hnp
 from ...nn import log1mexp
 from .. import special
+from ..special import formulas
 from .families import COUNTS, POSITIVE, UNIT, StandardRange, distribution
 
 __all__ = [
@@ -63,6 +64,7 @@ logistic = distribution(
 )
 
 
+@formulas.analytic(lambda y, q: math.pi * (1 + y * y))
 def _tangent_turns(q: Any) -> Any:
     """The quantile function of the Cauchy distribution, tan(pi (q - 1/2)), infinite at 0 and 1."""
     tail = hnp.where(q < 0.5, q, 1 - q)
@@ -98,22 +100,31 @@ cauchy = distribution(
     logsf=lambda z: _log_turns(z), ppf=_tangent_turns, isf=lambda q: -_tangent_turns(q),
 )
 
-def _log_gumbel_tail(z: Any) -> Any:
-    """log(1 - exp(-exp(z))), which is z where exp(z) is small or 0."""
-    low = z < math.log(float(hnp.finfo(z.dtype).eps))
-    return hnp.where(low, z, log1mexp(hnp.exp(hnp.where(low, 0, z))))
+LARGE_RATE, SMALL_RATE = 7.0, -18.0  # of e^z: where e^-(e^z) is 0, and where the square of e^z counts for nothing
+
+
+def _rate(z: Any) -> Any:
+    """e^z, for functions that are constant from exp(-e^z) == 0 on."""
+    return hnp.exp(hnp.minimum(z, LARGE_RATE))
+
+
+def _log1mexp_of_rate(z: Any) -> Any:
+    """log(1 - exp(-e^z)), for small e^z as z + log(1 - e^z / 2 + ...)."""
+    small = z < SMALL_RATE
+    below, above = hnp.where(small, z, SMALL_RATE), hnp.where(small, SMALL_RATE, z)
+    return hnp.where(small, below - hnp.exp(below) / 2, log1mexp(_rate(above)))
 
 
 gumbel_l = distribution(
     "gumbel_l", "Gumbel's distribution of the least of many values.", arguments={"ppf": "p:loc scale"},
-    logpdf=lambda z: z - hnp.exp(z), cdf=lambda z: -hnp.expm1(-hnp.exp(z)), logcdf=_log_gumbel_tail,
-    sf=lambda z: hnp.exp(-hnp.exp(z)), logsf=lambda z: -hnp.exp(z), ppf=lambda q: hnp.log(-hnp.log1p(-q)),
+    logpdf=lambda z: z - hnp.exp(z), cdf=lambda z: -hnp.expm1(-_rate(z)), logcdf=_log1mexp_of_rate,
+    sf=lambda z: hnp.exp(-_rate(z)), logsf=lambda z: -hnp.exp(z), ppf=lambda q: hnp.log(-hnp.log1p(-q)),
 )
 
 gumbel_r = distribution(
     "gumbel_r", "Gumbel's distribution of the largest of many values.", arguments={"ppf": "p:loc scale"},
-    logpdf=lambda z: -z - hnp.exp(-z), cdf=lambda z: hnp.exp(-hnp.exp(-z)), logcdf=lambda z: -hnp.exp(-z),
-    sf=lambda z: -hnp.expm1(-hnp.exp(-z)), logsf=lambda z: _log_gumbel_tail(-z), ppf=lambda q: -hnp.log(-hnp.log(q)),
+    logpdf=lambda z: -z - hnp.exp(-z), cdf=lambda z: hnp.exp(-_rate(-z)), logcdf=lambda z: -hnp.exp(-z),
+    sf=lambda z: -hnp.expm1(-_rate(-z)), logsf=lambda z: _log1mexp_of_rate(-z), ppf=lambda q: -hnp.log(-hnp.log(q)),
 )
 
 pareto = distribution(
@@ -241,11 +252,17 @@ truncnorm = distribution(
     logsf=lambda z, a, b: _log_share(a, z, b, upper=True),
 )
 
+@formulas.analytic(lambda y, kappa: special.i1e(kappa) / special.i0e(kappa) - 1)
+def _log_i0e(kappa: Any) -> Any:
+    """log(i0e(kappa)) for kappa >= 0, with the derivative from the right at 0, where ``i0e`` has a kink."""
+    return hnp.log(special.i0e(kappa))
+
+
 vonmises = distribution(
     "vonmises", "Von Mises' distribution of angles: the density is proportional to ``exp(kappa * cos(x))``.",
     shapes="kappa",
     valid=lambda kappa: kappa >= 0, trailing="",
-    logpdf=lambda z, kappa: -2 * kappa * hnp.sin(z / 2) ** 2 - LOG_TAU - hnp.log(special.i0e(kappa)),
+    logpdf=lambda z, kappa: -2 * kappa * hnp.sin(z / 2) ** 2 - LOG_TAU - _log_i0e(kappa),
 )
 
 wrapcauchy = distribution(

@@ -400,3 +400,30 @@ def test_what_is_infinite_is_no_nan():
         assert np.isinf(w.real).all() and np.isinf(w.imag).all()
     for f in (special.log_ndtr, hx.jit(special.log_ndtr)):
         np.testing.assert_allclose(f(np.float32(-2e19)), -2e38, rtol=1e-6)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+@pytest.mark.parametrize(("f", "x", "slope"), [
+    (lambda m: special.poch(0.5, m), 0.0, -1.9635100260), (lambda m: special.poch(3.0, m), 0.0, 0.9227843351),
+    (lambda m: special.poch(0.0, m), 2.0, 0.0), (special.erfcx, 1e3, -5.6418873728e-7),
+    (special.erfcx, 1e5, -5.6418958346e-11), (special.dawsn, 1e3, -5.0000075e-7), (special.dawsn, np.inf, 0.0),
+    (special.i1, 100.0, np.inf), (special.ndtri, 0.0, np.inf), (special.erfcinv, 2.0, -np.inf),
+    (lambda x: special.gammainc(1.0, x), 0.0, 1.0), (lambda a: special.owens_t(1.0, a), np.inf, 0.0),
+    (lambda q: special.rel_entr(0.0, q), 0.0, 0.0), (lambda q: special.kl_div(0.0, q), 0.0, 1.0),
+])
+def test_derivatives_that_formulas_of_differences_and_products_lose(f, x, slope, way):
+    np.testing.assert_allclose(way(hx.grad(f))(np.float32(x)), slope, rtol=2e-6)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_values_at_poles_and_limits(way):
+    for args, y in (((-1, -2, 2), 2.0), ((-1, -1, 2), 3.0), ((-2, -2, 1), 2.5), ((-3, -2, 1), np.inf)):
+        assert way(special.hyp1f1)(*map(np.float32, args)) == y
+    assert way(special.hyp2f1)(*map(np.float32, (-1, 1, -2, 0.5))) == 1.25
+    nan, inf = np.nan, np.inf
+    a, b, x, y = np.array([
+        (0, 0.5, 0.3, 1), (0, 0.5, 0, 0), (0.5, 0, 0.3, 0), (0.5, 0, 1, 1), (0, 0, 0.5, nan), (inf, 1, 0.5, 0),
+        (1, inf, 0.5, 1), (inf, inf, 0.5, nan), (inf, 1, 1, 1), (1, inf, 0, 0),
+    ], "float32").T
+    np.testing.assert_array_equal(way(special.betainc)(a, b, x), y)
+    assert np.isnan(way(special.expn)(np.float32(2.7), np.float32(1.0)))

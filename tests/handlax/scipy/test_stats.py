@@ -332,3 +332,16 @@ def test_far_tails_and_values_that_are_no_numbers(name):
 def test_bernoulli_of_no_number_is_none():
     assert np.isnan(stats.bernoulli.cdf(np.nan, 0.5)) and stats.bernoulli.cdf(0, 0.25) == 0.75
     assert stats.bernoulli.cdf(np.inf, 0.25) == 1 and stats.bernoulli.cdf(-np.inf, 0.25) == 0
+
+
+@pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_tails_of_gumbel_s_distribution_and_the_end_of_a_concentration(way):
+    z = np.array([-104.0, -100.0, -88.0, 3.0, 90.0], "float32")
+    for f in (stats.gumbel_l.logcdf, lambda z: stats.gumbel_r.logsf(-z)):
+        expected = scipy.stats.gumbel_l.logcdf(z.astype("float64"))
+        np.testing.assert_allclose(way(f)(z), expected, rtol=1e-6)
+        np.testing.assert_allclose(way(hx.vmap(hx.grad(f)))(z)[np.array([0, 1, 2, 4])], [1, 1, 1, 0], rtol=1e-6)
+    slope = hx.grad(stats.vonmises.logpdf, 1)
+    np.testing.assert_allclose(way(slope)(1.0, 0.0), np.cos(1.0), rtol=1e-6)
+    np.testing.assert_allclose(way(hx.grad(slope, 1))(1.0, 0.0), -0.5, rtol=1e-6)  # -Var(cos x), x uniform
+    assert [way(hx.grad(stats.cauchy.ppf))(q) for q in (0.0, 1e-20, 1.0)] == [np.inf] * 3

@@ -94,6 +94,24 @@ def test_equal_eigenvalues_have_derivatives_of_their_sum_and_vectors_have_none()
     assert not np.isfinite(hx.jvp(lambda x: lax.linalg.eigh(x)[0], (x,), (dx,))[1]).all()
 
 
+@pytest.mark.parametrize("kind", ["float32", "complex128"])
+@pytest.mark.parametrize("size", [1, 2, 3, 40])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_matrices_that_are_not_finite_have_no_eigenvalues_and_no_singular_values(kind, size, value):
+    reads_lower = lambda x: lax.linalg.eigh(x, symmetrize_input=False)
+    singular_values = lambda x: lax.linalg.svd(x, compute_uv=False)
+    functions = (hx.numpy.linalg.eigvalsh, lax.linalg.eigh, reads_lower, lax.linalg.svd, singular_values)
+    for i, j in {(0, 0), (size - 1, 0), (size - 1, size - 1)}:
+        x = np.eye(size, dtype=kind)
+        x[i, j] = value
+        both = np.stack([x, np.eye(size, dtype=kind)])
+        for f in functions:
+            for y in hx.tree.leaves([f(both), hx.jit(f)(both)]):
+                assert np.isnan(y[0]).all() and np.isfinite(y[1]).all()
+        for f in (reads_lower, hx.jit(reads_lower)) if i != j else ():
+            assert np.isfinite(f(x.T)[1]).all()
+
+
 def test_implementations_are_the_devices():
     x, kinds = hermitian("float64", 3, 3), lax.linalg.EighImplementation
     np.testing.assert_allclose(lax.linalg.eigh(x, implementation=kinds.QR)[1], np.linalg.eigvalsh(x))
