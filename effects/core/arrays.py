@@ -242,6 +242,20 @@ def duplicate(x: Any) -> Any:
     return concrete(x.type, None, LaterLayers.backend.duplicate(x.buffer))
 
 
+def unaliased(xs: Sequence[Any], others: Sequence[Any] = ()) -> Sequence[Any]:
+    """``xs``, an array that is one before it, or one of ``others``, replaced by a copy: each can be deleted alone.
+
+    Boxes stay as they are, and arrays that ``share`` was called on, whose data neither ``delete`` nor donation frees.
+    """
+    if len({*map(id, xs), *map(id, others)}) == len(xs) + len(others):
+        return xs
+    seen, apart = set(map(id, others)), []
+    for x in xs:
+        apart.append(duplicate(x) if id(x) in seen and not is_shared(x) else x)
+        seen.add(id(x))
+    return apart
+
+
 def from_buffers(types: Iterable[ArrayType], buffers: Iterable[Any]) -> list[ConcreteArray]:
     """``[concrete(t, None, b) for t, b in zip(types, buffers)]``, with the calls inlined for speed."""
     arrays: list[Any] = []

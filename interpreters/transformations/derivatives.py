@@ -24,7 +24,7 @@ from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.array_interface import ArrayLike
-from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar
+from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar, unaliased
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.signatures import A, FirstArgument, OfNumber, OfTree, P, R, X
 from ...effects.functions.unsupported import must_be_empty
@@ -106,7 +106,7 @@ def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool =
     ys, out_tree = pytrees.flatten(results)
     pairs = [run.unbox(as_array(y)) for y in ys]
     out = out_tree.unflatten([y for y, _ in pairs])
-    d_out = out_tree.unflatten([zero_tangent(y.type) if dy is None else dy for y, dy in pairs])
+    d_out = out_tree.unflatten(unaliased([zero_tangent(y.type) if dy is None else dy for y, dy in pairs], dxs))
     answer = (out, d_out, _unboxed(run, aux)) if has_aux else (out, d_out)
     if config.current().check_leaks:
         del boxes, results, aux, ys
@@ -289,7 +289,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
                 )
         adjoint, marks = transpose_program(program, linear, [True] * len(cts))
         in_cts = scattered(adjoint(*captured, *map(as_array, cts)), marks)
-        return pytrees.unflatten(tree, materialised(in_cts, types))
+        return pytrees.unflatten(tree, materialised(in_cts, types, cts))
 
     return transposed
 
