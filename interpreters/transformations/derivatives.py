@@ -358,24 +358,24 @@ def value_and_grad(
     Raises: NotDifferentiable: an argument is an integer, or complex where ``holomorphic`` is not set; the value is
         no real scalar.
     """
-    return wraps(fun)(unnamed_boundary(_value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)))
+    both = _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    return wraps(fun)(unnamed_boundary(both))
 
 
 def _value_and_grad(
-    fun: F, argnums: int | Sequence[int], has_aux: bool, holomorphic: bool, allow_int: bool, reduce_axes: Any
+    where: str, fun: F, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, reduce_axes: Any
 ) -> F:
-    """``value_and_grad`` without the function's name and documentation."""
+    """``value_and_grad`` without the function's name and documentation; ``where`` is the name by which it is called."""
     need_function("grad", fun)
     must_be_empty("grad", "reduce_axes", reduce_axes, _REDUCE)
 
     def both(*args: Any, **kwargs: Any) -> Any:
-        chosen, of_chosen = _of_argnums("grad", fun, argnums, args, kwargs, holomorphic, allow_int)
+        chosen, of_chosen = _of_argnums(where, fun, argnums, args, kwargs, holomorphic, allow_int)
         traced = _LinearizedCall("grad", of_chosen, chosen, has_aux)
         value = traced.result()
         y = _check_output(value, traced.outs, holomorphic)
-        grads = materialised(
-            traced.pullback([scalar(1.0, y.type.dtype, y.type.weak)]), [x.type for x in traced.xs]
-        )
+        one = scalar(1.0, y.type.dtype, y.type.weak)
+        grads = materialised(traced.pullback([one]), [x.type for x in traced.xs])
         tree = pytrees.unflatten(traced.tree, grads)
         grad = tree[0] if isinstance(argnums, int) else tree
         return ((value, traced.aux), grad) if has_aux else (value, grad)
@@ -383,15 +383,17 @@ def _value_and_grad(
     return both
 
 
-def _check_input(x: Any, name: Callable[[], str], holomorphic: bool, allow_int: bool) -> None:
-    dtype = _differentiable("grad", x).type.dtype
+def _check_input(where: str, x: Any, name: Callable[[], str], holomorphic: bool, allow_int: bool | None) -> None:
+    """Raises: NotDifferentiable: there is no derivative by ``x``; ``allow_int`` is None where ``where`` lacks it."""
+    dtype = _differentiable(where, x).type.dtype
     if holomorphic and not dtypes.is_complex(dtype):
-        raise NotDifferentiable(f"grad: with holomorphic=True arguments are complex, got {dtype}.")
+        raise NotDifferentiable(f"{where}: with holomorphic=True arguments are complex, got {dtype}.")
     if not dtypes.is_inexact(dtype) and not allow_int:
+        others = "or leave it out of argnums" if allow_int is None else "leave it out of argnums, or set allow_int=True"
         raise NotDifferentiable(
-            f"grad: the derivative by {name()}, of dtype {dtype}, is not defined.",
-            hint="use a floating-point argument, leave it out of argnums, or set allow_int=True; "
-            "experimental.sparse.grad is of the entries of sparse arrays.",
+            f"{where}: the derivative by {name()}, of dtype {dtype}, is not defined.",
+            hint=f"use a floating-point argument, {others}; experimental.sparse has derivatives by the entries of "
+            "sparse arrays.",
         )
 
 
@@ -447,7 +449,7 @@ def grad(
     >>> grad(lambda x: x * x)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    both = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @wraps(fun)
     @unnamed_boundary
@@ -475,18 +477,23 @@ def jacfwd(
 
     Shapes: ``f: a[*s] -> b[*t]`` gives ``b[*t, *s]``. Cheapest where inputs are fewer than outputs.
     """
+    return _jacfwd("jacfwd", fun, argnums, has_aux, holomorphic)
+
+
+def _jacfwd(where: str, fun: F, argnums: int | Sequence[int], has_aux: bool, holomorphic: bool) -> F:
+    """``jacfwd``, called by the name ``where``."""
     need_function("jacfwd", fun)
 
     @wraps(fun)
     @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        chosen, of_chosen = _of_argnums("jacfwd", fun, argnums, args, kwargs, holomorphic, False)
+        chosen, of_chosen = _of_argnums(where, fun, argnums, args, kwargs, holomorphic, None)
         need_no_ragged("jacfwd", chosen)
         leaves, tree = pytrees.flatten(chosen)
-        xs = [_differentiable("jacfwd", x) for x in leaves]
+        xs = [_differentiable(where, x) for x in leaves]
         if not holomorphic and any([dtypes.is_complex(x.type.dtype) for x in xs]):
             raise NotDifferentiable(
-                f"jacfwd: without holomorphic=True arguments are real, got {', '.join([str(x.type) for x in xs])}.",
+                f"{where}: without holomorphic=True arguments are real, got {', '.join([str(x.type) for x in xs])}.",
                 hint="set holomorphic=True for a complex derivative, or use jacrev.",
             )
 
@@ -563,16 +570,17 @@ def hessian(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> F:
     """Second derivatives: forward over reverse, ``jacfwd(jacrev(f))``."""
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+    return _jacfwd("hessian", jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
 def _of_argnums(
-    where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], holomorphic: bool, allow_int: bool
+    where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], holomorphic: bool,
+    allow_int: bool | None,
 ) -> tuple[tuple[Any, ...], F]:
     """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these arguments alone."""
     chosen, of_chosen = argnums_partial(where, fun, argnums, args, kwargs)
     for i, leaf in enumerate(pytrees.leaves(chosen)):
-        _check_input(leaf, partial(chosen_name, fun, argnums, chosen, i), holomorphic, allow_int)
+        _check_input(where, leaf, partial(chosen_name, fun, argnums, chosen, i), holomorphic, allow_int)
     return chosen, of_chosen
 
 
