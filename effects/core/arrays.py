@@ -33,7 +33,7 @@ from ..base.errors import (
 )
 from ..base.immutables import OwnCopy, setter
 from ..base.later_layers import LaterLayers
-from ..base.source_locations import NOWHERE, Site
+from ..base.source_locations import NOWHERE, Site, called_with
 from ..base.stack import Run
 from ..trees import pytrees
 from ..types import dtypes
@@ -474,8 +474,10 @@ def as_array(x: Any) -> Array:
         return from_numpy(np.asarray(x))
     if hasattr(type(x), "__dlpack__"):
         return from_numpy(np.from_dlpack(x))
+    function, argument = called_with(x)
+    needed = f"{argument} must be a number or an array" if argument else "a number or an array is needed"
     raise NotAnArray(
-        f"array: a number or an array is needed, got {type(x).__name__} {shortened(repr(x), 60)}.",
+        f"{function or 'array'}: {needed}, got {type(x).__name__} {shortened(repr(x), 60)}.",
         hint=_LISTS if isinstance(x, (list, tuple)) else getattr(type(x), "__array_hint__", None),
     )
 

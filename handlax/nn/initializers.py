@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.wrapping import renamed
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.elementwise.arithmetic import sqrt
 from ..effects.operations.elementwise.complex_parts import complex as _complex
@@ -187,7 +188,7 @@ def _family(name: str, scale: float, mode: str, distribution: str, doc: str) -> 
     def make(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    make.__name__ = make.__qualname__ = name
+    renamed(make, name)
     make.__doc__ = doc
     return make
 
