@@ -7,7 +7,7 @@ import pytest
 
 import handlax as hx
 import handlax.numpy as hnp
-from handlax import nn
+from handlax import errors, nn, random
 
 INF = np.inf
 
@@ -224,3 +224,15 @@ def test_squareplus_of_large_numbers_neither_cancels_nor_overflows(dtype, way):
     np.testing.assert_allclose(got, wanted, rtol=2 * float(hnp.finfo(dtype).eps), atol=float(hnp.finfo(dtype).tiny))
     slope = way(hx.vmap(hx.grad(nn.squareplus)))(x)
     assert np.isfinite(np.asarray(slope).astype("float64")).all()
+
+
+@pytest.mark.parametrize("name", [
+    "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "lecun_normal", "lecun_uniform", "variance_scaling",
+])
+def test_an_initializer_by_fans_names_itself(name):
+    options = (1.0, "fan_in", "normal") if name == "variance_scaling" else ()
+    make = getattr(nn.initializers, name)
+    with pytest.raises(errors.ShapeMismatch, match=rf"^{name}: the shape must have two dimensions.*got \(3,\)"):
+        make(*options)(random.key(0), (3,))
+    with pytest.raises(errors.BadArgument, match=rf"^{name}: "):
+        make(*options)(random.key(0), (-3, 2))
