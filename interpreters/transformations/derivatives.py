@@ -45,6 +45,7 @@ from .linear_functions import (
     Pullback,
     Pushforward,
     materialised,
+    other_structure,
     tangent_of,
     tangent_type,
     zero_tangent,
@@ -90,7 +91,7 @@ def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool =
     xs, tree = pytrees.flatten(tuple(primals))
     dxs, tangent_tree = pytrees.flatten(tuple(tangents))
     if tree is not tangent_tree and tree != tangent_tree:
-        raise TreeMismatch(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}.")
+        raise other_structure("jvp: the tuple of tangents", "tuple of primals", tree, tangent_tree)
     xs = [x if isinstance(x, Array) else _differentiable("jvp", x) for x in xs]
     run = Jvp(STACK.get(), "jvp", user_site(2))
     boxes = [run.pair(x, tangent_of("jvp", x.type, dx)) for x, dx in zip(xs, dxs)]
@@ -279,9 +280,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
     def transposed(ct: Any) -> Any:
         cts, ct_tree = pytrees.flatten(ct)
         if ct_tree != recorded.structure:
-            raise TreeMismatch(
-                f"linear_transpose: the cotangent must have the structure {recorded.structure}, got {ct_tree}."
-            )
+            raise other_structure("linear_transpose: the cotangent", "result", recorded.structure, ct_tree)
         for leaf, t in zip(cts, program.out_types):
             if abstract(leaf).shape != t.shape:
                 raise ShapeMismatch(

@@ -24,6 +24,7 @@ from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
+from ...effects.trees.structure import difference
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType
 from ..analysis.dependence import scattered
@@ -80,6 +81,12 @@ def materialised(tangents: Sequence[Any], types: Sequence[ArrayType], given: Seq
     None is another one, or one of those ``given``: a sum hands the same cotangent to all its terms.
     """
     return unaliased([zero_tangent(t) if dx is None else dx for dx, t in zip(tangents, types)], given)
+
+
+def other_structure(what: str, model: str, needed: Any, given: Any) -> TreeMismatch:
+    """The error of ``what``, which must have the structure ``needed`` of the ``model``, and has another one."""
+    one, two, where = difference(needed, given)
+    return TreeMismatch(f"{what} must have the structure of the {model}, got {two} for {one}{where}.")
 
 
 class LinearSignature(NamedTuple):
@@ -141,7 +148,7 @@ class Pushforward(LinearFunction):
         of = self.signature
         dxs, tree = pytrees.flatten(tangents)
         if tree != of.in_tree:
-            raise TreeMismatch(f"linearize: tangents must have the primals' structure {of.in_tree}, got {tree}.")
+            raise other_structure("linearize: the tuple of tangents", "tuple of primals", of.in_tree, tree)
         checked = [tangent_of("linearize", t, dx) for t, dx in zip(of.in_types, dxs)]
         dys = self.linear.pushforward([dx for dx in checked if dx is not None])
         return pytrees.unflatten(of.out_tree, materialised(dys, of.out_types, dxs))
@@ -217,7 +224,7 @@ class Pullback(LinearFunction):
             )
         cts, tree = pytrees.flatten(ct[0])
         if tree != of.out_tree:
-            raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {of.out_tree}, got {tree}.")
+            raise other_structure("vjp: the cotangent", "result", of.out_tree, tree)
         checked = [tangent_of("vjp", t, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
         cotangents = (self.linear if self._split is None else self._closed()).pullback(checked)
         grads = scattered(cotangents, [t is not None for t in of.tangent_types])
