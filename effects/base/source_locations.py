@@ -16,7 +16,8 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from types import CodeType
+from inspect import CO_VARARGS
+from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from .caches import Cache
@@ -230,6 +231,55 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
 
 # user_site(depth): the raw site of the innermost frame outside handlax, not looking at the first ``depth`` frames
 user_site: Callable[..., RawSite] = _site_by_modules if hasattr(sys, "_getframemodulename") else _site_by_frames
+
+
+_LAYERS = ("effects", "interpreters", "lowering")
+# The folders of the layers that define functions which users call; what else is public calls these, or is called back
+_CALLED_BY_USERS = frozenset((
+    "effects.control", "effects.functions", "effects.operations", "effects.operators", "interpreters.transformations",
+    "lowering.arrays",
+))
+
+
+def called_with(x: object) -> tuple[str, str]:
+    """The name of the function that the user called, and the argument of it that is or holds ``x``; empty if unknown.
+
+    The function is the one nearest to the user's line that is public: wrappers that were named by ``wraps`` alone, and
+    functions with an underscore, only lead to it.
+    """
+    called, frame = None, sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        if _is_public(frame):
+            called = frame
+        frame = frame.f_back  # type: ignore[assignment]
+    return ("", "") if called is None else (called.f_code.co_name, _argument(called, x))
+
+
+def _is_public(frame: FrameType) -> bool:
+    layer, _, rest = frame.f_globals["__name__"].partition("handlax.")[2].partition(".")
+    if layer in _LAYERS and f"{layer}.{rest.partition('.')[0]}" not in _CALLED_BY_USERS:
+        return False
+    return not frame.f_code.co_name.startswith(("_", "<")) and "<locals>" not in frame.f_code.co_qualname
+
+
+def _argument(frame: FrameType, x: object) -> str:
+    """The argument of a call that is ``x`` or holds it, as it is written in the function: ``arrays[0]``."""
+    code, values = frame.f_code, frame.f_locals
+    count = code.co_argcount + code.co_kwonlyargcount
+    given = {name: values.get(name) for name in code.co_varnames[:count]}
+    if code.co_flags & CO_VARARGS:
+        given |= {f"argument {i}": y for i, y in enumerate(values.get(code.co_varnames[count], ()))}
+    paths = [name + path for name, y in given.items() if (path := _path_to(x, y)) is not None]
+    return paths[0] if paths else ""
+
+
+def _path_to(x: object, tree: object, depth: int = 4) -> str | None:
+    """The path in nested lists, tuples and dictionaries at which ``x`` itself stands: ``[0]['a']``; None: nowhere."""
+    if tree is x:
+        return ""
+    items = enumerate(tree) if isinstance(tree, (list, tuple)) else tree.items() if isinstance(tree, dict) else ()
+    paths = [f"[{key!r}]{path}" for key, y in items if depth and (path := _path_to(x, y, depth - 1)) is not None]
+    return paths[0] if paths else None
 
 
 class WarningRefused(Exception):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
+F = TypeVar("F", bound=Callable[..., Any])
 _DESCRIPTION = ("__module__", "__qualname__", "__doc__")
 
 
@@ -20,6 +21,13 @@ def name_of(fun: Callable[..., Any]) -> str:
         fun = fun.func
     name = _text(fun, "__name__")
     return type(fun).__name__ if name is None else name
+
+
+def renamed(function: F, name: str) -> F:
+    """``function`` under another name, by which tracebacks and errors speak of it: its code has the name, too."""
+    function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+    return function
 
 
 def wraps(fun: Callable[..., Any], *, attributes: bool = False) -> Callable[[Any], Any]:

@@ -329,14 +329,13 @@ def _unrolled_while(carry: EagerCarry, more: Callable[..., Any], step: Callable[
 def _scalar_bool(result: Any) -> Any:
     """The result of a loop's test as a scalar boolean array.
 
-    Raises: TreeMismatch: the result has not exactly one leaf. ShapeMismatch, DTypeMismatch: the leaf is no scalar bool.
+    Raises: TreeMismatch: the result is a tree. ShapeMismatch, DTypeMismatch: the leaf is no scalar bool.
     """
-    leaves = pytrees.leaves(result)
-    if len(leaves) != 1:
+    if not pytrees.all_leaves([result]):
         raise TreeMismatch(
             f"while_loop: the test must give one bool, got {describe(result)}.", hint="combine several with & and |."
         )
-    x = as_array(leaves[0])
+    x = as_array(result)
     if x.type.shape:
         raise ShapeMismatch(f"while_loop: the test must give a scalar, got {x.type}.", hint="use .any() or .all().")
     if x.type.dtype.kind != "b":

@@ -14,7 +14,7 @@ from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.higher_order import HigherOrder, record_body
 from ..programs.program import Builder, Program, derived_once
 from ..trees import pytrees
-from ..trees.structure import level_of_structure, mismatches
+from ..trees.structure import at, difference
 from ..types.array_type import ArrayType
 from ..types.dtype_promotion import promote
 from ..types.widths import NARROWER
@@ -137,7 +137,7 @@ def same_structure(name: str, what: str, structures: Sequence[Any], labels: Labe
     first = structures[0]
     for i, other in enumerate(structures):
         if other != first:
-            one, two, where = _difference(first, other)
+            one, two, where = difference(first, other)
             raise TreeMismatch(
                 f"{name}: all {what} must give trees of one structure, got {_both(one, two, labels, i)}{where}.",
                 hint="return the same tree of containers each time; None is an empty one.",
@@ -196,19 +196,7 @@ def absorbs(strong: ArrayType, weak: ArrayType) -> bool:
 
 def at_path(structure: Any, i: int, below: int = 0) -> str:
     """The path of leaf ``i`` without its first ``below`` keys, as `` at ['key']``; empty for an empty path."""
-    return _at([*pytrees.leaf_paths(structure)][i][below:])
-
-
-def _at(path: Any) -> str:
-    return f" at {pytrees.keystr(path)}" if path else ""
-
-
-def _difference(one: Any, other: Any, below: int = 0) -> tuple[str, str, str]:
-    """The first difference of two unequal treedefs: descriptions of both subtrees, and the path as `` at ['key']``."""
-    for path, first, second in mismatches(one, other, level=level_of_structure):
-        return first, second, _at(path[below:])
-    path, second, first = next(mismatches(other, one, level=level_of_structure))
-    return first, second, _at(path[below:])
+    return at([*pytrees.leaf_paths(structure)][i][below:])
 
 
 def initial_carry(x: Array, type: ArrayType) -> Array:
@@ -321,7 +309,7 @@ def same_carry(name: str, before: Any, after: Any, below: int = 0) -> None:
     Raises: TreeMismatch: ``before`` and ``after`` differ.
     """
     if before != after:
-        one, two, where = _difference(before, after, below)
+        one, two, where = difference(before, after, below)
         raise TreeMismatch(
             f"{name}: the carry must keep its structure, got {one} at the start and {two} after the body{where}.",
             hint="return the same tree of containers as the initial value; None is an empty one.",

@@ -33,7 +33,7 @@ from ..base.errors import (
 )
 from ..base.immutables import OwnCopy, setter
 from ..base.later_layers import LaterLayers
-from ..base.source_locations import NOWHERE, Site
+from ..base.source_locations import NOWHERE, Site, called_with
 from ..base.stack import Run
 from ..trees import pytrees
 from ..types import dtypes
@@ -240,6 +240,20 @@ def duplicate(x: Any) -> Any:
     if x._value is not None and not x.committed:
         return concrete(x.type, x._value.copy())
     return concrete(x.type, None, LaterLayers.backend.duplicate(x.buffer))
+
+
+def unaliased(xs: Sequence[Any], others: Sequence[Any] = ()) -> Sequence[Any]:
+    """``xs``, an array that is one before it, or one of ``others``, replaced by a copy: each can be deleted alone.
+
+    Boxes stay as they are, and arrays that ``share`` was called on, whose data neither ``delete`` nor donation frees.
+    """
+    if len({*map(id, xs), *map(id, others)}) == len(xs) + len(others):
+        return xs
+    seen, apart = set(map(id, others)), []
+    for x in xs:
+        apart.append(duplicate(x) if id(x) in seen and not is_shared(x) else x)
+        seen.add(id(x))
+    return apart
 
 
 def from_buffers(types: Iterable[ArrayType], buffers: Iterable[Any]) -> list[ConcreteArray]:
@@ -460,8 +474,10 @@ def as_array(x: Any) -> Array:
         return from_numpy(np.asarray(x))
     if hasattr(type(x), "__dlpack__"):
         return from_numpy(np.from_dlpack(x))
+    function, argument = called_with(x)
+    needed = f"{argument} must be a number or an array" if argument else "a number or an array is needed"
     raise NotAnArray(
-        f"array: a number or an array is needed, got {type(x).__name__} {shortened(repr(x), 60)}.",
+        f"{function or 'array'}: {needed}, got {type(x).__name__} {shortened(repr(x), 60)}.",
         hint=_LISTS if isinstance(x, (list, tuple)) else getattr(type(x), "__array_hint__", None),
     )
 

@@ -10,7 +10,7 @@ from ..base.errors import BadArgument, TreeMismatch, shortened
 from ..base.lazy_module import LazyModule
 from ..base.value_identity import ByData, same_data
 from .node_types import fields_of, flatten_with_keys_of, has_static_data
-from .paths import KeyPath, path_keys, path_text
+from .paths import KeyPath, keystr, path_keys, path_text
 
 if TYPE_CHECKING:
     from . import cpp_pytrees
@@ -160,6 +160,22 @@ def mismatches(
     if other is not None:
         found = _describe(other[0], other[1], len(other[3]), set(data) if both else ())
     yield path, wanted, found
+
+
+def difference(one: PyTreeDef, other: PyTreeDef, below: int = 0) -> tuple[str, str, str]:
+    """The first difference of two unequal structures: descriptions of both sub-trees, and their path, `` at ['key']``.
+
+    The path has not its first ``below`` keys; it is empty at the root.
+    """
+    for path, first, second in mismatches(one, other, level=level_of_structure):
+        return first, second, at(path[below:])
+    path, second, first = next(mismatches(other, one, level=level_of_structure))
+    return first, second, at(path[below:])
+
+
+def at(path: KeyPath) -> str:
+    """A path for messages, `` at ['key']``; empty for the root."""
+    return f" at {keystr(path)}" if path else ""
 
 
 def mismatch(what: str, path: KeyPath, wanted: str, got: str) -> TreeMismatch:

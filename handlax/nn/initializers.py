@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
+from ..effects.base.wrapping import renamed
 from ..effects.functions.unsupported import no_sharding
 from ..effects.operations.elementwise.arithmetic import sqrt
 from ..effects.operations.elementwise.complex_parts import complex as _complex
@@ -111,10 +112,12 @@ def _scaled(name: str, draw: Callable[..., Any], factor: Any, default: Any) -> I
     return _initializer(name, default, lambda key, shape, made: draw(key, shape, made) * convert(factor, made))
 
 
-def _fans(shape: tuple[int, ...], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
+def _fans(
+    name: str, shape: tuple[int, ...], in_axis: Any, out_axis: Any, batch_axis: Any
+) -> tuple[float, float]:
     """Fan-in and fan-out of a parameter; axes that are neither input nor output are a convolution's receptive field."""
     if len(shape) <= 1 and in_axis == -2:
-        raise ShapeMismatch(f"variance_scaling: the shape must have two dimensions, or in_axis be named, got {shape}.")
+        raise ShapeMismatch(f"{name}: the shape must have two dimensions, or in_axis be named, got {shape}.")
 
     def size(axes: Any) -> int:
         return math.prod([shape[d] for d in shapes.axes_listed(axes)])
@@ -154,9 +157,16 @@ def variance_scaling(
     >>> variance_scaling(1.0, "fan_in", "normal")(random.key(0), (2, 3)).shape
     (2, 3)
     """
+    return _scaled_by_fan("variance_scaling", scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+
+def _scaled_by_fan(
+    name: str, scale: Any, mode: str, distribution: str, in_axis: Any, out_axis: Any, batch_axis: Any, dtype: Any
+) -> Initializer:
+    """``variance_scaling`` for the function ``name``."""
 
     def values(key: Any, sizes: tuple[int, ...], made: Any) -> Any:
-        inputs, outputs = _fans(sizes, in_axis, out_axis, batch_axis)
+        inputs, outputs = _fans(name, sizes, in_axis, out_axis, batch_axis)
         means = {
             "fan_in": inputs, "fan_out": outputs, "fan_avg": (inputs + outputs) / 2,
             "fan_geo_avg": math.sqrt(inputs * outputs),
@@ -180,14 +190,14 @@ def variance_scaling(
             )
         return x * like(x, factor)
 
-    return _initializer("variance_scaling", dtype, values)
+    return _initializer(name, dtype, values)
 
 
 def _family(name: str, scale: float, mode: str, distribution: str, doc: str) -> Callable[..., Initializer]:
     def make(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
-        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+        return _scaled_by_fan(name, scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    make.__name__ = make.__qualname__ = name
+    renamed(make, name)
     make.__doc__ = doc
     return make
 

@@ -24,7 +24,7 @@ from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.array_interface import ArrayLike
-from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar
+from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar, unaliased
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.signatures import A, FirstArgument, OfNumber, OfTree, P, R, X
 from ...effects.functions.unsupported import must_be_empty
@@ -45,6 +45,7 @@ from .linear_functions import (
     Pullback,
     Pushforward,
     materialised,
+    other_structure,
     tangent_of,
     tangent_type,
     zero_tangent,
@@ -90,7 +91,7 @@ def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool =
     xs, tree = pytrees.flatten(tuple(primals))
     dxs, tangent_tree = pytrees.flatten(tuple(tangents))
     if tree is not tangent_tree and tree != tangent_tree:
-        raise TreeMismatch(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}.")
+        raise other_structure("jvp: the tuple of tangents", "tuple of primals", tree, tangent_tree)
     xs = [x if isinstance(x, Array) else _differentiable("jvp", x) for x in xs]
     run = Jvp(STACK.get(), "jvp", user_site(2))
     boxes = [run.pair(x, tangent_of("jvp", x.type, dx)) for x, dx in zip(xs, dxs)]
@@ -104,7 +105,7 @@ def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool =
         run.ended = True
     pairs = [run.unbox(y) for y in ys]
     out = out_tree.unflatten([y for y, _ in pairs])
-    d_out = out_tree.unflatten([zero_tangent(y.type) if dy is None else dy for y, dy in pairs])
+    d_out = out_tree.unflatten(unaliased([zero_tangent(y.type) if dy is None else dy for y, dy in pairs], dxs))
     answer = (out, d_out, _unboxed(run, aux)) if has_aux else (out, d_out)
     if config.current().check_leaks:
         del boxes, results, aux, ys
@@ -284,9 +285,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
     def transposed(ct: Any) -> Any:
         cts, ct_tree = pytrees.flatten(ct)
         if ct_tree != recorded.structure:
-            raise TreeMismatch(
-                f"linear_transpose: the cotangent must have the structure {recorded.structure}, got {ct_tree}."
-            )
+            raise other_structure("linear_transpose: the cotangent", "result", recorded.structure, ct_tree)
         for leaf, t in zip(cts, program.out_types):
             if abstract(leaf).shape != t.shape:
                 raise ShapeMismatch(
@@ -294,7 +293,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
                 )
         adjoint, marks = transpose_program(program, linear, [True] * len(cts))
         in_cts = scattered(adjoint(*captured, *map(as_array, cts)), marks)
-        return pytrees.unflatten(tree, materialised(in_cts, types))
+        return pytrees.unflatten(tree, materialised(in_cts, types, cts))
 
     return transposed
 
@@ -379,9 +378,8 @@ def _value_and_grad(
         traced = _LinearizedCall(where, of_chosen, chosen, has_aux)
         value = traced.result()
         y = _check_output(where, value, traced.outs, holomorphic)
-        grads = materialised(
-            traced.pullback([scalar(1.0, y.type.dtype, y.type.weak)]), [x.type for x in traced.xs]
-        )
+        one = scalar(1.0, y.type.dtype, y.type.weak)
+        grads = materialised(traced.pullback([one]), [x.type for x in traced.xs])
         tree = pytrees.unflatten(traced.tree, grads)
         grad = tree[0] if isinstance(argnums, int) else tree
         return ((value, traced.aux), grad) if has_aux else (value, grad)
@@ -389,15 +387,17 @@ def _value_and_grad(
     return both
 
 
-def _check_input(where: str, x: Any, name: Callable[[], str], holomorphic: bool, allow_int: bool) -> None:
+def _check_input(where: str, x: Any, name: Callable[[], str], holomorphic: bool, allow_int: bool | None) -> None:
+    """Raises: NotDifferentiable: there is no derivative by ``x``; ``allow_int`` is None where ``where`` lacks it."""
     dtype = _differentiable(where, x).type.dtype
     if holomorphic and not dtypes.is_complex(dtype):
         raise NotDifferentiable(f"{where}: with holomorphic=True arguments are complex, got {dtype}.")
     if not dtypes.is_inexact(dtype) and not allow_int:
+        others = "or leave it out of argnums" if allow_int is None else "leave it out of argnums, or set allow_int=True"
         raise NotDifferentiable(
             f"{where}: the derivative by {name()}, of dtype {dtype}, is not defined.",
-            hint="use a floating-point argument, leave it out of argnums, or set allow_int=True; "
-            "experimental.sparse.grad is of the entries of sparse arrays.",
+            hint=f"use a floating-point argument, {others}; experimental.sparse has derivatives by the entries of "
+            "sparse arrays.",
         )
 
 
@@ -482,18 +482,23 @@ def jacfwd(
 
     Shapes: ``f: a[*s] -> b[*t]`` gives ``b[*t, *s]``. Cheapest where inputs are fewer than outputs.
     """
+    return _jacfwd("jacfwd", fun, argnums, has_aux, holomorphic)
+
+
+def _jacfwd(where: str, fun: F, argnums: int | Sequence[int], has_aux: bool, holomorphic: bool) -> F:
+    """``jacfwd``, called by the name ``where``."""
     need_function("jacfwd", fun)
 
     @wraps(fun)
     @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        chosen, of_chosen = _of_argnums("jacfwd", fun, argnums, args, kwargs, holomorphic, False)
+        chosen, of_chosen = _of_argnums(where, fun, argnums, args, kwargs, holomorphic, None)
         need_no_ragged("jacfwd", chosen)
         leaves, tree = pytrees.flatten(chosen)
-        xs = [_differentiable("jacfwd", x) for x in leaves]
+        xs = [_differentiable(where, x) for x in leaves]
         if not holomorphic and any([dtypes.is_complex(x.type.dtype) for x in xs]):
             raise NotDifferentiable(
-                f"jacfwd: without holomorphic=True arguments are real, got {', '.join([str(x.type) for x in xs])}.",
+                f"{where}: without holomorphic=True arguments are real, got {', '.join([str(x.type) for x in xs])}.",
                 hint="set holomorphic=True for a complex derivative, or use jacrev.",
             )
 
@@ -570,11 +575,12 @@ def hessian(
     fun: F, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> F:
     """Second derivatives: forward over reverse, ``jacfwd(jacrev(f))``."""
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+    return _jacfwd("hessian", jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
 def _of_argnums(
-    where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], holomorphic: bool, allow_int: bool
+    where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], holomorphic: bool,
+    allow_int: bool | None,
 ) -> tuple[tuple[Any, ...], F]:
     """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these arguments alone."""
     chosen, of_chosen = argnums_partial(where, fun, argnums, args, kwargs)

@@ -19,11 +19,12 @@ from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMi
 from ...effects.base.immutables import ImmutableObject, setter
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.tracebacks import boundary
-from ...effects.core.arrays import Array, as_array, type_of
+from ...effects.core.arrays import Array, as_array, type_of, unaliased
 from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
+from ...effects.trees.structure import difference
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType
 from ..analysis.dependence import scattered
@@ -74,9 +75,18 @@ def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> An
     return dx
 
 
-def materialised(tangents: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
-    """The tangents of values of these types, symbolic zeros replaced by arrays of zeros."""
-    return [zero_tangent(t) if dx is None else dx for dx, t in zip(tangents, types)]
+def materialised(tangents: Sequence[Any], types: Sequence[ArrayType], given: Sequence[Any] = ()) -> Sequence[Any]:
+    """The tangents of values of these types as arrays of their own, symbolic zeros replaced by arrays of zeros.
+
+    None is another one, or one of those ``given``: a sum hands the same cotangent to all its terms.
+    """
+    return unaliased([zero_tangent(t) if dx is None else dx for dx, t in zip(tangents, types)], given)
+
+
+def other_structure(what: str, model: str, needed: Any, given: Any) -> TreeMismatch:
+    """The error of ``what``, which must have the structure ``needed`` of the ``model``, and has another one."""
+    one, two, where = difference(needed, given)
+    return TreeMismatch(f"{what} must have the structure of the {model}, got {two} for {one}{where}.")
 
 
 class LinearSignature(NamedTuple):
@@ -138,10 +148,10 @@ class Pushforward(LinearFunction):
         of = self.signature
         dxs, tree = pytrees.flatten(tangents)
         if tree != of.in_tree:
-            raise TreeMismatch(f"linearize: tangents must have the primals' structure {of.in_tree}, got {tree}.")
+            raise other_structure("linearize: the tuple of tangents", "tuple of primals", of.in_tree, tree)
         checked = [tangent_of("linearize", t, dx) for t, dx in zip(of.in_types, dxs)]
         dys = self.linear.pushforward([dx for dx in checked if dx is not None])
-        return pytrees.unflatten(of.out_tree, materialised(dys, of.out_types))
+        return pytrees.unflatten(of.out_tree, materialised(dys, of.out_types, dxs))
 
 
 class Pullback(LinearFunction):
@@ -214,11 +224,11 @@ class Pullback(LinearFunction):
             )
         cts, tree = pytrees.flatten(ct[0])
         if tree != of.out_tree:
-            raise TreeMismatch(f"vjp: the cotangent must have the structure of the result, {of.out_tree}, got {tree}.")
+            raise other_structure("vjp: the cotangent", "result", of.out_tree, tree)
         checked = [tangent_of("vjp", t, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
         cotangents = (self.linear if self._split is None else self._closed()).pullback(checked)
         grads = scattered(cotangents, [t is not None for t in of.tangent_types])
-        return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types))
+        return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types, cts))
 
     def with_refs(self, *entries: Any) -> Any:
         """The pullback that adds gradients to references; an entry for each argument leaf: ``pull.with_refs(ref)(ct)``.

@@ -15,7 +15,7 @@ from ...effects.base.stack import STACK, installed
 from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.loops import scan_as
-from ...effects.core.arrays import Array, as_array
+from ...effects.core.arrays import Array, as_array, unaliased
 from ...effects.core.containers import holds_container, need_no_container, specs_in
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import axis_tuple
@@ -116,7 +116,7 @@ def vmap(
         targets = flat_axes("vmap out_axes", out_axes, results, len(ys))
         outs = [stacked(run, y, target, out_tree, i) for i, (y, target) in enumerate(zip(ys, targets))]
         del boxes, positional, named, results, ys
-        return _without_leaks(run, pytrees.unflatten(out_tree, outs))
+        return _without_leaks(run, pytrees.unflatten(out_tree, unaliased(outs)))
 
     return mapped
 
@@ -228,7 +228,7 @@ def directions(fun: Callable[[Any], Any], rows: Array, out_axes: Any) -> Any:
         ys = [as_array(y) for y in ys]
     targets = flat_axes("vmap out_axes", out_axes, results, len(ys))
     outs = [stacked(run, y, target, out_tree, i) for i, (y, target) in enumerate(zip(ys, targets))]
-    return pytrees.unflatten(out_tree, outs)
+    return pytrees.unflatten(out_tree, unaliased(outs))
 
 
 def _step_of(f: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:

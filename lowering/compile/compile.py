@@ -18,7 +18,7 @@ from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
 from ...effects.base.source_locations import warn_user
 from ...effects.base.watching import finish_step, log_step
-from ...effects.core.arrays import Array, ConcreteArray, from_buffers
+from ...effects.core.arrays import Array, ConcreteArray, as_array, from_buffers, is_shared
 from ...effects.core.columns import LOWER
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import Axis
@@ -320,13 +320,20 @@ def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...
     return tuple(aliases)
 
 
-def check_donation(buffers: Sequence[Any], donated: Sequence[int], name: str, names: NameOfArgument) -> None:
-    """Raises: DonatedTwice: a donated buffer is two arguments, of which one would read freed memory."""
+def check_donation(
+    leaves: Sequence[Any], buffers: Sequence[Any], donated: Sequence[int], name: str, names: NameOfArgument
+) -> None:
+    """Check the arguments ``leaves``, which are in these buffers, and of which some are donated.
+
+    Numbers and arrays that the package keeps may be several arguments: what is donated is a copy of their data.
+
+    Raises: DonatedTwice: a donated buffer is two arguments, of which one would read freed memory.
+    """
     first: dict[int, int] = {}
     freed = set(donated)
     for i, buffer in enumerate(buffers):
         other = first.setdefault(id(buffer), i)
-        if other != i and (other in freed or i in freed):
+        if other != i and (other in freed or i in freed) and not is_shared(as_array(leaves[i])):
             raise DonatedTwice(
                 f"{name}: a donated array must be a single argument, got it as {names(other)} and {names(i)}.",
                 hint="donate a copy, or do not donate it.",

@@ -202,7 +202,7 @@ class Jitted:
             return self.launch_from_host(plan, leaves, buffers, host) if on_host else self.launch(plan, leaves, buffers)
         for i in host:
             buffers[i] = plan.put(buffers[i]) if not placed else buffers[i].copy()
-        check_donation(buffers, plan.donated, self.name, lambda i: f"leaf {i} of the arguments")
+        check_donation(leaves, buffers, plan.donated, self.name, lambda i: f"leaf {i} of the arguments")
         for i in plan.donated:
             if i not in host:
                 lent = donated_buffer(as_array(leaves[i]), plan.put)  # type: ignore[arg-type]
@@ -482,7 +482,7 @@ class Jitted:
         """Execute a compiled trace on the buffers of the arguments, and delete the donated arguments."""
         donated = entry.plan.donated
         if donated:
-            check_donation(buffers, donated, self.name, names)
+            check_donation(operands, buffers, donated, self.name, names)
             for i in donated:
                 buffers[i] = donated_buffer(operands[i], entry.plan.put)
         if PLACED or self.device is not None:

@@ -327,6 +327,38 @@ TREES = {
         lambda: hx.vmap(lambda x: x, out_axes=(0, 0))(x), errors.TreeMismatch, ValueError, "tuple of 2",
     ),
     "tangents": (lambda: hx.jvp(lambda x: x, (1.0,), (1.0, 2.0)), errors.TreeMismatch, ValueError, "structure"),
+    "tuple of tangents": (
+        lambda: hx.jvp(lambda x: x, (1.0,), (1.0, 2.0)), errors.TreeMismatch, ValueError,
+        "tuple of tangents must have the structure of the tuple of primals, got a tuple of 2 for a tuple of 1.",
+    ),
+    "linear tangents": (
+        lambda: hx.linearize(lambda x: x["a"], {"a": 1.0})[1]({"b": 1.0}), errors.TreeMismatch, ValueError,
+        "must have the structure of the tuple of primals, got a dict with keys ['b'] for a dict with keys ['a']",
+    ),
+    "cotangent of a leaf": (
+        lambda: hx.vjp(lambda x: {"a": [x]}, 1.0)[1]({"a": [[1.0]]}), errors.TreeMismatch, ValueError,
+        "vjp: the cotangent must have the structure of the result, got a list of 1 for a leaf at ['a'][0].",
+    ),
+    "cotangent of a linear function": (
+        lambda: hx.linear_transpose(lambda x: (x, x), 1.0)(1.0), errors.TreeMismatch, ValueError,
+        "linear_transpose: the cotangent must have the structure of the result, got a leaf for a tuple of 2.",
+    ),
+    "results of associative_scan": (
+        lambda: lax.associative_scan(lambda a, b: (a, b), x), errors.TreeMismatch, ValueError,
+        "associative_scan: the function must give a tree of the structure of elems, got a tuple of 2 for a leaf.",
+    ),
+    "a tree in associative_scan": (
+        lambda: lax.associative_scan(lambda a, b: {"p": (a["p"],)}, {"p": x}), errors.TreeMismatch, ValueError,
+        "got a tuple of 1 for a leaf at ['p'].",
+    ),
+    "test in a tuple": (
+        lambda: lax.while_loop(lambda c: (c < 3,), lambda c: c + 1, 0), errors.TreeMismatch, ValueError,
+        "while_loop: the test must give one bool, got a tuple of 1",
+    ),
+    "no test": (
+        lambda: lax.while_loop(lambda c: None, lambda c: c + 1, 0), errors.TreeMismatch, ValueError,
+        "while_loop: the test must give one bool, got None",
+    ),
     "tangent keys": (lambda: hx.jvp(lambda t: t, ({"a": 1.0},), ({"b": 1.0},)), errors.TreeMismatch, ValueError, "'b'"),
     "no tuple": (lambda: hx.jvp(lambda x: x, 1.0, 1.0), errors.BadCall, TypeError, "jvp(f, (x,), (dx,))"),
     "tangent shape": (lambda: hx.jvp(lambda x: x, (x,), (hnp.ones(4),)), errors.ShapeMismatch, ValueError, "(4,)"),

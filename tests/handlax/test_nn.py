@@ -7,7 +7,7 @@ import pytest
 
 import handlax as hx
 import handlax.numpy as hnp
-from handlax import nn
+from handlax import errors, nn, random
 
 INF = np.inf
 
@@ -233,3 +233,15 @@ def test_activations_of_infinities_and_at_kinks(dtype):
         assert f(x).tolist() == [0.0, np.inf]
         assert hx.vmap(hx.grad(f))(x).tolist() == [0.0, 1.0]
     assert [hx.grad(hx.grad(nn.sparse_plus))(np.asarray(v, dtype)) for v in (-1, 1)] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", [
+    "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "lecun_normal", "lecun_uniform", "variance_scaling",
+])
+def test_an_initializer_by_fans_names_itself(name):
+    options = (1.0, "fan_in", "normal") if name == "variance_scaling" else ()
+    make = getattr(nn.initializers, name)
+    with pytest.raises(errors.ShapeMismatch, match=rf"^{name}: the shape must have two dimensions.*got \(3,\)"):
+        make(*options)(random.key(0), (3,))
+    with pytest.raises(errors.BadArgument, match=rf"^{name}: "):
+        make(*options)(random.key(0), (-3, 2))

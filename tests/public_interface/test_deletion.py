@@ -105,6 +105,70 @@ def test_a_result_that_is_gone_is_there_the_next_time(way, end):
         end(result)
 
 
+def vectors(count):
+    return [hnp.arange(3.0) + i for i in range(count)]
+
+
+def sum_of(x, y):
+    return hnp.sum(x + y)
+
+
+def twice(x, y):
+    return x + y, x + y
+
+
+@hx.custom_vjp
+def copied(x, y):
+    return x
+
+
+copied.defvjp(lambda x, y: (x, None), lambda _, ct: (ct, ct))
+# derivatives in which one value is several results, at two vectors; what is given to them is a result, too
+DERIVATIVES = {
+    "gradients": lambda x, y: hx.grad(lambda x, y: hnp.sum(x + y), argnums=(0, 1))(x, y),
+    "gradients of leaves": lambda x, y: hx.grad(lambda ws: hnp.sum(sum(ws)))([x, y, x + y]),
+    "gradients of a custom rule": lambda x, y: hx.grad(lambda x, y: hnp.sum(copied(x, y)), argnums=(0, 1))(x, y),
+    "gradients of a checkpoint": lambda x, y: hx.grad(hx.checkpoint(lambda x, y: hnp.sum(x + y)), (0, 1))(x, y),
+    "gradients by numbers": lambda x, y: hx.value_and_grad(lambda x, y: x + y, argnums=(0, 1))(1.0, 2.0),
+    "gradients of a constant": lambda x, y: hx.grad(lambda x, y: 3.0, argnums=(0, 1))(x[0], y[0]),
+    "gradients of lanes": lambda x, y: hx.vmap(hx.grad(lambda x, y: x + y, argnums=(0, 1)))(x, y),
+    "second derivatives": lambda x, y: hx.grad(lambda x: hx.vjp(sum_of, x, y)[1](1.0)[0] @ x)(x),
+    "cotangents": lambda x, y: (y, hx.vjp(lambda x, y: x + y, x, x)[1](y)),
+    "the cotangent of an identity": lambda x, y: (y, hx.vjp(lambda x: x, x)[1](y)),
+    "cotangents of results": lambda x, y: (x, y, hx.vjp(lambda x, y: (x, y), x, y)[1]((x, y))),
+    "cotangents of equal results": lambda x, y: hx.vjp(lambda x, y: (y, x), x, y)[1]((x, x)),
+    "transposes": lambda x, y: (y, hx.linear_transpose(lambda x, y: x + y, x, x)(y)),
+    "tangents": lambda x, y: (x, y, hx.jvp(lambda x: (x + 1, x + 2), (x,), (y,))),
+    "tangents of a derivative": lambda x, y: (x, y, hx.linearize(lambda x: (x + 1, x + 2), x)[1](y)),
+    "Jacobians of a sum": lambda x, y: hx.jacrev(lambda x, y: x + y, argnums=(0, 1))(x, y),
+    "Jacobians": lambda x, y: (hx.jacrev(twice, (0, 1))(x, y), hx.jacfwd(twice, (0, 1))(x, y)),
+    "Jacobians by numbers": lambda x, y: (hx.jacrev(twice, (0, 1))(1.0, 2.0), hx.jacfwd(twice, (0, 1))(1.0, 2.0)),
+    "Hessians": lambda x, y: hx.hessian(lambda x, y: sum_of(x, y) ** 2, (0, 1))(x, y),
+}
+
+
+def donated_together(results):
+    return hx.jit(lambda xs: xs, donate_argnums=0)(arrays(results))
+
+
+@pytest.mark.parametrize("way", DERIVATIVES)
+def test_the_results_of_a_derivative_are_arrays_of_their_own(way):
+    expected = values(DERIVATIVES[way](*vectors(2)))
+    result = DERIVATIVES[way](*vectors(2))
+    np.testing.assert_equal(values(donated_together(result)), expected)
+    result = DERIVATIVES[way](*vectors(2))
+    for i, x in enumerate(arrays(result)):
+        np.testing.assert_equal(np.array(x), expected[i])
+        x.delete()
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "memo"])  # whose equal values are to be one array
+def test_the_results_of_a_call_can_be_donated_together(way):
+    expected = values(WAYS[way]())
+    for _ in range(2):
+        np.testing.assert_equal(values(donated_together(WAYS[way]())), expected)
+
+
 def test_a_new_array_of_a_number_can_be_deleted():
     for x in (hnp.array(2.0), hnp.array(np.float32(2.0))):
         delete(x)

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from ...base.errors import BadArgument
+from ...base.wrapping import renamed
 from ...core.arrays import Array, as_array, scalar
 from ...core.named_axes import SizedAxis, axis_tuple, bound_axes, tracked
 from ...core.varying import vary
@@ -173,7 +174,7 @@ def _prefixes(where: str, kind: Any, scan: Callable[..., Any], doc: str) -> Call
 
         return tree_map(lambda leaf: on_table(of_table, vary(_counted(kind, as_array(leaf)), tracked(axes)), axes), x)
 
-    prefixes.__name__ = prefixes.__qualname__ = where
+    renamed(prefixes, where)
     prefixes.__doc__ = f"""{doc} over the lanes up to this one, on every leaf of ``x``.
 
     Args:

@@ -296,15 +296,20 @@ class Pow(Elementwise):
         return _lower_power(op, emit, x, emit.convert(y, x.type.dtype))
 
 
+_FEW_POWERS = 256  # up to here powers, element by element, take no longer than square roots and a look at their signs
+
+
 def _power_of_real(x, y):
-    """NumPy's power, which for a repeated exponent 1/2 is the square root; but infinity at -inf, and 0 at -0, as in C.
-    """
+    """C's power: infinity at -inf and 0 at -0 for 1/2, where NumPy takes the square root if the exponent is repeated."""
+    if y.shape == x.shape and 0 not in y.strides and y.ndim or not y.ndim and y.item() != 0.5:
+        return np.power(x, y)
+    if x.size < _FEW_POWERS:
+        z = np.power(x, y + np.zeros(x.shape or 1, y.dtype))  # nothing is repeated
+        return z if x.ndim or y.ndim else z[0]
     z = np.power(x, y)
-    if y.shape == z.shape if y.ndim else y.item() != 0.5:
+    if x.min() > 0:
         return z
     root = y == 0.5
-    if not np.count_nonzero(root & np.signbit(x)):
-        return z
     return np.where(root, np.where(x == -np.inf, np.inf, z + 0), z)
 
 

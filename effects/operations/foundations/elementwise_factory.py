@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from ...base.errors import BadCall, DTypeMismatch, RegistrationError, ShapeMismatch
 from ...base.stack import current, perform
+from ...base.wrapping import renamed
 from ...core import columns
 from ...core.arrays import Array, as_array, as_arrays
 from ...core.operation import Memo, Operation, register_operation_name
@@ -289,7 +290,7 @@ def surface(kind: type[Operation], name: str | None = None, *, accuracy: int = 0
         def function(*operands: Any) -> Array:  # type: ignore[misc]
             return perform(op, *repeated(*operands))
 
-    function.__name__ = function.__qualname__ = name or kind.name
+    renamed(function, name or kind.name)
     function.__doc__ = kind.__doc__
     function.__module__ = kind.__module__
     return function

@@ -10,6 +10,7 @@ import numpy as np
 from ...base.errors import BadArgument, CannotCross, DTypeMismatch, NotDifferentiable
 from ...base.later_layers import LaterLayers
 from ...base.stack import BASE, inside, perform
+from ...base.wrapping import renamed
 from ...core.arrays import Array, as_array, as_arrays, concrete, scalar
 from ...core.columns import zero
 from ...core.operation import operation
@@ -95,7 +96,7 @@ def scatter_function(kind: Any, doc: str, example: str = "") -> Callable[..., Ar
         op = kind(numbers, bool(indices_are_sorted), bool(unique_indices), GatherScatterMode.from_any(mode))
         return perform(op, x, as_array(scatter_indices), u)
 
-    function.__name__ = function.__qualname__ = kind.name
+    renamed(function, kind.name)
     function.__doc__ = f"""``y = operand``, then ``y[scatter_indices[o] + w]{doc}
 
     Arguments are those of ``scatter``.

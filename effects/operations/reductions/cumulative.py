@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...base.errors import BadArgument, ShapeMismatch
+from ...base.errors import BadArgument, ShapeMismatch, TreeMismatch
 from ...base.later_layers import LaterLayers
 from ...base.stack import perform
 from ...base.tracebacks import boundary
@@ -17,6 +17,7 @@ from ...core.containers import need_no_container
 from ...core.operation import Operation, operation, shared
 from ...core.signatures import X
 from ...trees.pytrees import tree_flatten, tree_unflatten
+from ...trees.structure import difference
 from ...types.array_type import ArrayType
 from ...types.dtypes import (
     ANY,
@@ -392,7 +393,7 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
         y[k] = fn(...fn(fn(elems[0], elems[1]), elems[2])..., elems[k])
 
     Shapes: leaves of ``elems`` have one size along ``axis``; ``fn`` combines such pytrees, many slices at once.
-    Raises: ShapeMismatch: sizes differ, or there is no leaf.
+    Raises: ShapeMismatch: sizes differ, or there is no leaf. TreeMismatch: ``fn`` gives a tree of another structure.
 
     >>> associative_scan(lambda a, b: a * b, np.array([1, 2, 3, 4]))
     Array([ 1,  2,  6, 24], dtype=int64)
@@ -411,6 +412,14 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
         )
 
     def combine(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
-        return [as_array(y) for y in tree_flatten(fn(tree_unflatten(tree, left), tree_unflatten(tree, right)))[0]]
+        ys, made = tree_flatten(fn(tree_unflatten(tree, left), tree_unflatten(tree, right)))
+        if made != tree:
+            one, two, where = difference(tree, made)
+            raise TreeMismatch(
+                "associative_scan: the function must give a tree of the structure of elems, got "
+                f"{two} for {one}{where}.",
+                hint="return the same tree of containers as each argument.",
+            )
+        return [as_array(y) for y in ys]
 
     return tree_unflatten(tree, prefixes(combine, xs, axis, reverse))

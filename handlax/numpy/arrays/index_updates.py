@@ -17,6 +17,7 @@ import numpy as np
 from ...effects.base.errors import BadArgument, BadIndex, DTypeMismatch, ShapeMismatch
 from ...effects.base.source_locations import warn_user
 from ...effects.base.stack import perform
+from ...effects.base.wrapping import renamed
 from ...effects.core.arrays import Array, as_array, as_arrays, scalar
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise import arithmetic, comparison
@@ -386,8 +387,7 @@ def _method(name: str, way: UpdateMethod) -> Callable[..., Any]:
         }
         return update(self.array, self.index, values, way, options)
 
-    method.__name__ = name
-    method.__qualname__ = f"IndexUpdateRef.{name}"
+    renamed(method, name).__qualname__ = f"IndexUpdateRef.{name}"
     method.__doc__ = f"A new array with ``{way.law}``; an index that occurs more than once is updated each time."
     return method
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, BadIndex
 from ...effects.base.stack import current
+from ...effects.base.wrapping import renamed
 from ...effects.control.loops import scan
 from ...effects.core.array_interface import ArrayLike
 from ...effects.core.arrays import Array, ConcreteArray
@@ -299,7 +300,7 @@ def unary(name: str, kind: type[Operation], doc: str) -> Callable[[ArrayLike], A
 
 def named(function: ArrayFunction, name: str, doc: str) -> ArrayFunction:
     """``function`` under a public name, with its documentation."""
-    function.__name__ = function.__qualname__ = name
+    renamed(function, name)
     function.__doc__ = doc
     function.__module__ = "handlax.numpy"
     return function

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.errors import DTypeMismatch, NotDifferentiable
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import renamed, wraps
 from ...effects.types.dtypes import is_complex
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...interpreters.custom.derivative_rules import SymbolicZero
@@ -76,7 +76,7 @@ def analytic(*slopes: Slope | None, complex: bool = False) -> Callable[[Callable
             xs = parameters.bind(*args, **kwargs).args if kwargs else args
             return in_32_bits(inner, *together(name, *xs))
 
-        return wraps(formula)(function)
+        return renamed(wraps(formula)(function), formula.__name__)
 
     return decorate
 

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from ... import numpy as hnp
+from ...effects.base.wrapping import renamed
 from ...effects.core.arrays import as_array
 from ...effects.operations.elementwise.conversion import convert
 from ...interpreters.core.eager_programs import eager_program
@@ -157,7 +158,6 @@ def _function(
     parameters += [inspect.Parameter(word, either, default=defaults[word]) for word in rest]
     signature = inspect.Signature(parameters)
 
-    @eager_program
     def function(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -165,7 +165,7 @@ def _function(
         return y if weak or not y.type.weak else _strong_beside_arrays(y, bound.args[: len(needed)])
 
     function.__signature__ = signature  # type: ignore[attr-defined]
-    function.__name__ = function.__qualname__ = kind
+    renamed(function, kind)
     function.__module__ = module.__name__
     function.__doc__ = SENTENCES[kind].format(needed[0])
-    return function
+    return eager_program(function)

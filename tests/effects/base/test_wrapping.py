@@ -1,9 +1,10 @@
 """Functions made of functions."""
 
 import functools
+import sys
 
 import handlax as hx
-from handlax.effects.base.wrapping import name_of, wraps
+from handlax.effects.base.wrapping import name_of, renamed, wraps
 
 
 def test_name_signature_and_documentation_are_taken_over_and_attributes_are_not():
@@ -44,3 +45,11 @@ def test_callables_without_a_name_have_that_of_their_class():
     g = wraps(odd)(lambda x: x)
     assert (g.__name__, g.__qualname__, g.__doc__, g.__wrapped__) == ("Odd", "Odd", "An object.", odd)
     assert not hasattr(g, "lower") and wraps(odd, attributes=True)(lambda x: x).lower == 1
+
+
+def test_a_renamed_function_has_its_name_in_tracebacks():
+    def function():
+        return sys._getframe().f_code
+
+    code = renamed(function, "other")()
+    assert (function.__name__, code.co_name, code.co_qualname) == ("other",) * 3

@@ -171,3 +171,24 @@ def test_numbers_that_have_no_derivative_are_known():
     f = lambda x: x * (2.0 if x > 0 else 3.0) + int(x) * x
     assert float(hx.grad(f)(1.5)) == 3.0
     assert float(hx.grad(lambda x: x * float(hx.lax.stop_gradient(x)))(3.0)) == 3.0
+
+
+@pytest.mark.parametrize("of", [hx.grad, hx.value_and_grad, hx.jacfwd, hx.jacrev, hx.jacobian, hx.hessian])
+def test_a_derivative_by_an_integer_is_refused_by_its_name_with_hints_that_it_takes(of: Any) -> None:
+    with pytest.raises(errors.NotDifferentiable) as caught:
+        of(lambda x, y: x * y, argnums=(0, 1))(2.0, 3)
+    name = "jacrev" if of is hx.jacobian else of.__name__
+    assert caught.value.what == f"{name}: the derivative by y, of dtype int32, is not defined."
+    hint = str(caught.value.hint)
+    assert "leave it out of argnums" in hint and of(lambda x, y: x * y, argnums=0)(2.0, 3) is not None
+    taken = "allow_int" in inspect.signature(of).parameters
+    assert ("allow_int=True" in hint) is taken
+    if taken:
+        of(lambda x, y: x * y, argnums=(0, 1), allow_int=True)(2.0, 3)
+
+
+@pytest.mark.parametrize("of", [hx.grad, hx.value_and_grad, hx.jacfwd, hx.jacrev, hx.hessian])
+@pytest.mark.parametrize("argument", [1.0, "text"])
+def test_other_arguments_without_a_derivative_are_refused_by_its_name(of: Any, argument: Any) -> None:
+    with pytest.raises(errors.NotDifferentiable, match=f"^{of.__name__}: "):
+        of(lambda x: x, holomorphic=True)(argument)

@@ -83,6 +83,20 @@ def test_a_donated_array_lends_its_memory_on_every_device(spec):
         assert [shard.data.unsafe_buffer_pointer() for shard in y.addressable_shards] == places
 
 
+@pytest.mark.parametrize("given", [
+    lambda: (0.0, 0.0), lambda: (hnp.zeros(()), hnp.zeros(())),
+    lambda: (put() * 0 + 1, 0.0, 0.0), lambda: (hx.device_put(hnp.zeros(()), by()), hx.device_put(hnp.zeros(()), by())),
+])
+@pytest.mark.parametrize("options", [{}, {"in_shardings": by()}, {"out_shardings": by()}])
+def test_equal_numbers_may_be_several_donated_arguments(given, options):
+    count = len(given())
+    f = hx.jit(lambda *xs: [x + 1 for x in xs], donate_argnums=tuple(range(count)), **options)
+    expected = [(np.asarray(x) + 1).tolist() for x in given()]
+    for _ in range(3):
+        assert [y.tolist() for y in f(*given())] == expected
+    assert hx.jit(lambda x: x + 0, out_shardings=by())(hnp.zeros(())).tolist() == hnp.zeros(()).tolist() == 0.0
+
+
 def test_static_and_donated_and_sharded_arguments_at_once():
     f = hx.jit(lambda n, x, y: x * n + y, static_argnums=0, donate_argnums=1, in_shardings=(by("a"), by("b")),
                out_shardings=by("a"))

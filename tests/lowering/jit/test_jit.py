@@ -246,6 +246,44 @@ def test_donating_a_number_leaves_equal_numbers_alone():
     assert float(hx.jit(lambda x: x)(7.5)) == 7.5
 
 
+INTERNED = {
+    "numbers": lambda: (0.0, 0.0),
+    "scalars of NumPy": lambda: (np.float32(0), np.float32(0)),
+    "zeros": lambda: (hnp.zeros(()), hnp.zeros(())),
+    "constructors": lambda: (hnp.int32(0), hnp.int32(0)),
+    "a number and an array": lambda: (0.0, hnp.asarray(0.0)),
+    "arrays that were put": lambda: (hx.device_put(hnp.zeros(())), hx.device_put(hnp.zeros(()))),
+    "arrays on a device": lambda: tuple([hx.device_put(hnp.zeros(()), hx.devices()[0]) for _ in "ab"]),
+    "constants of a program": lambda: (hx.jit(lambda: (hnp.zeros(()), hnp.zeros(())))()),
+}
+
+
+@pytest.mark.parametrize("donated", [0, 1, (0, 1)])
+@pytest.mark.parametrize("way", INTERNED)
+def test_equal_numbers_may_be_several_donated_arguments(way, donated):
+    f = hx.jit(lambda a, b: (a + 1, b), donate_argnums=donated)
+    compiled = f.lower(*INTERNED[way]()).compile()
+    for call in (f, f, f, compiled, compiled):
+        assert [float(y) for y in call(*INTERNED[way]())] == [1.0, 0.0]
+    assert float(hx.jit(lambda x: x)(hnp.zeros(()))) == float(hnp.zeros(())) == 0.0
+
+
+def test_state_that_is_made_of_equal_numbers_is_donated():
+    params = {"scale": hnp.zeros(()), "temperature": hnp.ones(())}
+    moments = hx.tree.map(hnp.zeros_like, params)
+    step = hx.jit(lambda p, m: hx.tree.map(lambda p, m: (p + 1, m + p), p, m), donate_argnums=(0, 1))
+    for _ in range(2):
+        stepped = step(params, moments)
+        assert hx.tree.map(float, stepped) == {"scale": (1.0, 0.0), "temperature": (2.0, 1.0)}
+
+
+def test_numbers_outlive_thousands_of_donations():
+    f = hx.jit(lambda a, b: (a + 1, b - 1), donate_argnums=(0, 1))
+    for _ in range(2000):
+        f(hnp.zeros(()), hnp.zeros(()))
+    assert float(hnp.zeros(())) == float(hnp.zeros(()) + 0) == float(hx.jit(lambda x: x)(hnp.zeros(()))) == 0.0
+
+
 def test_memory_that_no_result_can_use_is_kept():
     f = hx.jit(lambda x: x < x, donate_argnums=0)
     x = array(1, 2)
