@@ -21,7 +21,7 @@ OTHERS = (
     "f32[2]", "n0", "op neg", "class neg", "range(0,3,1)", "frozen(1,2)", "tree()", "key<fry>", "@p0", "@c0", "...",
     "builtins:int", "complex(1,2)", "float(zz)", "f32[9223372036854775808]", "frozen((1,), tree())",
     "tree(None, None, ())", "tree(None, None, (1))", "tree(builtins:list, None, (tree(), tree()))",
-    "tree(builtins:list, None, (f32))", "tree(builtins:dict, (1,2), (tree(),))", "tree(builtins:int, 1, ())",
+    "b'x'", "tree(builtins:list, None, (f32))", "tree(builtins:dict, (1,2), (tree(),))", "tree(builtins:int, 1, ())",
 )
 
 
