@@ -1,4 +1,7 @@
-"""The text of every operation's program, changed at random: parsing raises ParseError, checking one of our errors."""
+"""The text of every operation's program, changed at random: parsing raises ParseError, checking one of our errors.
+
+What the checker lets pass can be evaluated, compiled and mapped over, or is refused by one of our errors.
+"""
 
 import random
 import re
@@ -9,8 +12,9 @@ import pytest
 from laws.test_laws import CASES
 
 import handlax as hx
+from handlax import numpy as hnp
 from handlax.effects.programs.program import Program
-from handlax.errors import HandlaxError, ParseError
+from handlax.errors import CompileError, HandlaxError, ParseError
 from handlax.interpreters.analysis.typecheck import typecheck
 from handlax.testing.laws import results
 
@@ -35,6 +39,29 @@ def damaged(text, rng):
     return text
 
 
+def sizes(program):
+    """The sizes of all values, those in sub-programs included."""
+    for types in (program.in_types, *[op.as_results(stated) for op, stated in zip(program.ops, program.types)]):
+        yield from [t.size for t in types]
+    for body in [body for op in program.ops if op.bodied for body in op.bodies]:
+        yield from sizes(body)
+
+
+def execute(program, operands):
+    """Perform a program in all ways; only our errors are expected, and none of the compiler's."""
+    stacked = [np.stack([np.asarray(x)] * 2) if isinstance(x, np.ndarray) else hnp.stack([x] * 2) for x in operands]
+    ways = {"evaluated": (program, operands), "compiled": (hx.jit(program), operands)}
+    if operands:
+        ways["mapped"] = hx.vmap(program), stacked
+    for f, xs in ways.values():
+        try:
+            f(*xs)
+        except CompileError:
+            raise
+        except HandlaxError:
+            continue
+
+
 def check(case, count):
     dtype = min(case.dtypes, key=lambda d: d.name)
     operands = case.operands(dtype, case.shapes[min(1, len(case.shapes) - 1)], np.random.default_rng(0))
@@ -51,6 +78,8 @@ def check(case, count):
         except HandlaxError:
             continue
         assert Program.parse(str(found), found.constants) == found, text
+        if found != program and found.in_types == program.in_types and max(sizes(found), default=0) < 1_000_000:
+            execute(found, operands)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
