@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, NotAnArray, ShapeMismatch, whole_number
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.operation import shared
@@ -211,9 +211,29 @@ def block(arrays: Any) -> Array:
     >>> block([[np.ones((2, 2)), np.zeros((2, 1))]]).shape
     (2, 3)
     """
-    depth = _depth(arrays)
-    xs = promote(*_leaves(arrays))
+    items, depth = leaves(arrays, "block", list), _depth(arrays)
+    xs = promote(*items)
     return _block(arrays, iter(xs), max(depth, *[x.ndim for x in xs]), depth)
+
+
+def leaves(items: Any, name: str = "array", nested: type | tuple[type, ...] = (list, tuple)) -> list[Any]:
+    """The items of nested lists and tuples, from left to right.
+
+    Raises: NotAnArray: they are nested too deeply, or contain themselves.
+    """
+    try:
+        return _leaves(items, nested)
+    except RecursionError:
+        raise endless_list(name) from None
+
+
+def _leaves(items: Any, nested: type | tuple[type, ...]) -> list[Any]:
+    return [leaf for item in items for leaf in _leaves(item, nested)] if isinstance(items, nested) else [items]
+
+
+def endless_list(name: str) -> NotAnArray:
+    """The error of nested lists whose end is not found."""
+    return NotAnArray(f"{name}: the list is nested too deeply, or contains itself.")
 
 
 def _depth(arrays: Any) -> int:
@@ -224,11 +244,6 @@ def _depth(arrays: Any) -> int:
     if len(depths) != 1:
         raise ShapeMismatch("block: lists must be nested equally deep and not be empty.")
     return 1 + depths.pop()
-
-
-def _leaves(arrays: Any) -> list[Any]:
-    """The arrays in nested lists, from left to right."""
-    return [leaf for item in arrays for leaf in _leaves(item)] if isinstance(arrays, list) else [arrays]
 
 
 def _block(arrays: Any, leaves: Iterator[Any], rank: int, depth: int) -> Any:
