@@ -1,8 +1,11 @@
 """Lists that contain themselves, and arguments that are missing or of another kind, are refused, not followed."""
 
+from contextlib import suppress
+
 import pytest
 
 from handlax import numpy as hnp
+from handlax.errors import HandlaxError
 
 ENDLESS: list = []
 ENDLESS.append(ENDLESS)
@@ -16,10 +19,8 @@ FUNCTIONS = [name for name in hnp.__all__ if callable(getattr(hnp, name)) and no
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_function_follows_a_list_without_end(name):
     for args in ARGUMENTS:
-        try:
+        with suppress(HandlaxError, ValueError, TypeError, AttributeError, OSError):
             getattr(hnp, name)(*args)
-        except (ValueError, TypeError, AttributeError, OSError, LookupError) as error:
-            assert type(error) not in (IndexError, KeyError), args
 
 
 @pytest.mark.parametrize(("call", "message"), [

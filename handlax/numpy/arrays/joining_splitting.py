@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -205,6 +205,9 @@ def column_stack(tup: Any) -> Array:
     return concatenate(_widened(tup, "column_stack", lambda shape: shape + (1,) * (2 - len(shape))), 1)
 
 
+_Nested: TypeAlias = type[Sequence[Any]] | tuple[type[Sequence[Any]], ...]
+
+
 def block(arrays: Any) -> Array:
     """A block matrix: the innermost lists are joined along the last axis, the next along the one before it.
 
@@ -216,7 +219,7 @@ def block(arrays: Any) -> Array:
     return _block(arrays, iter(xs), max(depth, *[x.ndim for x in xs]), depth)
 
 
-def leaves(items: Any, name: str = "array", nested: type | tuple[type, ...] = (list, tuple)) -> list[Any]:
+def leaves(items: Any, name: str = "array", nested: _Nested = (list, tuple)) -> list[Any]:
     """The items of nested lists and tuples, from left to right.
 
     Raises: NotAnArray: they are nested too deeply, or contain themselves.
@@ -227,7 +230,7 @@ def leaves(items: Any, name: str = "array", nested: type | tuple[type, ...] = (l
         raise endless_list(name) from None
 
 
-def _leaves(items: Any, nested: type | tuple[type, ...]) -> list[Any]:
+def _leaves(items: Any, nested: _Nested) -> list[Any]:
     return [leaf for item in items for leaf in _leaves(item, nested)] if isinstance(items, nested) else [items]
 
 
