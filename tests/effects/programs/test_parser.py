@@ -137,7 +137,7 @@ TWICE = {
     "field": (line("b: f32[3] = integer_pow[y=2, y=3] a"), 2, 32),
     "field, equal": (line("b: f32[3] = integer_pow[y=2,\n    y=2] a"), 3, 5),
     "of an inner operation": (line("b: f32[3] = noted[note=op integer_pow[y=2, y=3]] a"), 2, 46),
-    "of a named tuple": (line("b: f32[3] = noted[note=urllib.parse:DefragResult(url=1, url=2)] a"), 2, 59),
+    "of a named tuple": (line("b: f32[3] = noted[note=handlax.effects.base.caches:CacheInfo(hits=1, hits=2)] a"), 2, 72),
     "of a call": (line("b: f32[3] = noted[note=AbstractDevice(platform='cpu', platform='gpu')] a"), 2, 57),
     "axis of a type": ("program f(a: f32[3]{x:2,x:3}) -> () {\n  return ()\n}", 1, 14),
     "axis of a mesh": (line("b: f32[3] = noted[note=AbstractMesh('x': 2, 'x': 3)] a"), 2, 26),
