@@ -72,7 +72,6 @@ class Cache(AnyCache):
     def __init__(self, name: str, capacity: int = 4096):
         super().__init__(name, capacity)
         self.entries: dict[Any, Any] = {}
-        self.lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The value of ``key``; on a miss, ``make()``, called without a lock, and stored unless it raises.
@@ -93,11 +92,14 @@ class Cache(AnyCache):
         return self.entries.setdefault(key, value)
 
     def drop_older_half(self, least: int = 1) -> None:
-        """Drop the older half of the entries, if there are still at least ``least``."""
-        with self.lock:
-            if len(self.entries) >= least:
-                for old in list(self.entries)[: (len(self.entries) + 1) // 2]:
-                    self.entries.pop(old, None)
+        """Drop the older half of the entries, if there are still at least ``least``.
+
+        Threads that do so at once drop the same half. No lock is held: a value's finalizer may need this cache.
+        """
+        keys = list(self.entries)
+        if len(keys) >= least:
+            for old in keys[: (len(keys) + 1) // 2]:
+                self.entries.pop(old, None)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -199,7 +201,7 @@ class Part(dict[Any, Any]):
 
 
 class Owners:
-    """The objects that have parts of an ``AttachedCache``, by weak references."""
+    """Objects by weak references, such as those that have parts of an ``AttachedCache``."""
 
     __slots__ = ("references", "bound", "lock")
 
@@ -214,11 +216,18 @@ class Owners:
             self.forget_dead()
 
     def forget_dead(self) -> None:
-        """Drop the references to freed objects, while other threads may add references."""
-        with self.lock:
+        """Drop the references to freed objects, while other threads may add references.
+
+        Not if another thread, or this one outside of a finalizer, is doing so: waiting for itself it would never end.
+        """
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
             count = len(self.references)
             self.references[:count] = [reference for reference in self.references[:count] if reference() is not None]
             self.bound = max(1024, 2 * len(self.references))
+        finally:
+            self.lock.release()
 
     def alive(self) -> list[Any]:
         owners = [reference() for reference in list(self.references)]

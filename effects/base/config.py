@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from threading import Lock
+from threading import RLock
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 from pyrsistent import PMap, pmap
 
-from .caches import cached
+from .caches import Owners, cached
 from .errors import ConfigurationError, Immutable
 from .immutables import KeyedObject
 from .jax_settings import ALIASES, WITHOUT_MEANING, from_environment, note_without_meaning, truth
@@ -257,8 +256,8 @@ class Process(SettingScope):
         super().__init__({}, DEFAULT.set(**_of_environment((*CHOICES, *TEXTS))))
         self.cpu_devices: int | None = None  # how many there are, once they are made
         self.joined = 1  # how many processes are one program
-        self._inner: WeakSet[SettingScope] = WeakSet()  # weakly: a scope lives as long as a context that is within it
-        self._lock = Lock()
+        self._inner = Owners()  # the scopes, weakly: each lives as long as a context that is within it
+        self._lock = RLock()
 
     def scope(self, changes: Mapping[str, Any]) -> SettingScope:
         """A scope with these changes to the settings of the process.
@@ -277,7 +276,7 @@ class Process(SettingScope):
         """
         with self._lock:
             settings = self.settings.set(**changes)
-            records = [(scope, settings.replaced(scope.changes)) for scope in self._inner]
+            records = [(scope, settings.replaced(scope.changes)) for scope in self._inner.alive()]
             self.settings = settings
             for scope, record in records:
                 scope.settings = record

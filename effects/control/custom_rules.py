@@ -6,6 +6,7 @@ its rule too, by ``rule.transformed``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..core.operation import Operation, operation
@@ -55,8 +56,8 @@ class CustomVmap(CustomRule):
 # y = A(r) x,  A(r)^T ct = backward(r, ct);  A(r) x = forward(r, x), by default the transpose of backward
 @operation
 class Adjoint(Operation):
-    backward: Any
-    forward: Any
+    backward: Callable[..., Any]
+    forward: Callable[..., Any] | None
     residuals: tuple[ArrayType, ...]  # types of r
     types: tuple[ArrayType, ...]  # of y
     runs: ClassVar[str] = "once"  # as a higher-order operation: handlers cross the functions backward and forward

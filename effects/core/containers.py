@@ -41,7 +41,7 @@ class ContainerKind:
         return getattr(self.spec_type, "only", None)
 
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
 _KINDS: dict[type, ContainerKind] = {}
 _OF_SPEC: dict[type, tuple[ContainerKind, ...]] = {}  # the containers that specs of a type map
 _LEAVES: set[type] = set()  # the containers that are leaves of trees, since they were no pytrees when registered

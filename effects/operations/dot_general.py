@@ -26,6 +26,7 @@ from ..types.dtypes import (
     EVERY,
     SMALL,
     SMALL_FLOATING,
+    DType,
     canonical,
     float32,
     is_inexact,
@@ -153,7 +154,7 @@ def multilinear_or_zero(op: Any, primals: Any, tangents: Any) -> Any:
 class DotGeneral:
     dimension_numbers: DotNumbers
     precision: Any = None
-    preferred_element_type: Any = None
+    preferred_element_type: DType | None = None
     dtypes = ANY
     contracts = True
 

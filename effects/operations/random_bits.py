@@ -210,6 +210,7 @@ class KeyOperation(Operation):
 @operation
 class Threefry2x32(BlockFunction):
     name = "threefry2x32"
+    keys = 2
     size = 2
 
     def evaluate(op, k0, k1, x0, x1):

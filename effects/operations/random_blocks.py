@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.errors import DTypeMismatch, ShapeMismatch
+from ..base.errors import BadCall, DTypeMismatch, ShapeMismatch
 from ..base.stack import perform
 from ..core.arrays import as_arrays
 from ..core.columns import zero
@@ -47,9 +47,12 @@ class BlockFunction(Operation):
     __slots__ = ()
     multiple_results = True
     dtypes = frozenset({uint32})
-    size: ClassVar[int]
+    keys: ClassVar[int]  # so many words has a key, and
+    size: ClassVar[int]  # so many a counter
 
     def result_type(op, *words):
+        if len(words) != op.keys + op.size:
+            raise BadCall(f"{op.name}: it takes {op.keys + op.size} words, got {len(words)}.")
         shapes = {x.shape for x in words if x.shape}
         if any(x.dtype != uint32 for x in words):
             raise DTypeMismatch(f"{op.name}: words must be uint32, got {', '.join(map(str, words))}.")
@@ -82,6 +85,7 @@ class ComposedBlockFunction(BlockFunction):
 @operation
 class Philox2x32(ComposedBlockFunction):
     name = "philox2x32"
+    keys = 1
     size = 2
 
     @staticmethod
@@ -97,6 +101,7 @@ class Philox2x32(ComposedBlockFunction):
 @operation
 class Philox4x32(ComposedBlockFunction):
     name = "philox4x32"
+    keys = 2
     size = 4
 
     @staticmethod
@@ -112,6 +117,7 @@ class Philox4x32(ComposedBlockFunction):
 @operation
 class Threefry4x32(ComposedBlockFunction):
     name = "threefry4x32"
+    keys = 4
     size = 4
 
     @staticmethod

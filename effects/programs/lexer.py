@@ -12,11 +12,13 @@ from ..types.array_type import ArrayType, array_type
 from ..types.extent_text import EXTENT, parse_extent
 
 # Quantifiers that give nothing back (``++``, ``*+``) keep a text that is no token from being tried in many ways.
-_REAL = r"(?:\d++(?:\.\d*+)?(?:e[+-]?\d++)?|inf|nan)"
-_SIZE = rf"(?:{EXTENT}|\d+)"
-TYPE = rf"[a-z]\w*(?:<\w+>)?\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{\w+:\d+(?:,\w+:\d+)*\}})?"
+# Digits are those of ASCII: ``\d`` is any digit of Unicode.
+_REAL = r"(?:[0-9]++(?:\.[0-9]*+)?(?:e[+-]?[0-9]++)?|inf|nan)"
+_SIZE = rf"(?:{EXTENT}|[0-9]+)"
+TYPE = rf"[a-z]\w*(?:<\w+>)?\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{\w+:[0-9]+(?:,\w+:[0-9]+)*\}})?"
+BLANK = re.compile(r"(?:[ \t\r]++|\#[^\n]*+)*+")
 TOKEN = re.compile(
-    r"(?:[ \t\r]++|\#[^\n]*+)*+(?:"
+    rf"{BLANK.pattern}(?:"
     r"(?P<line>\n\s*)"
     rf"|(?P<type>{TYPE})"
     rf"|(?P<extent>{EXTENT}(?![\w.]))"
@@ -24,7 +26,7 @@ TOKEN = re.compile(
     rf"|(?P<path>[A-Za-z_][\w.]*:(?!{TYPE})[A-Za-z_<][\w.<>]*)"
     r"|(?P<string>b?'(?:[^'\\\n]|\\.)*+'|b?\"(?:[^\"\\\n]|\\.)*+\")"
     r"|(?P<name>[A-Za-z_]\w*(?:-[A-Za-z]\w*)*(?:<\w+>)?|<\w+>)"
-    r"|(?P<punctuation>@[cp]\d+|->|\.\.\.|[()\[\]{},:=!?])"
+    r"|(?P<punctuation>@[cp][0-9]+|->|\.\.\.|[()\[\]{},:=!?])"
     r"|(?P<end>\Z))"
 )
 
@@ -46,8 +48,8 @@ class Tokens:
         """Move to the next token, white space and comments skipped. Raises ParseError where there is none."""
         match = TOKEN.match(self.text, self.end)
         if match is None:
-            self.start = self.end + len(re.match(r"\s*", self.text[self.end :]).group())  # type: ignore[union-attr]
-            self.fail("a name, number, string or punctuation", got=self.text[self.start : self.start + 1])
+            self.start = BLANK.match(self.text, self.end).end()  # type: ignore[union-attr]
+            self.fail("a name, number, string or punctuation", got=repr(self.text[self.start]))
         self.kind = match.lastgroup  # type: ignore[assignment]
         self.start, self.end = match.span(self.kind)
         self.token = self.text[self.start : self.end]
@@ -120,6 +122,9 @@ class Tokens:
         if type is None:
             plain, _, axes = token.partition("{")
             pairs = [axis.split(":") for axis in axes.rstrip("}").split(",") if axis]
+            names = [axis for axis, _ in pairs]
+            if len({*names}) < len(names):
+                self.fail("a type", got=f"one that varies twice along the same axis, {token}")
             name, _, rest = plain.partition("[")
             shape = tuple([parse_extent(size) for size in re.findall(_SIZE, rest.partition("]")[0])])
             varying = frozenset([(axis, int(size)) for axis, size in pairs])

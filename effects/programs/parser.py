@@ -58,7 +58,7 @@ class ProgramParser(Tokens):
 
     def __init__(self, text: str, consts: Sequence[Any], make: Callable[..., Any]):
         super().__init__(text)
-        self.consts = [as_array(const) for const in consts]
+        self.consts = consts
         self.make = make
         self.labels: dict[str, Any] = {}
         self.known_ops: dict[str, Operation] = {}
@@ -72,6 +72,8 @@ class ProgramParser(Tokens):
             self.skip_lines()
         except (ParseError, MemoryError):
             raise
+        except RecursionError:
+            self.fail("a text that is nested less deeply")
         except Exception as error:  # of an operation, a class or a node that the text names
             self.fail("a part of a program", got=f"{self.token[:40]!r}, {reason_of(error)}")
         if self.kind != "end":
@@ -83,6 +85,8 @@ class ProgramParser(Tokens):
         name = self.name()
         label = self.token if self.kind == "punctuation" and self.token.startswith("@p") else None
         if label is not None:
+            if label in self.labels:
+                self.fail("a label that no program above has")
             self.advance()
         parts = ProgramParts([], [], [], [], [], [], (), name)
         body = BodyParser(self, parts)
@@ -111,7 +115,7 @@ class ProgramParser(Tokens):
 
     def name(self) -> str:
         self.skip_lines()
-        if self.kind == "string":
+        if self.kind == "string" and not self.token.startswith("b"):
             return self.string()
         return self.take("name", "a name")
 
@@ -147,17 +151,28 @@ class ProgramParser(Tokens):
         fields: dict[str, Any] = {}
         if self.token == "[" and self.start == end:  # after a space it begins an operand
             self.advance()
-            fields = dict(self.listed(self.field, "]"))
+            fields = self.fields("]")
             end = self.text.rindex("]", start, self.start) + 1
         op = self.build(kind, fields, start)
         if not op.bodied and is_ours(kind.__module__):
             self.known_ops[self.text[start:end]] = op
         return op
 
-    def field(self) -> tuple[str, Any]:
+    def fields(self, close: str) -> dict[str, Any]:
+        """Fields ``name=value`` up to ``close``."""
+        fields: dict[str, Any] = {}
+        self.listed(lambda: self.field(fields), close)
+        return fields
+
+    def field(self, fields: dict[str, Any]) -> None:
+        """Parse ``name=value`` into ``fields``. Raises ParseError: they have a field of this name."""
+        self.skip_lines()
+        start = self.start
         name = self.take("name", "the name of a field")
+        if name in fields:
+            self.fail(f"one value of the field {name}", got="another", at=start)
         self.expect("=")
-        return name, self.value()
+        fields[name] = self.value()
 
     def build(self, kind: Any, fields: dict[str, Any], at: int) -> Any:
         """An instance of an operation or class. Raises ParseError at ``at``: the class refuses the fields."""
@@ -179,7 +194,10 @@ class ProgramParser(Tokens):
         return value
 
     def value(self) -> Any:
-        """The value of a field."""
+        """The value of a field, however deep in other values."""
+        return on_deep_stack(self.next_value)
+
+    def next_value(self) -> Any:
         self.skip_lines()
         kind, token, start = self.kind, self.token, self.start
         if kind == "string":
@@ -200,7 +218,7 @@ class ProgramParser(Tokens):
             return self.punctuated(token)
         if kind == "name":
             if token == "program":
-                return on_deep_stack(self.program)
+                return self.program()
             self.advance()
             if token in _CONSTANTS:
                 return _CONSTANTS[token]
@@ -227,9 +245,9 @@ class ProgramParser(Tokens):
             self.advance()
             return ...
         if self.accept("("):
-            return tuple(on_deep_stack(self.listed, self.value, ")"))
+            return tuple(self.listed(self.value, ")"))
         if self.accept("{"):
-            return frozenset(on_deep_stack(self.listed, self.value, "}"))
+            return frozenset(self.listed(self.value, "}"))
         return self.fail("a value")
 
     def operation_class(self) -> type[Operation]:
@@ -266,7 +284,7 @@ class ProgramParser(Tokens):
         """Parse the next argument of a call, ``value``, ``name: size`` or ``field=value``, into its arguments."""
         self.skip_lines()
         if self.kind == "name" and self.text.startswith("=", self.end):
-            named.update([self.field()])
+            self.field(named)
             return
         value = self.value()
         values.append((value, self.value()) if self.accept(":") else value)
@@ -296,7 +314,7 @@ class ProgramParser(Tokens):
         if not (isinstance(target, type) and (dataclasses.is_dataclass(target) or hasattr(target, "_fields"))):
             self.fail("a named tuple or dataclass", got=token, at=start)
         self.advance()
-        return self.build(target, dict(self.listed(self.field, ")")), start)
+        return self.build(target, self.fields(")"), start)
 
 
 class BodyParser:
@@ -511,4 +529,14 @@ def read(text: str, consts: Sequence[Any], make: Callable[..., Any]) -> Any:
     """The program of a text, built by ``make``. Raises: ParseError, with line and column."""
     if not isinstance(text, str):
         raise ParseError(f"parse: the text must be a string, got {type(text).__name__}.", hint="pass str(program).")
-    return ProgramParser(text, consts, make).parse()
+    return ProgramParser(text, _constants(consts), make).parse()
+
+
+def _constants(consts: Any) -> list[Any]:
+    """The constants passed along with a text, as arrays. Raises ParseError: what was passed is none."""
+    try:
+        return [as_array(const) for const in consts]
+    except (TypeError, HandlaxError) as error:
+        raise ParseError(
+            f"parse: the constants must be arrays, {reason_of(error)}.", hint="pass program.constants."
+        ) from error

@@ -446,7 +446,7 @@ def holds_rules(program: Program) -> bool:
 def has_rule(op: Any) -> bool:
     """Whether the operation itself has a rule or policy of the user."""
     policy = op.policy if "policy" in op._names else None
-    return bool(op.deferred) or not (policy is None or is_ours(policy.__module__ or ""))
+    return bool(op.deferred) or not (policy is None or is_ours(getattr(policy, "__module__", None) or ""))
 
 
 WRITERS[Program] = lambda printer, program: printer.program(program)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from contextvars import ContextVar, Token
 from functools import partial
 from math import prod
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -222,8 +222,7 @@ class Mesh(MeshAxes):
             mesh._set_key(*key)
             mesh._fill(axis_sizes=grid.shape, axis_names=names, axis_types=types)
             mesh._fill(devices=grid, _assignment=assignment, abstract_mesh=_without_devices(mesh, assignment))
-            _MESHES[key] = mesh
-        return mesh
+            return _MESHES.setdefault(key, mesh)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         if self.empty:
@@ -372,7 +371,7 @@ def _check_grid(grid: np.ndarray[Any, Any], assignment: tuple[MeshDevice, ...], 
 
 
 _MESHES: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
-_LOCK = Lock()
+_LOCK = RLock()
 _ENTERED: ContextVar[tuple[Token[Any], ...]] = ContextVar("handlax_entered_meshes", default=())
 config.CLASSES |= {"mesh": Mesh, "abstract_mesh": AbstractMesh}
 EMPTY_MESH = Mesh(np.array(None, object), ())

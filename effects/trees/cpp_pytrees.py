@@ -76,7 +76,7 @@ def checked_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> 
         shield, at_path = _Shield(is_leaf), lambda _, x: is_leaf(x)
     try:
         leaves, treedef = flatten(tree, shield and shield.stop)
-    except Exception as error:
+    except BaseException as error:
         raise recovered(error, tree, at_path) from None
     if _FAILED:
         _raise_failed(leaves, tree, at_path)
@@ -96,7 +96,9 @@ def _raise_failed(leaves: list[Any], tree: Any, is_leaf: Callable[[KeyPath, Any]
 class _Shield:
     """``is_leaf`` for jaxlib: an error ends the walk, as all that follows is a leaf, and is raised after it.
 
-    Nor may the call in the next node fail for want of levels, and so each asks for more than the next one needs.
+    Nor may jaxlib fail to call ``stop``, for want of levels of the recursion limit, where no error can be caught. At
+    the next node the call takes two levels more than here: that of the node around it, and that of ``stop`` itself.
+    So each call first takes two, and one to spare; where there are none, this is the error that ends the walk.
     """
 
     __slots__ = ("is_leaf", "error")
@@ -110,7 +112,7 @@ class _Shield:
         if self.error is not None:
             return True
         try:
-            _NESTED == _NESTED_TOO  # noqa: B015, takes a level for each list
+            _NESTED == _NESTED_TOO  # noqa: B015, compares lists to the third level, each of which takes one
             answer = self.is_leaf(*x)
             if answer is False or answer is True or answer is None:
                 return answer
@@ -149,7 +151,7 @@ def checked_flatten_with_path(
         shield = _Shield(lambda path, x: is_leaf(path if _UNNAMED.nodes == before else _named(path), x))
     try:
         leaves, treedef = TREES.flatten_with_path(tree, shield and shield.stop)
-    except Exception as error:
+    except BaseException as error:
         raise recovered(error, tree, is_leaf) from None
     if _FAILED:
         _raise_failed([leaf for _, leaf in leaves], tree, is_leaf)

@@ -161,7 +161,7 @@ class KeyDType(ExtendedDType):
         return self.impl.key_shape
 
 
-DType: TypeAlias = "np.dtype[Any] | ExtendedDType"
+DType: TypeAlias = np.dtype[Any] | ExtendedDType
 
 
 def is_extended(dtype: DType) -> bool:

@@ -10,9 +10,9 @@ from .extent import floor_divided, length, positive
 _INNER = r"[^()\s]*"
 for _depth in range(6):
     _INNER = rf"[^()\s]*(?:\({_INNER}\)[^()\s]*)*"
-FACTOR = rf"(?:n\d+|max\({_INNER},0\)|floordiv\({_INNER},\d+\))"
-TERM = rf"(?:\d+\*)?{FACTOR}(?:\*{FACTOR})*|\d+"
-EXTENT = rf"-?(?:\d+\*)?{FACTOR}(?:\*{FACTOR})*(?:[+-](?:{TERM}))*"
+FACTOR = rf"(?:n[0-9]+|max\({_INNER},0\)|floordiv\({_INNER},[0-9]+\))"
+TERM = rf"(?:[0-9]+\*)?{FACTOR}(?:\*{FACTOR})*|[0-9]+"
+EXTENT = rf"-?(?:[0-9]+\*)?{FACTOR}(?:\*{FACTOR})*(?:[+-](?:{TERM}))*"
 
 
 def parse_extent(text: str) -> Any:
@@ -24,7 +24,7 @@ def parse_extent(text: str) -> Any:
     total: Any = 0
     for sign, term in re.findall(rf"([+-]?)({TERM})", text):
         value: Any = -1 if sign == "-" else 1
-        for factor in re.findall(rf"{FACTOR}|\d+", term):
+        for factor in re.findall(rf"{FACTOR}|[0-9]+", term):
             value = value * _parsed_factor(factor)
         total = total + value
     return total

@@ -2,9 +2,10 @@
 
     check_program(p) == Success(p)      for every program that a record creates
 
-Checked are that variables are defined before use, that each equation states the types that its operation computes, the
-effect row, the outputs, and that the sub-programs of each higher-order operation agree with its operands and each
-other. Sub-programs are checked too, each once.
+Checked are that variables are defined before use, that the fields of operations have the types that their blocks
+declare, that each equation states the types that its operation computes, the effect row, the outputs, and that the
+sub-programs of each higher-order operation agree with its operands and each other. Sub-programs are checked too, each
+once.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from ...effects.core.operation import EMPTY_ROW, Operation, result_type
 from ...effects.programs.printer import row_text
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import int32
+from .declared_fields import wrong_fields
 
 
 def check_program(program: Program) -> Result[Program, TypeCheckError]:
@@ -83,6 +86,8 @@ def _check_type(program: Program, i: int, op: Any, operands: Sequence[ArrayType]
     """Check that equation ``i`` states the type that its operation computes."""
     if not isinstance(op, Operation):
         _fail(program, None, f"equation {i} performs {op!r}, which is no operation")
+    for wrong in wrong_fields(op):
+        _fail(program, i, wrong)
     try:
         computed = result_type(op, tuple(operands))
     except Exception as error:  # of a rule that meets fields or operands for which it is not made
@@ -115,9 +120,17 @@ def boundary(op: Any, operands: Sequence[ArrayType]) -> Iterator[str]:
         operands = selects + shared + carry + each,  body : shared + carry + each -> carry + out
     """
     inner = operands[op.selects :]
+    first_each = op.shared + op.carry
+    if not (type(first_each) is int and op.shared >= 0 and op.carry >= 0 and first_each <= len(inner)):
+        yield f"{op.shared} shared and {op.carry} carried values must be among the {len(inner)} that it is given"
+        return
+    if op.runs == "until" and first_each < len(inner):
+        yield f"all {len(inner)} values must be shared or carried, {op.shared} and {op.carry} are"
+        return
+    if op.runs == "one" and (operands[0].dtype, operands[0].shape) != (int32, ()):
+        yield f"the index of the branch must be i32[], it is given {operands[0]}"
     tests = op.bodies[:1] if op.runs == "until" else ()
     bodies = op.bodies[len(tests) :]
-    first_each = op.shared + op.carry
     for body in op.bodies:
         if len(body.in_types) != len(inner):
             yield f"{body.name} takes {len(body.in_types)} values, it is given {len(inner)}"
@@ -132,7 +145,7 @@ def boundary(op: Any, operands: Sequence[ArrayType]) -> Iterator[str]:
             yield f"{body.name} gives {_shown(body.out_types)}, {bodies[0].name} gives {_shown(bodies[0].out_types)}"
         if op.runs in ("loop", "until") and op.carry:
             carried, stated = body.out_types[: op.carry], body.in_types[op.shared : first_each]
-            if carried != stated:
+            if carried != stated or (op.runs == "until" and len(body.outs) != op.carry):
                 yield f"{body.name} carries {_shown(stated)} and hands on {_shown(carried)}"
     for test in tests:
         if len(test.outs) != 1 or test.out_types[0].shape or test.out_types[0].dtype.kind != "b":

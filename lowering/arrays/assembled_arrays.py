@@ -9,6 +9,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, DeviceMismatch, DTypeMismatch, ShapeMismatch
 from ...effects.core.arrays import ConcreteArray, as_array, concrete, from_numpy
+from ...effects.operations.foundations.shapes import canonical_shape
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
@@ -52,15 +53,21 @@ def make_array_from_process_local_data(
 
         one process:  make_array_from_process_local_data(s, x) == x
 
-    Without ``global_shape``, a dimension is longer than the local one by the ratio of all shards to this process's.
+    Without ``global_shape``, a dimension is longer than the local one by the ratio of all shards to this process's. Of
+    a tree it is one shape for all, or a tree of shapes.
 
-    Raises: ShapeMismatch: the local data do not have the size of this process's shards.
+    Raises: BadShape: ``global_shape`` is none.
+    ShapeMismatch: the local data do not have the size of this process's shards.
     """
-    if global_shape is not None and not all([isinstance(size, int) for size in global_shape]):
-        return pytrees.map(lambda x, shape: make_array_from_process_local_data(sharding, x, shape), local_data,
-                           global_shape)
     target = destination("make_array_from_process_local_data", sharding)
-    return pytrees.map(lambda x: _of_local_data(target, x, global_shape), local_data)
+    if global_shape is None or _is_shape(global_shape):
+        return pytrees.map(lambda x: _of_local_data(target, x, global_shape), local_data)
+    return pytrees.map(lambda x, shape: _of_local_data(target, x, shape), local_data, global_shape)
+
+
+def _is_shape(shapes: Any) -> bool:
+    """Whether this is one shape for all leaves, rather than a tree of shapes."""
+    return isinstance(shapes, tuple | list | np.ndarray) and all([hasattr(size, "__index__") for size in shapes])
 
 
 def _known(x: Any) -> ConcreteArray:
@@ -76,8 +83,13 @@ def _of_local_data(sharding: Sharding, x: Any, global_shape: Sequence[int] | Non
     places = zip(sharding._device_assignment, tiles)
     mine = [np.unravel_index(tile, grid) if grid else () for device, tile in places if is_addressable(device)]
     held = [sorted({int(at[d]) for at in mine}) for d in range(rank)]  # along each dimension, this process's shards
-    sizes = zip(data.shape, grid, held)
-    shape = tuple(global_shape) if global_shape is not None else tuple([n * g // len(h) for n, g, h in sizes])
+    sizes = [n * g // len(h) for n, g, h in zip(data.shape, grid, held)]
+    shape = canonical_shape(sizes if global_shape is None else global_shape, "make_array_from_process_local_data")
+    if len(shape) != rank:
+        raise ShapeMismatch(
+            f"make_array_from_process_local_data: global_shape must have the rank of the local data, got {shape} for "
+            f"{local.type}."
+        )
     sharding.check_fit("make_array_from_process_local_data", lambda: "the array", shape)
     part = sharding.shard_shape(shape)
     for d, (size, width, parts, whole) in enumerate(zip(data.shape, part, held, shape)):

@@ -153,7 +153,7 @@ class Connection:
         self.failure: str | None = None
         self._shared: Counter[frozenset[int]] = Counter()
         self._said: Counter[frozenset[int]] = Counter()
-        self._counting = threading.Lock()
+        self._counting = threading.RLock()
         self._at_end = False
         self.on_failure: Callable[[], None] = self._break_connections
         self._ended = threading.Event()

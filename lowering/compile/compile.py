@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ...effects.base import config
 from ...effects.base.errors import (
+    CompileError,
     DeletedArray,
     DeviceMismatch,
     DonatedTwice,
@@ -36,8 +38,10 @@ from .executable_cache import ExecutableCache
 from .placement import Placement, meshes, settle
 
 if TYPE_CHECKING:
+    from ...interpreters.analysis import typecheck
     from ..xla import disk_cache
 else:
+    typecheck = LazyModule("handlax.interpreters.analysis.typecheck")
     disk_cache = LazyModule("handlax.lowering.xla.disk_cache")
 
 NameOfArgument = Callable[[int], str]
@@ -204,9 +208,10 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
     if folder and not calls:  # with host functions it is valid in this process alone
         executable = disk_cache.compile(folder, text, placement.devices, results, options, places)
     else:
-        executable = runtime.compile(
-            text, devices=placement.devices, results=results, options=options, calls=calls, places=places
-        )
+        with _checked(closed):
+            executable = runtime.compile(
+                text, devices=placement.devices, results=results, options=options, calls=calls, places=places
+            )
     finish_step(COMPILE_SECONDS, time.perf_counter() - start, shown, "Finished XLA compilation of %s in %.3f ms")
     launch = lambda execute: execute
     if calls:
@@ -271,11 +276,26 @@ def lower(
     made = len(pruned.out_types)
     placement = placement.emitted(used_inputs, len(emitted.in_types), made, len(emitted.out_types) - made)
     tokens = [""] * (len(emitted.in_types) - len(aliases))
-    module = lower_program(
-        emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (),
-        placement.arguments, placement.results, placement.mesh, placement.platform,
-    )
+    with _checked(closed):
+        module = lower_program(
+            emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (),
+            placement.arguments, placement.results, placement.mesh, placement.platform,
+        )
     return LoweredProgram(module, emitted, used_inputs, aliases, placement)
+
+
+@contextmanager
+def _checked(program: Program) -> Iterator[None]:
+    """What the emitter or XLA raises for a program that is not well formed is replaced by the type checker's error.
+
+    A recorded program is well formed; one that was parsed or built may not be, and is checked where that is seen.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, CompileError) or not isinstance(error, HandlaxError):
+            typecheck.typecheck(program)
+        raise
 
 
 def _donation(alias: int | None, placement: Placement) -> str:

@@ -43,31 +43,32 @@ class ExecutableCache(Cache):
         self.until_count = _EVERY
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """The executable of a key; threads that need the same one wait for one compilation. A failure is not cached."""
-        while True:
-            found = self.entries.get(key)
-            if found is not None:
-                self.hits += 1
-                return found
-            with self.lock:
-                compiling = self.compiling.get(key)
-                if compiling is None:
-                    mine = self.compiling[key] = Compilation()
-            if compiling is not None and compiling.thread == threading.get_ident():
+        """The executable of a key; threads that need the same one wait for one compilation. A failure is not cached.
+
+        No lock is held: whatever allocates or compares keys may run a finalizer or signal handler, which compiles.
+        """
+        while (found := self.entries.get(key)) is None:
+            mine = Compilation()
+            compiling = self.compiling.setdefault(key, mine)
+            if compiling is mine:
+                return self.compiled(key, make, mine)
+            if compiling.thread == mine.thread:
                 return make()  # called by what runs within its own compilation, such as a listener or signal handler
-            if compiling is not None:
-                compiling.finished.wait()
-                continue
-            try:
-                self.spare_mappings()
-                if holds_user_data(key[0]):
-                    self.misses += 1
-                    return make()
-                return super().get(key, make)
-            finally:
-                with self.lock:
-                    del self.compiling[key]
-                mine.finished.set()
+            compiling.finished.wait()
+        self.hits += 1
+        return found
+
+    def compiled(self, key: Any, make: Callable[[], Any], mine: Compilation) -> Any:
+        """The executable of a key, compiled by this thread, whose compilation ``mine`` is."""
+        try:
+            self.spare_mappings()
+            if holds_user_data(key[0]):
+                self.misses += 1
+                return make()
+            return super().get(key, make)
+        finally:
+            del self.compiling[key]
+            mine.finished.set()
 
     def clear(self) -> None:
         super().clear()

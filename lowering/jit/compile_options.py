@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, need_one_of
+from ...effects.base.errors import BadArgument
 
 
 class Inline(enum.Enum):
@@ -47,7 +47,9 @@ def checked_options(where: str, options: Mapping[str, Any] | None) -> dict[str, 
     if not isinstance(options, Mapping) or not all([isinstance(name, str) for name in options]):
         raise BadArgument(f"{where}: compiler_options must be a mapping from names to values, got {options!r}.")
     chosen = {name: x.item() if isinstance(x, np.generic) else x for name, x in options.items()}
-    need_one_of(f"{where}: split_repeats", chosen.get("split_repeats", True), (True, False))
+    split_repeats = chosen.get("split_repeats", True)
+    if not isinstance(split_repeats, bool):
+        raise BadArgument(f"{where}: split_repeats must be True or False, got {split_repeats!r}.")
     for name, value in chosen.items():
         if not isinstance(value, bool | int | float | str):
             raise BadArgument(f"{where}: a compiler option is a number or a string, got {name}={value!r}.")

@@ -144,9 +144,8 @@ class Jitted:
                 return self.frozen(args, plans)
             try:
                 leaves, tree = cpp_pytrees.flatten((args, kwargs))
-            except Exception as error:
-                recovered(error, (args, kwargs))
-                return self.slow(args, kwargs)
+            except BaseException as error:
+                return self.not_flat(error, (args, kwargs), args, kwargs)
             if CONCRETE(map(type, leaves)):
                 buffers = [x.buffer if x._buffer is None else x._buffer for x in leaves]
                 places = map(runtime.place_of, buffers) if PLACED else ()
@@ -183,9 +182,8 @@ class Jitted:
             types[0], dynamic = keyed
         try:
             leaves, tree = cpp_pytrees.flatten((dynamic, named))
-        except Exception as error:
-            recovered(error, (dynamic, named))
-            return self.slow(args, kwargs)
+        except BaseException as error:
+            return self.not_flat(error, (dynamic, named), args, kwargs)
         types.append(tree)
         gathered = gather(leaves, types)
         if gathered is None:
@@ -258,6 +256,13 @@ class Jitted:
                 return self.slow(args, {})
         plan = plans.get(tuple(key))
         return self.slow(args, {}) if plan is None else self.launch(plan, args, buffers)
+
+    def not_flat(self, error: BaseException, tree: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call whose arguments' ``tree`` was not flattened: again, by the slow path, unless it was interrupted."""
+        found = recovered(error, tree)
+        if not isinstance(found, Exception):
+            raise found
+        return self.slow(args, kwargs)
 
     def launch(self, plan: DispatchPlan, leaves: Sequence[Any], buffers: list[Any]) -> Any:
         """Execute a plan on the buffers of the arguments."""

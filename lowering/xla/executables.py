@@ -149,7 +149,7 @@ class Executable:
 _MODULE_NAME = re.compile(rb"module @(\w+)")
 _COLLECTIVES = re.compile(r"\b(all-(reduce|gather|to-all)|reduce-scatter|collective-\w+)\b")
 _LAST: list[Any] = []  # the token of the last program over several devices
-_LAUNCHING = threading.Lock()
+_LAUNCHING = threading.RLock()
 
 
 def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
@@ -157,7 +157,7 @@ def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buff
 
     def launch(buffers: Sequence[Buffer]) -> Any:
         with _LAUNCHING:
-            if _LAST:
+            while _LAST:
                 with suppress(_jax.JaxRuntimeError):  # reported where its results are read
                     _LAST.pop().block_until_ready()
             results = execute(buffers, with_tokens=True)

@@ -18,6 +18,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any, NoReturn
 
 import numpy as np
@@ -133,7 +134,8 @@ class _Failure:
 
 _FAILURES: OrderedDict[int, _Failure] = OrderedDict()
 _MOST_FAILURES = 64
-_LOCK = threading.Lock()
+_NUMBERS = count(1)
+_LOCK = threading.RLock()  # of the pending tokens
 _NUMBERED = re.compile(r"handlax callback failure (\d+)")
 
 
@@ -177,12 +179,11 @@ class HostCall:
 
 def _record_failure(error: BaseException) -> int:
     """Store an error until it is reported, and return its number."""
-    with _LOCK:
-        number = next(reversed(_FAILURES), 0) + 1
-        _FAILURES[number] = _Failure(error)
-        if len(_FAILURES) > _MOST_FAILURES:
-            _FAILURES.popitem(last=False)
-        return number
+    number = next(_NUMBERS)
+    _FAILURES[number] = _Failure(error)
+    if len(_FAILURES) > _MOST_FAILURES:
+        _FAILURES.popitem(last=False)
+    return number
 
 
 def translated(error: Exception) -> BaseException:
@@ -298,8 +299,11 @@ def _add_pending(token: Any) -> None:
         if not _BARRIER_AT_EXIT:
             _BARRIER_AT_EXIT.append(True)
             atexit.register(effects_barrier)
-        while _PENDING and runtime.is_ready(_PENDING[0]):
-            _PENDING.popleft()
+        while _PENDING:
+            first = _PENDING.popleft()
+            if not runtime.is_ready(first):
+                _PENDING.appendleft(first)
+                break
         if not runtime.is_ready(token):
             _PENDING.append(token)
 
@@ -313,9 +317,9 @@ def effects_barrier() -> None:
         raise BadCall("effects_barrier: a callback cannot wait for callbacks, as it is one of them.")
     while True:
         with _LOCK:
-            if not _PENDING:
-                break
-            token = _PENDING.popleft()
+            token = _PENDING.popleft() if _PENDING else None
+        if token is None:
+            break
         with suppress(runtime.RuntimeFailure):  # reported below
             runtime.block_until_ready(token)
     for failure in list(_FAILURES.values()):

@@ -22,7 +22,8 @@ def _shaped_array(shape: Shape, dtype: Any, weak_type: bool = False, *rest: Any,
     return Aval(shape, dtype) if real is None else real(shape, dtype, weak_type, *rest, **more)
 
 
-_import_lock = threading.Lock()
+_import_lock = threading.RLock()
+_IMPORTED = "jax._src.sharding_impls"
 
 
 @once
@@ -49,13 +50,13 @@ def _plant_shaped_array() -> None:
 def without_jax() -> Iterator[None]:
     """Keep calls of jaxlib that invent the type of a buffer from importing jax, unless it is imported already."""
     with _import_lock:
-        if "jax" in sys.modules:
+        if "jax" in sys.modules or _IMPORTED in sys.modules:  # the latter within such a call, in a finalizer
             yield
             return
         # jaxlib imports this module too, at every call; None in sys.modules makes the import fail at once.
-        sys.modules["jax._src.sharding_impls"] = None  # type: ignore[assignment]
+        sys.modules[_IMPORTED] = None  # type: ignore[assignment]
         try:
             _plant_shaped_array()
             yield
         finally:
-            sys.modules.pop("jax._src.sharding_impls", None)
+            sys.modules.pop(_IMPORTED, None)

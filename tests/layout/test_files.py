@@ -44,6 +44,19 @@ def own_warnings(file: str, module: ast.Module) -> list[str]:
                 and "warn" in {alias.name for alias in node.names})]
 
 
+def locks_that_deadlock(file: str, module: ast.Module) -> list[str]:
+    """Give the locks that a thread cannot take twice: what runs under one may run any finalizer or signal handler.
+
+    One that is never waited for, ``acquire(blocking=False)``, does no harm.
+    """
+    polite = {ast.unparse(node.func.value) for node in ast.walk(module)
+              if isinstance(node, ast.Call) and ast.unparse(node).endswith(".acquire(blocking=False)")}
+    return [f"{file}:{node.lineno}" for node in ast.walk(module)
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call)
+            and ast.unparse(node.value.func) in ("threading.Lock", "Lock")
+            and ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target) not in polite]
+
+
 def test_files_are_short():
     assert not too_long({name(file): len(file.read_text().splitlines()) for file in FILES})
 
@@ -63,6 +76,10 @@ def test_nothing_is_left_for_later():
 
 def test_warnings_name_the_line_of_the_user():
     assert not [found for file in PACKAGE for found in own_warnings(name(file), tree(file))]
+
+
+def test_a_finalizer_never_waits_for_its_own_thread():
+    assert not [found for file in PACKAGE for found in locks_that_deadlock(name(file), tree(file))]
 
 
 def test_no_package_of_tests_hides_an_installed_one():
@@ -108,3 +125,13 @@ def test_what_is_left_for_later_is_found(text, found):
 ])
 def test_a_warning_with_its_own_level_is_found(file, source, found):
     assert own_warnings(file, ast.parse(source)) == found
+
+
+@pytest.mark.parametrize(("source", "found"), [
+    ("import threading\n_LOCK = threading.Lock()", ["a.py:2"]),
+    ("from threading import Lock\nclass A:\n    def __init__(self):\n        self.lock: Lock = Lock()", ["a.py:4"]),
+    ("import threading\n_LOCK = threading.RLock()", []),
+    ("import threading\nlock = threading.Lock()\nif lock.acquire(blocking=False):\n    lock.release()", []),
+])
+def test_a_lock_that_a_thread_cannot_take_twice_is_found(source, found):
+    assert locks_that_deadlock("a.py", ast.parse(source)) == found

@@ -22,7 +22,7 @@ from ..foundations.shapes import move_axis
 # y = x as another dtype; complex to real drops the imaginary part
 @operation
 class ConvertElementType(Elementwise):
-    dtype: Any
+    dtype: dtypes.DType
     weak: bool = False
     name = "convert_element_type"
     dtypes = dtypes.ANY
@@ -52,7 +52,7 @@ class ConvertElementType(Elementwise):
 # y has the bits of x under another dtype; where widths differ, the last dimension is added or removed
 @operation
 class BitcastConvertType:
-    dtype: Any
+    dtype: dtypes.DType
     exempt = {"jvp": "bits are no differentiable function of the value"}
 
     def result_type(op, x):

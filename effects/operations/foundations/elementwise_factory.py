@@ -71,7 +71,7 @@ class Elementwise(Operation):
 
     def result_type(self, *types: ArrayType) -> ArrayType:
         if len(types) != self.arity:
-            raise BadCall(f"{self.name}: it takes {self.arity} operands, got {len(types)}.")
+            raise BadCall(f"{self.name}: it takes {self.arity} operand{'s' * (self.arity != 1)}, got {len(types)}.")
         first = types[0]
         dtype = first.dtype
         shape = first.shape

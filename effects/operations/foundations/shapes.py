@@ -378,7 +378,7 @@ columns.TangentArithmetic.zeros = zeros
 # y = size, a number; of an extent the length of the lane, which the handler of the lanes knows
 @operation
 class SizeOf:
-    size: Any
+    size: int | Extent
     exempt = {"jvp": "it has no operands", "transpose": "it has no operands", "batch": "it has no operands"}
 
     def result_type(op):

@@ -80,7 +80,7 @@ class Gather:
     unique_indices: bool = False
     indices_are_sorted: bool = False
     mode: GatherScatterMode = GatherScatterMode.PROMISE_IN_BOUNDS
-    fill_value: Any = None
+    fill_value: bool | int | float | complex | None = None
 
     def result_type(op, x, i):
         dims = op.dimension_numbers

@@ -22,7 +22,7 @@ from ..foundations.shapes import full as _full
 # y[i] = i[dimension]
 @operation
 class Iota:
-    dtype: Any
+    dtype: np.dtype[Any]
     shape: tuple[int, ...]
     dimension: int
     exempt = {"jvp": "it has no operands", "transpose": "it has no operands", "batch": "it has no operands"}

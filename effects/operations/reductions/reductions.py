@@ -25,6 +25,7 @@ from ...types.dtypes import (
     FOUR_BITS,
     INTEGER,
     ORDERED,
+    DType,
     canonical,
     iinfo,
     is_complex,
@@ -237,7 +238,7 @@ class ArgExtreme(Operation):
 
     __slots__ = ()
     axes: tuple[int, ...]
-    index_dtype: Any
+    index_dtype: DType
     dtypes = ORDERED | FOUR_BITS
     direction: ClassVar[str]  # how a better element compares with another, in StableHLO
     extreme: ClassVar[Any]  # the reduction to the element itself
@@ -282,7 +283,7 @@ class ArgExtreme(Operation):
 @operation
 class Argmax(ArgExtreme):
     axes: tuple[int, ...]
-    index_dtype: Any
+    index_dtype: DType
     direction, extreme, unit = "GT", ReduceMax, staticmethod(lowest)
 
 
@@ -290,7 +291,7 @@ class Argmax(ArgExtreme):
 @operation
 class Argmin(ArgExtreme):
     axes: tuple[int, ...]
-    index_dtype: Any
+    index_dtype: DType
     direction, extreme, unit = "LT", ReduceMin, staticmethod(highest)
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...base.errors import ShapeMismatch
 from ...base.stack import perform
 from ...core.arrays import scalar
 from ...core.columns import data_movement, linear_in, per_operand, zero
@@ -139,6 +140,12 @@ class OnRows(Operation):
         return op.numbered(reshape(real, (size * total,)), _joined(x), every, size), 0
 
 
+def _need_one_for_each(what: str, x: ArrayType, index: ArrayType) -> None:
+    """Raises ShapeMismatch: ``x`` does not have as many values as this index array of the packed rows."""
+    if x.shape[:1] != index.shape:
+        raise ShapeMismatch(f"packed rows: there must be one value for each {what}, got {x} beside {index}.")
+
+
 def _joined(x: Any) -> Any:
     """The array with its first two axes merged."""
     return reshape(x, (x.type.shape[0] * x.type.shape[1], *x.type.shape[2:]))
@@ -166,6 +173,7 @@ class RowFold(OnRows):
         return op.reduction.unit
 
     def result_type(op, x: ArrayType, ends: ArrayType, blocks: ArrayType, lane: ArrayType) -> ArrayType:
+        _need_one_for_each("row", x, lane)
         return array_type((ends.shape[0], *x.shape[1:]), x.dtype, x.weak)
 
     def numbered(op, real: Any, x: Any, index: Any, size: int) -> Any:
@@ -311,6 +319,7 @@ class RepeatRows(OnRows):
     dtypes = ANY | FOUR_BITS
 
     def result_type(op, y, ends, blocks, lane):
+        _need_one_for_each("lane", y, ends)
         return array_type((lane.shape[0], *y.shape[1:]), y.dtype, y.weak)
 
     def evaluate(op, y, ends, blocks, lane):

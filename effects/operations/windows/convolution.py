@@ -19,7 +19,7 @@ from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
-from ...types.dtypes import ANY, is_complex, to_real
+from ...types.dtypes import ANY, DType, is_complex, to_real
 from ..dot_general import SHARED_BY_BLAS, accumulator, common_dtype, multilinear_or_zero, need_represented
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, inverse_permutation, move_axis, reshape
@@ -39,7 +39,7 @@ class ConvGeneralDilated:
     feature_group_count: int = 1
     batch_group_count: int = 1
     precision: Any = None
-    preferred_element_type: Any = None
+    preferred_element_type: DType | None = None
     dtypes = ANY
     contracts = True
 

@@ -36,7 +36,7 @@ from ...effects.types.casting import cast
 from ...interpreters.transformations.vmap import vmap
 from ...lowering.arrays.device_put import device_put, put_like
 from ...lowering.arrays.imported_arrays import imported
-from .joining_splitting import stack
+from .joining_splitting import endless_list, leaves, stack
 
 __all__ = [
     "array", "asarray", "astype", "copy", "empty", "empty_like", "from_dlpack", "frombuffer", "fromfile",
@@ -136,7 +136,7 @@ def _from_sequence(items: Sequence[Any], dtype: Any) -> Any:
     try:
         _collect(items, kinds.update)
     except RecursionError:
-        raise NotAnArray("array: the list is nested too deeply, or contains itself.") from None
+        raise endless_list("array") from None
     if kinds <= PYTHON_NUMBERS:
         return from_numpy(_of_numbers(items, dtype, bool(kinds)), copy=False)
     if any(map(_is_whole, kinds)):
@@ -177,11 +177,6 @@ def _collect(items: Sequence[Any], update: Callable[[Any], None]) -> None:
     for item in items:
         if item.__class__ is list or item.__class__ is tuple:
             _collect(item, update)
-
-
-def leaves(items: Any) -> list[Any]:
-    """The items of nested lists and tuples, from left to right."""
-    return [leaf for item in items for leaf in leaves(item)] if isinstance(items, (list, tuple)) else [items]
 
 
 def array_beside(x: Any, values: Any) -> Any:

@@ -44,8 +44,8 @@ from ...effects.operations.manipulation.slicing import Rev, Slice
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, positive, single, unbound
 from ...effects.types.parts_of_axes import ceiling_divided, part_of
-from .creation import asarray, leaves
-from .joining_splitting import joined_along
+from .creation import asarray
+from .joining_splitting import joined_along, leaves
 
 CLIP, FILL = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
 FULL = slice(None)

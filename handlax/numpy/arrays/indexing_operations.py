@@ -14,7 +14,7 @@ from ...effects.core.arrays import Array, as_array
 from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
-from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.foundations.shapes import as_tuple, canonical_axis
 from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
@@ -156,7 +156,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     Array([3, 2], dtype=int32)
     """
     no_out(out, "choose")
-    i, cases = as_array(positions(a, "choose")), promote(*choices)
+    i, cases = as_array(positions(a, "choose")), promote(*as_tuple(choices, "choose", "choices"))
     n = len(cases)
     need_one_of("choose: mode", mode, ("raise", "clip", "wrap"))
     if mode == "raise":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, NotAnArray, ShapeMismatch, whole_number
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.operation import shared
@@ -205,15 +205,38 @@ def column_stack(tup: Any) -> Array:
     return concatenate(_widened(tup, "column_stack", lambda shape: shape + (1,) * (2 - len(shape))), 1)
 
 
+_Nested: TypeAlias = type[Sequence[Any]] | tuple[type[Sequence[Any]], ...]
+
+
 def block(arrays: Any) -> Array:
     """A block matrix: the innermost lists are joined along the last axis, the next along the one before it.
 
     >>> block([[np.ones((2, 2)), np.zeros((2, 1))]]).shape
     (2, 3)
     """
-    depth = _depth(arrays)
-    xs = promote(*_leaves(arrays))
+    items, depth = leaves(arrays, "block", list), _depth(arrays)
+    xs = promote(*items)
     return _block(arrays, iter(xs), max(depth, *[x.ndim for x in xs]), depth)
+
+
+def leaves(items: Any, name: str = "array", nested: _Nested = (list, tuple)) -> list[Any]:
+    """The items of nested lists and tuples, from left to right.
+
+    Raises: NotAnArray: they are nested too deeply, or contain themselves.
+    """
+    try:
+        return _leaves(items, nested)
+    except RecursionError:
+        raise endless_list(name) from None
+
+
+def _leaves(items: Any, nested: _Nested) -> list[Any]:
+    return [leaf for item in items for leaf in _leaves(item, nested)] if isinstance(items, nested) else [items]
+
+
+def endless_list(name: str) -> NotAnArray:
+    """The error of nested lists whose end is not found."""
+    return NotAnArray(f"{name}: the list is nested too deeply, or contains itself.")
 
 
 def _depth(arrays: Any) -> int:
@@ -224,11 +247,6 @@ def _depth(arrays: Any) -> int:
     if len(depths) != 1:
         raise ShapeMismatch("block: lists must be nested equally deep and not be empty.")
     return 1 + depths.pop()
-
-
-def _leaves(arrays: Any) -> list[Any]:
-    """The arrays in nested lists, from left to right."""
-    return [leaf for item in arrays for leaf in _leaves(item)] if isinstance(arrays, list) else [arrays]
 
 
 def _block(arrays: Any, leaves: Iterator[Any], rank: int, depth: int) -> Any:

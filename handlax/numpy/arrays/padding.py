@@ -21,8 +21,7 @@ from ...effects.operations.reductions.reductions import reduce_max, reduce_min
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
 from ...interpreters.core.eager_programs import programs
-from .creation import leaves
-from .joining_splitting import joined_along, stack, unstack
+from .joining_splitting import joined_along, leaves, stack, unstack
 from .numerical_ranges import linspace
 from .shape_manipulation import moveaxis
 

@@ -114,7 +114,12 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
 
 
 def _spelled(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The subscripts as text, and the operands, from either calling convention of ``einsum``."""
+    """The subscripts as text, and the operands, from either calling convention of ``einsum``.
+
+    Raises: BadArgument: there is no operand.
+    """
+    if not operands:
+        raise BadArgument(f"einsum: there must be an operand, got {subscripts!r} alone.")
     if isinstance(subscripts, str):
         return subscripts.replace(" ", ""), list(operands)
     listed = [subscripts, *operands]

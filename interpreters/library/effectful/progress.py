@@ -140,7 +140,7 @@ class _Bar:
         self.total = total
         self.label = label
         self.bar: Any = None
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
 
     def __call__(self, count: int, done: bool) -> None:
         with self.lock:

@@ -4,6 +4,7 @@ import ast
 import functools
 import gc
 import sys
+import threading
 import types
 import weakref
 
@@ -444,6 +445,47 @@ def nothing_placed():
     PLACED.clear()
     yield
     PLACED.extend(placed)
+
+
+class Finalized:
+    """A value whose finalizer calls ``f``."""
+
+    def __init__(self, f):
+        self.f = f
+
+    def __del__(self):
+        self.f()
+
+
+def ends(f):
+    """Whether ``f()`` ends: a thread that waited for itself would not."""
+    thread = threading.Thread(target=f, daemon=True)
+    thread.start()
+    thread.join(10)
+    return not thread.is_alive()
+
+
+def test_a_value_that_is_dropped_may_fill_the_cache_again():
+    cache, added = Cache("of a test", 4), []
+
+    def fill():
+        for _ in range(5):
+            added.append(len(added))
+            cache.add(added[-1], None)
+
+    def drop():
+        cache.add("first", Finalized(fill))
+        fill()
+
+    assert ends(drop) and added == [*range(10)] and len(cache) <= 4
+    CACHES.remove(cache)
+
+
+def test_a_finalizer_may_add_an_owner_while_dead_ones_are_forgotten():
+    owners, owner = Owners(), {*"a"}
+    owners.bound = 0
+    owners.references.append(lambda: owners.add(owner))  # a collection may run a finalizer anywhere in this loop
+    assert ends(lambda: owners.add(owner)) and owners.alive() == [owner, owner]
 
 
 @pytest.mark.usefixtures("nothing_placed")

@@ -43,6 +43,11 @@ def line(text):
     (line("b: f32[3] = noted[note=os:system('x')] a"), 2, 26, "a named tuple"),
     (line("b: f32[3] = noted[note=range 0, 3, 1)] a"), 2, 32, "'('"),
     (line("b: f32[3] = noted[note=no.such:thing] a"), 2, 26, "a loaded module"),
+    ("program b'f'(a: f32[3]) -> (f32[3]) {\n  return (a)\n}", 1, 9, "a name"),
+    ("program f(a: f32[٣]) -> (f32[3]) {\n  return (a)\n}", 1, 14, "a type"),
+    (line("b: f32[n0*٣] = neg a"), 2, 6, "a type"),
+    (line("b: f32[3]\f= neg a"), 2, 12, r"punctuation, got '\x0c'"),
+    (line("b: f32[3] # why\n\v= neg \v a"), 3, 8, r"punctuation, got '\x0b'"),
 ])
 def test_an_error_says_where_and_what_was_expected(text, line, column, expected):
     error = parse_program(text).failure()
@@ -128,10 +133,39 @@ def test_a_number_of_more_digits_than_python_reads_is_a_parse_error(text):
         Program.parse(text.format("9" * 5000))
 
 
-@pytest.mark.parametrize("open", ["(", "{"])
+TWICE = {
+    "field": (line("b: f32[3] = integer_pow[y=2, y=3] a"), 2, 32),
+    "field, equal": (line("b: f32[3] = integer_pow[y=2,\n    y=2] a"), 3, 5),
+    "of an inner operation": (line("b: f32[3] = noted[note=op integer_pow[y=2, y=3]] a"), 2, 46),
+    "of a named tuple": (line("b: f32[3] = noted[note=handlax.effects.base.caches:CacheInfo(hits=1, hits=2)] a"),
+                         2, 72),
+    "of a call": (line("b: f32[3] = noted[note=AbstractDevice(platform='cpu', platform='gpu')] a"), 2, 57),
+    "axis of a type": ("program f(a: f32[3]{x:2,x:3}) -> () {\n  return ()\n}", 1, 14),
+    "axis of a mesh": (line("b: f32[3] = noted[note=AbstractMesh('x': 2, 'x': 3)] a"), 2, 26),
+    "parameter": ("program f(a: f32[3], a: f32[2]) -> () {\n  return ()\n}", 1, 22),
+    "result": (line("a: f32[3] = neg a"), 2, 3),
+    "label": (line("b: f32[3] = call[bodies=(program g @p0() -> () {\n  return ()\n}, "
+                   "program h @p0() -> () {\n  return ()\n})] a"), 4, 14),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "column"), TWICE.values(), ids=TWICE)
+def test_a_name_that_is_stated_twice_is_refused_at_its_place(text, line, column):
+    error = parse_program(text).failure()
+    assert (error.line, error.column) == (line, column)
+
+
+@pytest.mark.parametrize("consts", [None, 3, ["x"], [None]], ids=str)
+def test_what_is_no_array_is_no_constant_of_a_text(consts):
+    assert "the constants must be arrays" in parse_program(line("b: f32[3] = neg a"), consts).failure().what
+
+
+@pytest.mark.parametrize("open", ["(", "{", "tree(", "frozen(", "complex(", "P(", "op neg[x=", "op neg[x=({"])
 def test_values_within_each_other_without_end_are_a_parse_error(open):
-    with pytest.raises(ParseError, match="expected"):
-        Program.parse(line("b: f32[3] = neg[x=" + open * 100_000))
+    with pytest.raises(ParseError, match="expected a value"):
+        Program.parse(line("b: f32[3] = neg[x=" + open * 1500))
+    with pytest.raises(ParseError, match="nested less deeply"):
+        Program.parse(line("b: f32[3] = neg[x=" + open * 30_000))
 
 
 def test_a_thousand_nested_bodies_are_read_and_checked():

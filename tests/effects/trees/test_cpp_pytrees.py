@@ -155,8 +155,11 @@ pytrees.register_pytree_node(Failing, lambda x: 1 / 0, lambda _, children: child
 class Incomparable:
     """A key that raises, as it is compared."""
 
+    def __init__(self, error=ZeroDivisionError):
+        self.error = error
+
     def __lt__(self, other):
-        raise ZeroDivisionError
+        raise self.error
 
 
 @pytrees.register_dataclass
@@ -173,6 +176,8 @@ BROKEN = {
     "keys, deep": (nested(UNSORTABLE, 600), BadArgument),
     "keys in a node": (Pair(0, {"a": [UNSORTABLE]}, "p"), BadArgument),
     "keys that raise": ([[[{Incomparable(): 0, Incomparable(): 0}]]], ZeroDivisionError),
+    "keys that interrupt": (nested({Incomparable(KeyboardInterrupt): 0, Incomparable(KeyboardInterrupt): 0}, 9),
+                            KeyboardInterrupt),
     "defaultdict": ([[[collections.defaultdict(int, UNSORTABLE)]]], BadArgument),
     "attribute": ([[[object.__new__(Point)]]], AttributeError),
     "two": ([[Failing()], [[[UNSORTABLE]]]], ZeroDivisionError),
@@ -197,6 +202,20 @@ def test_a_tree_that_cannot_be_taken_apart_leaves_nothing_behind(what):
                 pytrees.flatten_up_to(pytrees.structure([0, 0, 0]), tree, "test")
         assert pytrees.leaves([1, Pair(2, 3, "p")]) == [1, 2, 3]
     assert levels() == before
+
+
+def test_an_interrupt_that_does_not_come_again_ends_the_call():
+    class Once:
+        def __lt__(self, other):
+            if not asked:
+                asked.append(other)
+                raise KeyboardInterrupt
+            return id(self) < id(other)
+
+    for flatten in (pytrees.flatten, pytrees.flatten_with_path, lambda x: hx.jit(lambda y: y)(x)):
+        asked = []
+        with pytest.raises(KeyboardInterrupt):
+            flatten({Once(): 1, Once(): 2})
 
 
 def test_what_is_leaf_raises_leaves_nothing_behind():

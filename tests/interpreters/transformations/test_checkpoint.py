@@ -364,3 +364,19 @@ def test_programs_with_it_are_read_back_and_pickled():
 
 
 # evaluation at compile time
+
+
+def test_a_policy_need_not_know_its_module():
+    """As functions that NumPy makes do not."""
+    saving = np.frompyfunc(lambda op, t: True, 2, 1)
+    assert not hasattr(saving, "__module__")
+
+    class Policy:
+        __module__ = None
+
+        def __call__(self, op, *types, **fields):
+            return True
+
+    f = lambda x: hnp.sin(hnp.sin(x))
+    for policy in (Policy(), saving):
+        np.testing.assert_array_equal(hx.grad(hx.checkpoint(f, policy=policy))(0.5), hx.grad(f)(0.5))

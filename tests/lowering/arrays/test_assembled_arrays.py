@@ -69,3 +69,18 @@ def test_the_data_of_a_process_go_to_a_device_or_by_a_spec_over_the_mesh_in_forc
     assert hx.make_array_from_process_local_data(hx.devices()[1], np.arange(3)).devices() == {hx.devices()[1]}
     with hx.set_mesh(hx.make_mesh((8,), ("a",))) as _:
         assert hx.make_array_from_process_local_data(hx.P("a"), np.arange(8)).sharding.spec == hx.P("a")
+
+
+@pytest.mark.parametrize("shape", [(8, 4), [8, 4], (np.int64(8), np.int32(4)), np.array([8, 4])], ids=repr)
+def test_a_global_shape_may_consist_of_numbers_of_numpy(shape):
+    one = SHARDINGS[-1]
+    assert hx.make_array_from_process_local_data(one, X, shape).tolist() == X.tolist()
+    assert hx.make_array_from_process_local_data(one, {"a": X}, {"a": shape})["a"].tolist() == X.tolist()
+    assert hx.make_array_from_process_local_data(one, [X, X[0]], [shape, None])[1].tolist() == X[0].tolist()
+
+
+@pytest.mark.parametrize("shape", [(8.0, 4.0), "x", {"a": (8, 4)}, [(8, 4)], np.array([[8, 4]]), (), (8, 4, 1), (32,)],
+                         ids=repr)
+def test_what_is_no_global_shape_of_the_data_is_refused(shape):
+    with pytest.raises(errors.HandlaxError, match="make_array_from_process_local_data"):
+        hx.make_array_from_process_local_data(SHARDINGS[-1], X, shape)

@@ -211,6 +211,19 @@ def test_shard_map():
 
 
 def test_the_option_is_a_bool():
-    for value in (3, [1], None):
+    for value in (3, 1, 0, 1.0, [1], None):
         with pytest.raises(hx.errors.BadArgument, match="split_repeats must be True or False"):
             hx.jit(loss, compiler_options={"split_repeats": value})
+
+
+@pytest.mark.parametrize(("line", "reason"), [
+    ("neg", "neg: it takes 1 operand, got 0"), ("add a", "add: it takes 2 operands, got 1"),
+    ("transpose[permutation=(1,)] a", "is no permutation of the dimensions"), ("concatenate[dimension=7] a a", "range"),
+    ("rev[dimensions=(0, 0)] a", "dimensions must be distinct"), ("integer_pow[y=1.5] a", "y must be of the type int"),
+])
+def test_a_program_that_is_not_well_formed_is_refused_with_its_equation(line, reason):
+    p = hx.Program.parse(f"program f(a: f32[3]) -> (f32[3]) {{\n  b: f32[3] = {line}\n  return (b)\n}}")
+    for refused in (hx.jit(p), hx.jit(p).lower):
+        with pytest.raises(hx.errors.HandlaxError, match=re.escape(f"equation 0, b: f32[3] = {line}: ")) as caught:
+            refused(hnp.ones(3)).compile()
+        assert reason in caught.value.what

@@ -1,5 +1,6 @@
 """The cache of executables: threads, memory mappings, and what programs hold."""
 
+import gc
 import threading
 
 import pytest
@@ -45,7 +46,7 @@ def test_threads_that_wait_for_a_failing_compilation_compile_themselves(cache):
     assert not results
     fail.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(10)
     assert len(results) == 4 and len({*map(id, results)}) == 1 and not cache.compiling
 
 
@@ -69,6 +70,60 @@ def test_a_listener_may_call_the_function_that_is_being_compiled():
         assert float(f(1.0)) == 22 and seen[1] == 25
     finally:
         hx.monitoring.unregister_event_duration_listener(listener)
+
+
+@pytest.fixture
+def usual_collections():
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("usual_collections")
+def test_a_finalizer_may_need_an_executable_while_another_is_looked_up(cache):
+    """Whichever allocation collects the object; a thread that waited for itself would not end."""
+    made = []
+
+    class Closed:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            made.append(cache.get((KEY[0], "inner", len(made)), object))
+
+    def look_up():
+        for allocations in range(1, 120):
+            gc.set_threshold(100_000)
+            Closed()
+            gc.set_threshold(allocations)
+            cache.get((KEY[0], allocations), object)
+
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive() and made and not cache.compiling
+
+
+class Comparing:
+    """A key whose comparison needs the cache."""
+
+    def __init__(self, cache):
+        self.cache = cache
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        self.cache.get((KEY[0], object()), object)
+        return self is other
+
+
+def test_what_compares_keys_may_need_an_executable(cache):
+    outer, inner = [(KEY[0], Comparing(cache)) for _ in range(2)]
+    thread = threading.Thread(target=lambda: cache.get(outer, lambda: cache.get(inner, object)), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive() and not cache.compiling
 
 
 def test_executables_are_dropped_before_the_mappings_are_used_up(cache, monkeypatch):

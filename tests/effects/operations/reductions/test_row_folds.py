@@ -16,6 +16,7 @@ from handlax.effects.operations.reductions.row_folds import (
     XorRows,
     row_index,
 )
+from handlax.effects.types.array_type import array_type
 
 LENGTHS = {
     "none": (), "empty": (0, 0), "short": (3, 0, 1), "one": (700,), "blocks": (0, 130, 0, 3, 1, 4, 500, 0),
@@ -114,3 +115,10 @@ def test_derivative_of_an_extreme_is_shared_by_equal_rows():
     x = np.array([1.0, 3, 3, 2, 5, 7])
     f = lambda x: (on_rows(MaxRows(), x, (4, 1, 1), 6) * np.array([1.0, 10, 100])).sum()
     assert hx.grad(f)(x).tolist() == [0, 0.5, 0.5, 0, 10, 100]
+
+
+@pytest.mark.parametrize("op", [SumRows(), MaxRows(), RepeatRows(False)], ids=str)
+def test_there_is_one_value_for_each_row_or_lane(op):
+    i32 = lambda *shape: array_type(shape, np.dtype("int32"))
+    with pytest.raises(hx.errors.ShapeMismatch, match="there must be one value for each"):
+        op.result_type(i32(7, 2), i32(3), i32(3, 5), i32(4))
