@@ -300,8 +300,8 @@ _FEW_POWERS = 256  # up to here powers, element by element, take no longer than 
 
 
 def _power_of_real(x, y):
-    """C's power: infinity at -inf and 0 at -0 for 1/2, where NumPy takes the square root if the exponent is repeated."""
-    if y.shape == x.shape and 0 not in y.strides and y.ndim or not y.ndim and y.item() != 0.5:
+    """C's power: infinity at -inf and 0 at -0 for an exponent 1/2, for which NumPy takes roots where it is repeated."""
+    if y.item() != 0.5 if not y.ndim else y.shape == x.shape and 0 not in y.strides:
         return np.power(x, y)
     if x.size < _FEW_POWERS:
         z = np.power(x, y + np.zeros(x.shape or 1, y.dtype))  # nothing is repeated
