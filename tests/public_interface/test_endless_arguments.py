@@ -30,7 +30,7 @@ def test_no_function_follows_a_list_without_end(name):
     (lambda: hnp.block(ENDLESS), "block: the list is nested too deeply, or contains itself"),
     (lambda: hnp.block([[X, ENDLESS]]), "block: the list is nested too deeply, or contains itself"),
     (lambda: hnp.array_equiv(1.0, ENDLESS), "array: the list is nested too deeply, or contains itself"),
-], ids=str)
+], ids=["choose", "einsum", "einsum of a list", "block", "block of a list", "array_equiv"])
 def test_the_error_names_the_argument(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
