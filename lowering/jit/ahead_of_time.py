@@ -307,8 +307,8 @@ def compile_all(lowered: Iterable[Lowered], compiler_options: Mapping[str, Any] 
 
     Raises: BadArgument: a stage is no ``Lowered``. What the first stage that fails raises, when all have ended.
 
-    >>> from handlax import jit
-    >>> sine, cosine = compile_all([jit(f).lower(ShapeDtypeStruct((), "float32")) for f in (np.sin, np.cos)])
+    >>> from handlax import jit, lax
+    >>> sine, cosine = compile_all([jit(f).lower(ShapeDtypeStruct((), "float32")) for f in (lax.sin, lax.cos)])
     >>> float(sine(0.0)), float(cosine(0.0))
     (0.0, 1.0)
     """

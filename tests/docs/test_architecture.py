@@ -19,14 +19,29 @@ PAGES = (PAGE, ROOT / "CONTRIBUTING.md")
 PLACE = r"`([\w./]+\.py): ([\w.]+)`"
 LINK = re.compile(rf"\[{PLACE}\]\(([^)]+)\)")
 BLOCK = re.compile(r"^```python\n((?:(?!```).*\n)*)```\n(?:\n((?:\d+\. .*\n)+))?", re.MULTILINE)      # and its steps
-# Runs the blocks of a page; prints, for each that a list of steps follows, the functions that were called in it.
+# Runs the blocks of a page; prints, for each that a list of steps follows, the functions that were called in it, by the
+# definition in which their code stands: functions that others make may be renamed.
 FOLLOWER = """
-import json, sys
+import ast, functools, json, os, sys
 blocks, called = json.loads(sys.stdin.read()), []
+@functools.cache
+def definitions(file):
+    found = []
+    def add(body, prefix):
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                first = min([node.lineno, *[each.lineno for each in node.decorator_list]])
+                found.append((first, node.end_lineno, prefix + node.name))
+                add(node.body, prefix + node.name + ".")
+    add(ast.parse(open(file).read()).body if os.path.isfile(file) else [], "")
+    return found
+def written(code):
+    around = [name for first, last, name in definitions(code.co_filename) if first <= code.co_firstlineno <= last]
+    return around[-1] if around else code.co_qualname
 def follow(frame, event, argument):
     code = frame.f_code
     if event == "call":
-        called.append((code.co_filename, code.co_qualname.replace("<locals>.", "")))
+        called.append(code)
 space, found = {}, []
 for program, listed in blocks:
     code = compile(program, "page", "exec")
@@ -36,7 +51,7 @@ for program, listed in blocks:
     exec(code, space)
     sys.setprofile(None)
     if listed:
-        found.append(list(called))
+        found.append([(code.co_filename, written(code)) for code in called])
 print(json.dumps(found))
 """
 
