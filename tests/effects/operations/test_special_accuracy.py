@@ -290,12 +290,12 @@ def test_cumlogsumexp_has_the_second_derivative_of_logsumexp_at_ties(way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_betainc_of_nan_and_infinities(way):
-    """A NaN is never swallowed; with one infinite parameter all of the mass is at an end."""
+    """A NaN is never swallowed; with one parameter infinite, or 0, all of the mass is at an end."""
     nan, inf = np.nan, np.inf
     a = np.array([nan, 1.0, nan, 0.5, inf, 0.5, inf, 0.0])
     b = np.array([1.0, nan, 1.0, 0.5, 0.5, inf, inf, 1.0])
     x = np.array([0.0, 1.0, 0.5, nan, 0.5, 0.5, 0.5, 0.5])
-    expected = [nan, nan, nan, nan, 0.0, 1.0, nan, nan]
+    expected = [nan, nan, nan, nan, 0.0, 1.0, nan, 1.0]
     np.testing.assert_array_equal(WAYS[way](lax.betainc)(a, b, x), expected)
 
 
