@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import (
-    BadArgument,
     BadCall,
     DTypeMismatch,
     NotDifferentiable,
@@ -33,11 +31,11 @@ from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
 from ..analysis.dependence import scattered
-from ..core.trace_cache import chosen_name
 from ..differentiation.jvp import Jvp
 from ..differentiation.linearize import linearize as linearize_flat
 from ..differentiation.transpose import transpose_program
 from ..references.arguments import positions_of
+from .differentiated_arguments import differentiable, of_argnums
 from .gradient_references import vjp_of_references
 from .jacobian_blocks import basis, need_no_ragged, split, split_axis
 from .linear_functions import (
@@ -92,7 +90,7 @@ def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool =
     dxs, tangent_tree = pytrees.flatten(tuple(tangents))
     if tree is not tangent_tree and tree != tangent_tree:
         raise other_structure("jvp: the tuple of tangents", "tuple of primals", tree, tangent_tree)
-    xs = [x if isinstance(x, Array) else _differentiable("jvp", x) for x in xs]
+    xs = [x if isinstance(x, Array) else differentiable("jvp", x) for x in xs]
     run = Jvp(STACK.get(), "jvp", user_site(2))
     boxes = [run.pair(x, tangent_of("jvp", x.type, dx)) for x, dx in zip(xs, dxs)]
     token = STACK.set(run)  # ``with installed(run)``, which takes as long as an operation
@@ -111,13 +109,6 @@ def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool =
         del boxes, results, aux, ys
         check_leaks(run)
     return answer
-
-
-def _differentiable(where: str, x: Any) -> Array:
-    try:
-        return as_array(x)
-    except TypeError as error:
-        raise NotDifferentiable(f"{where}: arguments must be arrays or numbers, got {type(x).__name__}.") from error
 
 
 def _unshared(x: Array) -> Array:
@@ -140,7 +131,7 @@ class _LinearizedCall:
 
     def __init__(self, where: str, fun: F, args: tuple[Any, ...], has_aux: bool, in_nzs: Any = None):
         xs, self.tree = pytrees.flatten(args)
-        self.xs = [_unshared(_differentiable(where, x)) for x in xs]
+        self.xs = [_unshared(differentiable(where, x)) for x in xs]
         self.types = [tangent_type(x.type) for x in self.xs]
         if in_nzs is not None:
             nonzero = flags(f"{where}: in_nzs", in_nzs, self.tree)
@@ -307,19 +298,6 @@ def abstract(x: Any) -> ArrayType:
     return as_array(x).type
 
 
-def _argnums(where: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    listed = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
-    for n in listed:
-        if not isinstance(n, int):
-            raise BadCall(f"{where}: argnums is an integer or a tuple of them, got {argnums!r}.")
-        if not -count <= n < count:
-            raise BadArgument(
-                f"{where}: argnums must name positional arguments, got {n} for {count} of them.",
-                hint="pass the argument by position; keyword arguments are not differentiated.",
-            )
-    return tuple(n % count for n in listed)
-
-
 @overload
 def value_and_grad(
     fun: OfNumber[P, ArrayLike], argnums: Literal[0] = 0, has_aux: Literal[False] = False,
@@ -374,7 +352,7 @@ def _value_and_grad(
     must_be_empty(where, "reduce_axes", reduce_axes, _REDUCE)
 
     def both(*args: Any, **kwargs: Any) -> Any:
-        chosen, of_chosen = _of_argnums(where, fun, argnums, args, kwargs, holomorphic, allow_int)
+        chosen, of_chosen = of_argnums(where, fun, argnums, args, kwargs, holomorphic, allow_int)
         traced = _LinearizedCall(where, of_chosen, chosen, has_aux)
         value = traced.result()
         y = _check_output(where, value, traced.outs, holomorphic)
@@ -385,20 +363,6 @@ def _value_and_grad(
         return ((value, traced.aux), grad) if has_aux else (value, grad)
 
     return both
-
-
-def _check_input(where: str, x: Any, name: Callable[[], str], holomorphic: bool, allow_int: bool | None) -> None:
-    """Raises: NotDifferentiable: there is no derivative by ``x``; ``allow_int`` is None where ``where`` lacks it."""
-    dtype = _differentiable(where, x).type.dtype
-    if holomorphic and not dtypes.is_complex(dtype):
-        raise NotDifferentiable(f"{where}: with holomorphic=True arguments are complex, got {dtype}.")
-    if not dtypes.is_inexact(dtype) and not allow_int:
-        others = "or leave it out of argnums" if allow_int is None else "leave it out of argnums, or set allow_int=True"
-        raise NotDifferentiable(
-            f"{where}: the derivative by {name()}, of dtype {dtype}, is not defined.",
-            hint=f"use a floating-point argument, {others}; experimental.sparse has derivatives by the entries of "
-            "sparse arrays.",
-        )
 
 
 def _check_output(where: str, value: Any, outs: Sequence[Any], holomorphic: bool) -> Any:
@@ -492,10 +456,10 @@ def _jacfwd(where: str, fun: F, argnums: int | Sequence[int], has_aux: bool, hol
     @wraps(fun)
     @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        chosen, of_chosen = _of_argnums(where, fun, argnums, args, kwargs, holomorphic, None)
+        chosen, of_chosen = of_argnums(where, fun, argnums, args, kwargs, holomorphic, None)
         need_no_ragged("jacfwd", chosen)
         leaves, tree = pytrees.flatten(chosen)
-        xs = [_differentiable(where, x) for x in leaves]
+        xs = [differentiable(where, x) for x in leaves]
         if not holomorphic and any([dtypes.is_complex(x.type.dtype) for x in xs]):
             raise NotDifferentiable(
                 f"{where}: without holomorphic=True arguments are real, got {', '.join([str(x.type) for x in xs])}.",
@@ -541,7 +505,7 @@ def jacrev(
     @wraps(fun)
     @unnamed_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        chosen, of_chosen = _of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
+        chosen, of_chosen = of_argnums("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
         need_no_ragged("jacrev", chosen)
         y, pull, *aux = _vjp("jacrev", of_chosen, chosen, has_aux)
         need_no_ragged("jacrev", y)
@@ -576,30 +540,3 @@ def hessian(
 ) -> F:
     """Second derivatives: forward over reverse, ``jacfwd(jacrev(f))``."""
     return _jacfwd("hessian", jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
-
-
-def _of_argnums(
-    where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], holomorphic: bool,
-    allow_int: bool | None,
-) -> tuple[tuple[Any, ...], F]:
-    """The arguments that ``argnums`` selects, checked, and ``fun`` as a function of these arguments alone."""
-    chosen, of_chosen = argnums_partial(where, fun, argnums, args, kwargs)
-    for i, leaf in enumerate(pytrees.leaves(chosen)):
-        _check_input(where, leaf, partial(chosen_name, fun, argnums, chosen, i), holomorphic, allow_int)
-    return chosen, of_chosen
-
-
-def argnums_partial(
-    where: str, fun: F, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], F]:
-    """The arguments that ``argnums`` selects, and ``fun`` as a function of these arguments alone."""
-    which = _argnums(where, argnums, len(args))
-    chosen = tuple([args[n] for n in which])
-
-    def of_chosen(*xs: Any) -> Any:
-        replaced = list(args)
-        for n, x in zip(which, xs):
-            replaced[n] = x
-        return fun(*replaced, **kwargs)
-
-    return chosen, of_chosen

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base.errors import need_function
-from ...interpreters.transformations.derivatives import argnums_partial, vjp
+from ...interpreters.transformations.derivatives import vjp
+from ...interpreters.transformations.differentiated_arguments import argnums_partial
 from .jit import jit
 
 

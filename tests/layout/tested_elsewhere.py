@@ -107,6 +107,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("interpreters/library/effectful/test_failures.py",), "failures that end the program"),
 
     # lowering
+    "interpreters/transformations/differentiated_arguments.py": (
+        ("interpreters/transformations/test_derivatives.py",), "which arguments derivatives take and refuse"),
     "lowering/compile/composites.py": (
         ("effects/control/test_composite.py",), "the text of an operation, which its own tests read"),
     "lowering/arrays/transfer_guards.py": (
