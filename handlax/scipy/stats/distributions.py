@@ -158,14 +158,14 @@ def _gamma_logpdf(z: Any, a: Any) -> Any:
 def _log_gamma_sf(z: Any, a: Any) -> Any:
     """log(gammaincc(a, z)); by the continued fraction, DLMF 8.9.2, where that is so small that it might underflow."""
     q = special.gammaincc(a, z)
-    far = (q < float(hnp.finfo(z.dtype).tiny) ** 0.5) & (z < hnp.inf)
-    x = hnp.where(far, z, a + 1)
+    far, end = q < float(hnp.finfo(z.dtype).tiny) ** 0.5, z == hnp.inf
+    x = hnp.where(far & ~end, z, a + 1)
     b = x + (2 * TERMS_OF_TAIL + 1) - a
     for k in range(TERMS_OF_TAIL, 0, -1):
         b = x + (2 * k - 1) - a - k * (k - a) / b
     near = hnp.where(far, 1, z)
     usual = _log_of(special.gammaincc(a, near), special.gammainc(a, near))
-    return hnp.where(far, _gamma_logpdf(x, a) + hnp.log(x) - hnp.log(b), usual)
+    return hnp.where(end, -z, hnp.where(far, _gamma_logpdf(x, a) + hnp.log(x) - hnp.log(b), usual))
 
 
 TERMS_OF_TAIL = 16  # beyond 9 standard deviations they are exact to 1e-30
