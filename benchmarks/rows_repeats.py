@@ -48,40 +48,38 @@ def transformer(blocks: int) -> tuple[Program, tuple[Any, ...]]:
     return program, (weights, rng.normal(size=(64, 128)).astype("f4"))
 
 
-def lstm(steps: int) -> tuple[Program, tuple[Any, ...]]:
-    """Mean square of the last state of a recurrent cell, of which every step is written out."""
+def recurrent(steps: int, gates: int, cell: Callable[[Side, Any, Any], Any]) -> tuple[Program, tuple[Any, ...]]:
+    """Mean square of the last output of a recurrent cell, of which every step is written out.
 
-    def program(side: Side) -> Callable[..., Any]:
-        sigmoid, tanh = side.lib.nn.sigmoid, side.np.tanh
-
-        def loss(weights: Any, inputs: Any) -> Any:
-            h = c = side.np.zeros((16, 64), "float32")
-            for x in inputs:
-                i, f, g, o = side.np.split(x @ weights[0] + h @ weights[1] + weights[2], 4, axis=-1)
-                c = sigmoid(f) * c + sigmoid(i) * tanh(g)
-                h = sigmoid(o) * tanh(c)
-            return (h * h).mean()
-
-        return loss
-
-    weights = (seeded(64, 256) / 8, seeded(64, 256, seed=1) / 8, seeded(256, seed=2))
-    return program, (weights, [seeded(16, 64, seed=i) for i in range(steps)])
-
-
-def rnn(steps: int) -> tuple[Program, tuple[Any, ...]]:
-    """Mean square of the last state of an elementary recurrent cell, of which every step is written out."""
+    ``cell`` gives the next pair of output and memory by the present one and ``gates`` linear functions of the input and
+    the output.
+    """
 
     def program(side: Side) -> Callable[..., Any]:
         def loss(weights: Any, inputs: Any) -> Any:
-            h = side.np.zeros((16, 64), "float32")
+            state = (side.np.zeros((16, 64), "float32"),) * 2
             for x in inputs:
-                h = side.np.tanh(x @ weights[0] + h @ weights[1] + weights[2])
-            return (h * h).mean()
+                state = cell(side, state, x @ weights[0] + state[0] @ weights[1] + weights[2])
+            return (state[0] * state[0]).mean()
 
         return loss
 
-    weights = (seeded(64, 64) / 8, seeded(64, 64, seed=1) / 8, seeded(64, seed=2))
+    width = 64 * gates
+    weights = (seeded(64, width) / 8, seeded(64, width, seed=1) / 8, seeded(width, seed=2))
     return program, (weights, [seeded(16, 64, seed=i) for i in range(steps)])
+
+
+def lstm(side: Side, state: Any, z: Any) -> Any:
+    """The cell with an input, a forget, a candidate and an output gate."""
+    sigmoid, tanh = side.lib.nn.sigmoid, side.np.tanh
+    i, f, g, o = side.np.split(z, 4, axis=-1)
+    c = sigmoid(f) * state[1] + sigmoid(i) * tanh(g)
+    return sigmoid(o) * tanh(c), c
+
+
+def elementary(side: Side, state: Any, z: Any) -> Any:
+    """The cell of an elementary network, which has no memory."""
+    return side.np.tanh(z), state[1]
 
 
 def runge_kutta(steps: int) -> tuple[Program, tuple[Any, ...]]:
@@ -210,8 +208,8 @@ def figures(title: str, rounds: int) -> dict[str, tuple[float, float]]:
 CASES = {
     **{f"transformer of {n} blocks": transformer(n) for n in (6, 12, 24, 48)},
     "transformer of 12 blocks with Adam": adam_step(12),
-    "LSTM of 40 steps": lstm(40),
-    "RNN of 60 steps": rnn(60),
+    "LSTM of 40 steps": recurrent(40, 4, lstm),
+    "RNN of 60 steps": recurrent(60, 1, elementary),
     "Runge-Kutta of 20 steps": runge_kutta(20),
     "residual network of 12 blocks": residual(12),
     "scan of 8 convolutions": convolutions_in_scan(),
