@@ -205,10 +205,10 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
     start = time.perf_counter()
     results, places = [storage(t) for t in lowered.program.out_types], _places(lowered)
     folder = config.current().compilation_cache_dir
-    if folder and not calls:  # with host functions it is valid in this process alone
-        executable = disk_cache.compile(folder, text, placement.devices, results, options, places)
-    else:
-        with _checked(closed):
+    with _checked(closed):
+        if folder and not calls:  # with host functions it is valid in this process alone
+            executable = disk_cache.compile(folder, text, placement.devices, results, options, places)
+        else:
             executable = runtime.compile(
                 text, devices=placement.devices, results=results, options=options, calls=calls, places=places
             )
