@@ -13,6 +13,7 @@ Source: OpenXLA, ``InstructionFusion`` and ``CpuInstructionFusion``.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from ...effects.core.columns import FLOPS, data_movement
@@ -63,8 +64,7 @@ class _Graph:
     def _add(self, program: Program, start: int, stop: int, values: dict[int, int], depth: int) -> dict[int, int]:
         """Add equations of a program; ``values``: the operations by which those of its values are made that are."""
         types = program.value_types()
-        steps = list(program.steps())
-        for op, args, results, made in steps[start:stop]:
+        for op, args, results, made in islice(program.steps(), start, stop):
             if len(self.reads) >= MOST:
                 break
             if op.bodied and op.runs == "once" and len(op.bodies) == 1 and depth:  # type: ignore[attr-defined]
