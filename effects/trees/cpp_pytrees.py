@@ -70,7 +70,10 @@ _FAILED: dict[int, _Failed] = {}  # the last of each thread that has not been ra
 
 
 def checked_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
-    """``flatten``. Raises what ``is_leaf`` or a node's flatten function raised, in whose place there is a leaf."""
+    """The leaves and the structure of a tree. Raises what ``is_leaf`` or a node's flatten function raises.
+
+    jaxlib, which calls these functions, gets a leaf in place of the error, which is raised after it.
+    """
     shield = at_path = None
     if is_leaf is not None:
         shield, at_path = _Shield(is_leaf), lambda _, x: is_leaf(x)

@@ -71,7 +71,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
 
 
 def _squareplus(x: Any, b: Any) -> Any:
-    """``squareplus``; for negative x, where its terms cancel, as a quotient; of infinities the larger of x and 0."""
+    """(x + sqrt(x^2 + b)) / 2; for negative x, where the terms cancel, as a quotient; max(x, 0) of infinities."""
     infinite, limit = _abs(x) == math.inf, maximum(x, like(x, 0))
     x = select_n(infinite, x, like(x, 0))
     root, negative = _root_of_squares(x, b), x < 0

@@ -82,7 +82,7 @@ def _of_a_draw(found: Estimate, program: Program, alone: Sequence[Estimate]) -> 
 
 
 def _work(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> tuple[float, float]:
-    """What one operation takes by NumPy, and by XLA within a program."""
+    """The nanoseconds that one operation takes: executed by NumPy, and within a program that XLA compiled."""
     kind = type(op)
     size = op.workload_size(*operands)
     row = RATES.get(kind.__module__, {}).get(kind.__qualname__)
@@ -92,7 +92,7 @@ def _work(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) 
 
 
 def _xla_call(moved: Sequence[ArrayType]) -> float:
-    """What XLA takes to call a program with these operands and results."""
+    """The nanoseconds that XLA takes to call a program with these operands and results."""
     return XLA_CALL + XLA_BYTE * sum([t.nbytes for t in moved])
 
 

@@ -101,8 +101,9 @@ def beta_integral(m: Any, a: Any, b: Any, x: Any, *fraction: Any) -> Any:
 
 
 def at_limits(m: Any, a: Any, b: Any, x: Any, inside: Any) -> Any:
-    """``inside``, with the limits where a parameter is 0 or infinite: a step at 0 or at 1; NaN outside of the domain.
+    """The regularized incomplete beta function, whose values are ``inside`` for positive, finite parameters.
 
+    Where one of the parameters is 0 or infinite it has its limit, a step at 0 or at 1; it is NaN outside of its domain.
     Where both parameters are 0, or both infinite, there is no limit.
     """
     zero, one = m.full_like(x, 0.0), m.full_like(x, 1.0)
