@@ -73,13 +73,15 @@ class _Graph:
                 inner = self._add(body, 0, len(body.ops), given, depth - 1)
                 values.update([(n, inner[out]) for n, out in zip(results, body.outs) if out in inner])
             elif made:
-                values.update(dict.fromkeys(results, len(self.reads)))
-                self.reads.append(list(dict.fromkeys([values[n] for n in args if n in values])))
-                self.given.append([types[n] for n in dict.fromkeys(args)])
+                for n in results:
+                    values[n] = len(self.reads)
+                read = dict.fromkeys(args)
+                self.reads.append([*{values[n]: None for n in read if n in values}])
+                self.given.append([types[n] for n in read])
                 self.types.append(made[0])
                 self.costly.append(op.costly)
                 self.broadcasts.append(op.cheap_to_recompute)
-                self.fusible.append(_is_fusible(op))
+                self.fusible.append(_is_fusible(type(op)))
         return values
 
     def stored(self) -> set[int]:
@@ -100,10 +102,12 @@ class _Graph:
 
         What is broadcast is read in its smaller shape.
         """
+        if len(self.given[i]) == 1 or sum([t.size for t in self.given[i]]) <= self.types[i].size:
+            return False
         rank = _true_rank(self.types[i])
         spread = [j for j in self.reads[i] if self.broadcasts[j]]
         wide = [t for t in self.given[i] if _true_rank(t) >= rank]
-        return len(wide) - len(spread) > 1 and sum([t.size for t in self.given[i]]) > self.types[i].size
+        return len(wide) - len(spread) > 1
 
     def _joins_all(self, i: int, stored: set[int]) -> bool:
         """Whether an operation can become part of all kernels that read it, by every path."""
@@ -133,8 +137,8 @@ class _Graph:
         return len(seen)
 
 
-def _is_fusible(op: Any) -> bool:
-    return not op.bodied and (isinstance(op, Elementwise | Reduction) or FLOPS.find(type(op)) is data_movement)
+def _is_fusible(kind: type[Any]) -> bool:
+    return not kind.bodied and (issubclass(kind, Elementwise | Reduction) or FLOPS.find(kind) is data_movement)
 
 
 def _true_rank(t: ArrayType) -> int:

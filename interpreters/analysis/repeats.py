@@ -20,7 +20,6 @@ import numpy as np
 
 from ...effects.control.checkpoint import Boundary
 from ...effects.core.columns import FLOPS, data_movement
-from ...effects.core.operation import Operation
 from ...effects.programs.program import Program, derived_once
 from .fusion import duplication
 from .liveness import last_uses
@@ -30,6 +29,7 @@ LEAST_SAVED = 100  # equations that compute in the repeats of one kind but the f
 LEAST_FOLLOWED = 20  # as many for those of other kinds, whose chains reach into the first
 LEAST_DUPLICATION = 2.0  # how often the kernels of one kind compute each operation: from here on boundaries save time
 MOST_TRIED = 2  # kinds for which that is counted
+COUNTED = 512  # equations of a kind in which it is counted, or eight runs
 MAX_PERIODS = 32  # distances between repeats that are tried, the most frequent first
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -57,12 +57,15 @@ class Repeat(NamedTuple):
 @derived_once
 def weight(program: Program) -> int:
     """The number of equations that compute rather than move data, those of the bodies of each equation included."""
-    return sum(map(_weight, program.ops))
+    return sum(_weights(program))
 
 
-def _weight(op: Operation) -> int:
-    bodies: tuple[Program, ...] = op.bodies if op.bodied else ()  # type: ignore[attr-defined]
-    return sum(map(weight, bodies), int(FLOPS.find(type(op)) is not data_movement))
+def _weights(program: Program) -> list[int]:
+    computes = {kind: int(FLOPS.find(kind) is not data_movement) for kind in {*map(type, program.ops)}}
+    return [
+        computes[type(op)] + (sum(map(weight, op.bodies)) if op.bodied else 0)  # type: ignore[attr-defined]
+        for op in program.ops
+    ]
 
 
 @derived_once
@@ -72,9 +75,9 @@ def repeats(program: Program) -> tuple[Repeat, ...]:
     Equations are equal here that perform operations of one class on operands of equal types, whichever values they
     read: a repeat decides where boundaries are, not what is computed.
     """
-    weights = [*accumulate(map(_weight, program.ops), initial=0)]
-    if weights[-1] <= LEAST_SAVED:
+    if weight(program) <= LEAST_SAVED:
         return ()
+    weights = [*accumulate(_weights(program), initial=0)]
     tokens = _tokens(program)
     found = []
     for period in _periods(tokens):
@@ -88,7 +91,8 @@ def repeats(program: Program) -> tuple[Repeat, ...]:
         if not taken[start:stop].any():
             taken[start:stop] = True
             disjoint.append((saved, start, stop, period))
-    largest = [(start, stop) for saved, start, stop, _ in disjoint[:MOST_TRIED] if saved >= LEAST_SAVED]
+    largest = [(start, min(stop, start + max(COUNTED, 8 * period)))
+               for saved, start, stop, period in disjoint[:MOST_TRIED] if saved >= LEAST_SAVED]
     if not any([duplication(program, *stretch) >= LEAST_DUPLICATION for stretch in largest]):
         return ()
     values = _Values.of(program)
