@@ -168,7 +168,8 @@ def with_boundaries(program: Program) -> Program:
     with_boundaries(p)(*xs) == p(*xs)
     """
     runs = {i: repeat.period for repeat in repeats(program) for i in repeat.handovers}
-    return split(program, runs) if runs or any([op.bodied for op in program.ops]) else program
+    whole = not runs and all([_split_bodies(op) is op for op in program.ops])
+    return program if whole else split(program, runs)
 
 
 def split(program: Program, runs: Mapping[int, int]) -> Program:
