@@ -73,7 +73,7 @@ _COUNTS = Cache("values of numbers in eager functions", 4096)
 _MISSING, _ONCE = object(), object()
 _LONGEST = 64  # of the sequences among the arguments, which keys contain
 _LARGEST = 2048  # bytes of an array that a program keeps, or that is given by NumPy; all that it keeps: twice as many
-_AT_ONCE = 1 << 23  # bytes of arguments from which on the first call of a kind records
+_AT_ONCE = 1 << 21  # bytes of arguments from which on the first call of a kind records
 _MOST = 8  # programs of a function that differ in numbers alone
 
 

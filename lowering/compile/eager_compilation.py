@@ -36,7 +36,7 @@ from .estimate import estimate
 from .executable_cache import ExecutableCache
 from .placement import Placement, by_settings, committed
 
-MOST_HELD = 1 << 25  # bytes of arrays that NumPy may hold at a time before a program is compiled at its first call
+MOST_HELD = 1 << 24  # bytes that NumPy may hold beside operands and results, or a program is compiled at its first call
 _PLANS = ExecutableCache("eager")
 """Compiled programs of eager calls, by program, and placement or settings."""
 
@@ -59,7 +59,8 @@ def _by_estimate(program: Program) -> Plan | None:
     found = estimate(program)
     if found is None or found.xla >= found.numpy:
         return None
-    price = found.compile if liveness(program).peak < MOST_HELD else 0.0
+    results = sum([t.nbytes for t in program.out_types])
+    price = found.compile if liveness(program).peak - results < MOST_HELD else 0.0
     return Plan(found.numpy - found.xla, price, lambda: _compiled_here(program))
 
 
