@@ -12,6 +12,7 @@ from ...effects.functions.captured import jit_info
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.repeats import repeats
+from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.core.static_arguments import argument_names
 from ...interpreters.core.trace_cache import leaf_names
 
@@ -81,8 +82,9 @@ def _static(static: Any) -> str:
 
 
 def _repeats(program: Program) -> str:
-    """The repeats of a program, as ``explain`` prints them."""
-    found = [f"{repeat.times} x {repeat.period} equations" for repeat in repeats(program)]
+    """The repeats of a program that is compiled, as ``explain`` prints them."""
+    compiled, _ = dead_code_elimination(program)
+    found = [f"{repeat.times} x {repeat.period} equations" for repeat in repeats(compiled)]
     return f"; repeats {', '.join(found)}" if found else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import handlax as hx
+from handlax import numpy as hnp
 from handlax.lowering.jit.explain_retrace import explain
 
 
@@ -19,3 +20,24 @@ def test_what_made_another_trace_is_explained():
     assert "x: f32[]~, d['a']: i32[]~" in lines[0] and "x: shape from () to (3,)" in lines[1]
     assert "static arguments from the defaults to n=3" in lines[2]
     assert "setting default_int" in lines[3] and "d['a']: dtype from int32 to int64" in lines[3]
+
+
+def test_repeats_are_counted_in_the_equations_that_are_compiled():
+    def described(block):
+        def loss(x, w):
+            for _ in range(12):
+                x = block(x, w)
+            return x.sum()
+
+        f = hx.jit(hx.grad(loss))
+        f(hnp.ones((4, 8)), hnp.eye(8))
+        return explain(f)
+
+    def block(x, w):
+        return x + hnp.tanh(x @ w - hnp.mean(x)) * hnp.exp(-x)
+
+    def wasteful(x, w):
+        _ = hnp.cos(x) * 3.0 - x
+        return block(x, w)
+
+    assert "; repeats 11 x " in described(block) and described(wasteful) == described(block)
