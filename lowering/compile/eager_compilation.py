@@ -66,12 +66,14 @@ def _by_estimate(program: Program) -> Plan | None:
 
 def _compiled_here(program: Program) -> Callable[..., tuple[ConcreteArray, ...]]:
     """The compiled program on the default device, as a function of operands. Errors of the runtime are explained."""
-    loaded = _compiled(program, None).loaded
-    execute, out_types, name = loaded.execute, loaded.types, program.name
+    compiled = _compiled(program, None)
+    execute, out_types, name = compiled.loaded.execute, compiled.loaded.types, program.name
+    prepare = compiled.prepare
 
     def call(*operands: ConcreteArray) -> tuple[ConcreteArray, ...]:
         try:
-            buffers = execute([x.buffer if x._buffer is None else x._buffer for x in operands])
+            buffers = [x.buffer if x._buffer is None else x._buffer for x in operands]
+            buffers = execute(buffers if prepare is None else prepare(buffers))
         except (RuntimeError, ValueError) as error:
             fail(error, name, operands, _number, ())
         return tuple([concrete(t, None, b) for t, b in zip(out_types, buffers)])
