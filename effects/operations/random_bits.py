@@ -182,8 +182,12 @@ def emit_key(emit: Any, x0: Any, x1: Any, type: ArrayType) -> Any:
     axis = len(one.shape) - 1
     both = f"{columns[0].name}, {columns[1].name}, dim = {axis}"
     data = emit.inline("concatenate", both, *columns, type=key_data_type(type))
-    # without it XLA fuses a chain of keys into one kernel, which recomputes each key of the chain for every use
-    return emit.ops("optimization_barrier", data._replace(type=type), types=[type])[0]
+    return emit.stored(data._replace(type=type))  # else a kernel computes all keys of a chain again for every use
+
+
+def _drawn(emit: Any, bits: Any) -> Any:
+    """Bits, which on CPUs are computed once; elsewhere they may be computed in each kernel that reads them."""
+    return emit.stored(bits) if emit.platform == "cpu" else bits
 
 
 def check_keys(op: Any, keys: ArrayType) -> None:
@@ -255,9 +259,9 @@ class RandomBits(KeyOperation):
     def lower(op, emit, keys):
         x0, x1 = emit_blocks(emit, keys, op.shape)
         if op.bit_width != 64:
-            return emit.convert(emit.binary("xor", x0, x1), UINT[op.bit_width])
+            return _drawn(emit, emit.convert(emit.binary("xor", x0, x1), UINT[op.bit_width]))
         high = emit.binary("shift_left", emit.convert(x0, uint64), emit.constant(32, x0.type.update(dtype=uint64)))
-        return emit.binary("or", high, emit.convert(x1, uint64))
+        return _drawn(emit, emit.binary("or", high, emit.convert(x1, uint64)))
 
     def workload_size(op, keys):
         """The number of elements drawn."""

@@ -13,6 +13,7 @@ Source: OpenXLA, ``InstructionFusion`` and ``CpuInstructionFusion``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -23,6 +24,7 @@ from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 
 MOST = 1024  # operations that are looked at
+LONGEST_REDUCED = 32  # elements of an axis that a kernel reduces for another one; more of them are reduced in steps
 DEEPEST = 8  # calls within calls that are looked into
 
 
@@ -49,6 +51,7 @@ class _Graph:
         self.types: list[ArrayType] = []
         self.costly: list[bool] = []
         self.broadcasts: list[bool] = []
+        self.elementwise: list[bool] = []
         self.fusible: list[bool] = []
         values = self._add(program, start, stop, {}, DEEPEST)
         self.results = {values[n] for n in program.outs if n in values}
@@ -81,7 +84,8 @@ class _Graph:
                 self.types.append(made[0])
                 self.costly.append(op.costly)
                 self.broadcasts.append(op.cheap_to_recompute)
-                self.fusible.append(_is_fusible(type(op)))
+                self.elementwise.append(isinstance(op, Elementwise))
+                self.fusible.append(_is_fusible(op, self.given[-1]))
         return values
 
     def stored(self) -> set[int]:
@@ -90,12 +94,22 @@ class _Graph:
         for i in reversed(range(len(self.fusible))):
             if i not in stored and self._widens(i) and not self._joins_all(i, stored):
                 stored.add(i)
+        reused: set[int] = set()  # those each of whose elements a kernel would compute several times
+        for i in reversed(range(len(self.fusible))):
+            readers = self.readers[i]
+            if any([self.broadcasts[j] or self._spreads(j, i) or j in reused and j not in stored for j in readers]):
+                reused.add(i)
+                if self.costly[i]:
+                    stored.add(i)
         return stored
 
     def _is_shared(self, i: int) -> bool:
-        """Whether a costly operation would be computed again, by several readers or for each broadcast element."""
-        several = len(self.readers[i]) + (i in self.results) > 1
-        return self.costly[i] and (several or any([self.broadcasts[j] for j in self.readers[i]]))
+        """Whether several would compute a costly operation again."""
+        return self.costly[i] and len(self.readers[i]) + (i in self.results) > 1
+
+    def _spreads(self, reader: int, i: int) -> bool:
+        """Whether an elementwise operation reads each element of a smaller array several times."""
+        return self.elementwise[reader] and self.types[i].size < self.types[reader].size
 
     def _widens(self, i: int) -> bool:
         """Whether an operation reads several arrays of its result's rank, and more elements than its result has.
@@ -137,8 +151,10 @@ class _Graph:
         return len(seen)
 
 
-def _is_fusible(kind: type[Any]) -> bool:
-    return not kind.bodied and (issubclass(kind, Elementwise | Reduction) or FLOPS.find(kind) is data_movement)
+def _is_fusible(op: Any, given: Sequence[ArrayType]) -> bool:
+    if isinstance(op, Reduction):
+        return all([given[0].shape[axis] <= LONGEST_REDUCED for axis in op.axes])
+    return not op.bodied and (isinstance(op, Elementwise) or FLOPS.find(type(op)) is data_movement)
 
 
 def _true_rank(t: ArrayType) -> int:

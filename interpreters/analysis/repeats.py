@@ -20,6 +20,7 @@ import numpy as np
 
 from ...effects.control.checkpoint import Boundary
 from ...effects.core.columns import FLOPS, data_movement
+from ...effects.core.operation import Operation
 from ...effects.programs.program import Program, derived_once
 from .fusion import duplication
 from .liveness import last_uses
@@ -28,7 +29,7 @@ from .simplify import RetainedEquation, assemble
 LEAST_SAVED = 100  # equations that compute in the repeats of one kind but the first, for boundaries to be put
 LEAST_FOLLOWED = 20  # as many for those of other kinds, whose chains reach into the first
 LEAST_DUPLICATION = 2.0  # how often the kernels of one kind compute each operation: from here on boundaries save time
-MOST_TRIED = 2  # kinds for which that is counted
+MOST_TRIED = 8  # kinds for which that is counted
 COUNTED = 512  # equations of a kind in which it is counted, or eight runs
 MAX_PERIODS = 32  # distances between repeats that are tried, the most frequent first
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -85,11 +86,14 @@ def repeats(program: Program) -> tuple[Repeat, ...]:
             saved = weights[stop] - weights[start + period]
             if saved >= LEAST_FOLLOWED:
                 found.append((saved, start, stop, period))
-    taken = np.zeros(len(tokens), bool)
+    free = np.ones(len(tokens), bool)
     disjoint = []
-    for saved, start, stop, period in sorted(found, reverse=True):
-        if not taken[start:stop].any():
-            taken[start:stop] = True
+    for _, first, last, period in sorted(found, reverse=True):
+        start, stop = max(_runs(free[first:last]), key=lambda run: run[1] - run[0], default=(0, 0))
+        start, stop = first + start, first + stop
+        saved = weights[stop] - weights[min(start + period, stop)]
+        if stop - start >= 2 * period and saved >= LEAST_FOLLOWED:
+            free[start:stop] = False
             disjoint.append((saved, start, stop, period))
     largest = [(start, min(stop, start + max(COUNTED, 8 * period)))
                for saved, start, stop, period in disjoint[:MOST_TRIED] if saved >= LEAST_SAVED]
@@ -122,9 +126,14 @@ def _periods(tokens: Numbers) -> list[int]:
 
 def _equal_stretches(tokens: Numbers, period: int) -> list[tuple[int, int]]:
     """The longest ``(start, stop)`` of two periods at least in which every token equals the one a period later."""
-    same = np.concatenate([[False], tokens[:-period] == tokens[period:], [False]])
-    edges = np.flatnonzero(same[1:] != same[:-1]).tolist()
-    return [(start, stop + period) for start, stop in zip(edges[::2], edges[1::2]) if stop - start >= period]
+    same = _runs(tokens[:-period] == tokens[period:])
+    return [(start, stop + period) for start, stop in same if stop - start >= period]
+
+
+def _runs(marks: np.ndarray[Any, np.dtype[np.bool]]) -> list[tuple[int, int]]:
+    """Each longest ``(start, stop)`` of marks that are all true."""
+    edges = np.flatnonzero(np.diff(marks, prepend=False, append=False)).tolist()
+    return [*zip(edges[::2], edges[1::2])]
 
 
 class _Values(NamedTuple):
@@ -162,21 +171,24 @@ class _Values(NamedTuple):
 
 
 @derived_once
-def with_boundaries(program: Program) -> Program:
+def with_boundaries(program: Program, meshed: bool = False) -> Program:
     """The program with a boundary on what each repeat hands over to the next, in sub-programs too.
 
     with_boundaries(p)(*xs) == p(*xs)
+
+    For several devices (``meshed``) what the next repeat does nothing but add to crosses no boundary: the devices' terms
+    of such a sum, as the gradient of weights that all repeats share, can then be reduced at once.
     """
     runs = {i: repeat.period for repeat in repeats(program) for i in repeat.handovers}
-    whole = not runs and all([_split_bodies(op) is op for op in program.ops])
-    return program if whole else split(program, runs)
+    whole = not runs and all([_split_bodies(op, meshed) is op for op in program.ops])
+    return program if whole else split(program, runs, meshed)
 
 
-def split(program: Program, runs: Mapping[int, int]) -> Program:
+def split(program: Program, runs: Mapping[int, int], meshed: bool) -> Program:
     """The program with a boundary before each equation ``i`` of ``runs``, on those results of the ``runs[i]`` equations
     before it that as many from it on read; its bodies ``with_boundaries``.
     """
-    crossing = _crossing(program, runs)
+    crossing = _crossing(program, runs, meshed)
     boundary: Any = Boundary()
     latest: dict[int, int] = {}  # value -> the result of the last boundary that it has crossed
     retained = []
@@ -189,22 +201,28 @@ def split(program: Program, runs: Mapping[int, int]) -> Program:
             retained.append(RetainedEquation(boundary, numbers, tuple(handed_over), given, site))
             latest.update(zip(numbers, handed_over))
         read = tuple([latest.get(n, n) for n in args])
-        retained.append(RetainedEquation(_split_bodies(op), read, tuple(results), types, site))
+        retained.append(RetainedEquation(_split_bodies(op, meshed), read, tuple(results), types, site))
     return assemble(program, retained, [latest.get(n, n) for n in program.outs])
 
 
-def _crossing(program: Program, runs: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
+def _crossing(program: Program, runs: Mapping[int, int], meshed: bool) -> dict[int, tuple[int, ...]]:
     """The values of each boundary of ``split``; a boundary without values is left out."""
     starts = program.starts()
     crossing = {}
     for i, length in runs.items():
-        read = [n for args in program.args[i : i + length] for n in args]
-        numbers = tuple(sorted({n for n in read if starts[i - length] <= n < starts[i]}))
+        readers: dict[int, list[Operation]] = {}
+        for op, args in zip(program.ops[i : i + length], program.args[i : i + length]):
+            for n in args:
+                if starts[i - length] <= n < starts[i]:
+                    readers.setdefault(n, []).append(op)
+        numbers = [n for n, ops in readers.items() if not (meshed and len(ops) == 1 and ops[0].rounding == "sum")]
         if numbers:
-            crossing[i] = numbers
+            crossing[i] = tuple(sorted(numbers))
     return crossing
 
 
-def _split_bodies(op: Any) -> Any:
+def _split_bodies(op: Any, meshed: bool) -> Any:
     """The operation over its bodies ``with_boundaries``; the function of a fold is part of one kernel, and stays."""
-    return op if not op.bodied or (op.runs == "loop" and not op.prunes) else op.map_bodies(with_boundaries)
+    if not op.bodied or (op.runs == "loop" and not op.prunes):
+        return op
+    return op.map_bodies(lambda body: with_boundaries(body, meshed))

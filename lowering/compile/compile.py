@@ -271,7 +271,7 @@ def lower(
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])
     split_repeats = (options or {}).get("split_repeats", True)
     if split_repeats and placement.platform == "cpu" and (placement.mesh is None or runtime.KEEPS_BARRIERS):
-        pruned = with_boundaries(pruned)
+        pruned = with_boundaries(pruned, placement.mesh is not None)
     emitted = with_token(pruned) if calls_host(pruned) else pruned
     made = len(pruned.out_types)
     placement = placement.emitted(used_inputs, len(emitted.in_types), made, len(emitted.out_types) - made)

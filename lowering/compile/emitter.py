@@ -474,6 +474,12 @@ class Emitter:
         kept = '{mhlo.frontend_attributes = {inlineable = "false"}}'
         return self.results(f"func.call @{identity}({names(values)}) {kept} : {signature(values, types)}", types)
 
+    def stored(self, value: SsaValue) -> SsaValue:
+        """The same value, computed once rather than again in each kernel that reads it."""
+        if self.platform == "cpu" and self.mesh_of_all is None:
+            return self.boundary([value])[0]
+        return self.ops("optimization_barrier", value, types=[value.type])[0]
+
     def composite(self, op: Any, values: Sequence[SsaValue]) -> list[SsaValue]:
         """An operation by name, of which a private function is the decomposition."""
         decomposition = self.private(op.bodies[0], op.label, exact=True)

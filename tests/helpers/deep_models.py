@@ -63,6 +63,15 @@ def runge_kutta(p, y):
     return hnp.mean(y * y)
 
 
+def predators(rates, state):
+    """Euler's method for the equations of Lotka and Volterra; no product stores its states."""
+    a, b, c, d = rates
+    x, y = state
+    for _ in range(20):
+        x, y = x + 0.01 * (a * x - b * x * y), y + 0.01 * (c * x * y - d * y)
+    return hnp.mean(x + y)
+
+
 def nested(p, x):
     for w, b in p[:-1]:
         x = norm(x + nn.gelu(x @ w + b))
@@ -81,6 +90,7 @@ MODELS = {
     ),
     "recurrent": (lstm, (weights(16, 64), weights(16, 64), weights(64)), weights(24, 4, 16, scale=1.0)),
     "differential equation": (runge_kutta, (weights(16, 16), weights(16)), weights(4, 16, scale=1.0)),
+    "predators": (predators, hnp.array([1.0, 0.1, 0.2, 0.5]), weights(2, 1000, scale=0.3)),
     "perceptron": (
         mean_square(lambda p, x: hnp.tanh(x @ p[0] + p[1])), [(weights(16, 16), weights(16)) for _ in range(60)],
         weights(8, 16, scale=1.0),

@@ -120,6 +120,34 @@ def test_blocks_whose_states_are_stored_stay_whole():
             assert repeats(program_of(g, args)) == ()
 
 
+def test_steps_that_nothing_stores_are_split():
+    """Each parameter's gradient is a sum over a long axis, whose kernel would compute all steps again."""
+    def euler(p, x, y):
+        for _ in range(20):
+            x, y = x + 0.05 * y, y + 0.05 * (p * (1 - x * x) * y - x)
+        return hnp.mean(x * y)
+
+    found = repeats(program_of(hx.grad(euler), [1.0, hnp.ones(100), hnp.ones(100)]))
+    assert found and all(repeat.times >= 17 for repeat in found)
+
+
+@pytest.mark.parametrize("steps", [40, 150])
+def test_neighbours_that_share_an_equation_are_both_split(steps):
+    """A recurrence that gains nothing stands after blocks that do, and may be the longer part."""
+    def model(ws, u, x):
+        for w in ws:
+            x = block(w, x)
+        h = x
+        for _ in range(steps):
+            h = hnp.tanh(h @ u + x)
+        return hnp.mean(h * h)
+
+    f, (ws, x) = deep(24)
+    found = repeats(program_of(hx.grad(model), [ws, hnp.eye(4), x]))
+    assert [repeat.times for repeat in found if repeat.period > 6] == [24, 23]
+    assert all(a.stop <= b.start for a, b in zip(found, found[1:]))
+
+
 def test_results_are_stored():
     def chain(x):
         ys = []
@@ -190,7 +218,8 @@ def test_bodies_of_loops_and_branches_have_boundaries_of_their_own(everywhere):
 def test_values_types_and_effects_are_the_same(p, data):
     args = arguments(p)
     places = data.draw(st.sets(st.integers(1, max(len(p.ops) - 1, 1)), max_size=len(p.ops) // 2))
-    q = typecheck(split(p, {i: data.draw(st.integers(1, i)) for i in sorted(places)}))
+    runs = {i: data.draw(st.integers(1, i)) for i in sorted(places)}
+    q = typecheck(split(p, runs, data.draw(st.booleans())))
     assert q.in_types == p.in_types and q.out_types == p.out_types
     assert [op for op in q.ops if type(op) is not Boundary] == [*p.ops]
     if not p.effects:

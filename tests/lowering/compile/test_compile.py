@@ -201,6 +201,18 @@ def test_shardings_have_no_more_collectives():
     assert 0 < count <= plain
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_gradients_of_data_parallel_weights_are_reduced_at_once(shared):
+    """The sum of a shared weight's gradients over all blocks crosses no boundary: they are reduced together."""
+    mesh = hx.make_mesh((4,), ("data",))
+    w = hx.device_put(hnp.eye(8) / 3 if shared else WS, hx.NamedSharding(mesh, hx.P()))
+    x = hx.device_put(X, hx.NamedSharding(mesh, hx.P("data")))
+    step = hx.grad(lambda w, x: loss([w] * len(WS) if shared else [w[i] for i in range(len(WS))], x))
+    made = [hx.jit(lambda *a: step(*a), compiler_options=o).lower(w, x).compile().as_text() for o in (None, WHOLE)]
+    counts = [len(COLLECTIVE.findall(text)) for text in made]
+    assert counts[0] == counts[1] > 0
+
+
 def test_shard_map():
     mesh = hx.make_mesh((8,), ("i",))
     mapped = hx.shard_map(
