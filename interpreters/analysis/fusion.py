@@ -2,13 +2,14 @@
 
     duplication(program, start, stop) == operations in all kernels / operations of the program
 
-An operation that moves data, an elementwise one or a reduction is computed within each kernel that reads its result,
-and so are those that it reads: chains of them are computed again in every kernel that they end in. A chain begins at a
-value that is stored: the result of any other operation; of a costly one that several read or that is broadcast; and of
-one that would have kernels read more than they do, unless it can become part of all kernels that read it. A value
-that is read through an operation whose result is stored cannot.
+An operation that moves data, an elementwise one or a reduction over short axes is computed within each kernel that
+reads its result, and so are those that it reads: chains of them are computed again in every kernel that they end in. A
+chain begins at a value that is stored: the result of any other operation; of a costly one that several read, or each of
+whose elements a kernel reads several times; and of one that would have kernels read more than they do, unless it can
+become part of all kernels that read it. A value that is read through an operation which is stored for one of the other
+reasons cannot.
 
-Source: OpenXLA, ``InstructionFusion`` and ``CpuInstructionFusion``.
+Source: OpenXLA, ``InstructionFusion``, ``CpuInstructionFusion`` and ``TreeReductionRewriter``.
 """
 
 from __future__ import annotations
@@ -96,8 +97,7 @@ class _Graph:
                 stored.add(i)
         reused: set[int] = set()  # those each of whose elements a kernel would compute several times
         for i in reversed(range(len(self.fusible))):
-            readers = self.readers[i]
-            if any([self.broadcasts[j] or self._spreads(j, i) or j in reused and j not in stored for j in readers]):
+            if any([self._spreads(j, i) or (j in reused and j not in stored) for j in self.readers[i]]):
                 reused.add(i)
                 if self.costly[i]:
                     stored.add(i)
@@ -108,8 +108,9 @@ class _Graph:
         return self.costly[i] and len(self.readers[i]) + (i in self.results) > 1
 
     def _spreads(self, reader: int, i: int) -> bool:
-        """Whether an elementwise operation reads each element of a smaller array several times."""
-        return self.elementwise[reader] and self.types[i].size < self.types[reader].size
+        """Whether an operation reads each element several times: a broadcast, or an elementwise one that implies it."""
+        implied = self.elementwise[reader] and self.types[i].size < self.types[reader].size
+        return self.broadcasts[reader] or implied
 
     def _widens(self, i: int) -> bool:
         """Whether an operation reads several arrays of its result's rank, and more elements than its result has.

@@ -12,7 +12,7 @@ chains: compile time is linear in n. A program whose chains are short, or comput
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -35,6 +35,8 @@ MAX_PERIODS = 32  # distances between repeats that are tried, the most frequent 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
+Stretch = tuple[int, int, int, int]
+"""Equal runs: the equations that compute in all but the first; the first equation, the one after the last; the period."""
 
 
 class Repeat(NamedTuple):
@@ -62,11 +64,13 @@ def weight(program: Program) -> int:
 
 
 def _weights(program: Program) -> list[int]:
+    """For each equation, how many compute: itself and those of its bodies."""
     computes = {kind: int(FLOPS.find(kind) is not data_movement) for kind in {*map(type, program.ops)}}
-    return [
-        computes[type(op)] + (sum(map(weight, op.bodies)) if op.bodied else 0)  # type: ignore[attr-defined]
-        for op in program.ops
-    ]
+    return [computes[type(op)] + (_weight_of_bodies(op) if op.bodied else 0) for op in program.ops]
+
+
+def _weight_of_bodies(op: Any) -> int:
+    return sum([weight(body) for body in op.bodies])
 
 
 @derived_once
@@ -80,27 +84,34 @@ def repeats(program: Program) -> tuple[Repeat, ...]:
         return ()
     weights = [*accumulate(_weights(program), initial=0)]
     tokens = _tokens(program)
-    found = []
-    for period in _periods(tokens):
-        for start, stop in _equal_stretches(tokens, period):
-            saved = weights[stop] - weights[start + period]
-            if saved >= LEAST_FOLLOWED:
-                found.append((saved, start, stop, period))
-    free = np.ones(len(tokens), bool)
-    disjoint = []
-    for _, first, last, period in sorted(found, reverse=True):
-        start, stop = max(_runs(free[first:last]), key=lambda run: run[1] - run[0], default=(0, 0))
-        start, stop = first + start, first + stop
-        saved = weights[stop] - weights[min(start + period, stop)]
-        if stop - start >= 2 * period and saved >= LEAST_FOLLOWED:
-            free[start:stop] = False
-            disjoint.append((saved, start, stop, period))
+    disjoint = _disjoint(_candidates(tokens, weights), weights)
     largest = [(start, min(stop, start + max(COUNTED, 8 * period)))
                for saved, start, stop, period in disjoint[:MOST_TRIED] if saved >= LEAST_SAVED]
     if not any([duplication(program, *stretch) >= LEAST_DUPLICATION for stretch in largest]):
         return ()
     values = _Values.of(program)
     return tuple(sorted([values.narrowest(*place) for _, *place in disjoint]))
+
+
+def _candidates(tokens: Numbers, weights: Sequence[int]) -> list[Stretch]:
+    """The equal runs of each period, wherever there are enough of them."""
+    return [
+        (saved, start, stop, period) for period in _periods(tokens) for start, stop in _equal_stretches(tokens, period)
+        if (saved := weights[stop] - weights[start + period]) >= LEAST_FOLLOWED
+    ]
+
+
+def _disjoint(candidates: Sequence[Stretch], weights: Sequence[int]) -> list[Stretch]:
+    """Those that save most, each cut to where none that saves more is."""
+    free = np.ones(len(weights) - 1, bool)
+    disjoint = []
+    for _, first, last, period in sorted(candidates, reverse=True):
+        start, stop = max(_runs(free[first:last]), key=lambda run: run[1] - run[0], default=(0, 0))
+        start, stop = first + start, first + stop
+        if stop - start >= 2 * period and (saved := weights[stop] - weights[start + period]) >= LEAST_FOLLOWED:
+            free[start:stop] = False
+            disjoint.append((saved, start, stop, period))
+    return disjoint
 
 
 def _tokens(program: Program) -> Numbers:
@@ -176,8 +187,8 @@ def with_boundaries(program: Program, meshed: bool = False) -> Program:
 
     with_boundaries(p)(*xs) == p(*xs)
 
-    For several devices (``meshed``) what the next repeat does nothing but add to crosses no boundary: the devices' terms
-    of such a sum, as the gradient of weights that all repeats share, can then be reduced at once.
+    For several devices (``meshed``) what the next repeat does nothing but add to crosses no boundary: the terms of such
+    a sum, as of the gradient of weights that all repeats share, are then reduced over the devices at once.
     """
     runs = {i: repeat.period for repeat in repeats(program) for i in repeat.handovers}
     whole = not runs and all([_split_bodies(op, meshed) is op for op in program.ops])

@@ -1,5 +1,7 @@
 """Repeats are found, and boundaries between them change no value."""
 
+import itertools
+
 import numpy as np
 import pytest
 from helpers.random_programs import arguments, programs
@@ -142,10 +144,10 @@ def test_neighbours_that_share_an_equation_are_both_split(steps):
             h = hnp.tanh(h @ u + x)
         return hnp.mean(h * h)
 
-    f, (ws, x) = deep(24)
+    _, (ws, x) = deep(24)
     found = repeats(program_of(hx.grad(model), [ws, hnp.eye(4), x]))
     assert [repeat.times for repeat in found if repeat.period > 6] == [24, 23]
-    assert all(a.stop <= b.start for a, b in zip(found, found[1:]))
+    assert all(a.stop <= b.start for a, b in itertools.pairwise(found))
 
 
 def test_results_are_stored():
