@@ -36,7 +36,8 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 Stretch = tuple[int, int, int, int]
-"""Equal runs: the equations that compute in all but the first; the first equation, the one after the last; the period."""
+"""Equal runs: how many equations compute in all but the first run; the first equation, the one after the last, and the
+period."""
 
 
 class Repeat(NamedTuple):
