@@ -5,12 +5,18 @@ A program stores operations, numbers and types in flat tuples; these objects are
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.lazy_module import LazyModule
 from ..base.source_locations import Site
 from ..core.operation import Operation
 from ..types.array_type import ArrayType
 from .printer import constant_text, equation_text, letter
+
+if TYPE_CHECKING:
+    from . import primitives
+else:
+    primitives = LazyModule("handlax.effects.programs.primitives")
 
 
 class Variable(NamedTuple):
@@ -48,23 +54,27 @@ class Literal(NamedTuple):
 
 
 class Equation(NamedTuple):
-    """``outvars = op(*invars)``, performed at the source line ``site``."""
+    """``outvars = op(*operands)``, performed at the source line ``site``.
+
+    Under JAX's names it is ``outvars = primitive.bind(*invars, **params)``.
+    """
 
     op: Operation
-    invars: tuple[Variable | Literal, ...]
+    operands: tuple[Variable | Literal, ...]
     outvars: tuple[Variable, ...]
     site: Site
 
     @property
-    def primitive(self) -> Operation:
-        return self.op
+    def primitive(self) -> primitives.Primitive:
+        return primitives.primitive_of(type(self.op))
 
     @property
     def params(self) -> dict[str, Any]:
-        """The fields of the operation; the program of an operation with one body also as ``jaxpr``."""
-        fields = {name: getattr(self.op, name) for name in self.op._names}
-        bodies = fields.get("bodies", ())
-        return {**fields, "jaxpr": bodies[0]} if len(bodies) == 1 else fields
+        return self.op.as_params()
+
+    @property
+    def invars(self) -> tuple[Variable | Literal, ...]:
+        return tuple(self.op.primitive_operands(self.operands))
 
     @property
     def effects(self) -> frozenset[Any]:
@@ -75,7 +85,7 @@ class Equation(NamedTuple):
         return self.site
 
     def __str__(self) -> str:
-        return equation_text(self.op, self.invars, self.outvars)
+        return equation_text(self.op, self.operands, self.outvars)
 
     def __repr__(self) -> str:
         return str(self)
