@@ -5,6 +5,7 @@ A program stores operations, numbers and types in flat tuples; these objects are
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.lazy_module import LazyModule
@@ -34,6 +35,15 @@ class Variable(NamedTuple):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class DropVar(Variable):
+    """A result that nothing reads."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "_"
 
 
 class Literal(NamedTuple):
@@ -75,6 +85,19 @@ class Equation(NamedTuple):
     @property
     def invars(self) -> tuple[Variable | Literal, ...]:
         return tuple(self.op.primitive_operands(self.operands))
+
+    def replace(
+        self, invars: Sequence[Variable | Literal] | None = None, outvars: Sequence[Variable] | None = None,
+        primitive: primitives.Primitive | None = None, params: Mapping[str, Any] | None = None, effects: Any = None,
+        source_info: Site | None = None, ctx: Any = None,
+    ) -> Equation:
+        """The equation with other parts; effects follow from the operation."""
+        new = self._replace(outvars=tuple(outvars or self.outvars), site=source_info or self.site)
+        if invars is None and primitive is None and params is None:
+            return new
+        kind = (primitive or self.primitive).operation
+        op = kind.from_params(self.params if params is None else params)
+        return new._replace(op=op, operands=self.invars if invars is None else tuple(invars))
 
     @property
     def effects(self) -> frozenset[Any]:

@@ -34,5 +34,6 @@ if _typing.TYPE_CHECKING:
     from . import core as core
     from . import linear_util as linear_util
     from . import mlir as mlir
+    from . import partial_eval as partial_eval
 else:
     __getattr__, __dir__, __all__ = _late_names(__name__)

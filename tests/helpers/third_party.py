@@ -103,3 +103,50 @@ def uses(side):
         "two results, all": lambda: root.jit(root.vmap(root.grad(lambda x: g(x)[0])))(x),
         "without a hash": lambda: g(x, note=["a list", {"a": np.arange(3)}]),
     }
+
+
+def inverse_of(side, f):
+    """The inverse of a function of one array, by an interpreter that goes through its equations backwards."""
+    lax, np = side.lax, side.numpy
+    inverses = {lax.exp_p: np.log, lax.tanh_p: np.arctanh, lax.log_p: np.exp, lax.neg_p: np.negative}
+
+    def backwards(jaxpr, results):
+        values = dict(zip(jaxpr.outvars, results))
+        for eqn in reversed(jaxpr.eqns):
+            outs = [values[v] for v in eqn.outvars]
+            if "jaxpr" in eqn.params:
+                inner = eqn.params["jaxpr"]
+                values.update(zip(eqn.invars, backwards(getattr(inner, "jaxpr", inner), outs)))
+            elif eqn.primitive in inverses:
+                (x,) = eqn.invars
+                values[x] = inverses[eqn.primitive](*outs)
+            elif eqn.primitive in (lax.mul_p, lax.add_p) and len(constants := literals(eqn)) == 1:
+                undo = np.divide if eqn.primitive is lax.mul_p else np.subtract
+                (x,) = [v for v in eqn.invars if not hasattr(v, "val")]
+                values[x] = undo(*outs, constants[0])
+            else:
+                raise LookupError(f"{eqn.primitive} has no inverse")
+        return [values[v] for v in jaxpr.invars]
+
+    def inverse(y):
+        return backwards(side.root.make_jaxpr(f)(y).jaxpr, [y])[0]
+
+    return inverse
+
+
+def literals(eqn):
+    return [v.val for v in eqn.invars if hasattr(v, "val")]
+
+
+def inverted(side):
+    """Uses of the inverse interpreter, by what they show."""
+    np, root = side.numpy, side.root
+    f = lambda x: np.exp(np.tanh(x))
+    g = lambda x: root.jit(lambda y: -np.log(y) * 3.0)(x) + 2.0
+    back = inverse_of(side, f)
+    return {
+        "eager": lambda: back(f(1.0)),
+        "jit": lambda: root.jit(back)(f(0.5)),
+        "vmap of grad": lambda: root.jit(root.vmap(root.grad(back)))((np.arange(5.0) + 1.0) / 5.0 + 0.5),
+        "through jit": lambda: inverse_of(side, g)(g(0.25)),
+    }
