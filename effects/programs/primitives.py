@@ -14,19 +14,19 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
-import numpy as np
-
+from ..base.caches import clear_caches
 from ..base.errors import BadArgument, BadCall, MissingRule, NotProvided
 from ..base.lazy_module import late_module
 from ..base.source_locations import is_ours
 from ..base.stack import BASE, current, inside
 from ..base.value_identity import bits
 from ..base.wrapping import wraps
-from ..core.arrays import as_array
+from ..core.arrays import as_array, concrete
 from ..core.columns import EVALUATE, Rule
 from ..core.operation import EMPTY_ROW, OPERATIONS, Operation, operation, qualified_name
 from ..functions.keys import static_key
 from ..types.array_type import ArrayType, as_array_type
+from ..types.dtypes import ExtendedDType
 from .equation_views import Equation, Literal, Variable
 from .operation_names import every_operation, operation_called
 from .program import Program, ResidualBuilder
@@ -81,6 +81,19 @@ class PrimitiveOperation(Operation):
             )
         return tuple(map(as_array_type, made)) if self.multiple_results else as_array_type(made)
 
+    def numpy_function(self, types: Sequence[ArrayType]) -> Any:
+        """The implementation on random keys, which NumPy has as their data."""
+        if not any([isinstance(t.dtype, ExtendedDType) for t in types]) or not EVALUATE.has(type(self)):
+            return None
+        return lambda *xs: self.evaluated([concrete(t, x) for t, x in zip(types, xs)])
+
+    def evaluated(self, xs: Sequence[Any]) -> Any:
+        """The results of the implementation, which performs on no handler, as NumPy arrays."""
+        with inside(BASE):
+            results = self.as_results(self._primitive.impl(*xs, **self.as_params()))
+        arrays: list[Any] = [*map(as_array, results)]
+        return self.from_results([y.value for y in arrays])
+
     def __reduce__(self) -> Any:
         return _bound, (self._primitive, self.params)
 
@@ -132,7 +145,7 @@ class Primitive:
     def def_impl(self, impl: Rule) -> Rule:
         """Make ``impl(*arrays, **params)`` what the primitive means; returns it."""
         self.impl = impl  # type: ignore[method-assign]
-        EVALUATE.assign(self.operation, _evaluation(impl))
+        EVALUATE.assign(self.operation, wraps(impl)(lambda op, *xs: op.evaluated([*map(as_array, xs)])))
         return impl
 
     def def_abstract_eval(self, rule: Rule) -> Rule:
@@ -142,6 +155,8 @@ class Primitive:
 
     def def_effectful_abstract_eval(self, rule: Rule) -> Rule:
         """``def_abstract_eval`` of a rule that also gives the set of effects, which must be empty."""
+        if "abstract_eval" in vars(self):  # it may have been asked
+            clear_caches()
         self.abstract_eval = rule  # type: ignore[method-assign]
         return rule
 
@@ -166,18 +181,6 @@ class Primitive:
 
     def __reduce__(self) -> Any:
         return _restored, (qualified_name(self.operation),)
-
-
-def _evaluation(impl: Rule) -> Rule:
-    """The cell of ``evaluate`` from an implementation on arrays, which performs on no handler."""
-
-    @wraps(impl)
-    def evaluate(op: Any, *xs: Any) -> Any:
-        with inside(BASE):
-            y = impl(*map(as_array, xs), **op.as_params())
-        return tuple(map(np.asarray, y)) if op.multiple_results else np.asarray(y)
-
-    return evaluate
 
 
 class OperationPrimitive(Primitive):

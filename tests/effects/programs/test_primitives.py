@@ -165,3 +165,34 @@ def test_primitives_cross_named_axes_and_shapes():
     assert hx.eval_shape(f, X).shape == (3,)
     known, rest = hx.linearize(f, X)
     assert known.tolist() == [2.0, 6.0, 12.0] and rest(X).tolist() == [3.0, 10.0, 21.0]
+
+
+def test_an_implementation_gets_keys_as_keys():
+    p = Primitive("folded")
+    p.def_impl(lambda key: hx.random.fold_in(key, int(hx.random.key_data(key).sum() > 0)))
+    p.def_abstract_eval(lambda key: key)
+    key = hx.random.key(7)
+    assert hx.random.key_data(p.bind(key)).tolist() == hx.random.key_data(hx.random.fold_in(key, 1)).tolist()
+
+
+def test_another_type_holds_from_the_moment_it_is_declared():
+    p = Primitive("typed")
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+    OURS.mlir.register_lowering(p, OURS.mlir.lower_fun(lambda x: x.astype(types[-1]), multiple_results=False))
+    types = ["float32"]
+    compiled = hx.jit(lambda x: p.bind(x))
+    assert compiled(1.0).dtype == "float32"
+    types.append("int32")
+    p.def_abstract_eval(lambda x: ShapedArray(x.shape, "int32"))
+    assert compiled(1.0).dtype == "int32"
+
+
+def test_lanes_of_different_lengths_have_primitives():
+    p = Primitive("tripled")
+    p.def_impl(lambda x: x * 3.0)
+    p.def_abstract_eval(lambda x: x)
+    OURS.batching.fancy_primitive_batchers[p] = lambda axis, xs, dims: (p.bind(xs[0]), dims[0])
+    rows = hx.Ragged.from_list([np.ones(2, "float32"), np.ones(3, "float32")])
+    tripled = hx.vmap(lambda row: p.bind(row).sum(), in_axes=hx.ragged_axis)
+    assert tripled(rows).tolist() == [6.0, 9.0]
