@@ -14,7 +14,6 @@ from functools import partial, reduce
 from typing import Any
 
 from ..effects.base.frozen_values import Value
-from ..effects.base.wrapping import wraps
 from ..effects.core import columns
 from ..effects.core.arrays import as_array, type_of
 from ..effects.core.columns import Rule
@@ -85,7 +84,6 @@ def _symbolic(part: Any) -> Any:
 def _derivative(rule: Rule) -> Rule:
     """The cell of ``jvp`` from a rule in JAX's form."""
 
-    @wraps(rule)
     def jvp(op: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         zeros = [Zero.from_primal_value(x) if dx is None else dx for x, dx in zip(primals, tangents)]
         y, dy = rule(list(primals), zeros, **op.as_params())
@@ -99,7 +97,6 @@ def _derivative(rule: Rule) -> Rule:
 def _adjoint(rule: Rule) -> Rule:
     """The cell of ``transpose`` from a rule in JAX's form."""
 
-    @wraps(rule)
     def transpose(op: Any, ct: Any, *operands: Any, linear: Sequence[bool]) -> Any:
         if op.multiple_results:
             types = result_type(op, tuple([x if yes else x.type for x, yes in zip(operands, linear)]))

@@ -13,7 +13,6 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..effects.base.wrapping import wraps
 from ..effects.core.arrays import as_array
 from ..effects.core.columns import BATCH, Rule
 from ..effects.operations.foundations.shapes import move_axis
@@ -46,7 +45,6 @@ def _results(op: Any, results: Any) -> Any:
 
 
 def _of_operands(rule: Rule) -> Rule:
-    @wraps(rule)
     def batch(op: Any, dims: Sequence[Any], *xs: Any) -> Any:
         return _results(op, rule(xs, dims, **op.as_params()))
 
@@ -54,7 +52,6 @@ def _of_operands(rule: Rule) -> Rule:
 
 
 def _of_axis_data(rule: Rule) -> Rule:
-    @wraps(rule)
     def batch(op: Any, dims: Sequence[Any], *xs: Any, axis: tuple[Any, Any]) -> Any:
         return _results(op, rule(AxisData(*axis), xs, dims, **op.as_params()))
 
@@ -62,7 +59,6 @@ def _of_axis_data(rule: Rule) -> Rule:
 
 
 def _of_axis(rule: Rule) -> Rule:
-    @wraps(rule)
     def batch(op: Any, dims: Sequence[Any], *xs: Any, axis: tuple[Any, Any]) -> Any:
         name, size = axis
         return _results(op, rule(size, name, None, xs, dims, **op.as_params()))

@@ -9,7 +9,7 @@ A rule builds operations with MLIR's bindings, ``ir`` and ``dialects``. They bec
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..effects.base.errors import MissingRule
@@ -17,7 +17,7 @@ from ..effects.base.frozen_values import Value
 from ..effects.control.callbacks import io_callback, pure_callback
 from ..effects.core.arrays import type_of
 from ..effects.core.columns import LOWER, Rule
-from ..effects.programs.primitives import Primitive
+from ..effects.programs.primitives import Primitive, primitive_of
 from ..effects.types.array_type import ArrayType, array_type
 from ..interpreters.core.record import record
 from ..lowering.xla import mlir_bindings
@@ -72,7 +72,26 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
     return LoweredFunction(fun, multiple_results)
 
 
-_RULES: dict[Primitive, dict[str | None, Rule]] = {}
+class PlatformRules(Value):
+    """The cell of ``lower`` by the rules of a primitive: that of the platform, that of all, or what it had before."""
+
+    former: Rule | None
+    by_platform: Mapping[str | None, Rule]
+
+    def __call__(self, op: Any, emit: Any, *values: Any) -> Any:
+        rule = self.by_platform.get(emit.platform) or self.by_platform.get(None)
+        if isinstance(rule, LoweredFunction):
+            return op.from_results(emit.decompose(lambda *xs: rule.results(*xs, **op.as_params()), *values))
+        if rule is not None:
+            return _by_bindings(rule, op, emit, values)
+        if self.former is not None:
+            return self.former(op, emit, *values)
+        raise MissingRule(
+            f"{op.name}: there is no lowering for {emit.platform}, only for {', '.join(map(str, self.by_platform))}.",
+            hint=f"register_lowering({op.name}_p, rule).",
+        )
+
+
 _ALIASES = {"gpu": ("cuda", "rocm")}
 
 
@@ -83,44 +102,24 @@ def register_lowering(
 
     ``inline`` and ``cacheable`` change nothing: equal operations of a module share one function, which XLA inlines.
     """
-    rules = _RULES.setdefault(prim, {})
-    rules.update(dict.fromkeys(_ALIASES.get(platform or "", (platform,)), rule))
-    LOWER.assign(prim.operation, _lowering(prim, rules))
+    known = LOWER.cell(prim.operation)
+    rules = known if isinstance(known, PlatformRules) else PlatformRules(LOWER.registered(prim.operation), {})
+    platforms = _ALIASES.get(platform or "", (platform,))
+    LOWER.assign(prim.operation, PlatformRules(rules.former, {**rules.by_platform, **dict.fromkeys(platforms, rule)}))
     return rule
 
 
-def _lowering(prim: Primitive, rules: dict[str | None, Rule]) -> Rule:
-    """The cell of ``lower`` from the rules by platform; the cell that the operation has without them comes last."""
-    former = None if None in rules else LOWER.registered(prim.operation)
-
-    def lower(op: Any, emit: Any, *values: Any) -> Any:
-        rule = rules.get(emit.platform) or rules.get(None)
-        params = op.as_params()
-        if isinstance(rule, LoweredFunction):
-            return op.from_results(emit.decompose(lambda *xs: rule.results(*xs, **params), *values))
-        if rule is None and former is not None:
-            return former(op, emit, *values)
-        if rule is None:
-            known = ", ".join([str(platform) for platform in rules])
-            raise MissingRule(
-                f"{prim.name}: there is no lowering for {emit.platform}, only for {known}.",
-                hint=f"register_lowering({prim.name}_p, rule).",
-            )
-        return _by_bindings(prim, rule, op, emit, values)
-
-    return lower
-
-
-def _by_bindings(prim: Primitive, rule: Rule, op: Any, emit: Any, values: Sequence[Any]) -> Any:
+def _by_bindings(rule: Rule, op: Any, emit: Any, values: Sequence[Any]) -> Any:
     """The results of a rule in MLIR's values: a call of the function that it builds."""
     takes, gives = tuple([v.type for v in values]), tuple(op.as_results(emit.made))
+    primitive = primitive_of(type(op))
 
     def body(module: Any, *arguments: Any) -> Any:
         inside = ModuleContext(module.context, module, (emit.platform,))
-        return rule(LoweringRuleContext(inside, prim, takes, gives, emit), *arguments, **op.as_params())
+        return rule(LoweringRuleContext(inside, primitive, takes, gives, emit), *arguments, **op.as_params())
 
     symbol = emit.defined(
-        (op, takes), prim.name, lambda symbol: mlir_bindings.function_text(symbol, takes, gives, body)
+        (op, takes), op.name, lambda symbol: mlir_bindings.function_text(symbol, takes, gives, body)
     )
     return op.from_results(emit.call_of(symbol, values, gives))
 

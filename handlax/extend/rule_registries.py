@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any
 
+from ..effects.base.wrapping import wraps
 from ..effects.core.columns import Column, Rule
-from ..effects.programs.primitives import Primitive
+from ..effects.core.operation import OPERATIONS
+from ..effects.programs.primitives import Primitive, primitive_of
 
 
 class RuleRegistry(MutableMapping[Primitive, Rule]):
     """``registry[primitive] = rule`` makes ``cell(rule)`` the cell of the primitive's operation in a column.
 
-    It holds from then on, also for programs that were traced before.
+    It holds from then on, also for programs that were traced before. The operation keeps it, not the registry.
     """
 
-    def __init__(self, column: Column, cell: Callable[[Rule], Any]):
+    def __init__(self, column: Column, cell: Callable[[Rule], Rule]):
         self.column, self.cell = column, cell
-        self.rules: dict[Primitive, Rule] = {}
 
     def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
-        self.column.assign(primitive.operation, self.cell(rule))
-        self.rules[primitive] = rule
+        cell = wraps(rule)(self.cell(rule))
+        cell.registry = self
+        self.column.assign(primitive.operation, cell)
 
     def __getitem__(self, primitive: Primitive) -> Rule:
-        return self.rules[primitive]
+        cell = self.column.cell(primitive.operation)
+        if getattr(cell, "registry", None) is not self:
+            raise KeyError(primitive)
+        return cell.__wrapped__
 
     def __delitem__(self, primitive: Primitive) -> None:
-        del self.rules[primitive]
+        if primitive not in self:
+            raise KeyError(primitive)
         self.column.assign(primitive.operation, None)
 
     def __iter__(self) -> Iterator[Primitive]:
-        return iter(self.rules)
+        return iter(dict.fromkeys([p for p in map(primitive_of, OPERATIONS.values()) if p in self]))
 
     def __len__(self) -> int:
-        return len(self.rules)
+        return len(list(iter(self)))
