@@ -19,6 +19,7 @@ from ..effects.core.arrays import as_array, type_of
 from ..effects.core.columns import Rule
 from ..effects.core.operation import result_type
 from ..effects.programs.primitives import Primitive
+from ..effects.trees.registration import register_pytree_node
 from ..effects.types.array_type import ArrayType
 from ..effects.types.dtypes import float0
 from .rule_registries import RuleRegistry
@@ -48,6 +49,11 @@ class UndefinedPrimal(Value):
     """An operand, known by its type alone, in which an operation is transposed."""
 
     aval: ArrayType
+
+
+# both are trees without leaves
+register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: UndefinedPrimal(aval))
 
 
 def is_undefined_primal(x: Any) -> bool:

@@ -93,6 +93,8 @@ def test_zeros_are_symbolic():
     assert ad.instantiate_zeros(X) is X and ad.add_tangents(zero, X) is X and ad.add_tangents(X, zero) is X
     assert ad.add_jaxvals(X, X).tolist() == [2.0, 4.0, 6.0] and ad.zeros_like_aval(zero.aval).shape == (3,)
     assert ad.Zero.from_primal_value(1).aval.dtype == hx.float0
+    tree = [zero, ad.UndefinedPrimal(zero.aval), X]
+    assert len(hx.tree.leaves(tree)) == 1 and hx.tree.map(lambda x: x, tree)[:2] == tree[:2]
 
 
 def test_a_cotangent_of_several_results_may_be_zero():

@@ -111,3 +111,22 @@ def test_a_rule_calls_the_host(has_side_effect):
 
     mlir.register_lowering(p, rule)
     assert hx.jit(lambda x: p.bind(x) * 2.0)(X).tolist() == [6.0, 4.0, 2.0] and seen == [[1.0, 2.0, 3.0]]
+
+
+@hx.operation
+class Doubled:
+    def result_type(op, x):
+        return x
+
+    def lower(op, emit, x):
+        t = "tensor<3xf32>"
+        body = f"    %0 = stablehlo.add %arg0, %arg0 : {t}\n    return %0 : {t}\n  }}\n"
+        symbol = emit.defined(op, "doubled", lambda name: f"  func.func private @{name}(%arg0: {t}) -> {t} {{\n{body}")
+        return emit.call_of(symbol, [x], [x.type])[0]
+
+
+def test_a_function_enters_the_module_as_text():
+    f = hx.jit(lambda x: hx.perform(Doubled(), hx.perform(Doubled(), x)))
+    assert f(X).tolist() == [4.0, 8.0, 12.0]
+    text = f.lower(X).as_text()
+    assert text.count("func.func private @doubled_0") == 1 and text.count("call @doubled_0") == 2
