@@ -1,6 +1,8 @@
 """primitives: operations by name and parameters, and the user's own."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -196,3 +198,13 @@ def test_lanes_of_different_lengths_have_primitives():
     rows = hx.Ragged.from_list([np.ones(2, "float32"), np.ones(3, "float32")])
     tripled = hx.vmap(lambda row: p.bind(row).sum(), in_axes=hx.ragged_axis)
     assert tripled(rows).tolist() == [6.0, 9.0]
+
+
+def test_primitives_are_loaded_when_one_is_asked_for():
+    program = (
+        "import sys, handlax as hx; hx.jit(hx.lax.sin)(1.0); hx.make_jaxpr(hx.lax.sin)(1.0).eqns;"
+        "print([name for name in sys.modules if name.endswith('.primitives') or name.startswith('jaxlib.mlir')]);"
+        "from handlax.extend import ad, batching, core; print(hx.lax.sin_p is core.primitives.sin_p);"
+        "print([name for name in sys.modules if name.startswith('jaxlib.mlir')])")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[]", "True", "[]"]
