@@ -266,8 +266,11 @@ def replaced(program: Program, consts: Sequence[Any] | None = None, **parts: Any
             types = ", ".join([str(x.type) for x in program.consts])
             raise BadArgument(f"replace: the constants must be those of the equations, ({types}), got {len(values)}.")
         program = program.with_consts(values)
+    if tuple(parts.pop("constvars", program.constvars)) != program.constvars:
+        hint = "extend.partial_eval.convert_constvars_jaxpr makes them inputs."
+        raise BadArgument("replace: the variables of the constants must be those that the program has.", hint=hint)
     known = {name: getattr(program, name) for name in ("invars", "eqns", "outvars")}
-    if unknown := {*parts} - {*known, "constvars", "effects", "debug_info"}:
+    if unknown := {*parts} - {*known, "effects", "debug_info"}:
         raise BadCall(f"replace: a program has no {', '.join(sorted(unknown))}.", hint=f"it has {', '.join(known)}.")
     chosen = {name: parts.get(name, value) for name, value in known.items()}
     return assembled(**chosen, consts=program.consts, constvars=program.constvars, name=program.name)

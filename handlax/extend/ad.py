@@ -100,6 +100,20 @@ def _derivative(rule: Rule) -> Rule:
     return jvp
 
 
+def _rule_of_derivative(primitive: Primitive) -> Rule:
+    """The rule in JAX's form of a primitive with a cell of ``jvp``."""
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        op = primitive.operation.from_params(params)
+        operands = tuple(map(as_array, primals)), tuple(map(_symbolic, tangents))
+        y, dy = columns.JVP.find(type(op))(op, *operands)
+        ys = op.as_results(y)
+        dys = [Zero.from_primal_value(y) if dy is None else dy for y, dy in zip(ys, op.as_results(dy))]
+        return (list(ys), dys) if op.multiple_results else (y, dys[0])
+
+    return rule
+
+
 def _adjoint(rule: Rule) -> Rule:
     """The cell of ``transpose`` from a rule in JAX's form."""
 
@@ -114,8 +128,23 @@ def _adjoint(rule: Rule) -> Rule:
     return transpose
 
 
-primitive_jvps = RuleRegistry(columns.JVP, _derivative)
-primitive_transposes = RuleRegistry(columns.TRANSPOSE, _adjoint)
+def _rule_of_adjoint(primitive: Primitive) -> Rule:
+    """The rule in JAX's form of a primitive with a cell of ``transpose``."""
+
+    def rule(ct: Any, *args: Any, **params: Any) -> Any:
+        op = primitive.operation.from_params(params)
+        linear = tuple(map(is_undefined_primal, args))
+        operands = [x.aval if yes else as_array(x) for x, yes in zip(args, linear)]
+        cts = tuple(map(_symbolic, ct)) if op.multiple_results else _symbolic(ct)
+        if cts is None:
+            return [Zero(x.aval) if yes else None for x, yes in zip(args, linear)]
+        return list(columns.TRANSPOSE.find(type(op))(op, cts, operands, linear))
+
+    return rule
+
+
+primitive_jvps = RuleRegistry(columns.JVP, _derivative, _rule_of_derivative)
+primitive_transposes = RuleRegistry(columns.TRANSPOSE, _adjoint, _rule_of_adjoint)
 
 
 def get_primitive_transpose(primitive: Primitive) -> Rule:

@@ -17,8 +17,9 @@ from ..effects.core.arrays import as_array
 from ..effects.core.columns import BATCH, Rule
 from ..effects.operations.foundations.shapes import move_axis
 from ..effects.operations.manipulation.rearranging import expand_dims
-from ..effects.operations.manipulation.slicing import axis_at, lanes_first
+from ..effects.operations.manipulation.slicing import axis_at, lane_count, lanes_first
 from ..effects.programs.primitives import Primitive
+from ..interpreters.batching.batch import by_batch_rule
 from .rule_registries import RuleRegistry
 
 __all__ = [
@@ -66,9 +67,27 @@ def _of_axis(rule: Rule) -> Rule:
     return batch
 
 
-primitive_batchers = RuleRegistry(BATCH, _of_operands)
-fancy_primitive_batchers = RuleRegistry(BATCH, _of_axis_data)
-axis_primitive_batchers = RuleRegistry(BATCH, _of_axis)
+def _batched(primitive: Primitive, xs: Sequence[Any], dims: Sequence[Any], name: Any, size: Any, params: Any) -> Any:
+    """What the cell of a primitive gives, as rules give it."""
+    op = primitive.operation.from_params(params)
+    y, out_dims = by_batch_rule(op, tuple(dims), [*map(as_array, xs)], name, size)
+    if not op.multiple_results:
+        return y, out_dims
+    return list(y), list(out_dims) if isinstance(out_dims, (tuple, list)) else [out_dims] * len(y)
+
+
+primitive_batchers = RuleRegistry(
+    BATCH, _of_operands,
+    lambda p: lambda xs, dims, **params: _batched(p, xs, dims, None, lane_count(xs, dims), params),
+)
+fancy_primitive_batchers = RuleRegistry(
+    BATCH, _of_axis_data,
+    lambda p: lambda axis, xs, dims, **params: _batched(p, xs, dims, axis.name, axis.size, params),
+)
+axis_primitive_batchers = RuleRegistry(
+    BATCH, _of_axis,
+    lambda p: lambda size, name, _, xs, dims, **params: _batched(p, xs, dims, name, size, params),
+)
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Any:

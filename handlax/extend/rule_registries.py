@@ -14,10 +14,11 @@ class RuleRegistry(MutableMapping[Primitive, Rule]):
     """``registry[primitive] = rule`` makes ``cell(rule)`` the cell of the primitive's operation in a column.
 
     It holds from then on, also for programs that were traced before. The operation keeps it, not the registry.
+    ``rule(primitive)`` is the rule in JAX's form of an operation that has another cell.
     """
 
-    def __init__(self, column: Column, cell: Callable[[Rule], Rule]):
-        self.column, self.cell = column, cell
+    def __init__(self, column: Column, cell: Callable[[Rule], Rule], rule: Callable[[Primitive], Rule]):
+        self.column, self.cell, self.rule = column, cell, rule
 
     def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
         cell = wraps(rule)(self.cell(rule))
@@ -26,9 +27,9 @@ class RuleRegistry(MutableMapping[Primitive, Rule]):
 
     def __getitem__(self, primitive: Primitive) -> Rule:
         cell = self.column.cell(primitive.operation)
-        if getattr(cell, "registry", None) is not self:
+        if cell is None:
             raise KeyError(primitive)
-        return cell.__wrapped__
+        return cell.__wrapped__ if getattr(cell, "registry", None) is self else self.rule(primitive)
 
     def __delitem__(self, primitive: Primitive) -> None:
         if primitive not in self:

@@ -140,3 +140,20 @@ def test_a_rule_of_an_operation_of_the_package_is_replaced():
     finally:
         hx.columns.JVP.assign(hx.operations.Tan, former)
     assert before(0.5) == slope
+
+
+def test_rules_of_the_package_are_read_in_the_form_of_jax():
+    rule = ad.primitive_jvps[hx.lax.mul_p]
+    y, dy = rule([X, X], [X, ad.Zero.from_primal_value(X)])
+    assert y.tolist() == dy.tolist() == [1.0, 4.0, 9.0]
+    y, dy = ad.primitive_jvps[hx.lax.floor_p]([X], [X])
+    assert type(dy) is ad.Zero and hx.lax.sin_p in ad.primitive_jvps and hx.lax.sin_p not in ad.primitive_transposes
+    total = ad.primitive_transposes[hx.lax.reduce_sum_p]
+    assert total(2.0, ad.UndefinedPrimal(hx.typeof(X)), axes=(0,))[0].tolist() == [2.0] * 3
+    zero = total(ad.Zero(hx.typeof(1.0)), ad.UndefinedPrimal(hx.typeof(X)), axes=(0,))
+    assert zero == [ad.Zero(hx.typeof(X))]
+    ct, none = ad.primitive_transposes[hx.lax.mul_p](X, ad.UndefinedPrimal(hx.typeof(X)), X)
+    assert ct.tolist() == [1.0, 4.0, 9.0] and none is None
+    tripled = made("like_cosine", hnp.cos)
+    ad.primitive_jvps[tripled] = ad.primitive_jvps[hx.lax.cos_p]
+    assert hx.grad(tripled.bind)(0.5) == hx.grad(hnp.cos)(0.5)

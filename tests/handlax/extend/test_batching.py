@@ -126,3 +126,20 @@ def test_axes_are_moved_and_repeated():
     assert batching.bdim_at_front(X, 1, 3).tolist() == X.T.tolist()
     assert batching.bdim_at_front(X, batching.not_mapped, 4).shape == (4, 2, 3)
     assert batching.broadcast(X, 5, 1).shape == (2, 5, 3) and batching.moveaxis(X, 0, 1).shape == (3, 2)
+
+
+def test_rules_of_the_package_are_read_in_the_form_of_jax():
+    y, dim = batching.primitive_batchers[lax.add_p]((X, X.T), (0, 1))
+    assert batching.moveaxis(y, dim, 0).tolist() == (2 * X).tolist()
+    axis = batching.AxisData("i", 2)
+    for y, dim in (
+        batching.fancy_primitive_batchers[lax.reduce_sum_p](axis, (X,), (0,), axes=(0,)),
+        batching.axis_primitive_batchers[lax.reduce_sum_p](2, "i", None, (X,), (0,), axes=(0,)),
+    ):
+        assert (y.tolist(), dim) == ([3.0, 12.0], 0)
+    ys, dims = batching.primitive_batchers[lax.top_k_p]((X,), (0,), k=1, axis=0)
+    assert [batching.moveaxis(y, d, 0).tolist() for y, d in zip(ys, dims)] == [[[2.0], [5.0]], [[2], [2]]]
+    p = axis_aware(*RULES["fancy"])
+    y, dim = batching.axis_primitive_batchers[p](2, "i", None, (X,), (0,))
+    np.testing.assert_allclose(y, X - X.mean(0))
+    assert lax.scan_p not in batching.primitive_batchers

@@ -69,6 +69,10 @@ def test_constants_are_replaced():
     assert program.replace(consts=[TABLE + 1.0])(2.0)[0].tolist() == [2.0, 4.0, 6.0]
     with pytest.raises(errors.BadArgument, match="the constants must be those of the equations"):
         program.replace(consts=[])
+    with pytest.raises(errors.BadArgument, match="the variables of the constants") as caught:
+        program.replace(constvars=(), invars=(*program.constvars, *program.invars))
+    assert "convert_constvars_jaxpr" in caught.value.hint
+    assert program.replace(constvars=program.constvars) == program
 
 
 def test_results_that_nothing_reads_are_dropped():
