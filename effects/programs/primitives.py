@@ -11,6 +11,7 @@ so every handler and transformation knows both.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -199,11 +200,16 @@ class OperationPrimitive(Primitive):
         return list(made) if op.multiple_results else made, op.effects
 
 
+_MAKING = threading.RLock()
+
+
 def primitive_of(kind: type[Operation]) -> Primitive:
     """The one primitive of an operation."""
     found = vars(kind).get("_primitive")
     if found is None:
-        found = kind._primitive = OperationPrimitive(kind)
+        with _MAKING:  # threads that come at once get the same one
+            found = vars(kind).get("_primitive") or OperationPrimitive(kind)
+            kind._primitive = found
     return found
 
 

@@ -3,6 +3,8 @@
 import pickle
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.core import ShapedArray
+from handlax.effects.programs.primitives import primitive_of
 from handlax.extend.core import Primitive
 from handlax.testing import LAWS
 
@@ -208,3 +211,15 @@ def test_primitives_are_loaded_when_one_is_asked_for():
         "print([name for name in sys.modules if name.startswith('jaxlib.mlir')])")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[]", "True", "[]"]
+
+
+def test_threads_that_come_at_once_get_the_same_primitive():
+    @hx.operation
+    class Fresh:
+        def result_type(op, x):
+            return x
+
+    start = threading.Barrier(8)
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda _: (start.wait(), primitive_of(Fresh))[1], range(8))]
+    assert len({*map(id, found)}) == 1
