@@ -229,9 +229,10 @@ def __getattr__(name: str) -> Primitive:
 
 
 def primitive_names() -> list[str]:
-    """The names of all primitives of the package."""
+    """The names of all primitives of the package, as far as Python has such names."""
     kinds = [kind for kind in every_operation() if is_ours(kind.__module__)]
-    return sorted({name for kind in kinds for name in (kind.name, *kind.primitive_aliases)})
+    names = {name for kind in kinds for name in (kind.name, primitive_of(kind).name, *kind.primitive_aliases)}
+    return sorted(filter(str.isidentifier, names))
 
 
 def assembled(

@@ -46,6 +46,11 @@ def test_every_operation_has_one_primitive(kind):
     assert primitive.name == (kind.primitive_name or kind.name) and f"{kind.name}_p" in dir(primitives)
 
 
+@pytest.mark.parametrize("name", ["custom_jvp_call", "custom_vjp_call", "jit", "pjit", "remat", "scatter_add", "while"])
+def test_the_names_of_jax_are_listed(name):
+    assert f"{name}_p" in dir(primitives) and getattr(primitives, f"{name}_p") is getattr(lax, f"{name}_p")
+
+
 def test_no_two_operations_share_the_name_of_a_primitive():
     names = [name for kind in OURS for name in {kind.name, primitive_of(kind).name, *kind.primitive_aliases}]
     assert len(names) == len({*names})
