@@ -1,6 +1,4 @@
-"""Primitives: operations under JAX's interface, by name and parameters, and programs written as equations of them.
-
-Loaded with the first primitive that is asked for.
+"""Primitives: operations under JAX's interface, by name and parameters. Loaded with the first one that is asked for.
 
     eqn.primitive.bind(*operands, **eqn.params)         performs the operation of an equation again
 
@@ -12,11 +10,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from ..base.caches import clear_caches
-from ..base.errors import BadArgument, BadCall, MissingRule, NotProvided
+from ..base.errors import BadCall, MissingRule, NotProvided
 from ..base.lazy_module import late_module
 from ..base.source_locations import is_ours
 from ..base.stack import BASE, current, inside
@@ -28,9 +26,7 @@ from ..core.operation import EMPTY_ROW, OPERATIONS, Operation, operation, qualif
 from ..functions.keys import static_key
 from ..types.array_type import ArrayType, as_array_type
 from ..types.dtypes import ExtendedDType
-from .equation_views import Equation, Literal, Variable
 from .operation_names import every_operation, operation_called
-from .program import Program, ResidualBuilder
 
 
 class Snapshot:
@@ -233,54 +229,6 @@ def primitive_names() -> list[str]:
     kinds = [kind for kind in every_operation() if is_ours(kind.__module__)]
     names = {name for kind in kinds for name in (kind.name, primitive_of(kind).name, *kind.primitive_aliases)}
     return sorted(filter(str.isidentifier, names))
-
-
-def assembled(
-    invars: Sequence[Variable], eqns: Iterable[Equation], outvars: Sequence[Variable | Literal],
-    consts: Sequence[Any] = (), constvars: Sequence[Variable] = (), name: str = "program",
-) -> Program:
-    """The program of these equations; ``constvars`` are the variables of the constants.
-
-    Raises: BadArgument: a variable is read before an equation defines it.
-    """
-    builder = ResidualBuilder()  # in which the constants stay those that there are, in this order
-    numbers = {v: builder.input(v.aval) for v in invars}
-    numbers |= {v: builder.const(as_array(value)) for v, value in zip(constvars, consts)}
-
-    def number(atom: Variable | Literal) -> int:
-        if isinstance(atom, Literal):
-            return builder.const(as_array(atom.val))
-        if atom not in numbers:
-            raise BadArgument(f"{name}: a variable must be defined before it is read, got {atom} of {atom.aval}.")
-        return numbers[atom]
-
-    for eqn in eqns:
-        types = tuple([v.aval for v in eqn.outvars])
-        first = builder.append(eqn.op, tuple(map(number, eqn.operands)), eqn.op.from_results(types), eqn.site)
-        numbers |= {v: first + i for i, v in enumerate(eqn.outvars)}
-    return builder.freeze(list(map(number, outvars)), name)
-
-
-def replaced(program: Program, consts: Sequence[Any] | None = None, **parts: Any) -> Program:
-    """A program with other ``consts``, ``invars``, ``eqns`` or ``outvars``; what else it has follows from these.
-
-    Raises: BadCall: a program has no such part. BadArgument: there is another number of constants, or one has another
-    type; or an equation reads what is not defined.
-    """
-    if consts is not None:
-        values = [as_array(x) for x in consts]
-        if [x.type for x in values] != [x.type for x in program.consts]:
-            types = ", ".join([str(x.type) for x in program.consts])
-            raise BadArgument(f"replace: the constants must be those of the equations, ({types}), got {len(values)}.")
-        program = program.with_consts(values)
-    if tuple(parts.pop("constvars", program.constvars)) != program.constvars:
-        hint = "extend.partial_eval.convert_constvars_jaxpr makes them inputs."
-        raise BadArgument("replace: the variables of the constants must be those that the program has.", hint=hint)
-    known = {name: getattr(program, name) for name in ("invars", "eqns", "outvars")}
-    if unknown := {*parts} - {*known, "effects", "debug_info"}:
-        raise BadCall(f"replace: a program has no {', '.join(sorted(unknown))}.", hint=f"it has {', '.join(known)}.")
-    chosen = {name: parts.get(name, value) for name, value in known.items()}
-    return assembled(**chosen, consts=program.consts, constvars=program.constvars, name=program.name)
 
 
 def _restored(qualified: str) -> Primitive:

@@ -31,17 +31,16 @@ from ..core.operation import EMPTY_ROW, Operation
 from ..types.array_type import ArrayType
 from ..types.extent import Extent, Sized, extents_in, with_sizes
 from . import mesh_texts as mesh_texts  # which adds to WRITERS
-from .equation_views import DropVar, Equation, Literal, Variable
+from .equation_views import DropVar, Equation, Literal, Variable, replaced
 from .equations import Equations
 from .printer import WRITERS, constants_of, program_text
 
 if TYPE_CHECKING:
     from . import diff as differences
-    from . import parser, primitives
+    from . import parser
 else:
     differences = LazyModule("handlax.effects.programs.diff")
     parser = LazyModule("handlax.effects.programs.parser")
-    primitives = LazyModule("handlax.effects.programs.primitives")
 
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
@@ -340,7 +339,7 @@ class Program(Equations, OwnCopy, Sized):
 
     def replace(self, jaxpr: Program | None = None, **parts: Any) -> Program:
         """This program, or ``jaxpr``, with other ``consts``, ``invars``, ``eqns`` or ``outvars``."""
-        return primitives.replaced(self if jaxpr is None else jaxpr, **parts)
+        return replaced(self if jaxpr is None else jaxpr, ResidualBuilder(), **parts)
 
     def with_name(self, name: str) -> Program:
         """An equal program with another name."""
