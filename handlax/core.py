@@ -5,29 +5,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .effects.core.arrays import Box, type_of
 from .effects.core.operation import EMPTY_ROW
-from .effects.programs.equation_views import Equation, Literal, Variable
+from .effects.programs.equation_views import DropVar, Literal
 from .effects.programs.program import Program
 from .effects.types.array_type import ArrayType
-from .interpreters.analysis.typecheck import typecheck
+from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_as_fun
 from .interpreters.core.compile_time import ensure_compile_time_eval
 from .interpreters.handlers.handle import trace_state_clean
 
 __all__ = [
-    "AbstractValue", "Atom", "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "ParamDict", "ShapedArray", "Tracer", "Var",
-    "check_jaxpr", "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "get_aval", "jaxpr_as_fun", "max_dim",
-    "min_dim", "no_effects", "trace_state_clean",
+    "AbstractValue", "Atom", "ClosedJaxpr", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict", "ShapedArray",
+    "Tracer", "Var", "check_jaxpr", "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "get_aval",
+    "jaxpr_as_fun", "max_dim", "min_dim", "no_effects", "trace_state_clean",
 ]
 
 Tracer = Box
-Jaxpr = ClosedJaxpr = Program
-JaxprEqn = Equation
-Var = Variable
-Atom = Variable | Literal
+Atom = Var | Literal
 AbstractValue = ShapedArray = ArrayType
 ParamDict = dict[str, Any]
 get_aval = type_of
@@ -46,21 +43,6 @@ def eval_jaxpr(jaxpr: Program, consts: Sequence[Any], *args: Any) -> list[Any]:
     [Array(6., dtype=float32, weak_type=True)]
     """
     return list(jaxpr.with_consts(consts)(*args))
-
-
-def jaxpr_as_fun(jaxpr: Program) -> Callable[..., list[Any]]:
-    """A program as a function from a flat list of arguments to the list of its results."""
-
-    def fun(*args: Any) -> list[Any]:
-        return list(jaxpr(*args))
-
-    fun.__name__ = jaxpr.name
-    return fun
-
-
-def check_jaxpr(jaxpr: Program) -> None:
-    """Raises TypeCheckError: an equation does not have the type that the program states."""
-    typecheck(jaxpr)
 
 
 def max_dim(d1: int, d2: int) -> int:

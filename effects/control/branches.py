@@ -38,6 +38,7 @@ class Cond(HigherOrder):
     runs = "one"
     selects = 1
     carry = 0
+    param_names = {"bodies": "branches", "shared": None, "share": None}
 
     def result_type(op, *operands):
         need_all_devices("cond", op.bodies, operands[0].varying)

@@ -25,6 +25,7 @@ class Checkpoint(HigherOrder):
     policy: Any = None
     prevent_cse: bool = True
     differentiated: bool = False
+    primitive_aliases = ("remat",)
     shared = 0
     carry = 0
 
@@ -127,6 +128,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 @operation
 class Name:
     label: str
+    param_names = {"label": "name"}
 
     def result_type(op, x):
         return x

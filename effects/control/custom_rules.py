@@ -23,6 +23,8 @@ class CustomRule(HigherOrder):
     carry = 0
     prunes = False
     deferred = True
+    body_param = "call_jaxpr"
+    param_names = {"shared": "num_consts"}
 
     def evaluate(op, *values: Any) -> Any:
         return evaluate_body(op.bodies[0], values)
@@ -37,12 +39,16 @@ class CustomJvp(CustomRule):
     bodies: tuple[Program, ...]
     shared: int
     rule: Any  # its ``run(operands, tangents)`` gives (results, tangents); None in a program that is compiled
+    primitive_name = "custom_jvp_call"
+    param_names = {"shared": "num_consts", "rule": "jvp_jaxpr_fun"}
+    fixed_params = {"symbolic_zeros": False}
 
 
 # y = body(s, x),  <ct, dy> = <bwd(r, ct), dx>  where  y, r = fwd(x)
 @operation
 class CustomVjp(CustomJvp):
-    pass
+    primitive_name = "custom_vjp_call"
+    param_names = {"shared": "num_consts"}
 
 
 # y = body(s, x);  batched: the rule computes all lanes at once
@@ -50,6 +56,7 @@ class CustomVjp(CustomJvp):
 class CustomVmap(CustomRule):
     bodies: tuple[Program, ...]
     shared: int
+    primitive_name = "custom_vmap_call"
     rule: Any  # rule(size, mapped, operands) -> (results, mapped), lanes along the first axis
 
 

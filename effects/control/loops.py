@@ -62,6 +62,9 @@ class Scan(HigherOrder):
     backwards: bool = False
     unroll: int = 1
     runs = "loop"
+    param_names = {"shared": "num_consts", "carry": "num_carry", "backwards": "reverse"}
+    fixed_params = {"_split_transpose": False}
+    derived_params = {"linear": lambda op: (False,) * len(op.bodies[0].in_types)}
 
 
 # while test(s, c): c = body(s, c);  reverse mode stores at most ``slots`` carries at a time
@@ -72,6 +75,25 @@ class While(HigherOrder):
     carry: int
     slots: int = 0
     runs = "until"
+
+    def as_params(self):
+        """As a primitive, each body has constants of its own: those of the test, of the body, then the carry."""
+        names = ("cond_jaxpr", "cond_nconsts", "body_jaxpr", "body_nconsts")
+        params = dict(zip(names, (self.bodies[0], self.shared, self.bodies[1], self.shared)))
+        return {**params, "slots": self.slots} if self.slots else params
+
+    @classmethod
+    def from_params(cls, params):
+        test, body, m, n = [params[name] for name in ("cond_jaxpr", "body_jaxpr", "cond_nconsts", "body_nconsts")]
+        shared = (*test.in_types[:m], *body.in_types[:n])
+        count = len(body.in_types) - n
+        carry = range(m + n, m + n + count)
+        in_types = (*shared, *body.in_types[n:])
+        bodies = test.rewired(in_types, (*range(m), *carry)), body.rewired(in_types, (*range(m, m + n), *carry))
+        return cls(bodies, m + n, count, params.get("slots", 0))
+
+    def primitive_operands(self, operands):
+        return [*operands[: self.shared], *operands]
 
     def result_type(op, *operands):
         need_all_devices("while_loop", op.bodies, op.bodies[0].out_types[0].varying)

@@ -5,6 +5,7 @@ that cell. The cells of the built-in columns have these signatures:
 
     evaluate(op, *arrays) -> array                      NumPy in, NumPy out: the specification
     batch(op, dims, *xs) -> (y, dim)                    dims[i]: the mapped dimension of operand i, or None
+    batch(op, dims, *xs, axis) -> (y, dim)              axis: the name of the mapped axis, or None, and its size
                          or None                        as without a rule: bodies are batched, effects as declared
     jvp(op, primals, tangents) -> (y, dy)               None is the symbolic zero
     transpose(op, ct, *operands, wrt) -> cotangent      linear operands come as their types; or, of all together,
@@ -113,14 +114,18 @@ class Column:
                     f"{self.name}: {op.__name__} has a rule already, at {where_written(known.rule)}.",
                     hint=f"put another one in force in a scope: hx.rules({self.name}={{{op.__name__}: rule}}).",
                 )
-            rule = self.adapt(op, cell)
-            op._cells[self.name] = Cell(cell, places)
-            if _forget(self, op):
-                clear_caches()
-            op._rules[self] = rule
+            self.assign(op, cell, places)
             return cell
 
         return register
+
+    def assign(self, op: type[Any], cell: Any, places: frozenset[Any] = frozenset()) -> None:
+        """Make ``cell`` the cell of ``op`` from now on, whichever it had; empties all caches if that was asked for."""
+        rule = self.adapt(op, cell)
+        op._cells[self.name] = Cell(cell, places)
+        if _forget(self, op):
+            clear_caches()
+        op._rules[self] = rule
 
     def mode(self, runs: str) -> Callable[[Any], Any]:
         """Decorator: the rule of all higher-order operations with this ``runs`` that have no cell of their own."""
@@ -242,6 +247,19 @@ def _adapt_transpose(op: type[Any], cell: Any) -> Callable[..., Any]:
     return lambda op, ct, operands, linear: [cell(op, ct, *operands) if yes else None for yes in linear]
 
 
+class AxisRule(Value):
+    """A batch rule with a parameter ``axis``, which gets the name of the mapped axis, or None, and its size."""
+
+    cell: Rule
+
+    def __call__(self, op: Any, dims: Any, *xs: Any, axis: tuple[Any, int]) -> Any:
+        return self.cell(op, dims, *xs, axis=axis)
+
+
+def _adapt_batch(op: type[Any], cell: Any) -> Rule:
+    return AxisRule(cell) if _has_parameter(cell, "axis") else cell
+
+
 class ElementwiseLowering:
     """The rule of ``lower`` for a cell that is a string: the name of an elementwise operation of StableHLO or CHLO.
 
@@ -266,7 +284,7 @@ class ElementwiseLowering:
 
 
 EVALUATE = Column("evaluate", doc="NumPy's meaning; the specification of the operation")
-BATCH = Column("batch", doc="one more axis (vmap)")
+BATCH = Column("batch", _adapt_batch, doc="one more axis (vmap)")
 JVP = Column("jvp", doc="forward derivative")
 TRANSPOSE = Column("transpose", _adapt_transpose, doc="the adjoint of a linear operation")
 LOWER = Column("lower", lambda op, cell: ElementwiseLowering(cell) if isinstance(cell, str) else cell, doc="StableHLO")

@@ -26,6 +26,7 @@ from ..types.array_type import INVARIANT, as_array_type
 from ..types.extent import unbound
 from .cell_sources import Cell, where_written
 from .columns import COLUMNS, RESERVED, Column, Rule
+from .parameters import Parametrised
 
 _difflib = LazyModule("difflib")
 
@@ -33,7 +34,7 @@ C = TypeVar("C")
 K = TypeVar("K", bound=type)
 
 
-class Operation(ImmutableObject):
+class Operation(Parametrised, ImmutableObject):
     """The base of all operations. Users make operations by ``@operation`` and ``@effect``, not by subclassing.
 
     The class variables are declarations that a block may make of its operation; interpreters read them, and never the

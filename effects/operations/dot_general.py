@@ -155,6 +155,7 @@ class DotGeneral:
     dimension_numbers: DotNumbers
     precision: Any = None
     preferred_element_type: DType | None = None
+    fixed_params = {"out_sharding": None}
     dtypes = ANY
     contracts = True
 

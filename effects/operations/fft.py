@@ -49,6 +49,7 @@ _MOST = 3  # XLA transforms up to three dimensions at once
 class Fft(OnLastAxes):
     kind: FftType
     lengths: tuple[int, ...]
+    param_names = {"kind": "fft_type", "lengths": "fft_lengths"}
     dtypes = _REALS | COMPLEX
 
     def result_type(op, x):

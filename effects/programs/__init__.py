@@ -1,3 +1,3 @@
 """Recorded programs as values: printed, parsed, compared, closure-converted; and the base class of higher-order
-operations; may import core and what comes before it.
+operations; may import functions and what comes before it.
 """

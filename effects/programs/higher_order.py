@@ -13,8 +13,8 @@ others whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 from ..base.errors import RegistrationError
 from ..base.later_layers import LaterLayers
@@ -53,6 +53,7 @@ class HigherOrder(Operation):
     selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
     solves: ClassVar[bool] = False  # the carry is what an equation determines, not what its bodies compute
+    body_param: ClassVar[str] = "jaxpr"  # the parameter that is the body, where there is one
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
     bodies: tuple[Program, ...]
     rule: Any  # where it is ``deferred``
@@ -79,6 +80,18 @@ class HigherOrder(Operation):
                 f"{', '.join(counts)}: handlers that cross it change them.",
                 hint="annotate them in its block, or set prunes = False and write all its cells.",
             )
+
+    def as_params(self) -> dict[str, Any]:
+        """The parameters of the primitive, of which one is the only body."""
+        params = super().as_params()
+        alone = len(params.get("bodies", ())) == 1
+        return {self.body_param: params.pop("bodies")[0], **params} if alone else params
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        if cls.body_param in params:
+            params = {"bodies": (params[cls.body_param],), **params}
+        return super().from_params({name: value for name, value in params.items() if name != cls.body_param})
 
     @property
     def label(self) -> str:
@@ -170,6 +183,11 @@ class Call(HigherOrder):
     inline: bool = False
     shared = 0
     carry = 0
+    primitive_name = "jit"
+    primitive_aliases = ("pjit",)
+    param_names = {"label": "name"}
+    fixed_params = {"keep_unused": False}
+    derived_params = {"donated_invars": lambda op: (False,) * len(op.bodies[0].in_types)}
 
 
 def record_body(

@@ -31,7 +31,7 @@ from ..core.operation import EMPTY_ROW, Operation
 from ..types.array_type import ArrayType
 from ..types.extent import Extent, Sized, extents_in, with_sizes
 from . import mesh_texts as mesh_texts  # which adds to WRITERS
-from .equation_views import Equation, Literal, Variable
+from .equation_views import DropVar, Equation, Literal, Variable, replaced
 from .equations import Equations
 from .printer import WRITERS, constants_of, program_text
 
@@ -183,8 +183,10 @@ class Program(Equations, OwnCopy, Sized):
 
     def equations(self) -> Iterator[Equation]:
         """The equations in order, as views."""
+        used = {*self.outs}.union(*self.args)
+        made = lambda number, type: Variable(number, type) if number in used else DropVar(number, type)
         for (op, args, results, types), site in zip(self.steps(), self.sites):
-            yield Equation(op, tuple(map(self.operand, args)), tuple(map(Variable, results, types)), Site(*site))
+            yield Equation(op, tuple(map(self.operand, args)), tuple(map(made, results, types)), Site(*site))
 
     def operand(self, number: int) -> Variable | Literal:
         """The value with this number as a view."""
@@ -334,6 +336,10 @@ class Program(Equations, OwnCopy, Sized):
         return self._with(
             in_types=tuple(in_types), args=tuple(map(renumber, self.args)), outs=renumber(self.outs)
         )
+
+    def replace(self, jaxpr: Program | None = None, **parts: Any) -> Program:
+        """This program, or ``jaxpr``, with other ``consts``, ``invars``, ``eqns`` or ``outvars``."""
+        return replaced(self if jaxpr is None else jaxpr, ResidualBuilder(), **parts)
 
     def with_name(self, name: str) -> Program:
         """An equal program with another name."""

@@ -5,6 +5,9 @@ A transformation of one's own is a ``Run`` (one installation of a handler) with 
 step by step in docs/explanation/how-it-works.md.
 """
 
+import typing as _typing
+
+from ..effects.base.lazy_module import late_names as _late_names
 from ..effects.base.stack import STACK as STACK
 from ..effects.base.stack import Run as Run
 from ..effects.base.stack import inside as inside
@@ -24,5 +27,13 @@ from ..interpreters.core.body_transform import cross as cross
 from ..interpreters.core.record import Record as Record
 from ..interpreters.core.record import record as record
 from ..interpreters.handlers.answer_types import perform_typed as perform_typed
-from . import core as core
-from . import linear_util as linear_util
+
+if _typing.TYPE_CHECKING:
+    from . import ad as ad
+    from . import batching as batching
+    from . import core as core
+    from . import linear_util as linear_util
+    from . import mlir as mlir
+    from . import partial_eval as partial_eval
+else:
+    __getattr__, __dir__, __all__ = _late_names(__name__)

@@ -12,7 +12,7 @@ from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, STACK, Binding, Run, inside
 from ...effects.control.lanes import Lanes
 from ...effects.core.arrays import ConcreteArray
-from ...effects.core.columns import BATCH, COLLECTIVE
+from ...effects.core.columns import BATCH, COLLECTIVE, AxisRule
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
@@ -299,7 +299,8 @@ class Batch(BodyTransformer):
                 y, dim = self.collective(op, dims, values)
             else:
                 open = op.effectful or op.bodied
-                answer = BATCH.find(type(op))(op, dims, *values) if not open or BATCH.has(type(op)) else None
+                ruled = not open or BATCH.has(type(op))
+                answer = by_batch_rule(op, dims, values, self.axis_name, self.size) if ruled else None
                 if answer is None and op.bodied:
                     return self._bodies(op, operands, dims, values)
                 y, dim = self._effect(op, dims, *values) if answer is None else answer
@@ -309,6 +310,14 @@ class Batch(BodyTransformer):
             return tuple([self.box(d, (value,)) for value, d in zip(y, out_dims)])
         finally:
             STACK.reset(token)
+
+
+def by_batch_rule(op: Any, dims: Sequence[Any], values: Sequence[Any], axis_name: Hashable, size: int) -> Any:
+    """The results of an operation by its batch rule, and the dimension along which they are mapped."""
+    rule = BATCH.find(type(op))
+    if type(rule) is AxisRule:
+        return rule(op, dims, *values, axis=(axis_name, size))
+    return rule(op, dims, *values)
 
 
 def may_perform(op: HigherOrder) -> bool:

@@ -34,7 +34,7 @@ from ...effects.operations.manipulation.slicing import axis_at, concatenate, sli
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import INEXACT
 from ...effects.types.extent import Extent, extents_in, with_sizes
-from ..batching.batch import Batch, lane_box
+from ..batching.batch import Batch, by_batch_rule, lane_box
 from ..core.body_transform import StateFlow, cross
 from ..differentiation.linear_rules import cross_linear
 from .lane_lengths import (
@@ -496,7 +496,8 @@ class RaggedBatch(Batch):
         ]
         for bucket, values in zip(partition.buckets, zip(*parts)):
             sized = type(op)(*with_sizes(op.fields, bucket.padded))
-            y, dim = (perform(sized, *values), None) if all(shared) else BATCH.find(type(op))(sized, dims, *values)
+            axis = self.axis_name, len(bucket.lanes)
+            y, dim = (perform(sized, *values), None) if all(shared) else by_batch_rule(sized, dims, values, *axis)
             result_dims = dim if isinstance(dim, (tuple, list)) else (dim,) * len(types)
             for column, value, d in zip(columns, op.as_results(y), result_dims):
                 column.append(axis_at(value, d, 0, len(bucket.lanes)))

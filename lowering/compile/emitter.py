@@ -449,18 +449,25 @@ class Emitter:
 
     def private(self, program: Program, label: str, exact: bool = False) -> str:
         """The symbol of the private function of ``program``, which the module defines once; ``exact``: the label."""
-        key = (program, self.manual, exact)
+        text = lambda symbol: on_deep_stack(function, Emitter(self), program, f"private @{symbol}")
+        return self.defined((program, self.manual, exact), label, text, exact)
+
+    def defined(self, key: Any, label: str, text: Callable[[str], str], exact: bool = False) -> str:
+        """The symbol of a private function, which the module defines once for equal keys, by ``text(symbol)``."""
         if key not in self.functions:
             taken = exact and label in [name for name, _ in self.functions.values()]
             name = label if exact and not taken else f"{identifier(label)}_{len(self.functions)}"
             self.functions[key] = name, ""  # numbers the functions that its body calls after it
-            self.functions[key] = name, on_deep_stack(function, Emitter(self), program, f"private @{name}")
+            self.functions[key] = name, text(name)
         return str(self.functions[key][0])
 
     def call(self, program: Program, label: str, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of the private function of ``program``."""
-        name, types = self.private(program, label), program.out_types
-        return self.results(f"func.call @{name}({names(values)}) : {signature(values, types)}", types)
+        return self.call_of(self.private(program, label), values, program.out_types)
+
+    def call_of(self, symbol: str, values: Sequence[SsaValue], types: Sequence[ArrayType]) -> list[SsaValue]:
+        """A call of the function with this symbol, whose results have these types."""
+        return self.results(f"func.call @{symbol}({names(values)}) : {signature(values, types)}", types)
 
     def boundary(self, values: Sequence[SsaValue]) -> list[SsaValue]:
         """The same values, across which no kernel is fused.

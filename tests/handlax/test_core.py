@@ -27,8 +27,8 @@ def test_an_interpreter_of_equations_gives_the_results_of_the_function():
     read = lambda atom: atom.val if isinstance(atom, core.Literal) else values[atom]
     for equation in program.eqns:
         assert isinstance(equation, core.JaxprEqn) and all(isinstance(v, core.Var) for v in equation.outvars)
-        y = hx.perform(equation.primitive, *map(read, equation.invars))
-        values.update(zip(equation.outvars, equation.primitive.as_results(y)))
+        y = equation.primitive.bind(*map(read, equation.invars), **equation.params)
+        values.update(zip(equation.outvars, y if equation.primitive.multiple_results else [y]))
     found = [read(atom) for atom in program.outvars]
     for ys in (found, core.eval_jaxpr(program, program.consts, 3.0), core.jaxpr_as_fun(program)(3.0)):
         assert all(np.allclose(y, z) for y, z in zip(ys, f(3.0), strict=True))

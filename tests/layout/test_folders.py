@@ -78,6 +78,7 @@ LINE = (
     "handlax/experimental",
     "handlax/launch",
     "handlax/example_libraries",
+    "handlax/extend/core",
     "handlax/extend",
     "handlax/testing",
     "handlax",

@@ -10,7 +10,7 @@ from helpers.package_source import PACKAGE, name, tree
 INNER = {
     "effects/programs/literals.py": "ValueError", "effects/control/debug_callbacks.py": "LookupError",
     "lowering/xla/host_callbacks.py": "RuntimeError", "effects/core/arrays.py": "BufferError",
-    "effects/base/deep_calls.py": "RecursionError",
+    "effects/base/deep_calls.py": "RecursionError", "handlax/extend/rule_registries.py": "KeyError",
 }
 
 

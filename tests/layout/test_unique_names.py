@@ -9,8 +9,8 @@ from helpers.package_source import PACKAGE, classes, name, tree
 
 # Modules that share their name with another of their layer, with the reason.
 SAME_MODULE_NAME = {
-    "handlax/core.py": "public under JAX's name, handlax.core",
-    "handlax/extend/core.py": "public under JAX's name, handlax.extend.core",
+    "handlax/ad.py": "public under JAX's name, handlax.ad",
+    "handlax/extend/ad.py": "public under JAX's name, handlax.extend.ad",
     "handlax/numpy/fft.py": "public under NumPy's name, handlax.numpy.fft",
     "handlax/scipy/fft.py": "public under SciPy's name, handlax.scipy.fft",
     "handlax/experimental/sparse/linalg.py": "public under JAX's name, handlax.experimental.sparse.linalg",

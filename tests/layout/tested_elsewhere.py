@@ -34,6 +34,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("interpreters/handlers/test_answer_types.py",), "the handlers in force determine the type"),
     "effects/core/array_backend.py": (
         ("effects/core/test_arrays.py", "lowering/jit/test_devices.py"), "arrays use what implements it"),
+    "effects/core/parameters.py": (("laws/test_parameters.py",), "a law of every operation"),
     "effects/core/named_axes.py": (
         ("effects/operations/collectives/test_collective.py",), "an axis is what collectives name"),
     "effects/core/signatures.py": (("typing/test_programs.py",), "what checkers of types make of transformations"),
@@ -139,6 +140,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("lowering/clients/test_processes.py",), "the process at which others meet"),
     "lowering/clients/jaxlib_modules.py": (
         ("lowering/xla/test_jax_import_guard.py", "lowering/xla/test_executables.py"), "jaxlib's own modules"),
+    "lowering/xla/mlir_bindings.py": (("handlax/extend/test_mlir.py",), "what lowering rules of users build with it"),
     "lowering/xla/jaxlib_runtime.py": (
         ("lowering/xla/test_buffers.py", "lowering/xla/test_executables.py"), "the names of the runtime's files"),
     "lowering/xla/lazy.py": (("public_interface/test_names.py",), "which modules a new process has imported"),
@@ -146,6 +148,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # api
     "handlax/scipy/stats/": (("handlax/scipy/test_stats.py",), "SciPy's functions, one table of distributions"),
     "handlax/scipy/special/": (("handlax/scipy/test_special.py",), "SciPy's functions, one table with their bounds"),
+    "handlax/extend/rule_registries.py": (
+        ("handlax/extend/test_ad.py", "handlax/extend/test_batching.py"), "a registry is seen by the rules in it"),
+    "handlax/extend/core/primitives.py": (("laws/test_parameters.py",), "the primitive of every operation"),
     "handlax/launch/__main__.py": (("lowering/clients/test_processes.py",), "what is executed as several processes"),
     "handlax/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
     "handlax/experimental/": (

@@ -270,6 +270,7 @@ class RoundingMethod(enum.IntEnum):
 @operation
 class Round(Elementwise):
     method: RoundingMethod
+    param_names = {"method": "rounding_method"}
     name = "round"
     dtypes = FLOATING
 

@@ -24,6 +24,8 @@ from ..foundations.shapes import move_axis
 class ConvertElementType(Elementwise):
     dtype: dtypes.DType
     weak: bool = False
+    param_names = {"dtype": "new_dtype", "weak": "weak_type"}
+    fixed_params = {"sharding": None}
     name = "convert_element_type"
     dtypes = dtypes.ANY
     exempt = {"jvp": "between real and integer dtypes it is a step function; between inexact ones it is linear"}
@@ -53,6 +55,7 @@ class ConvertElementType(Elementwise):
 @operation
 class BitcastConvertType:
     dtype: dtypes.DType
+    param_names = {"dtype": "new_dtype"}
     exempt = {"jvp": "bits are no differentiable function of the value"}
 
     def result_type(op, x):

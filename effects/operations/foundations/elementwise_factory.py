@@ -263,6 +263,8 @@ def surface(kind: type[Operation], name: str | None = None, *, accuracy: int = 0
     op = kind()
     arity = kind.arity  # type: ignore[attr-defined]
     bound = accuracy
+    if bound:
+        kind.fixed_params = {"accuracy": None}  # that which is asked for is checked, and not in programs
     if arity == 1 and bound:
 
         def function(x: Any, *, accuracy: Any = None) -> Array:

@@ -99,6 +99,8 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
 class BroadcastInDim:
     shape: tuple[int, ...]
     dims: tuple[int, ...]
+    param_names = {"dims": "broadcast_dimensions"}
+    fixed_params = {"sharding": None}
     cheap_to_recompute = True
 
     def result_type(op, x):
@@ -193,6 +195,7 @@ class UfuncReduction(Reduction):
 @operation
 class ReduceSum(UfuncReduction):
     axes: tuple[int, ...]
+    fixed_params = {"out_sharding": None}
     ufunc, stablehlo = np.add, "add"
     jvp = linear
 
@@ -204,6 +207,8 @@ class ReduceSum(UfuncReduction):
 @operation
 class Reshape:
     shape: tuple[int, ...]
+    param_names = {"shape": "new_sizes"}
+    fixed_params = {"dimensions": None, "sharding": None}
 
     def result_type(op, x):
         if prod(op.shape) != prod(x.shape):

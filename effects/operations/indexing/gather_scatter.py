@@ -265,6 +265,7 @@ class Scatter(ScatterFamily):
     indices_are_sorted: bool = False
     unique_indices: bool = False
     mode: GatherScatterMode = FILL
+    fixed_params = {"update_jaxpr": None, "update_consts": ()}
 
     evaluate = combining(None)
 
@@ -305,6 +306,7 @@ def _winners(op: Scatter, x: Any, i: Any, u: Any) -> tuple[Any, Any]:
 # y = x, then y[i[o] + w] += u[o, w] for o in order
 @operation
 class ScatterAdd(Scatter):
+    primitive_name = "scatter-add"
     dtypes = ANY | FOUR_BITS
 
     evaluate = combining(np.add)
@@ -319,6 +321,7 @@ class ScatterAdd(Scatter):
 # y = x, then y[i[o] + w] -= u[o, w] for o in order
 @operation
 class ScatterSub(Scatter):
+    primitive_name = "scatter-sub"
     dtypes = NUMERIC | FOUR_BITS
 
     evaluate = combining(np.subtract)
@@ -348,6 +351,7 @@ def _extreme_jvp(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -
 # y = x, then y[i[o] + w] = min(y[i[o] + w], u[o, w]) for o in order
 @operation
 class ScatterMin(Scatter):
+    primitive_name = "scatter-min"
     dtypes = ORDERED | FOUR_BITS
     exempt = {"transpose": "it is not linear"}
 
@@ -360,6 +364,7 @@ class ScatterMin(Scatter):
 # y = x, then y[i[o] + w] = max(y[i[o] + w], u[o, w]) for o in order
 @operation
 class ScatterMax(Scatter):
+    primitive_name = "scatter-max"
     dtypes = ORDERED | FOUR_BITS
     exempt = {"transpose": "it is not linear"}
 

@@ -42,6 +42,11 @@ class Eig(Factorisation):
     left: bool
     right: bool
     differentiable: bool
+    param_names = {
+        "left": "compute_left_eigenvectors", "right": "compute_right_eigenvectors",
+        "differentiable": "enable_eigvec_derivs",
+    }
+    fixed_params = {"implementation": None}
     flops = eigen_flops
 
     def result_type(op, x):

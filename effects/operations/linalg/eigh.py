@@ -57,6 +57,8 @@ class Eigh(Factorisation):
     hermitian: bool
     vectors: bool
     implementation: EighImplementation | None
+    param_names = {"lower_triangle": "lower", "implementation": "algorithm", "hermitian": None, "vectors": None}
+    fixed_params = {"subset_by_index": None, "sort_eigenvalues": True}
     flops = eigen_flops
 
     def result_type(op, x):

@@ -148,6 +148,7 @@ def _of_one(op: Qr, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:
 class Qr(Factorisation):
     full_matrices: bool
     pivoting: bool
+    fixed_params = {"use_magma": None}
     flops = factorisation_flops
 
     def result_type(op, x):

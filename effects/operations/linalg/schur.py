@@ -28,6 +28,8 @@ SYTRD = Routine("sytrd", "hetrd", cuda="cusolver_sytrd_ffi")
 @operation
 class Schur(Factorisation):
     vectors: bool
+    param_names = {"vectors": "compute_schur_vectors"}
+    fixed_params = {"select_callable": None, "sort_eig_vals": False}
     flops = eigen_flops
     exempt = {"jvp": "the vectors of a real matrix change by jumps, where two eigenvalues become complex"}
 
@@ -87,6 +89,7 @@ class Hessenberg(Factorisation):
 @operation
 class Tridiagonal(Factorisation):
     lower_triangle: bool
+    param_names = {"lower_triangle": "lower"}
     flops = eigen_flops
     exempt = {"jvp": "of reflections as LAPACK stores them"}
 

@@ -55,6 +55,8 @@ class Svd(Factorisation):
     full_matrices: bool
     vectors: bool
     algorithm: SvdAlgorithm | None
+    param_names = {"vectors": "compute_uv"}
+    fixed_params = {"subset_by_index": None}
 
     def result_type(op, x):
         check_matrices("svd", x)

@@ -25,6 +25,7 @@ class Iota:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     dimension: int
+    fixed_params = {"sharding": None}
     exempt = {"jvp": "it has no operands", "transpose": "it has no operands", "batch": "it has no operands"}
 
     def result_type(op):

@@ -50,6 +50,7 @@ class Slice:
     start: tuple[int, ...]
     limit: tuple[int, ...]
     strides: tuple[int, ...]
+    param_names = {"start": "start_indices", "limit": "limit_indices"}
 
     def result_type(op, x):
         if not len(op.start) == len(op.limit) == len(op.strides) == len(x.shape):
@@ -123,6 +124,7 @@ def places_in_padding(shape: Sequence[int], config: Sequence[tuple[int, int, int
 @operation
 class Pad:
     config: tuple[tuple[int, int, int], ...]
+    param_names = {"config": "padding_config"}
 
     def sizes(op, shape):
         return tuple([low + high + spread(n, i + 1) for (low, high, i), n in zip(op.config, shape)])

@@ -170,6 +170,7 @@ class Reduce(HigherOrderFold):
     bodies: tuple[Program, ...]
     carry: int
     axes: tuple[int, ...]
+    param_names = {"axes": "dimensions"}
 
     def fold(op, combine, starts, xs):
         return fold_with(combine, starts, xs, op.axes)

@@ -188,6 +188,8 @@ class ExtremeReduction(Reduction):
 class ReduceMax(ExtremeReduction):
     axes: tuple[int, ...]
     keeps_nan: bool = True
+    param_names = {"keeps_nan": None}
+    fixed_params = {"out_sharding": None}
     ufunc, stablehlo, larger = np.maximum, "maximum", True
     choose, unit = staticmethod(comparison.max), staticmethod(lowest)
 
@@ -197,6 +199,8 @@ class ReduceMax(ExtremeReduction):
 class ReduceMin(ExtremeReduction):
     axes: tuple[int, ...]
     keeps_nan: bool = True
+    param_names = {"keeps_nan": None}
+    fixed_params = {"out_sharding": None}
     ufunc, stablehlo, larger = np.minimum, "minimum", False
     choose, unit = staticmethod(comparison.min), staticmethod(highest)
 

@@ -50,6 +50,7 @@ from .sorting import sort, take_along_axis
 # y = x, then y[i[o] + w] *= u[o, w] for o in order
 @operation
 class ScatterMul(Scatter):
+    primitive_name = "scatter-mul"
     dtypes = ANY | FOUR_BITS
 
     evaluate = combining(np.multiply)

@@ -219,6 +219,7 @@ class OrderStatistics:
 class TopK:
     k: int
     axis: int
+    fixed_params = {"is_stable": True}
     multiple_results = True
     name = "top_k"
     dtypes = ORDERED

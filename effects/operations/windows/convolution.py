@@ -40,6 +40,7 @@ class ConvGeneralDilated:
     batch_group_count: int = 1
     precision: Any = None
     preferred_element_type: DType | None = None
+    fixed_params = {"out_sharding": None}
     dtypes = ANY
     contracts = True
 

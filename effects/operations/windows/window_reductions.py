@@ -9,10 +9,10 @@ Source: the StableHLO specification, ``reduce_window``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -171,6 +171,9 @@ def _fold_on_host(combine: Combine, units: Sequence[Any], xs: Sequence[Any], win
     return xs
 
 
+_WINDOW_PARAMS = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
+
+
 class WindowReduction(Operation):
     """A reduction over the windows of an array by the elementwise operation ``by``, with identity ``unit``."""
 
@@ -179,6 +182,13 @@ class WindowReduction(Operation):
     by: ClassVar[Any]
     unit: ClassVar[Any]
     stablehlo: ClassVar[str]
+
+    def as_params(self) -> dict[str, Any]:
+        return dict(zip(_WINDOW_PARAMS, self.window))
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        return super().from_params({"window": Window(*[params[name] for name in _WINDOW_PARAMS])})
 
     def result_type(op: Any, x: ArrayType) -> ArrayType:
         need_dtype(op, x)

@@ -58,6 +58,6 @@ def test_what_an_operation_gives_is_a_result_alone_or_a_tuple_of_results():
 def test_the_program_of_a_single_body_is_among_the_parameters():
     outer = hx.make_program(lambda x: lax.scan(lambda c, _: (c * 2.0, None), x, length=3)[0])(1.0)
     (loop,) = outer.eqns
-    assert loop.params["jaxpr"] is loop.op.bodies[0] and loop.params["jaxpr"].eqns[0].primitive == Mul()
+    assert loop.params["jaxpr"] is loop.op.bodies[0] and loop.params["jaxpr"].eqns[0].op == Mul()
     branches = hx.make_program(lambda x: lax.cond(x > 0, numpy.sin, numpy.cos, x))(1.0).eqns[-1]
     assert "jaxpr" not in branches.params

@@ -1,15 +1,15 @@
-"""``handlax.extend.core``: the state of tracing, and types with and without a mapped axis, under JAX's names."""
+"""The state of tracing, and types with and without a mapped axis."""
 
 from __future__ import annotations
 
 import weakref
 
-from ..effects.base.errors import ShapeMismatch
-from ..effects.base.frozen_values import Value
-from ..effects.base.stack import Run
-from ..effects.operations.foundations.shapes import canonical_axis
-from ..effects.types.array_type import ArrayType
-from ..interpreters.handlers.handle import innermost_transformation
+from ...effects.base.errors import ShapeMismatch
+from ...effects.base.frozen_values import Value
+from ...effects.base.stack import Run
+from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.types.array_type import ArrayType
+from ...interpreters.handlers.handle import innermost_transformation
 
 __all__ = ["OpaqueTraceState", "get_opaque_trace_state", "mapped_aval", "unmapped_aval"]
 

@@ -1,0 +1,17 @@
+"""``handlax.extend.core``: primitives, programs and their parts, and the state of tracing, under JAX's names."""
+
+from ...effects.programs.equation_views import DropVar as DropVar
+from ...effects.programs.equation_views import Literal as Literal
+from ...effects.programs.primitives import Primitive as Primitive
+from . import primitives as primitives
+from .jaxprs import ClosedJaxpr as ClosedJaxpr
+from .jaxprs import Jaxpr as Jaxpr
+from .jaxprs import JaxprEqn as JaxprEqn
+from .jaxprs import Var as Var
+from .jaxprs import check_jaxpr as check_jaxpr
+from .jaxprs import jaxpr_as_fun as jaxpr_as_fun
+from .jaxprs import new_jaxpr_eqn as new_jaxpr_eqn
+from .trace_state import OpaqueTraceState as OpaqueTraceState
+from .trace_state import get_opaque_trace_state as get_opaque_trace_state
+from .trace_state import mapped_aval as mapped_aval
+from .trace_state import unmapped_aval as unmapped_aval
