@@ -33,9 +33,9 @@ from ...interpreters.custom.rule_free_programs import without_rules
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
-from .emitter import StablehloModule, lower_program
 from .executable_cache import ExecutableCache
 from .placement import Placement, meshes, settle
+from .stablehlo_modules import StablehloModule, lower_program
 
 if TYPE_CHECKING:
     from ...interpreters.analysis import typecheck

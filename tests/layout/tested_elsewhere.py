@@ -120,6 +120,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/compile/foreign_calls.py": (
         ("effects/operations/linalg/test_lapack.py", LAWS), "the calls that factorisations are lowered to"),
     "lowering/compile/emitter.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
+    "lowering/compile/stablehlo_modules.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
     "lowering/jit/call_fastpath.py": (("lowering/jit/test_jit.py",), "the fast path of a call"),
     "lowering/jit/call_signature.py": (
         ("lowering/jit/test_jit.py", "interpreters/core/test_trace_cache.py"), "the key of a call"),

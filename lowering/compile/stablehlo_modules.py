@@ -1,0 +1,79 @@
+"""StableHLO modules of whole programs: the entry function, with the attributes of its arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...effects.core.arrays import ConcreteArray
+from ...effects.programs.closure_conversion import MAX_CONSTANT_BYTES
+from ...effects.programs.program import Program
+from ...effects.sharding.mesh import MeshAxes, sdy_axis
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.types.array_type import ArrayType
+from ..xla.host_callbacks import HostCall
+from .emitter import Emitter, SsaValue, function, identifier
+
+
+class StablehloModule(NamedTuple):
+    """A module: its text, the large constants that its entry takes as first arguments, and its host functions."""
+
+    text: str
+    consts: tuple[ConcreteArray, ...]
+    calls: tuple[HostCall, ...] = ()
+
+
+class EntryEmitter(Emitter):
+    """The emitter of the entry function, whose large constants are arguments."""
+
+    __slots__ = ()
+
+    def captured(self, const: ConcreteArray) -> SsaValue:
+        return self.constants.get(id(const)) or super().captured(const)
+
+    def place(self, sharding: NamedSharding | None, type: ArrayType) -> list[str]:
+        """The attribute of an argument or result of this sharding, if it has one."""
+        return [] if sharding is None else [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}"]
+
+
+def lower_program(
+    program: Program,
+    name: str,
+    aliases: Sequence[str] = (),
+    arguments: Sequence[NamedSharding | None] = (),
+    results: Sequence[NamedSharding | None] = (),
+    mesh: MeshAxes | None = None,
+    platform: str = "cpu",
+) -> StablehloModule:
+    """The StableHLO module of a program whose effects all have a lowering, for the devices of a mesh, or for one.
+
+    ``aliases[i]``: the attribute of input ``i`` that lends its memory to a result, or the empty text. ``arguments`` and
+    ``results``: the sharding of each, or None.
+    """
+    large = tuple(c for c in program.consts if c.type.nbytes > MAX_CONSTANT_BYTES)
+    emit = EntryEmitter(mesh=None if mesh is None or mesh.size == 1 else mesh, platform=platform)
+    notes = [""] * len(large)
+    if aliases or arguments:
+        cuts = arguments or (None,) * len(program.in_types)
+        shared = [[text] if text else [] for text in aliases] or [[]] * len(program.in_types)
+        notes += [_attributes(emit.place(s, t) + a) for s, t, a in zip(cuts, program.in_types, shared)]
+    else:
+        notes += [""] * len(program.in_types)
+    made = [_attributes(emit.place(s, t)) for s, t in zip(results, program.out_types)]
+    main = function(emit, program, "public @main", notes, large, made)
+    functions = "".join([text for _, text in emit.functions.values()])
+    meshes = "".join([_declaration(symbol, axes) for axes, symbol in emit.meshes.items()])
+    head = f"mhlo.num_partitions = {1 if mesh is None else mesh.size} : i32, mhlo.num_replicas = 1 : i32"
+    tables = "".join([f"{name} = {table}\n" for table, name in emit.tables.items()])
+    text = f"{tables}module @{identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
+    return StablehloModule(text, large, tuple(emit.calls))
+
+
+def _attributes(texts: Sequence[str]) -> str:
+    return f" {{{', '.join(texts)}}}" if texts else ""
+
+
+def _declaration(symbol: str, mesh: MeshAxes) -> str:
+    """The line that declares a mesh: for Shardy, and for the replica groups of collectives that name its axes."""
+    axes = ", ".join([f"{{name = {sdy_axis(name)}, size = {size} : i64}}" for name, size in mesh.shape_tuple])
+    return f"  sdy.mesh {symbol} = {mesh.sdy()} {{stablehlo.mesh = {{axes = [{axes}]}}}}\n"
