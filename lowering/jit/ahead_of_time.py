@@ -352,7 +352,7 @@ class Wrapped(Protocol[P, _R]):
         """Forget what was traced and compiled."""
 
 
-def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], label: str = "jit") -> Traced:
+def traced_call(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], label: str = "jit") -> TracedCall:
     """Trace a jitted function on arguments of which only the types matter; ``label`` traces, for messages."""
     partition = split(jitted.fun, jitted.static, args, kwargs) if jitted.static else None
     args, kwargs = pytrees.map(abstract, (args, kwargs) if partition is None else (partition.args, partition.kwargs))
@@ -362,7 +362,12 @@ def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], label: 
     names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, request.tree)
     placement = jitted.placement(args, kwargs, leaves, described_placement(leaves, jitted.name, names), names)
     placement = jitted.shardings.with_results(jitted.name, placement, found.out_tree, found.recorded.out_types)
-    return Traced(TracedCall(jitted, request.tree, request.types, donated, found, placement))
+    return TracedCall(jitted, request.tree, request.types, donated, found, placement)
+
+
+def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], label: str = "jit") -> Traced:
+    """The stage of ``traced_call``."""
+    return Traced(traced_call(jitted, args, kwargs, label))
 
 
 @boundary

@@ -1,6 +1,5 @@
 """Executables: StableHLO compiled, executed, serialised and analysed by XLA."""
 
-import importlib
 import os
 import pathlib
 import platform as host_platform
@@ -25,8 +24,11 @@ from .buffers import Buffer
 
 if TYPE_CHECKING:
     import hashlib
+
+    from . import mlir_modules
 else:
     hashlib = LazyModule("hashlib")
+    mlir_modules = LazyModule("handlax.lowering.xla.mlir_modules")
 
 ResultType: TypeAlias = tuple[Sequence[int], Any]
 Places: TypeAlias = tuple[Sequence[Mesh], Sequence[BufferSharding], Sequence[BufferSharding | None]]
@@ -223,29 +225,9 @@ def _register_targets(text: str | bytes) -> None:
 
 def _with_host_calls(text: str, platform: str) -> Any:
     """The MLIR module of a text that calls the host: jaxlib accepts host functions with modules alone, not with text.
-
-    Each module has a context of its own, so that threads share none.
     """
     target = "xla_ffi_python_cpu_callback" if platform == "cpu" else "xla_ffi_python_gpu_callback"
-    context = _mlir().Context()
-    context.enable_multithreading(False)
-    context.append_dialect_registry(_dialects())
-    context.load_all_available_dialects()
-    for name in ("chlo", "sdy", "stablehlo"):
-        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
-    return _mlir().Module.parse(text.replace("@handlax_host_call(", f"@{target}("), context)
-
-
-def _mlir() -> Any:
-    return importlib.import_module("jaxlib.mlir.ir")
-
-
-@once
-def _dialects() -> Any:
-    """The dialects that MLIR's Python bindings know; loading the bindings takes a quarter of a second."""
-    registry = _mlir().DialectRegistry()
-    importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
-    return registry
+    return mlir_modules.parsed(text.replace("@handlax_host_call(", f"@{target}("))
 
 
 def deserialize(

@@ -1,0 +1,158 @@
+"""Modules of MLIR by jaxlib's bindings: StableHLO's portable artifacts, written from texts and read as texts.
+
+Loading the bindings takes a quarter of a second; a module has a context of its own, so that threads share none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ...effects.base.caches import once
+from ...effects.base.errors import BadArtifact, NotExportable
+from ..clients.jaxlib_modules import JAXLIB_VERSION, _jax
+
+Axes = tuple[tuple[str, int], ...]
+
+
+class ArtifactFunction(NamedTuple):
+    """A function of a module: its symbol, and its text without locations."""
+
+    symbol: str
+    text: str
+
+
+def parsed(text: str) -> Any:
+    """The module of a text."""
+    return _ir().Module.parse(text, _context())
+
+
+def portable_artifact(text: str) -> bytes:
+    """A module's text as a portable artifact, which jaxlib reads from twelve weeks before this version on.
+
+    Raises: NotExportable: it has operations that are younger.
+    """
+    dialect = importlib.import_module("jaxlib.mlir.dialects.stablehlo")
+    window = dialect.StablehloCompatibilityRequirement.WEEK_12
+    module = parsed(text)
+    with _messages(module.context) as messages:
+        try:
+            target = dialect.get_version_from_compatibility_requirement(window)
+            return bytes(_jax.mlir.serialize_portable_artifact(module, target, use_mixed_serialization=True))
+        except _jax.JaxRuntimeError as error:
+            found = messages[0] if messages else str(error)
+            raise NotExportable(f"export: the program must be one of StableHLO {target}, got {found}.") from error
+
+
+def read_artifact(artifact: bytes) -> Any:
+    """The module of a portable artifact.
+
+    Raises: BadArtifact: the bytes are none, or one that is younger than this version of jaxlib.
+    """
+    context = _context()
+    with _messages(context) as messages:
+        try:
+            return _jax.mlir.deserialize_portable_artifact(artifact, context)
+        except (_jax.JaxRuntimeError, ValueError) as error:
+            found = messages[0] if messages else str(error)
+            raise BadArtifact(
+                f"deserialize: the program must be a portable artifact of StableHLO that jaxlib {JAXLIB_VERSION} "
+                f"reads, got: {found}.",
+                hint="a program of a later jaxlib needs that one, or one of twelve weeks before it.",
+            ) from error
+
+
+def module_text(module: Any) -> str:
+    """A module as text, without locations."""
+    return str(module.operation.get_asm())
+
+
+def entry_types(module: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The types of the arguments and of the results of ``@main``. Raises: BadArtifact: there is no such function."""
+    for op in module.body.operations:
+        if op.operation.name == "func.func" and _symbol(op) == "main":
+            return tuple(map(str, op.type.inputs)), tuple(map(str, op.type.results))
+    raise BadArtifact("deserialize: the program must have a function main, got none.")
+
+
+def called_targets(module: Any) -> set[str]:
+    """The names of what the module calls by name outside of it."""
+    found: set[str] = set()
+    rest = [module.operation]
+    while rest:
+        op = rest.pop().operation
+        if op.name == "stablehlo.custom_call":
+            found.add(_ir().StringAttr(op.attributes["call_target_name"]).value)
+        rest += [inner for region in op.regions for block in region for inner in block]
+    return found
+
+
+def meshes_of(module: Any) -> dict[str, Axes]:
+    """The names and sizes of the axes of each mesh that the module declares, by its symbol."""
+    declared = [op for op in module.body.operations if op.operation.name == "sdy.mesh"]
+    return {_symbol(op): tuple([(axis.name, axis.size) for axis in op.mesh.axes]) for op in declared}
+
+
+def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFunction]:
+    """The functions of the module, private, in which symbols have these names. It changes the module."""
+    operations = list(module.body.operations)
+    table = _ir().SymbolTable
+    for new in (lambda symbol: f"{symbol}.renamed", lambda symbol: names[symbol.removesuffix(".renamed")]):
+        for op in operations:  # in two steps, since a new name may be another symbol's old one
+            symbol = _symbol(op)
+            table.replace_all_symbol_uses(symbol, new(symbol), module.operation)
+            table.set_symbol_name(op.operation, new(symbol))
+    functions = [op for op in operations if op.operation.name == "func.func"]
+    for op in functions:
+        table.set_visibility(op.operation, "private")
+    return [ArtifactFunction(_symbol(op), str(op.operation.get_asm(use_local_scope=True))) for op in functions]
+
+
+def symbols_of(module: Any) -> Iterable[str]:
+    """The symbols that the module defines, those of functions and of meshes, in order."""
+    return [_symbol(op) for op in module.body.operations]
+
+
+def _symbol(op: Any) -> str:
+    return str(_ir().StringAttr(op.operation.attributes["sym_name"]).value)
+
+
+def _context() -> Any:
+    context = _ir().Context()
+    context.enable_multithreading(False)
+    context.append_dialect_registry(_dialects())
+    context.load_all_available_dialects()
+    for name in ("chlo", "sdy", "stablehlo"):
+        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
+    return context
+
+
+def _ir() -> Any:
+    return importlib.import_module("jaxlib.mlir.ir")
+
+
+@once
+def _dialects() -> Any:
+    """The dialects that MLIR's Python bindings know."""
+    registry = _ir().DialectRegistry()
+    importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+    return registry
+
+
+class _messages:
+    """What MLIR says while it reads or writes, instead of on the error stream."""
+
+    def __init__(self, context: Any):
+        self.context, self.found = context, list[str]()
+
+    def __enter__(self) -> list[str]:
+        self.handler = self.context.attach_diagnostic_handler(self._take)
+        return self.found
+
+    def _take(self, diagnostic: Any) -> bool:
+        self.found.append(str(diagnostic.message))
+        return True
+
+    def __exit__(self, *error: Any) -> None:
+        self.handler.detach()
