@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...effects.base.caches import cached
 from ...effects.base.errors import DeviceMismatch, DTypeMismatch, NotExportable, ShapeMismatch, TreeMismatch
 from ...effects.base.stack import perform
@@ -16,16 +18,17 @@ from ...effects.core.operation import operation
 from ...effects.operations.foundations.shapes import zeros
 from ...effects.sharding.mesh import AbstractMesh
 from ...effects.trees import pytrees
+from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import float0
 from ...interpreters.core.trace_cache import leaf_names
 from ...interpreters.custom.custom_vjp import custom_vjp
+from ...interpreters.custom.custom_vmap import sequential_vmap
 from ..compile.emitter import identifier
 from ..jit.jit import jit
 from ..xla import mlir_modules
 from ..xla.stablehlo_types import names, signature
-from .exported_module import PLATFORM_INDEX
 
-_OPAQUE = "it is a program of StableHLO, of which nothing but its types and its exported derivative is known"
+_OPAQUE = "a program of StableHLO has no rules; Exported.call has its exported derivative, and loops over lanes"
 
 
 # (y, ...) = f(x, ...), of which the StableHLO is known
@@ -44,8 +47,9 @@ class CallExported:
         _check_devices(exported, emit)
         values = _constrained(emit, exported, values, exported._in_named_shardings)
         taken = [values[i] for i in exported.module_kept_var_idx]
+        index = _platform(exported, emit.platform)
         if len(exported.platforms) > 1:
-            taken.insert(0, emit.constant(_platform(exported, emit.platform), PLATFORM_INDEX))
+            taken.insert(0, emit.constant(index, _index_type(exported)))
         types = exported.out_avals
         text = f"func.call @{_entry(emit, exported)}({names(taken)}) : {signature(taken, types)}"
         return _constrained(emit, exported, emit.results(text, types), exported._out_named_shardings)
@@ -72,7 +76,7 @@ def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 @cached("exported functions", 1024)
 def _differentiable(exported: Any) -> Any:
-    """The function of leaves, whose reverse derivative is the exported one."""
+    """The function of leaves, whose reverse derivative is the exported one; lanes of ``vmap`` are a loop."""
 
     def call(*xs: Any) -> Any:
         return perform(CallExported(exported), *xs)
@@ -84,8 +88,8 @@ def _differentiable(exported: Any) -> Any:
         found = call_exported(derivative, (*xs, *cts), {})
         return tuple([None if ct.dtype == float0 else ct for ct in found])
 
-    call.__name__ = exported.fun_name
-    function = custom_vjp(call)
+    call.__name__ = backward.__name__ = exported.fun_name
+    function = custom_vjp(sequential_vmap(call))
     function.defvjp(lambda *xs: (function(*xs), xs), backward)
     return jit(function)
 
@@ -124,6 +128,12 @@ def _platform(exported: Any, platform: str) -> int:
         f"{', '.join(exported.platforms)}, got {platform}.",
         hint=f"export(f, platforms=[{platform!r}]).",
     )
+
+
+def _index_type(exported: Any) -> Any:
+    """The type of the index of a platform, which JAX writes in either width of its default integers."""
+    takes, _ = mlir_modules.entry_types(exported.mlir_module_serialized)
+    return array_type((), np.dtype("int32" if takes[0] == "tensor<i32>" else "int64"))
 
 
 def _constrained(emit: Any, exported: Any, values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:

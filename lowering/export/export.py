@@ -11,8 +11,8 @@ from ...effects.base.tracebacks import boundary
 from ...effects.functions.captured import jit_info
 from ...effects.programs.program import Program
 from ...effects.sharding.named_sharding import NamedSharding
-from ...effects.types.array_type import ArrayType
-from ...interpreters.transformations.derivatives import tangent_type, vjp
+from ...effects.types.dtypes import tangent_dtype
+from ...interpreters.transformations.derivatives import vjp
 from ..compile.placement import settle
 from ..jit.ahead_of_time import described, traced_call
 from ..jit.devices import platform_in_force
@@ -125,11 +125,7 @@ class ProgramVjp(Value):
             return pull(arguments[count:])
 
         pullback.__name__ = f"{exported.fun_name}_vjp"
-        types = [*exported.in_avals, *map(tangent_type, exported.out_avals)]
+        types = [*exported.in_avals, *[t.update(dtype=tangent_dtype(t.dtype)) for t in exported.out_avals]]
         jitted = jit(pullback, in_shardings=(*takes, *gives), out_shardings=takes)
         make = export(jitted, platforms=exported.platforms, disabled_checks=exported.disabled_safety_checks)
-        return make(*map(_struct, types))
-
-
-def _struct(t: ArrayType) -> Any:
-    return described(t)
+        return make(*map(described, types))

@@ -6,12 +6,16 @@ A table is a dictionary from its fields to numbers, strings, bytes, lists and ot
 the bytes is None, an empty list, or the number 0; None and fields that are left out are not written. References point
 forwards, so that no bytes, however they were damaged, make the reader run in a circle.
 
+A checksum follows the tables, where other readers do not look: they begin at the root. MLIR's reader of programs, which
+may end the process on damaged ones, is so given what was written.
+
 Source: the FlatBuffers specification, internals.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -51,13 +55,14 @@ Field = Number | Text | Bytes | Many | Table
 Schema = Mapping[str, Mapping[str, Field]]
 """For each kind of table its fields in the order of their slots."""
 _WIDTH = 4  # of an offset; everything begins at a multiple of it
+_MARK = b"handlax "
 
 
 def encode(schema: Schema, kind: str, record: Fields) -> bytes:
     """The bytes of a table of this kind as the root."""
     out = bytearray(_WIDTH)
     _refer(out, 0, lambda: _put_table(schema, kind, record, out))
-    return bytes(out)
+    return bytes(out + _MARK + _checksum(out))
 
 
 def _put_table(schema: Schema, kind: str, record: Fields, out: bytearray) -> int:
@@ -112,12 +117,19 @@ def _pad(out: bytearray) -> None:
     out += bytes(-len(out) % _WIDTH)
 
 
+def _checksum(data: bytes) -> bytes:
+    return struct.pack("<I", zlib.crc32(data))
+
+
 def _size(field: Field) -> int:
     return struct.calcsize(f"<{field.format}") if isinstance(field, Number) else _WIDTH
 
 
 def decode(schema: Schema, kind: str, data: bytes) -> Fields:
     """The table of this kind that is the root of ``data``. Raises: BadArtifact: the bytes are not such a table."""
+    tables, mark, checksum = data[: -len(_MARK) - 4], data[-len(_MARK) - 4 : -4], data[-4:]
+    if mark == _MARK and checksum != _checksum(tables):
+        raise damaged("bytes that do not have their checksum")
     reader = _Reader(schema, data)
     return reader.table(kind, reader.target(0), 0)
 

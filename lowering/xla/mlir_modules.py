@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ...effects.base.caches import once
+from ...effects.base.caches import cached, once
 from ...effects.base.errors import BadArtifact, NotExportable
 from ..clients.jaxlib_modules import JAXLIB_VERSION, _jax
 
@@ -68,9 +69,10 @@ def module_text(module: Any) -> str:
     return str(module.operation.get_asm())
 
 
-def entry_types(module: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+@cached("artifact types", 1024)
+def entry_types(artifact: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The types of the arguments and of the results of ``@main``. Raises: BadArtifact: there is no such function."""
-    for op in module.body.operations:
+    for op in read_artifact(artifact).body.operations:
         if op.operation.name == "func.func" and _symbol(op) == "main":
             return tuple(map(str, op.type.inputs)), tuple(map(str, op.type.results))
     raise BadArtifact("deserialize: the program must have a function main, got none.")
@@ -89,9 +91,18 @@ def called_targets(module: Any) -> set[str]:
 
 
 def meshes_of(module: Any) -> dict[str, Axes]:
-    """The names and sizes of the axes of each mesh that the module declares, by its symbol."""
-    declared = [op for op in module.body.operations if op.operation.name == "sdy.mesh"]
-    return {_symbol(op): tuple([(axis.name, axis.size) for axis in op.mesh.axes]) for op in declared}
+    """The names and sizes of the axes of each mesh that the module declares, by its symbol.
+
+    Raises: NotExportable: one has its devices in an order of its own.
+    """
+    found, dialect = {}, importlib.import_module("jaxlib.mlir.dialects.sdy")
+    for op in module.body.operations:
+        if op.operation.name == "sdy.mesh":
+            mesh = dialect.MeshAttr(op.operation.attributes["mesh"])
+            if list(mesh.device_ids):
+                raise NotExportable(f"export: devices must be in the order of their mesh, got {mesh}.")
+            found[_symbol(op)] = tuple([(axis.name, axis.size) for axis in map(dialect.MeshAxisAttr, mesh.axes)])
+    return found
 
 
 def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFunction]:
@@ -151,7 +162,8 @@ class _messages:
         return self.found
 
     def _take(self, diagnostic: Any) -> bool:
-        self.found.append(str(diagnostic.message))
+        with suppress(RuntimeError):  # it quotes bytes that are no text
+            self.found.append(str(diagnostic.message))
         return True
 
     def __exit__(self, *error: Any) -> None:
