@@ -29,7 +29,7 @@ from .exported import DisabledSafetyCheck, Exported
 from .flat_tables import Fields, damaged, decode
 from .tree_serialization import table_to_tree
 
-MINIMUM_CALLING_CONVENTION = 9
+OLDEST_CALLING_CONVENTION = 9
 CALLING_CONVENTION = 10
 """The oldest version of what programs take and give that is read, and the latest, which is written."""
 
@@ -101,10 +101,10 @@ def _check_versions(table: Fields) -> None:
             f"{CALLING_CONVENTION}, got {version} and {convention}, {said}.",
             hint="a later handlax may read it.",
         )
-    if 0 < version < OLDEST or convention < MINIMUM_CALLING_CONVENTION:
+    if 0 < version < OLDEST or convention < OLDEST_CALLING_CONVENTION:
         raise BadArtifact(
             f"deserialize: the format must be version {OLDEST} at least, and the calling convention "
-            f"{MINIMUM_CALLING_CONVENTION}, got {version} and {convention}.",
+            f"{OLDEST_CALLING_CONVENTION}, got {version} and {convention}.",
             hint="export the function again.",
         )
 

@@ -45,8 +45,8 @@ class CallExported:
     def lower(op, emit, *values):
         exported = op.exported
         _check_devices(exported, emit)
-        values = _constrained(emit, exported, values, exported._in_named_shardings)
-        taken = [values[i] for i in exported.module_kept_var_idx]
+        given = _constrained(emit, exported, values, exported._in_named_shardings)
+        taken = [given[i] for i in exported.module_kept_var_idx]
         index = _platform(exported, emit.platform)
         if len(exported.platforms) > 1:
             taken.insert(0, emit.constant(index, _index_type(exported)))

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import BadArtifact
+from ...effects.base.deep_calls import on_deep_stack
+from ...effects.base.errors import BadArtifact, NotExportable
 
 Fields = dict[str, Any]
 DEEPEST = 200  # tables in tables
@@ -59,65 +60,68 @@ _MARK = b"handlax "
 
 
 def encode(schema: Schema, kind: str, record: Fields) -> bytes:
-    """The bytes of a table of this kind as the root."""
-    out = bytearray(_WIDTH)
-    _refer(out, 0, lambda: _put_table(schema, kind, record, out))
-    return bytes(out + _MARK + _checksum(out))
+    """The bytes of a table of this kind as the root. Raises: NotExportable: the tables are too deep in each other."""
+    writer = _Writer(schema)
+    on_deep_stack(writer.put, Table(kind), record, 0, 0)
+    return bytes(writer.out + _MARK + _checksum(writer.out))
 
 
-def _put_table(schema: Schema, kind: str, record: Fields, out: bytearray) -> int:
-    """Append a table, its fields first and then what they refer to; gives its position."""
-    written = {name: field for name, field in schema[kind].items() if record.get(name) is not None}
-    places, size = {}, _WIDTH  # the widest fields first, so that each lies at a multiple of its width
-    for name in sorted(written, key=lambda name: -_size(written[name])):
-        places[name] = size
-        size += _size(written[name])
-    slots = [places.get(name, 0) for name in schema[kind]]
-    _pad(out)
-    vtable = len(out)
-    out += struct.pack(f"<HH{len(slots)}H", 4 + 2 * len(slots), size, *slots)
-    _pad(out)
-    table = len(out)
-    out += struct.pack("<i", table - vtable).ljust(size, b"\0")
-    for name, field in written.items():
-        _put(schema, field, record[name], out, table + places[name])
-    return table
+class _Writer:
+    """Appends tables and vectors to ``out``, which begins with the reference to the root."""
+
+    def __init__(self, schema: Schema):
+        self.schema, self.out = schema, bytearray(_WIDTH)
+
+    def put(self, field: Field, value: Any, place: int, depth: int) -> None:
+        """Write a number to ``place``; append any other value, and write there how far away it is."""
+        match field:
+            case Number(format):
+                struct.pack_into(f"<{format}", self.out, place, value)
+                return
+            case Text():
+                position = self.vector(value.encode() + b"\0", len(value.encode()))
+            case Bytes():
+                position = self.vector(value, len(value))
+            case Many(of):
+                position = self.vector(bytes(_size(of) * len(value)), len(value))
+                for i, item in enumerate(value):
+                    self.put(of, item, position + _WIDTH + i * _size(of), depth)
+            case Table(kind):
+                position = self.table(self.schema[kind], value, depth + 1)
+        struct.pack_into("<I", self.out, place, position - place)
+
+    def vector(self, data: bytes, count: int) -> int:
+        """Append a vector; gives its position."""
+        self.pad()
+        position = len(self.out)
+        self.out += struct.pack("<I", count) + data
+        return position
+
+    def table(self, fields: Mapping[str, Field], record: Fields, depth: int) -> int:
+        """Append a table, its fields first and then what they refer to; gives its position."""
+        if depth > DEEPEST:
+            raise NotExportable(f"serialize: trees must have at most {DEEPEST} levels, got more.")
+        written = {name: field for name, field in fields.items() if record.get(name) is not None}
+        places, size = {}, _WIDTH  # the widest fields first, so that each lies at a multiple of its width
+        for name in sorted(written, key=lambda name: -_size(written[name])):
+            places[name] = size
+            size += _size(written[name])
+        slots = [places.get(name, 0) for name in fields]
+        self.pad()
+        vtable = len(self.out)
+        self.out += struct.pack(f"<HH{len(slots)}H", 4 + 2 * len(slots), size, *slots)
+        self.pad()
+        position = len(self.out)
+        self.out += struct.pack("<i", position - vtable).ljust(size, b"\0")
+        for name, field in written.items():
+            self.put(field, record[name], position + places[name], depth)
+        return position
+
+    def pad(self) -> None:
+        self.out += bytes(-len(self.out) % _WIDTH)
 
 
-def _put(schema: Schema, field: Field, value: Any, out: bytearray, place: int) -> None:
-    """Write a number to ``place``; append any other value, and write there how far away it is."""
-    match field:
-        case Number(format):
-            struct.pack_into(f"<{format}", out, place, value)
-        case Text():
-            _refer(out, place, lambda: _put_vector(out, value.encode(), len(value.encode()), b"\0"))
-        case Bytes():
-            _refer(out, place, lambda: _put_vector(out, value, len(value)))
-        case Table(kind):
-            _refer(out, place, lambda: _put_table(schema, kind, value, out))
-        case Many(of):
-            _refer(out, place, lambda: _put_vector(out, bytes(_size(of) * len(value)), len(value)))
-            start = len(out) - _size(of) * len(value)
-            for i, item in enumerate(value):
-                _put(schema, of, item, out, start + i * _size(of))
-
-
-def _put_vector(out: bytearray, data: bytes, count: int, end: bytes = b"") -> int:
-    _pad(out)
-    position = len(out)
-    out += struct.pack("<I", count) + data + end
-    return position
-
-
-def _refer(out: bytearray, place: int, append: Callable[[], int]) -> None:
-    struct.pack_into("<I", out, place, append() - place)
-
-
-def _pad(out: bytearray) -> None:
-    out += bytes(-len(out) % _WIDTH)
-
-
-def _checksum(data: bytes) -> bytes:
+def _checksum(data: bytes | bytearray) -> bytes:
     return struct.pack("<I", zlib.crc32(data))
 
 
@@ -131,7 +135,7 @@ def decode(schema: Schema, kind: str, data: bytes) -> Fields:
     if mark == _MARK and checksum != _checksum(tables):
         raise damaged("bytes that do not have their checksum")
     reader = _Reader(schema, data)
-    return reader.table(kind, reader.target(0), 0)
+    return on_deep_stack(reader.table, kind, reader.target(0), 1)
 
 
 class _Reader:

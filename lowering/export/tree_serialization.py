@@ -51,7 +51,7 @@ def register_pytree_node_serialization(
     Raises: BadArgument: the type or the name has been registered for it, or the type is no node.
     """
     for known, registry in ((nodetype, _BY_TYPE), (serialized_name, _BY_NAME)):
-        if known in registry:  # type: ignore[operator]
+        if known in registry:
             other = registry[known]  # type: ignore[index]
             raise BadArgument(
                 f"register_pytree_node_serialization: a type has one name and a name one type, got {nodetype} as "

@@ -37,7 +37,7 @@ def portable_artifact(text: str) -> bytes:
     dialect = importlib.import_module("jaxlib.mlir.dialects.stablehlo")
     window = dialect.StablehloCompatibilityRequirement.WEEK_12
     module = parsed(text)
-    with _messages(module.context) as messages:
+    with Diagnostics(module.context) as messages:
         try:
             target = dialect.get_version_from_compatibility_requirement(window)
             return bytes(_jax.mlir.serialize_portable_artifact(module, target, use_mixed_serialization=True))
@@ -52,7 +52,7 @@ def read_artifact(artifact: bytes) -> Any:
     Raises: BadArtifact: the bytes are none, or one that is younger than this version of jaxlib.
     """
     context = _context()
-    with _messages(context) as messages:
+    with Diagnostics(context) as messages:
         try:
             return _jax.mlir.deserialize_portable_artifact(artifact, context)
         except (_jax.JaxRuntimeError, ValueError) as error:
@@ -151,7 +151,7 @@ def _dialects() -> Any:
     return registry
 
 
-class _messages:
+class Diagnostics:
     """What MLIR says while it reads or writes, instead of on the error stream."""
 
     def __init__(self, context: Any):
