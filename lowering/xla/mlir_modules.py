@@ -14,7 +14,7 @@ from ...effects.base.caches import cached, once
 from ...effects.base.errors import BadArtifact, NotExportable
 from ..clients.jaxlib_modules import JAXLIB_VERSION, _jax
 
-Axes = tuple[tuple[str, int], ...]
+AxisSizes = tuple[tuple[str, int], ...]
 
 
 class ArtifactFunction(NamedTuple):
@@ -90,7 +90,7 @@ def called_targets(module: Any) -> set[str]:
     return found
 
 
-def meshes_of(module: Any) -> dict[str, Axes]:
+def meshes_of(module: Any) -> dict[str, AxisSizes]:
     """The names and sizes of the axes of each mesh that the module declares, by its symbol.
 
     Raises: NotExportable: one has its devices in an order of its own.

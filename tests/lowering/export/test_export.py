@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.new_process import in_new_process
 
 import handlax as hx
 from handlax import export, lax
@@ -35,6 +36,19 @@ def test_an_exported_function_says_what_it_takes_and_gives():
     assert found.in_shardings_jax() == (None,) * 3 == found.in_shardings_hlo
     assert "func.func public @main" in found.mlir_module()
     assert repr(found) == "Exported(scaled: (f32[3], f32[], i32[5]) -> (f32[3]))"
+
+
+def test_a_new_process_calls_the_function_without_its_source(tmp_path):
+    f = hx.jit(lambda x: {"y": hnp.sin(x) * 2})
+    file = tmp_path / "f.bin"
+    file.write_bytes(export.export(f)(F3).serialize())
+    code = (
+        "import handlax as hx, sys; from pathlib import Path;"
+        f"f = hx.export.deserialize(Path({str(file)!r}).read_bytes());"
+        "print(hx.numpy.round(f.call(hx.numpy.ones(3, 'float32'))['y'], 3).tolist(), 'jax' in sys.modules)"
+    )
+    rounded = np.float32(round(2 * np.sin(1.0), 3))
+    assert in_new_process(code) == f"{[float(rounded)] * 3} False"
 
 
 def test_unused_arguments_are_kept_where_jit_keeps_them():
