@@ -34,7 +34,7 @@ def portable_artifact(text: str) -> bytes:
 
     Raises: NotExportable: it has operations that are younger.
     """
-    dialect = importlib.import_module("jaxlib.mlir.dialects.stablehlo")
+    dialect = _dialect("stablehlo")
     window = dialect.StablehloCompatibilityRequirement.WEEK_12
     module = parsed(text)
     with Diagnostics(module.context) as messages:
@@ -72,22 +72,20 @@ def module_text(module: Any) -> str:
 @cached("artifact types", 1024)
 def entry_types(artifact: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The types of the arguments and of the results of ``@main``. Raises: BadArtifact: there is no such function."""
-    for op in read_artifact(artifact).body.operations:
-        if op.operation.name == "func.func" and _symbol(op) == "main":
-            return tuple(map(str, op.type.inputs)), tuple(map(str, op.type.results))
+    module = read_artifact(artifact)  # which has to live as long as its operations are read
+    for function in _all_of("func", "FuncOp", module.body.operations):
+        if _symbol(function) == "main":
+            return tuple(map(str, function.type.inputs)), tuple(map(str, function.type.results))
     raise BadArtifact("deserialize: the program must have a function main, got none.")
 
 
 def called_targets(module: Any) -> set[str]:
     """The names of what the module calls by name outside of it."""
-    found: set[str] = set()
-    rest = [module.operation]
-    while rest:
-        op = rest.pop().operation
-        if op.name == "stablehlo.custom_call":
-            found.add(_ir().StringAttr(op.attributes["call_target_name"]).value)
-        rest += [inner for region in op.regions for block in region for inner in block]
-    return found
+    every = [module.operation]
+    for op in every:  # which grows
+        every += [inner for region in op.operation.regions for block in region for inner in block]
+    calls = _all_of("stablehlo", "CustomCallOp", every)
+    return {str(_ir().StringAttr(call.operation.attributes["call_target_name"]).value) for call in calls}
 
 
 def meshes_of(module: Any) -> dict[str, AxisSizes]:
@@ -95,13 +93,12 @@ def meshes_of(module: Any) -> dict[str, AxisSizes]:
 
     Raises: NotExportable: one has its devices in an order of its own.
     """
-    found, dialect = {}, importlib.import_module("jaxlib.mlir.dialects.sdy")
-    for op in module.body.operations:
-        if op.operation.name == "sdy.mesh":
-            mesh = dialect.MeshAttr(op.operation.attributes["mesh"])
-            if list(mesh.device_ids):
-                raise NotExportable(f"export: devices must be in the order of their mesh, got {mesh}.")
-            found[_symbol(op)] = tuple([(axis.name, axis.size) for axis in map(dialect.MeshAxisAttr, mesh.axes)])
+    found, sdy = {}, _dialect("sdy")
+    for op in _all_of("sdy", "MeshOp", module.body.operations):
+        mesh = sdy.MeshAttr(op.operation.attributes["mesh"])
+        if list(mesh.device_ids):
+            raise NotExportable(f"export: devices must be in the order of their mesh, got {mesh}.")
+        found[_symbol(op)] = tuple([(axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)])
     return found
 
 
@@ -114,7 +111,7 @@ def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFun
             symbol = _symbol(op)
             table.replace_all_symbol_uses(symbol, new(symbol), module.operation)
             table.set_symbol_name(op.operation, new(symbol))
-    functions = [op for op in operations if op.operation.name == "func.func"]
+    functions = _all_of("func", "FuncOp", operations)
     for op in functions:
         table.set_visibility(op.operation, "private")
     return [ArtifactFunction(_symbol(op), str(op.operation.get_asm(use_local_scope=True))) for op in functions]
@@ -123,6 +120,11 @@ def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFun
 def symbols_of(module: Any) -> Iterable[str]:
     """The symbols that the module defines, those of functions and of meshes, in order."""
     return [_symbol(op) for op in module.body.operations]
+
+
+def _all_of(dialect: str, kind: str, operations: Iterable[Any]) -> list[Any]:
+    """Those of a kind among some operations."""
+    return [op for op in operations if isinstance(op, getattr(_dialect(dialect), kind))]
 
 
 def _symbol(op: Any) -> str:
@@ -135,8 +137,12 @@ def _context() -> Any:
     context.append_dialect_registry(_dialects())
     context.load_all_available_dialects()
     for name in ("chlo", "sdy", "stablehlo"):
-        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
+        _dialect(name).register_dialect(context)
     return context
+
+
+def _dialect(name: str) -> Any:
+    return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
 
 
 def _ir() -> Any:
