@@ -40,7 +40,8 @@ NAMESPACES = (
     "handlax.scipy.sparse.linalg",
     "handlax.scipy.cluster.vq", "handlax.scipy.spatial.transform",
     "handlax.scipy.interpolate",
-    "handlax.experimental.ode", "handlax.experimental.sparse", "handlax.experimental.sparse.linalg",
+    "handlax.experimental.ode", "handlax.experimental.serialize_executable",
+    "handlax.experimental.sparse", "handlax.experimental.sparse.linalg",
     "handlax.example_libraries.optimizers",
     "handlax.example_libraries.stax",
 )

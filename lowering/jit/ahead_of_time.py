@@ -34,6 +34,7 @@ from ...effects.types.array_type import ArrayType
 from ...interpreters.core import trace_cache
 from ...interpreters.core.static_arguments import ArgumentChoice, argument_names, split
 from ...interpreters.core.trace_cache import Trace, leaf_names
+from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement
@@ -213,14 +214,15 @@ class Lowered(_Stage):
             call.trace.recorded, module_name(jitted.name), call.marks,
             keep_unused=jitted.keep_unused, placement=call.placement, options=options,
         )
-        return Compiled(call, binary)
+        return Compiled(call, binary, options)
 
 
 class Compiled(_Stage):
     """A compiled function: it takes arguments of the types that it was compiled for, without the static ones."""
 
-    def __init__(self, call: TracedCall, binary: Any):
+    def __init__(self, call: TracedCall, binary: Any, options: Mapping[str, Any]):
         super().__init__(call)
+        self._options = options
         self._binary = binary
         self._entry = CompiledTrace(call.trace, binary, DispatchPlan(call.trace, binary))
 
@@ -250,6 +252,14 @@ class Compiled(_Stage):
     def runtime_executable(self) -> Any:
         """The executable as jaxlib represents it: its ``LoadedExecutable``."""
         return self._binary.loaded.executable.loaded
+
+    def stored(self) -> StoredExecutable:
+        """What ``loaded`` makes the same compiled function of, in another process on such a machine."""
+        call, jitted, loaded = self._call, self._call.jitted, self._binary.loaded
+        return StoredExecutable(
+            jitted.name, without_rules(call.trace.recorded), call.types, tuple(call.marks), jitted.keep_unused,
+            call.placement, self._options, loaded.text, loaded.executable.serialize(),
+        )
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         return self(*args, **kwargs)
@@ -290,6 +300,38 @@ class Compiled(_Stage):
                     f"{x.type}.",
                     hint="convert it, or compile again for this type.",
                 )
+
+
+class StoredExecutable(NamedTuple):
+    """A compiled function as values that can be pickled: its program, how it was compiled, and XLA's executable."""
+
+    name: str
+    program: Program
+    types: tuple[ArrayType, ...]
+    donated: tuple[bool, ...]
+    keep_unused: bool
+    placement: Placement | None
+    options: Mapping[str, Any]
+    text: str
+    executable: bytes
+
+
+def loaded(stored: StoredExecutable, in_tree: Any, out_tree: Any, load: Callable[..., Any]) -> Compiled:
+    """The compiled function; ``load`` gives its executable, as ``compile_program`` takes it."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return out_tree.unflatten(stored.program(*pytrees.leaves((args, kwargs))))
+
+    function.__name__ = stored.name
+    jitted = Jitted(function, ArgumentChoice(), ArgumentChoice(), stored.keep_unused, None, False, stored.options)
+    args, kwargs = in_tree.unflatten(map(described, stored.types))
+    donated = tuple([i for i, yes in enumerate(stored.donated) if yes])
+    call = traced_call(jitted, args, kwargs)._replace(donated=donated, placement=stored.placement)
+    binary = compile_program(
+        stored.program, module_name(stored.name), stored.donated,
+        keep_unused=stored.keep_unused, placement=stored.placement, options=stored.options, load=load,
+    )
+    return Compiled(call, binary, stored.options)
 
 
 @boundary

@@ -43,7 +43,7 @@ class Executable:
     types: the caller ensures the types.
     """
 
-    __slots__ = ("_group", "arguments", "devices", "execute", "loaded", "results", "shardings", "text")
+    __slots__ = ("_group", "arguments", "blob", "devices", "execute", "loaded", "results", "shardings", "text")
 
     def __init__(
         self,
@@ -52,8 +52,10 @@ class Executable:
         results: Sequence[ResultType],
         places: Places | None = None,
         text: str | bytes = "",
+        blob: bytes | None = None,
     ):
         self.loaded = loaded
+        self.blob = blob  # of which it was loaded: XLA serializes a loaded program without some of its functions
         self.text = text
         self.devices = tuple(devices)
         self.results = tuple(aval(shape, dtype) for shape, dtype in results)
@@ -145,7 +147,7 @@ class Executable:
 
     def serialize(self) -> bytes:
         """Bytes for ``deserialize``, valid on machines with equal ``cache_key_facts``."""
-        return bytes(self.loaded.serialize())
+        return bytes(self.loaded.serialize()) if self.blob is None else self.blob
 
 
 _MODULE_NAME = re.compile(rb"module @(\w+)")
@@ -254,7 +256,7 @@ def deserialize(
         loaded = client.deserialize_executable(blob, xc.DeviceList(tuple(devices)), _compile_options(devices, options))
     except _jax.JaxRuntimeError as error:
         raise CompileError(f"the bytes must be a serialized program of jaxlib {JAXLIB_VERSION}: {error}") from error
-    return Executable(loaded, devices, results, places, text)
+    return Executable(loaded, devices, results, places, text, blob)
 
 
 def _compile_options(devices: Sequence[Device], options: Mapping[str, Any] | None) -> Any:
