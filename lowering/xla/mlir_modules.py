@@ -114,7 +114,11 @@ def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFun
     functions = _all_of("func", "FuncOp", operations)
     for op in functions:
         table.set_visibility(op.operation, "private")
-    return [ArtifactFunction(_symbol(op), str(op.operation.get_asm(use_local_scope=True))) for op in functions]
+    # the short form of a dynamic_slice without indices does not parse; the generic form always does
+    return [
+        ArtifactFunction(_symbol(op), str(op.operation.get_asm(use_local_scope=True, print_generic_op_form=True)))
+        for op in functions
+    ]
 
 
 def symbols_of(module: Any) -> Iterable[str]:

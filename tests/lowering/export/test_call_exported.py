@@ -63,6 +63,11 @@ def test_a_program_for_several_platforms_is_called_in_one_for_several():
     assert float(export.deserialize(outer.serialize()).call(x)) == 3.0
 
 
+def test_a_slice_of_a_scalar_is_called():  # its short form does not parse
+    f = hx.jit(lambda x: lax.dynamic_slice(x, (), ()) + 1)
+    assert float(export.deserialize(export.export(f)(np.float32(2)).serialize()).call(np.float32(2))) == 3.0
+
+
 @pytest.mark.parametrize(("arguments", "kind", "message"), [
     ((X[:2],), ShapeMismatch, r"argument args\[0\] must be f32\[3\], as it was exported, got f32\[2\]"),
     ((X.astype("int32"),), DTypeMismatch, r"must be f32\[3\], as it was exported, got i32\[3\]"),

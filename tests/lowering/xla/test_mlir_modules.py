@@ -35,9 +35,11 @@ def test_symbols_may_take_each_others_names():
     names = {"main": "other", "other": "main", "mesh": "mesh_1"}
     first, second = mlir_modules.renamed_functions(module, names)
     assert (first.symbol, second.symbol) == ("other", "main")
-    assert first.text.startswith("func.func private @other(")
-    assert "call @main(" in first.text
+    assert 'sym_name = "other", sym_visibility = "private"' in first.text
+    assert "callee = @main" in first.text
     assert "<@mesh_1, [{}]>" in second.text
+    parts = "\n".join(['sdy.mesh @mesh_1 = <["a"=2, "b"=4]>', first.text, second.text])
+    assert mlir_modules.parsed(f"module {{\n{parts}\n}}").operation.verify()
 
 
 def test_meshes_with_an_order_of_devices_are_refused():
