@@ -15,6 +15,9 @@ from handlax.testing.laws import assert_close
 (COMPILED,) = [law for law in LAWS if law.name == "compiled"]
 STABLE = [case for case in CASES if not exemption(case.op, COMPILED) and not hasattr(case.op, "mesh")]
 
+UNPROMISED = [f"lapack_{t}{name}_ffi" for name in ("gesvd", "geqp3", "ormqr", "unmqr") for t in "sdcz"]
+CHECKS = [*map(hx.export.DisabledSafetyCheck.custom_call, UNPROMISED)]
+
 
 def exported(case):
     """Give the operation on its inputs of all dtypes, jitted, and the inputs."""
@@ -27,7 +30,7 @@ def exported(case):
 @pytest.mark.parametrize("case", STABLE, ids=str)
 def test_an_exported_operation_gives_what_the_compiled_one_gives(case):
     f, draws = exported(case)
-    read = hx.export.deserialize(hx.export.export(f)(draws).serialize())
+    read = hx.export.deserialize(hx.export.export(f, disabled_checks=CHECKS)(draws).serialize())
     for y, expected in zip(hx.tree.leaves(read.call(draws)), hx.tree.leaves(f(draws)), strict=True):
         assert y.type == expected.type.strong()
         assert_close(y, expected, what=f"{case.op} exported")
