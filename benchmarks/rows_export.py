@@ -32,5 +32,5 @@ def exported_and_called(side: Side) -> Prepare:
     return prepare
 
 
-ROWS = [Row("an MLP exported, serialized, deserialized and called", 1.00,
+ROWS = [Row("an MLP exported, serialized, deserialized and called", 1.10,
             timed(exported_and_called, check=assert_agree, cold=True))]

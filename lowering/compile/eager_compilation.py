@@ -47,7 +47,7 @@ def plan(program: Program) -> Plan | None:
     op = program.ops[0] if len(program.ops) == 1 else None
     if op is not None and op.bodied and not EVALUATE.has(type(op)):
         return Plan(inf, 0, lambda: partial(_evaluate_bodied, program))
-    if op is not None and "evaluate" in op.exempt:
+    if op is not None and _is_only_compiled(op):
         return Plan(inf, 0, lambda: lambda *operands: _executed(program, _where(op, operands), operands))
     if not (PLACED or _accelerated()):
         return _by_estimate(program)
@@ -114,6 +114,12 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
         return _executed(program, where, operands) if LOWER.has(type(op)) else here(*operands)
 
     return call
+
+
+def _is_only_compiled(op: Operation) -> bool:
+    """Whether the meaning of a pure operation is its lowering alone."""
+    kind = type(op)
+    return LOWER.has(kind) and not (EVALUATE.has(kind) or op.effectful or op.named)
 
 
 def _where(op: Operation, operands: tuple[ConcreteArray, ...]) -> Placement | None:

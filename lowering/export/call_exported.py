@@ -28,15 +28,12 @@ from ..jit.jit import jit
 from ..xla import mlir_modules
 from ..xla.stablehlo_types import names, signature
 
-_OPAQUE = "a program of StableHLO has no rules; Exported.call has its exported derivative, and loops over lanes"
 
-
-# (y, ...) = f(x, ...), of which the StableHLO is known
+# (y, ...) = f(x, ...), of which the StableHLO alone is known; ``call`` gives it a derivative, and lanes
 @operation
 class CallExported:
     exported: Any
     multiple_results = True
-    exempt = {"batch": _OPAQUE, "jvp": _OPAQUE, "evaluate": _OPAQUE}
 
     def result_type(op, *types):
         check_types(op.exported, types)

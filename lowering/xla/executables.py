@@ -221,7 +221,7 @@ def collect_garbage() -> None:
 
 def _register_targets(text: str | bytes) -> None:
     """Make known to XLA what the program calls by name on a CPU; the text alone says so, wherever it is from."""
-    if (b"lapack_" if isinstance(text, bytes) else "lapack_") in text:  # @lapack_..., or a string in the generic form
+    if b"lapack_" in text if isinstance(text, bytes) else "lapack_" in text:  # also as a string, in the generic form
         register_lapack()
 
 
