@@ -51,6 +51,7 @@ def read_artifact(artifact: bytes) -> Any:
 
     Raises: BadArtifact: the bytes are none, or one that is younger than this version of jaxlib.
     """
+    _check_sections(artifact)
     context = _context()
     with Diagnostics(context) as messages:
         try:
@@ -62,6 +63,38 @@ def read_artifact(artifact: bytes) -> Any:
                 f"reads, got: {found}.",
                 hint="a program of a later jaxlib needs that one, or one of twelve weeks before it.",
             ) from error
+
+
+def _check_sections(artifact: bytes) -> None:
+    """Check that the sections of MLIR's bytecode fill the bytes; its reader may end the process where they do not.
+
+    Source: MLIR's bytecode format: magic number, version, producer, and sections by kind, length and alignment.
+    Raises: BadArtifact.
+    """
+    try:
+        if artifact[:4] != b"ML\xefR":
+            raise IndexError
+        _, place = _varint(artifact, 4)
+        place = artifact.index(b"\0", place) + 1
+        while place < len(artifact):
+            aligned = artifact[place] & 0x80
+            length, place = _varint(artifact, place + 1)
+            if aligned:
+                alignment, place = _varint(artifact, place)
+                place += -place % alignment
+            place += length
+        if place > len(artifact):
+            raise IndexError
+    except (IndexError, ValueError, ZeroDivisionError):
+        raise BadArtifact("deserialize: the program must be MLIR's bytecode, all of it, got other bytes.") from None
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """The number at ``place``, in whose first byte as many zeros end as bytes follow, and where it ends."""
+    first = data[place]
+    size = (first & -first).bit_length() if first else 9
+    number = int.from_bytes(data[place : place + size], "little")
+    return number >> (size if first else 8), place + size
 
 
 def module_text(module: Any) -> str:

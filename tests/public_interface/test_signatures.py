@@ -68,6 +68,8 @@ NOT_THEIRS = {
 }
 # Names whose signature differs as a whole: name -> why.
 DIFFERENT = {
+    "Exported": "export and deserialize make it",
+    "DisabledSafetyCheck": "its methods make it",
     "jit": "fun and the shardings that are not given are None",
     "set_printoptions": "NumPy's, written out",
     "Partial": "functools.partial's",

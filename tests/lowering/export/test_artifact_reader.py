@@ -95,7 +95,7 @@ def test_what_is_no_function_is_refused(data):
     ({"module_kept_var_idx": [0, 7]}, "the arguments"),
     ({"module_kept_var_idx": [0]}, "a program"),
     ({"in_avals_idxs": [1, 0, 0]}, "a program"),
-    ({"mlir_module_serialized": b""}, "a function main"),
+    ({"mlir_module_serialized": b""}, "must be MLIR's bytecode"),
     ({"mlir_module_serialized": None}, "no mlir_module_serialized"),
     ({"in_tree": None}, "no in_tree"),
     ({"disabled_checks": [{"kind": 7}]}, "a check of the kind 7"),
