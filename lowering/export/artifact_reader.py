@@ -49,7 +49,8 @@ def deserialize(blob: bytes | bytearray) -> Exported:
 
         deserialize(exported.serialize()).call(*args) == exported.call(*args)
 
-    A function runs what its bytes say: read those alone that come from where you trust.
+    A function runs what its bytes say: read those alone that come from where you trust. JAX writes no checksum, so that
+    of its functions a changed byte within the program itself may not be found, and may even end the process.
 
     Raises: BadArtifact: the bytes are damaged, are of another format or of a later version of it, or have nodes of
     types that are not registered here. NotExportable: the function has sizes that are not numbers.
