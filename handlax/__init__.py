@@ -177,6 +177,7 @@ if _typing.TYPE_CHECKING:
     from . import errors as errors
     from . import example_libraries as example_libraries
     from . import experimental as experimental
+    from . import export as export
     from . import extend as extend
     from . import flatten_util as flatten_util
     from . import image as image

@@ -45,6 +45,7 @@ _NAMES = {
     "handlax.interpreters.library.effectful.stop_at_failure": "stop",
     "handlax.interpreters.library.effectful.writers": "tell",
     "handlax.interpreters.ragged.ragged_loop": "ragged_loop",
+    "handlax.lowering.export.call_exported": "call_exported",
     "handlax.probability.plates": "plate",
     "handlax.probability.sites": "sample",
 }

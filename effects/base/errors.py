@@ -235,6 +235,14 @@ class CompileError(HandlaxError, RuntimeError):
     quotes = True
 
 
+class BadArtifact(HandlaxError, ValueError):
+    """Bytes that are no exported function: damaged, cut off, of another format, or of a later version of it."""
+
+
+class NotExportable(HandlaxError, ValueError, NotImplementedError):
+    """A function, or a part of one, that cannot be exported, or an exported one that cannot be called here."""
+
+
 class OutOfMemory(HandlaxError, MemoryError, RuntimeError):
     """A device without the memory for a program's results or intermediate arrays."""
 

@@ -15,6 +15,7 @@ if _typing.TYPE_CHECKING:
     from . import mesh_utils as mesh_utils
     from . import multihost_utils as multihost_utils
     from . import ode as ode
+    from . import serialize_executable as serialize_executable
     from . import sparse as sparse
 else:
     __getattr__, __dir__, __all__ = _late_names(__name__)

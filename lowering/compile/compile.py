@@ -35,7 +35,7 @@ from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .executable_cache import ExecutableCache
 from .placement import Placement, meshes, settle
-from .stablehlo_module import StablehloModule, lower_program
+from .stablehlo_modules import StablehloModule, lower_program
 
 if TYPE_CHECKING:
     from ...interpreters.analysis import typecheck
@@ -154,6 +154,7 @@ def compile_program(
     keep_unused: bool = False,
     placement: Placement | None = None,
     options: Mapping[str, Any] | None = None,
+    load: Callable[..., Any] | None = None,
 ) -> LoadedProgram:
     """The compiled program; equal programs share an executable.
 
@@ -163,6 +164,7 @@ def compile_program(
         placement: its devices, and the shardings of its arguments and results; without it the mesh that its operations
             name, else the default device.
         options: XLA's options by name, and ``split_repeats``, for ``lower``.
+        load: gives the executable of a text that was compiled before; it takes what ``runtime.compile`` does.
 
     Raises: UnhandledEffect: an effect of the row has no lowering. EscapedBox: the program captured a box.
     DeviceMismatch: it names meshes of other devices. CompileError: XLA cannot compile it.
@@ -180,7 +182,7 @@ def compile_program(
     tables = config.current().tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items()))
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables)
-    return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options)), captured)
+    return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured)
 
 
 def _sharding_of(x: Any) -> Any:
@@ -188,7 +190,9 @@ def _sharding_of(x: Any) -> Any:
     return None if x._buffer is None else runtime.named_sharding(x._buffer)
 
 
-def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedExecutable:
+def _compile(
+    key: Any, name: str, options: Mapping[str, Any] | None, load: Callable[..., Any] | None
+) -> LoadedExecutable:
     closed, donated, keep_unused, placement, _, _ = key
     if not placement.devices:
         raise DeviceMismatch(
@@ -206,7 +210,9 @@ def _compile(key: Any, name: str, options: Mapping[str, Any] | None) -> LoadedEx
     results, places = [storage(t) for t in lowered.program.out_types], _places(lowered)
     folder = config.current().compilation_cache_dir
     with _checked(closed):
-        if folder and not calls:  # with host functions it is valid in this process alone
+        if load is not None:
+            executable = load(text, devices=placement.devices, results=results, options=options, places=places)
+        elif folder and not calls:  # with host functions it is valid in this process alone
             executable = disk_cache.compile(folder, text, placement.devices, results, options, places)
         else:
             executable = runtime.compile(

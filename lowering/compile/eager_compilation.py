@@ -22,6 +22,7 @@ from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete, duplicate
 from ...effects.core.columns import EVALUATE, LOWER
+from ...effects.core.operation import Operation
 from ...effects.programs.program import Program
 from ...interpreters.analysis.liveness import liveness
 from ...interpreters.core import evaluate
@@ -46,6 +47,8 @@ def plan(program: Program) -> Plan | None:
     op = program.ops[0] if len(program.ops) == 1 else None
     if op is not None and op.bodied and not EVALUATE.has(type(op)):
         return Plan(inf, 0, lambda: partial(_evaluate_bodied, program))
+    if op is not None and _is_only_compiled(op):
+        return Plan(inf, 0, lambda: lambda *operands: _executed(program, _where(op, operands), operands))
     if not (PLACED or _accelerated()):
         return _by_estimate(program)
     if op is None:
@@ -105,7 +108,7 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
     here = evaluate.chosen(program, _by_estimate(program))
 
     def call(*operands: ConcreteArray) -> Any:
-        where = committed([x._buffer for x in operands], op.name)
+        where = _where(op, operands)
         free = where is None and not hasattr(op, "mesh") and config.current().mesh is None
         if free and default_device() == runtime.backend("cpu").default_device:
             return here(*operands)
@@ -114,6 +117,17 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
         return _executed(program, where, operands) if LOWER.has(type(op)) else here(*operands)
 
     return call
+
+
+def _is_only_compiled(op: Operation) -> bool:
+    """Whether the meaning of a pure operation is its lowering alone."""
+    kind = type(op)
+    return LOWER.has(kind) and not (EVALUATE.has(kind) or op.effectful or op.named)
+
+
+def _where(op: Operation, operands: tuple[ConcreteArray, ...]) -> Placement | None:
+    """The devices to which operands are committed; None: none is."""
+    return committed([x._buffer for x in operands], op.name)
 
 
 def _evaluate_bodied(program: Program, *operands: ConcreteArray) -> Any:

@@ -89,6 +89,14 @@ class Emitter:
         finally:
             self.made = outer
 
+    def on(self, platform: str, f: Callable[[], Any]) -> Any:
+        """``f()``, in which programs are emitted for the devices of ``platform``."""
+        outer, self.platform = self.platform, platform
+        try:
+            return f()
+        finally:
+            self.platform = outer
+
     def elementwise(self, name: str, *values: SsaValue, type: ArrayType | None = None) -> SsaValue:
         """An elementwise operation; operands of rank 0 are broadcast to the result's shape."""
         out = self.made if type is None else type
@@ -450,7 +458,7 @@ class Emitter:
     def private(self, program: Program, label: str, exact: bool = False) -> str:
         """The symbol of the private function of ``program``, which the module defines once; ``exact``: the label."""
         text = lambda symbol: on_deep_stack(function, Emitter(self), program, f"private @{symbol}")
-        return self.defined((program, self.manual, exact), label, text, exact)
+        return self.defined((program, self.manual, self.platform, exact), label, text, exact)
 
     def defined(self, key: Any, label: str, text: Callable[[str], str], exact: bool = False) -> str:
         """The symbol of a private function, which the module defines once for equal keys, by ``text(symbol)``."""
@@ -536,13 +544,28 @@ def function(
 
     ``arguments`` and ``results``: the attributes of each.
     """
-    types = [const.type for const in large] + list(program.in_types)
+
+    def body(*values: SsaValue) -> list[SsaValue]:
+        for const, value in zip(large, values):
+            emit.constants[id(const)] = value
+        return emit.program(program, values[len(large) :])
+
+    return function_text(emit, [const.type for const in large] + list(program.in_types), body, head, arguments, results)
+
+
+def function_text(
+    emit: Emitter,
+    types: Sequence[ArrayType],
+    body: Callable[..., Sequence[SsaValue]],
+    head: str,
+    arguments: Sequence[str] = (),
+    results: Sequence[str] = (),
+) -> str:
+    """The text of a function of these types; ``body`` emits its operations and gives those returned."""
     values = [SsaValue(f"%arg{i}", t) for i, t in enumerate(types)]
-    for const, value in zip(large, values):
-        emit.constants[id(const)] = value
-    made = emit.program(program, values[len(large) :])
+    made = body(*values)
     takes = ", ".join([f"{v.name}: {tensor(v.type)}{note}" for v, note in zip(values, arguments or [""] * len(types))])
     gives = ", ".join([f"{tensor(v.type)}{note}" for v, note in zip(made, results or [""] * len(made))])
     gives = gives if len(made) == 1 and not any(results) else f"({gives})"
-    body = "\n".join(emit.lines)
-    return f"  func.func {head}({takes}) -> {gives} {{\n{body}\n    return {_typed(made)}\n  }}\n"
+    lines = "\n".join(emit.lines)
+    return f"  func.func {head}({takes}) -> {gives} {{\n{lines}\n    return {_typed(made)}\n  }}\n"

@@ -34,6 +34,7 @@ from ...effects.types.array_type import ArrayType
 from ...interpreters.core import trace_cache
 from ...interpreters.core.static_arguments import ArgumentChoice, argument_names, split
 from ...interpreters.core.trace_cache import Trace, leaf_names
+from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement
@@ -213,14 +214,15 @@ class Lowered(_Stage):
             call.trace.recorded, module_name(jitted.name), call.marks,
             keep_unused=jitted.keep_unused, placement=call.placement, options=options,
         )
-        return Compiled(call, binary)
+        return Compiled(call, binary, options)
 
 
 class Compiled(_Stage):
     """A compiled function: it takes arguments of the types that it was compiled for, without the static ones."""
 
-    def __init__(self, call: TracedCall, binary: Any):
+    def __init__(self, call: TracedCall, binary: Any, options: Mapping[str, Any]):
         super().__init__(call)
+        self._options = options
         self._binary = binary
         self._entry = CompiledTrace(call.trace, binary, DispatchPlan(call.trace, binary))
 
@@ -250,6 +252,14 @@ class Compiled(_Stage):
     def runtime_executable(self) -> Any:
         """The executable as jaxlib represents it: its ``LoadedExecutable``."""
         return self._binary.loaded.executable.loaded
+
+    def stored(self) -> StoredExecutable:
+        """What ``loaded`` makes the same compiled function of, in another process on such a machine."""
+        call, jitted, loaded = self._call, self._call.jitted, self._binary.loaded
+        return StoredExecutable(
+            jitted.name, without_rules(call.trace.recorded), call.types, tuple(call.marks), jitted.keep_unused,
+            call.placement, self._options, loaded.text, loaded.executable.serialize(),
+        )
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         return self(*args, **kwargs)
@@ -290,6 +300,38 @@ class Compiled(_Stage):
                     f"{x.type}.",
                     hint="convert it, or compile again for this type.",
                 )
+
+
+class StoredExecutable(NamedTuple):
+    """A compiled function as values that can be pickled: its program, how it was compiled, and XLA's executable."""
+
+    name: str
+    program: Program
+    types: tuple[ArrayType, ...]
+    donated: tuple[bool, ...]
+    keep_unused: bool
+    placement: Placement | None
+    options: Mapping[str, Any]
+    text: str
+    executable: bytes
+
+
+def loaded(stored: StoredExecutable, in_tree: Any, out_tree: Any, load: Callable[..., Any]) -> Compiled:
+    """The compiled function; ``load`` gives its executable, as ``compile_program`` takes it."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return out_tree.unflatten(stored.program(*pytrees.leaves((args, kwargs))))
+
+    function.__name__ = stored.name
+    jitted = Jitted(function, ArgumentChoice(), ArgumentChoice(), stored.keep_unused, None, False, stored.options)
+    args, kwargs = in_tree.unflatten(map(described, stored.types))
+    donated = tuple([i for i, yes in enumerate(stored.donated) if yes])
+    call = traced_call(jitted, args, kwargs)._replace(donated=donated, placement=stored.placement)
+    binary = compile_program(
+        stored.program, module_name(stored.name), stored.donated,
+        keep_unused=stored.keep_unused, placement=stored.placement, options=stored.options, load=load,
+    )
+    return Compiled(call, binary, stored.options)
 
 
 @boundary
@@ -352,7 +394,7 @@ class Wrapped(Protocol[P, _R]):
         """Forget what was traced and compiled."""
 
 
-def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], label: str = "jit") -> Traced:
+def traced_call(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], label: str = "jit") -> TracedCall:
     """Trace a jitted function on arguments of which only the types matter; ``label`` traces, for messages."""
     partition = split(jitted.fun, jitted.static, args, kwargs) if jitted.static else None
     args, kwargs = pytrees.map(abstract, (args, kwargs) if partition is None else (partition.args, partition.kwargs))
@@ -362,7 +404,12 @@ def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], label: 
     names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, request.tree)
     placement = jitted.placement(args, kwargs, leaves, described_placement(leaves, jitted.name, names), names)
     placement = jitted.shardings.with_results(jitted.name, placement, found.out_tree, found.recorded.out_types)
-    return Traced(TracedCall(jitted, request.tree, request.types, donated, found, placement))
+    return TracedCall(jitted, request.tree, request.types, donated, found, placement)
+
+
+def trace(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], label: str = "jit") -> Traced:
+    """The stage of ``traced_call``."""
+    return Traced(traced_call(jitted, args, kwargs, label))
 
 
 @boundary

@@ -1,6 +1,5 @@
 """Executables: StableHLO compiled, executed, serialised and analysed by XLA."""
 
-import importlib
 import os
 import pathlib
 import platform as host_platform
@@ -25,8 +24,11 @@ from .buffers import Buffer
 
 if TYPE_CHECKING:
     import hashlib
+
+    from . import mlir_modules
 else:
     hashlib = LazyModule("hashlib")
+    mlir_modules = LazyModule("handlax.lowering.xla.mlir_modules")
 
 ResultType: TypeAlias = tuple[Sequence[int], Any]
 Places: TypeAlias = tuple[Sequence[Mesh], Sequence[BufferSharding], Sequence[BufferSharding | None]]
@@ -41,7 +43,7 @@ class Executable:
     types: the caller ensures the types.
     """
 
-    __slots__ = ("_group", "arguments", "devices", "execute", "loaded", "results", "shardings", "text")
+    __slots__ = ("_group", "arguments", "blob", "devices", "execute", "loaded", "results", "shardings", "text")
 
     def __init__(
         self,
@@ -50,8 +52,10 @@ class Executable:
         results: Sequence[ResultType],
         places: Places | None = None,
         text: str | bytes = "",
+        blob: bytes | None = None,
     ):
         self.loaded = loaded
+        self.blob = blob  # of which it was loaded: XLA serializes a loaded program without some of its functions
         self.text = text
         self.devices = tuple(devices)
         self.results = tuple(aval(shape, dtype) for shape, dtype in results)
@@ -143,7 +147,7 @@ class Executable:
 
     def serialize(self) -> bytes:
         """Bytes for ``deserialize``, valid on machines with equal ``cache_key_facts``."""
-        return bytes(self.loaded.serialize())
+        return bytes(self.loaded.serialize()) if self.blob is None else self.blob
 
 
 _MODULE_NAME = re.compile(rb"module @(\w+)")
@@ -217,35 +221,15 @@ def collect_garbage() -> None:
 
 def _register_targets(text: str | bytes) -> None:
     """Make known to XLA what the program calls by name on a CPU; the text alone says so, wherever it is from."""
-    if b"lapack_" in text if isinstance(text, bytes) else "@lapack_" in text:
+    if b"lapack_" in text if isinstance(text, bytes) else "lapack_" in text:  # also as a string, in the generic form
         register_lapack()
 
 
 def _with_host_calls(text: str, platform: str) -> Any:
     """The MLIR module of a text that calls the host: jaxlib accepts host functions with modules alone, not with text.
-
-    Each module has a context of its own, so that threads share none.
     """
     target = "xla_ffi_python_cpu_callback" if platform == "cpu" else "xla_ffi_python_gpu_callback"
-    context = _mlir().Context()
-    context.enable_multithreading(False)
-    context.append_dialect_registry(_dialects())
-    context.load_all_available_dialects()
-    for name in ("chlo", "sdy", "stablehlo"):
-        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
-    return _mlir().Module.parse(text.replace("@handlax_host_call(", f"@{target}("), context)
-
-
-def _mlir() -> Any:
-    return importlib.import_module("jaxlib.mlir.ir")
-
-
-@once
-def _dialects() -> Any:
-    """The dialects that MLIR's Python bindings know; loading the bindings takes a quarter of a second."""
-    registry = _mlir().DialectRegistry()
-    importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
-    return registry
+    return mlir_modules.parsed(text.replace("@handlax_host_call(", f"@{target}("))
 
 
 def deserialize(
@@ -272,7 +256,7 @@ def deserialize(
         loaded = client.deserialize_executable(blob, xc.DeviceList(tuple(devices)), _compile_options(devices, options))
     except _jax.JaxRuntimeError as error:
         raise CompileError(f"the bytes must be a serialized program of jaxlib {JAXLIB_VERSION}: {error}") from error
-    return Executable(loaded, devices, results, places, text)
+    return Executable(loaded, devices, results, places, text, blob)
 
 
 def _compile_options(devices: Sequence[Device], options: Mapping[str, Any] | None) -> Any:

@@ -55,6 +55,7 @@ LINE = (
     "lowering/arrays",
     "lowering/jit",
     "lowering/maps",
+    "lowering/export",
     "lowering",
 
     "handlax/numpy/arrays",

@@ -121,7 +121,14 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/compile/foreign_calls.py": (
         ("effects/operations/linalg/test_lapack.py", LAWS), "the calls that factorisations are lowered to"),
     "lowering/compile/emitter.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
-    "lowering/compile/stablehlo_module.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
+    "lowering/compile/stablehlo_modules.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
+    "lowering/export/artifact_schema.py": (
+        ("lowering/export/test_artifact_reader.py", "beside_jax/test_exported_functions.py"),
+        "the tables of JAX's format"),
+    "lowering/export/artifact_writer.py": (
+        ("lowering/export/test_artifact_reader.py",), "what is written is read"),
+    "lowering/export/exported.py": (("lowering/export/test_export.py",), "what export returns"),
+    "lowering/export/exported_module.py": (("lowering/export/test_export.py",), "the program of what export returns"),
     "lowering/jit/call_fastpath.py": (("lowering/jit/test_jit.py",), "the fast path of a call"),
     "lowering/jit/call_signature.py": (
         ("lowering/jit/test_jit.py", "interpreters/core/test_trace_cache.py"), "the key of a call"),

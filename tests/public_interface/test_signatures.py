@@ -15,7 +15,7 @@ MODULES = (
     "scipy.integrate", "scipy.fft",
     "sharding", "distributed", "experimental.mesh_utils", "experimental.multihost_utils", "experimental.sparse",
     "experimental.sparse.linalg",
-    "dlpack", "monitoring", "profiler",
+    "dlpack", "monitoring", "profiler", "export",
 )
 
 # Parameters that JAX has and we do not: name -> why. Behind a function's name and a colon, it holds there alone.
@@ -31,6 +31,7 @@ NOT_OURS = {
     "vma": "types that vary over a mesh, which are inferred here",
     "is_ref": "mutable references, which are not there",
     "_memory_space": "internal",
+    "_override_lowering_rules": "internal",
     "call": "a ufunc is made of one function, from which everything else follows",
     "at": "a ufunc is made of one function, from which everything else follows",
     "reduceat": "a ufunc is made of one function, from which everything else follows",
@@ -67,6 +68,8 @@ NOT_THEIRS = {
 }
 # Names whose signature differs as a whole: name -> why.
 DIFFERENT = {
+    "Exported": "export and deserialize make it",
+    "DisabledSafetyCheck": "its methods make it",
     "jit": "fun and the shardings that are not given are None",
     "set_printoptions": "NumPy's, written out",
     "Partial": "functools.partial's",

@@ -65,6 +65,8 @@ STATE |= {
     "handlax.testing.unrolled:_STATES": "the states of the handlers in force",
     "effects.base.caches:CACHES": "the registry of caches",
     "effects.trees.node_types:_LISTENERS": "a registry",
+    "lowering.export.tree_serialization:_BY_NAME": "a registry",
+    "lowering.export.tree_serialization:_BY_TYPE": "a registry",
     "lowering.xla.array_backend:ON_PLACED": "a registry",
     "lowering.xla.array_backend:PLACED": "whether arrays were placed on devices",
     "lowering.xla.executables:_LAST": "the token of the last program over several devices, at most one",
@@ -76,6 +78,7 @@ STATE |= {
 STATE |= {
     "effects.core.columns:Column.modes": "a registry",
     "effects.functions.captured:_Copy.copies": "one pass: a copy of a function",
+    "lowering.export.artifact_writer:Numbering.numbers": "one pass: the bytes of a function",
     "interpreters.differentiation.taylor:Jet.known": "one pass: the series of the operation that is answered",
     "interpreters.library.effectful.automatic_checks:NaNFlags._known": "one call: whether its arrays have NaN",
     "effects.programs.lexer:Tokens.known_types": "one pass: a text",

@@ -13,7 +13,7 @@ from handlax.effects.core.columns import LOWER, ElementwiseLowering
 from handlax.effects.core.operation import OPERATIONS
 from handlax.errors import HandlaxError
 from handlax.interpreters.core.record import record
-from handlax.lowering.compile.stablehlo_module import lower_program
+from handlax.lowering.compile.stablehlo_modules import lower_program
 
 # NumPy's own reductions of bfloat16 warn of NaN in some versions
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in reduce:RuntimeWarning")

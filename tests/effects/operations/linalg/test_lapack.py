@@ -21,7 +21,7 @@ from handlax.effects.operations.linalg.svd import Svd, SvdAlgorithm
 from handlax.effects.operations.linalg.triangular import TriangularSolve
 from handlax.effects.operations.linalg.tridiagonal_systems import TridiagonalSolve
 from handlax.interpreters.core.record import record
-from handlax.lowering.compile.stablehlo_module import lower_program
+from handlax.lowering.compile.stablehlo_modules import lower_program
 
 FACTORISATIONS = (
     (lax.linalg.cholesky, "cusolver_potrf_ffi"), (lax.linalg.lu, "cusolver_getrf_ffi"),

@@ -11,7 +11,7 @@ from handlax.effects.operations.linalg import tridiagonal_systems
 from handlax.effects.operations.linalg.tridiagonal_systems import TridiagonalSolve
 from handlax.interpreters.core.record import record
 from handlax.lax.linalg import tridiagonal_solve
-from handlax.lowering.compile.stablehlo_module import lower_program
+from handlax.lowering.compile.stablehlo_modules import lower_program
 from handlax.test_util import check_grads
 
 WAYS = pytest.mark.parametrize("wrap", [lambda f: f, hx.jit], ids=["eager", "compiled"])

@@ -1,4 +1,4 @@
-"""Modules of StableHLO: the text of a program with its entry, private functions, meshes and large constants."""
+"""StableHLO modules of whole programs: the entry function, with the attributes of its arguments and results."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ class EntryEmitter(Emitter):
     def captured(self, const: ConcreteArray) -> SsaValue:
         return self.constants.get(id(const)) or super().captured(const)
 
+    def module(self, name: str, main: str, partitions: int) -> str:
+        """The text of the module of the entry function ``main``, for so many devices."""
+        functions = "".join([text for _, text in self.functions.values()])
+        meshes = "".join([_declaration(symbol, axes) for axes, symbol in self.meshes.items()])
+        head = f"mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32"
+        tables = "".join([f"{name} = {table}\n" for table, name in self.tables.items()])
+        return f"{tables}module @{identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
+
     def place(self, sharding: NamedSharding | None, type: ArrayType) -> list[str]:
         """The attribute of an argument or result of this sharding, if it has one."""
         return [] if sharding is None else [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}"]
@@ -56,20 +64,15 @@ def lower_program(
     if aliases or arguments:
         cuts = arguments or (None,) * len(program.in_types)
         shared = [[text] if text else [] for text in aliases] or [[]] * len(program.in_types)
-        notes += [_attributes(emit.place(s, t) + a) for s, t, a in zip(cuts, program.in_types, shared)]
+        notes += [attributes(emit.place(s, t) + a) for s, t, a in zip(cuts, program.in_types, shared)]
     else:
         notes += [""] * len(program.in_types)
-    made = [_attributes(emit.place(s, t)) for s, t in zip(results, program.out_types)]
+    made = [attributes(emit.place(s, t)) for s, t in zip(results, program.out_types)]
     main = function(emit, program, "public @main", notes, large, made)
-    functions = "".join([text for _, text in emit.functions.values()])
-    meshes = "".join([_declaration(symbol, axes) for axes, symbol in emit.meshes.items()])
-    head = f"mhlo.num_partitions = {1 if mesh is None else mesh.size} : i32, mhlo.num_replicas = 1 : i32"
-    tables = "".join([f"{name} = {table}\n" for table, name in emit.tables.items()])
-    text = f"{tables}module @{identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
-    return StablehloModule(text, large, tuple(emit.calls))
+    return StablehloModule(emit.module(name, main, 1 if mesh is None else mesh.size), large, tuple(emit.calls))
 
 
-def _attributes(texts: Sequence[str]) -> str:
+def attributes(texts: Sequence[str]) -> str:
     return f" {{{', '.join(texts)}}}" if texts else ""
 
 

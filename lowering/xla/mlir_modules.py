@@ -1,0 +1,213 @@
+"""Modules of MLIR by jaxlib's bindings: StableHLO's portable artifacts, written from texts and read as texts.
+
+Loading the bindings takes a quarter of a second; a module has a context of its own, so that threads share none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ...effects.base.caches import cached, once
+from ...effects.base.errors import BadArtifact, NotExportable
+from ..clients.jaxlib_modules import JAXLIB_VERSION, _jax
+
+AxisSizes = tuple[tuple[str, int], ...]
+
+
+class ArtifactFunction(NamedTuple):
+    """A function of a module: its symbol, and its text without locations."""
+
+    symbol: str
+    text: str
+
+
+def parsed(text: str) -> Any:
+    """The module of a text."""
+    return _ir().Module.parse(text, _context())
+
+
+def portable_artifact(text: str) -> bytes:
+    """A module's text as a portable artifact, which jaxlib reads from twelve weeks before this version on.
+
+    Raises: NotExportable: it has operations that are younger.
+    """
+    dialect = _dialect("stablehlo")
+    window = dialect.StablehloCompatibilityRequirement.WEEK_12
+    module = parsed(text)
+    with Diagnostics(module.context) as messages:
+        try:
+            target = dialect.get_version_from_compatibility_requirement(window)
+            return bytes(_jax.mlir.serialize_portable_artifact(module, target, use_mixed_serialization=True))
+        except _jax.JaxRuntimeError as error:
+            found = messages[0] if messages else str(error)
+            raise NotExportable(f"export: the program must be one of StableHLO {target}, got {found}.") from error
+
+
+def read_artifact(artifact: bytes) -> Any:
+    """The module of a portable artifact.
+
+    Raises: BadArtifact: the bytes are none, or one that is younger than this version of jaxlib.
+    """
+    _check_sections(artifact)
+    context = _context()
+    with Diagnostics(context) as messages:
+        try:
+            return _jax.mlir.deserialize_portable_artifact(artifact, context)
+        except (_jax.JaxRuntimeError, ValueError) as error:
+            found = messages[0] if messages else str(error)
+            raise BadArtifact(
+                f"deserialize: the program must be a portable artifact of StableHLO that jaxlib {JAXLIB_VERSION} "
+                f"reads, got: {found}.",
+                hint="a program of a later jaxlib needs that one, or one of twelve weeks before it.",
+            ) from error
+
+
+def _check_sections(artifact: bytes) -> None:
+    """Check that the sections of MLIR's bytecode fill the bytes; its reader may end the process where they do not.
+
+    Source: MLIR's bytecode format: magic number, version, producer, and sections by kind, length and alignment.
+    Raises: BadArtifact.
+    """
+    try:
+        if artifact[:4] != b"ML\xefR":
+            raise IndexError
+        _, place = _varint(artifact, 4)
+        place = artifact.index(b"\0", place) + 1
+        while place < len(artifact):
+            aligned = artifact[place] & 0x80
+            length, place = _varint(artifact, place + 1)
+            if aligned:
+                alignment, place = _varint(artifact, place)
+                place += -place % alignment
+            place += length
+        if place > len(artifact):
+            raise IndexError
+    except (IndexError, ValueError, ZeroDivisionError):
+        raise BadArtifact("deserialize: the program must be MLIR's bytecode, all of it, got other bytes.") from None
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """The number at ``place``, in whose first byte as many zeros end as bytes follow, and where it ends."""
+    first = data[place]
+    size = (first & -first).bit_length() if first else 9
+    number = int.from_bytes(data[place : place + size], "little")
+    return number >> (size if first else 8), place + size
+
+
+def module_text(module: Any) -> str:
+    """A module as text, without locations."""
+    return str(module.operation.get_asm())
+
+
+@cached("artifact types", 1024)
+def entry_types(artifact: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The types of the arguments and of the results of ``@main``. Raises: BadArtifact: there is no such function."""
+    module = read_artifact(artifact)  # which has to live as long as its operations are read
+    for function in _all_of("func", "FuncOp", module.body.operations):
+        if _symbol(function) == "main":
+            return tuple(map(str, function.type.inputs)), tuple(map(str, function.type.results))
+    raise BadArtifact("deserialize: the program must have a function main, got none.")
+
+
+def called_targets(module: Any) -> set[str]:
+    """The names of what the module calls by name outside of it."""
+    every = [module.operation]
+    for op in every:  # which grows
+        every += [inner for region in op.operation.regions for block in region for inner in block]
+    calls = _all_of("stablehlo", "CustomCallOp", every)
+    return {str(_ir().StringAttr(call.operation.attributes["call_target_name"]).value) for call in calls}
+
+
+def meshes_of(module: Any) -> dict[str, AxisSizes]:
+    """The names and sizes of the axes of each mesh that the module declares, by its symbol.
+
+    Raises: NotExportable: one has its devices in an order of its own.
+    """
+    found, sdy = {}, _dialect("sdy")
+    for op in _all_of("sdy", "MeshOp", module.body.operations):
+        mesh = sdy.MeshAttr(op.operation.attributes["mesh"])
+        if list(mesh.device_ids):
+            raise NotExportable(f"export: devices must be in the order of their mesh, got {mesh}.")
+        found[_symbol(op)] = tuple([(axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)])
+    return found
+
+
+def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFunction]:
+    """The functions of the module, private, in which symbols have these names. It changes the module."""
+    operations = list(module.body.operations)
+    table = _ir().SymbolTable
+    for new in (lambda symbol: f"{symbol}.renamed", lambda symbol: names[symbol.removesuffix(".renamed")]):
+        for op in operations:  # in two steps, since a new name may be another symbol's old one
+            symbol = _symbol(op)
+            table.replace_all_symbol_uses(symbol, new(symbol), module.operation)
+            table.set_symbol_name(op.operation, new(symbol))
+    functions = _all_of("func", "FuncOp", operations)
+    for op in functions:
+        table.set_visibility(op.operation, "private")
+    # the short form of a dynamic_slice without indices does not parse; the generic form always does
+    return [
+        ArtifactFunction(_symbol(op), str(op.operation.get_asm(use_local_scope=True, print_generic_op_form=True)))
+        for op in functions
+    ]
+
+
+def symbols_of(module: Any) -> Iterable[str]:
+    """The symbols that the module defines, those of functions and of meshes, in order."""
+    return [_symbol(op) for op in module.body.operations]
+
+
+def _all_of(dialect: str, kind: str, operations: Iterable[Any]) -> list[Any]:
+    """Those of a kind among some operations."""
+    return [op for op in operations if isinstance(op, getattr(_dialect(dialect), kind))]
+
+
+def _symbol(op: Any) -> str:
+    return str(_ir().StringAttr(op.operation.attributes["sym_name"]).value)
+
+
+def _context() -> Any:
+    context = _ir().Context()
+    context.enable_multithreading(False)
+    context.append_dialect_registry(_dialects())
+    context.load_all_available_dialects()
+    for name in ("chlo", "sdy", "stablehlo"):
+        _dialect(name).register_dialect(context)
+    return context
+
+
+def _dialect(name: str) -> Any:
+    return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
+
+
+def _ir() -> Any:
+    return importlib.import_module("jaxlib.mlir.ir")
+
+
+@once
+def _dialects() -> Any:
+    """The dialects that MLIR's Python bindings know."""
+    registry = _ir().DialectRegistry()
+    importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+    return registry
+
+
+class Diagnostics:
+    """What MLIR says while it reads or writes, instead of on the error stream."""
+
+    def __init__(self, context: Any):
+        self.context, self.found = context, list[str]()
+
+    def __enter__(self) -> list[str]:
+        self.handler = self.context.attach_diagnostic_handler(self._take)
+        return self.found
+
+    def _take(self, diagnostic: Any) -> bool:
+        with suppress(RuntimeError):  # it quotes bytes that are no text
+            self.found.append(str(diagnostic.message))
+        return True
+
+    def __exit__(self, *error: Any) -> None:
+        self.handler.detach()

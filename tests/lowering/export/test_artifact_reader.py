@@ -1,0 +1,128 @@
+"""Reading exported functions: the same function, or the reason why the bytes are none."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import handlax as hx
+from handlax import export
+from handlax.errors import BadArtifact, NotExportable
+from handlax.lowering.export.artifact_schema import DTYPES, SCHEMA
+from handlax.lowering.export.flat_tables import decode, encode
+
+X, K = np.arange(3, dtype=np.float32), {"k": (np.float32(2.0), np.arange(2, dtype=np.int32))}
+RECORDED = sorted((Path(__file__).parents[2] / "golden" / "exported").glob("*.bin"))
+
+
+def both(x, *, k):
+    return {"r": hx.numpy.sin(x) * k[0], "n": (x.sum(), None)}
+
+
+@pytest.fixture(scope="module")
+def written():
+    return bytes(export.export(hx.jit(both))(X, **K).serialize(vjp_order=2))
+
+
+def test_what_was_read_is_written_as_it_was(written):
+    read = export.deserialize(written)
+    assert bytes(read.serialize(vjp_order=2)) == written
+    assert read == export.deserialize(bytearray(written))
+    assert hash(read) == hash(export.deserialize(written))
+    assert (read.fun_name, read.nr_devices, read.platforms, read.module_kept_var_idx) == ("both", 1, ("cpu",), (0, 1))
+    assert read.vjp().vjp().has_vjp() is False
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_functions_of_other_versions_and_of_jax_are_called(file):
+    read = export.deserialize(file.read_bytes())
+    found, expected = read.call(X, **K), both(X, **K)
+    np.testing.assert_allclose(found["r"], expected["r"], rtol=1e-6)
+    derivative = hx.grad(lambda x: read.call(x, **K)["r"].sum())(X)
+    np.testing.assert_allclose(derivative, 2 * np.cos(X), rtol=1e-6)
+
+
+def test_functions_of_three_writers_are_recorded():
+    assert [file.stem for file in RECORDED] == ["handlax_0_10_2", "handlax_0_12", "jax_0_12"]
+
+
+def test_bytes_that_are_cut_off_or_changed_are_refused(written):
+    rng = random.Random(0)
+    for length in range(0, len(written) - 12, 29):
+        with pytest.raises(BadArtifact):
+            export.deserialize(written[:length])
+    for _ in range(500):
+        place = rng.randrange(len(written) - 12)
+        with pytest.raises(BadArtifact, match="checksum"):
+            export.deserialize(written[:place] + bytes([written[place] ^ rng.randrange(1, 256)]) + written[place + 1 :])
+
+
+def test_tables_without_a_checksum_are_read_or_refused(written):
+    rng = random.Random(1)
+    program = decode(SCHEMA, "Exported", written)["mlir_module_serialized"]
+    tables = bytearray(encode(SCHEMA, "Exported", {**decode(SCHEMA, "Exported", written), "vjp": None})[:-12])
+    start = tables.index(program)
+    around = [*range(start), *range(start + len(program), len(tables))]
+    refused = 0
+    for _ in range(1000):
+        changed = bytearray(tables)
+        changed[rng.choice(around)] = rng.randrange(256)
+        try:
+            export.deserialize(changed)
+        except (BadArtifact, NotExportable):
+            refused += 1
+    assert refused > 700
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", bytes(100), b"ML\xefR" * 30, "text", None])
+def test_what_is_no_function_is_refused(data):
+    with pytest.raises(BadArtifact, match="must be those of an exported function"):
+        export.deserialize(data)
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"serialization_version": 13}, "version 12 at most"),
+    ({"calling_convention_version": 11}, "calling convention 10, got"),
+    ({"serialization_version": 9}, "version 10 at least"),
+    ({"calling_convention_version": 8}, "9, got 12 and 8"),
+    ({"platforms": []}, "platforms"),
+    ({"nr_devices": 0}, "0 devices"),
+    ({"in_avals_idxs": [0, 0]}, "3 arguments with 2 types"),
+    ({"in_avals_idxs": [0, 0, 99]}, "the number 99"),
+    ({"out_shardings_idxs": [0]}, "1 shardings"),
+    ({"module_kept_var_idx": [1, 0]}, "the arguments"),
+    ({"module_kept_var_idx": [0, 7]}, "the arguments"),
+    ({"module_kept_var_idx": [0]}, "a program"),
+    ({"in_avals_idxs": [1, 0, 0]}, "a program"),
+    ({"mlir_module_serialized": b""}, "must be MLIR's bytecode"),
+    ({"mlir_module_serialized": None}, "no mlir_module_serialized"),
+    ({"in_tree": None}, "no in_tree"),
+    ({"disabled_checks": [{"kind": 7}]}, "a check of the kind 7"),
+])
+def test_parts_that_do_not_fit_are_refused(written, changes, message):
+    table = {**decode(SCHEMA, "Exported", written), "vjp": None, **changes}
+    with pytest.raises(BadArtifact, match=message):
+        export.deserialize(encode(SCHEMA, "Exported", table))
+
+
+@pytest.mark.parametrize("aval", [
+    {"shape": ["b"]}, {"shape": ["-1"]}, {"shape": ["3*b"]}, {"shape": ["3"], "memory_space": 2},
+])
+def test_sizes_that_are_no_numbers_and_the_memory_of_the_host_are_refused(written, aval):
+    table = decode(SCHEMA, "Exported", written)
+    table = {**table, "vjp": None, "unique_avals": [{**table["unique_avals"][0], **aval}, *table["unique_avals"][1:]]}
+    with pytest.raises(NotExportable):
+        export.deserialize(encode(SCHEMA, "Exported", table))
+
+
+@pytest.mark.parametrize("name", [name for name in DTYPES if name != "float0"])
+def test_every_dtype_is_exported(name):
+    x = hx.numpy.ones(3, name) if not name.startswith("key") else hx.random.split(
+        hx.random.key(0, impl={"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}[name]), 3
+    )
+    read = export.deserialize(export.export(hx.jit(lambda x: (x[::-1], x)))(x).serialize())
+    reversed_, same = read.call(x)
+    assert read.in_avals == (x.type.strong(),)
+    assert bool((reversed_ == x[::-1]).all())
+    assert bool((same == x).all())
