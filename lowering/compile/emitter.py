@@ -15,6 +15,7 @@ from ...effects.base.lazy_module import LazyModule
 from ...effects.control.callbacks import Callback
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.core.columns import LOWER, ElementwiseLowering
+from ...effects.operations.foundations.foreign_call import ForeignCall
 from ...effects.operations.foundations.half_precision import HALF
 from ...effects.programs.closure_conversion import MAX_CONSTANT_BYTES
 from ...effects.programs.program import Program
@@ -426,12 +427,9 @@ class Emitter:
         """A call of the host function of a callback, which is added to the module's ``calls``."""
         return host_call(self, op, values)
 
-    def foreign_call(
-        self, target: str, values: Sequence[SsaValue], types: Sequence[ArrayType], into: Any, attributes: Any
-    ) -> list[SsaValue]:
-        """A call of a function on matrices that XLA finds by its name; see ``foreign_call_text``."""
-        partitioned = self.mesh_of_all is not None
-        return self.results(foreign_call_text(target, values, types, into, attributes, partitioned), types)
+    def foreign_call(self, call: ForeignCall, values: Sequence[SsaValue]) -> list[SsaValue]:
+        """A call of a function that XLA finds by its name."""
+        return self.results(foreign_call_text(call, values, self.mesh_of_all is not None), call.types)
 
     def mesh(self, mesh: MeshAxes) -> str:
         """The symbol of a mesh, ``@mesh``, ``@mesh_1``, ..., which the module declares once for equal axes."""
