@@ -54,13 +54,19 @@ def plan(program: Program) -> Plan | None:
 
 
 def _by_estimate(program: Program) -> Plan | None:
-    if any([len(storage(t)[0]) > MOST_AXES for t in program.numbered_types()]):  # NumPy has no such arrays
+    too_many_axes = any([len(storage(t)[0]) > MOST_AXES for t in program.numbered_types()])  # NumPy has no such arrays
+    if too_many_axes or (len(program.ops) == 1 and _by_xla_alone(type(program.ops[0]))):
         return Plan(inf, 0, lambda: _compiled_here(program))
     found = estimate(program)
     if found is None or found.xla >= found.numpy:
         return None
     price = found.compile if liveness(program).peak < MOST_HELD else 0.0
     return Plan(found.numpy - found.xla, price, lambda: _compiled_here(program))
+
+
+def _by_xla_alone(kind: Any) -> bool:
+    """Whether an operation of this class can be executed in compiled programs alone, as a foreign function can."""
+    return not (kind.bodied or kind.named or EVALUATE.has(kind)) and LOWER.has(kind)
 
 
 def _compiled_here(program: Program) -> Callable[..., tuple[ConcreteArray, ...]]:
