@@ -178,6 +178,7 @@ if _typing.TYPE_CHECKING:
     from . import example_libraries as example_libraries
     from . import experimental as experimental
     from . import extend as extend
+    from . import ffi as ffi
     from . import flatten_util as flatten_util
     from . import image as image
     from . import lax as lax

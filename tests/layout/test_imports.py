@@ -11,7 +11,7 @@ JAXLIB_MODULES = "handlax.lowering.clients.jaxlib_modules"
 JAXLIB_FILES = {"effects/trees/cpp_pytrees.py", "effects/trees/path_keys.py", *[f"lowering/{module}.py" for module in (
     "clients/jaxlib_modules", "clients/platforms", "clients/processes", "clients/coordinator",
     "xla/jaxlib_runtime", "xla/buffer_types", "xla/buffers", "xla/executables", "xla/dlpack", "xla/jax_import_guard",
-    "xla/profiler", "clients/runtime_classes",
+    "xla/profiler", "clients/runtime_classes", "clients/foreign_targets",
 )]}
 
 
