@@ -271,8 +271,8 @@ def ffi_lowering(call_target_name: str, **options: Any) -> Callable[..., Any]:
     ...     def result_type(op, lower, diagonal, upper, b):
     ...         return lower, diagonal, upper, b, lower.update(shape=(), dtype=np.dtype("int32"))
     ...     lower = ffi_lowering("lapack_sgtsv_ffi", operand_output_aliases={0: 0, 1: 1, 2: 2, 3: 3})
-    >>> one, b = numpy.ones(1), numpy.array([[5.0], [4.0]])
-    >>> perform(Gtsv(), one, 2 * numpy.ones(2), one, b)[3].ravel()
+    >>> ones, b = numpy.ones(2), numpy.array([[5.0], [4.0]])
+    >>> perform(Gtsv(), ones, 2 * ones, ones, b)[3].ravel()
     Array([2., 1.], dtype=float32)
     """
     call = build_ffi_lowering_function(call_target_name, **options)
