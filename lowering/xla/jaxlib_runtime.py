@@ -36,7 +36,7 @@ from .buffers import (
     spread_parts,
     to_numpy,
 )
-from .dlpack import from_dlpack
+from .dlpack import FLAGS_DLPACK, dlpack_device, from_dlpack, to_dlpack
 from .executables import (
     KEEPS_BARRIERS,
     Executable,
