@@ -111,8 +111,8 @@ def ffi_call(
         ffi_call("f", y, ...)(x, n=3) == f(x, n=3), of the shape and dtype of y
 
     Effects: with ``has_side_effect`` it is an effect, which is never removed, merged or repeated; two of them without
-    a dependence may be exchanged. In lanes without a mapped operand it is performed once; in ``shard_map`` each device
-    calls it, on its pieces.
+    a dependence may be exchanged. In lanes without a mapped operand it is performed once. Over several devices it is
+    refused, except in ``shard_map``, where each device calls it, on its pieces.
 
     Args:
         target_name: what ``register_ffi_target`` registered it under.

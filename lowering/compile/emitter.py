@@ -28,7 +28,7 @@ from ..xla.host_callbacks import HostCall
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
 from .extremes import BOUNDS, extreme, extreme_reduction
-from .foreign_calls import foreign_call_text
+from .foreign_calls import foreign_call
 from .host_calls import host_call
 from .manual_computation import device_number
 
@@ -429,7 +429,7 @@ class Emitter:
 
     def foreign_call(self, call: ForeignCall, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of a function that XLA finds by its name."""
-        return self.results(foreign_call_text(call, values, self.mesh_of_all is not None), call.types)
+        return foreign_call(self, call, values)
 
     def mesh(self, mesh: MeshAxes) -> str:
         """The symbol of a mesh, ``@mesh``, ``@mesh_1``, ..., which the module declares once for equal axes."""

@@ -5,13 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...effects.base.errors import CannotCross
 from ...effects.operations.foundations.foreign_call import ForeignCall, Layouts
 from ...effects.types.array_type import ArrayType
 from ..xla.stablehlo_types import names, short_signature, storage
 from .attributes import bare, dictionary_text, quoted
+from .manual_computation import need_no_automatic
 
 
-def foreign_call_text(call: ForeignCall, values: Sequence[Any], partitioned: bool) -> str:
+def foreign_call(emit: Any, call: ForeignCall, values: Sequence[Any]) -> list[Any]:
+    """The results of a call on SSA values.
+
+    Raises: CannotCross: it has side effects, the program is for several devices, and no region says what each does.
+    """
+    if call.side_effect and emit.mesh_of_all is not None:  # XLA gives the call no device of its own, and fails
+        if emit.manual is None:
+            raise CannotCross(
+                f"ffi_call {call.target!r}: a program over several devices cannot call a function with side effects, "
+                f"since XLA does not know which of {emit.mesh_of_all.size} devices calls.",
+                hint="call it inside hx.shard_map, where each device does, on its piece.",
+            )
+        need_no_automatic(call.target, emit.manual)
+    text = _text(call, values, emit.mesh_of_all is not None)
+    results: list[Any] = emit.results(text, call.types)
+    return results
+
+
+def _text(call: ForeignCall, values: Sequence[Any], partitioned: bool) -> str:
     """The call on SSA values; ``partitioned``: the program is for several devices."""
     given, types = [v.type for v in values], call.types
     config = dictionary_text(call.attributes) if call.api_version >= 4 else quoted(call.config or "")

@@ -10,6 +10,7 @@ import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.ffi import FfiCall, FfiEffect, ffi_call
+from handlax.testing import LAWS
 from handlax.testing.laws import assert_preserved
 
 INFO = hx.ShapeDtypeStruct((), "int32")
@@ -116,6 +117,18 @@ def test_older_versions_take_a_text():
     f = lambda x: ffi_call("f", x, custom_call_api_version=2, legacy_backend_config='a "b"')(x)
     text = hx.jit(f).lower(1.0).as_text()
     assert "api_version = 2 : i32" in text and r'backend_config = "a \22b\22"' in text
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if not law.derivative], ids=lambda law: law.name)
+@pytest.mark.parametrize("method", ["sequential", "broadcast_all"])
+def test_the_laws_of_operations_hold(law, method):
+    xs = [np.random.default_rng(n).uniform(1, 2, (3, 3)).astype("float32") for n in range(2)]
+    (op,) = hx.make_program(lambda a, b: solve(a, b, method))(*xs).ops
+    if law.name == "tangent_types":
+        with pytest.raises(errors.NotDifferentiable):
+            law.check(op, [xs])
+    else:
+        law.check(op, [xs])
 
 
 # lanes
@@ -263,6 +276,16 @@ def test_an_effect_is_answered_by_a_handler():
 
 
 # devices
+
+
+def test_an_effect_over_devices_is_called_by_each_in_a_shard_map_and_else_refused():
+    mesh = hx.make_mesh((2,), ("i",), devices=hx.devices()[:2])
+    xs = hx.device_put(np.arange(4.0), hx.NamedSharding(mesh, hx.P("i")))
+    mapped = hx.shard_map(lambda x: count(x), mesh=mesh, in_specs=hx.P("i"), out_specs=hx.P("i"))
+    for compile in (lambda f: f, hx.jit):
+        assert calls_of(compile(mapped), xs) == 2
+        with pytest.raises(errors.CannotCross, match=r"which of 2 devices calls(.|\n)*inside hx.shard_map"):
+            compile(count)(xs)
 
 
 def test_lanes_over_devices_are_gathered_or_cut_where_the_function_was_registered_so():
