@@ -232,3 +232,35 @@ def test_array_api_compat_finds_our_namespace():
     assert compat.size(x) == 12 and compat.device(x) == hx.devices()[0]
     assert compat.to_device(x, compat.device(x)).tolist() == X.tolist()
     hx.jit(lambda x: [compat.array_namespace(x).sum(x)] * compat.size(x))(x)
+
+
+@pytest.mark.peer
+@pytest.mark.filterwarnings("ignore")
+def test_jax_gives_and_takes():
+    jax = pytest.importorskip("jax")
+    for dtype in [*NUMPY_KNOWS, *NUMPY_LACKS]:
+        with jax.enable_x64(True):
+            x, theirs = hnp.asarray(X.astype(dtype)), jax.numpy.asarray(X.astype(dtype))
+            for y in (jax.numpy.from_dlpack(x), jax.numpy.asarray(x), hnp.from_dlpack(theirs), hnp.asarray(theirs)):
+                assert y.dtype == dtype
+                np.testing.assert_array_equal(np.asarray(y), X.astype(dtype))
+    assert hnp.asarray(X).__dlpack_device__() == jax.numpy.asarray(X).__dlpack_device__()
+
+
+@pytest.mark.peer
+@pytest.mark.filterwarnings("ignore")
+def test_arrays_and_traced_values_have_what_those_of_jax_have():
+    jax = pytest.importorskip("jax")
+    # names of JAX that are its own matters, or that it only refuses
+    without = {"device_buffer", "device_buffers", "flat", "format", "layout", "platform", "traceback",
+               "unsafe_raw_buffer", "dimension_as_value", "full_lower", "get_const", "get_referent", "memory_space", "parent",
+               "to_concrete_value", "val", "vma"}
+    public = lambda x: {name for name in dir(x) if name[0] != "_"}
+    names = []
+    for package in (hx, jax):
+        found = []
+        package.jit(lambda x: found.append(public(x)))(X)
+        names.append(found + [public(package.numpy.asarray(X))])
+    for ours, theirs in zip(*names):
+        assert theirs - ours <= without | {"sharding", "device"} and theirs
+    assert {"sharding", "device"} <= names[0][1]
