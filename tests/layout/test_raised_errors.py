@@ -9,9 +9,9 @@ from helpers.package_source import PACKAGE, name, tree
 # Errors that the caller in the package makes others of, and those that a protocol, or Python's own calls, prescribe.
 INNER = {
     "effects/programs/literals.py": "ValueError", "effects/control/debug_callbacks.py": "LookupError",
-    "lowering/xla/host_callbacks.py": "RuntimeError", "effects/core/array_exchange.py": ("BufferError", "AttributeError"),
+    "lowering/xla/host_callbacks.py": "RuntimeError", "effects/base/deep_calls.py": "RecursionError",
+    "effects/core/array_exchange.py": ("BufferError", "AttributeError"),
     "lowering/xla/dlpack.py": "BufferError", "lowering/xla/array_backend.py": "BufferError",
-    "effects/base/deep_calls.py": "RecursionError",
 }
 
 
