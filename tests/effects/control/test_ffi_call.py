@@ -219,9 +219,11 @@ def test_an_error_of_the_function_is_one_of_the_program_with_its_message(donated
 
 
 def test_a_function_that_is_not_registered_is_a_compile_error():
-    for f in (lambda: ffi_call("nowhere", INFO)(), hx.jit(lambda: ffi_call("nowhere", INFO)())):
-        with pytest.raises(errors.CompileError, match="nowhere"):
-            f()
+    for options in ({}, {"custom_call_api_version": 2}):
+        f = ffi_call("nowhere", INFO, **options)
+        for g in (f, hx.jit(f)):
+            with pytest.raises(errors.CompileError, match=r"'nowhere'(.|\n)*hx.ffi.register_ffi_target"):
+                g()
 
 
 # effects
