@@ -10,6 +10,7 @@ of the device: eager calls are compiled.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..base.errors import BadArgument, NotDifferentiable, need_one_of
@@ -55,11 +56,12 @@ class FfiCall(Operation):
     def batched(op, size, mapped):
         """The operation on all lanes at once, the lanes along the first axis, which is the slowest in memory."""
         laid = op.operand_layouts
-        return type(op)(
-            op.target, tuple([t.update(shape=(size, *t.shape)) for t in op.results]), op.attributes, op.vmap_method,
-            laid and tuple([_with_lanes(layout) if yes else layout for layout, yes in zip(laid, mapped)]),
-            op.result_layouts and tuple(map(_with_lanes, op.result_layouts)), op.aliases, op.api_version, op.config,
-            op.batch_dims + (op.vmap_method == "broadcast_all"),
+        return replace(
+            op,
+            results=tuple([t.update(shape=(size, *t.shape)) for t in op.results]),
+            operand_layouts=laid and tuple([_with_lanes(each) if yes else each for each, yes in zip(laid, mapped)]),
+            result_layouts=op.result_layouts and tuple(map(_with_lanes, op.result_layouts)),
+            batch_dims=op.batch_dims + (op.vmap_method == "broadcast_all"),
         )
 
     def jvp(op, primals, tangents):
@@ -232,6 +234,7 @@ def build_ffi_lowering_function(
             ``major_to_minor`` says it itself.
         result_layouts: the same of each result.
         backend_config: further attributes; of ``api_version`` below 4 the text that the function takes instead.
+        has_side_effect: it is called also where no result is used, as that of an effect is in any case.
         operand_output_aliases: operand to result: a result that the function writes over that operand.
     """
     where = f"ffi_lowering {call_target_name!r}"
@@ -251,7 +254,7 @@ def build_ffi_lowering_function(
         ]
         return emit.foreign_call(ForeignCall(
             call_target_name, results, dict(attributes(where, {**constants, **named})), taken, given,
-            dict(operand_output_aliases or {}), 0, has_side_effect, api_version, text,
+            dict(operand_output_aliases or {}), 0, has_side_effect or op.effectful, api_version, text,
         ), values)
 
     return call
@@ -261,7 +264,7 @@ def ffi_lowering(call_target_name: str, **options: Any) -> Callable[..., Any]:
     """The rule of ``lower`` of an operation that is a foreign function; its fields are the attributes of the call.
 
     The options are those of ``build_ffi_lowering_function``. An operation without ``evaluate`` is executed by compiled
-    programs alone.
+    programs alone. An effect declares ``calls_host = True``, so that ``effects_barrier`` waits until it was called.
 
     >>> import numpy as np
     >>> from handlax import numpy, operation, perform

@@ -302,3 +302,49 @@ def test_lanes_over_devices_are_gathered_or_cut_where_the_function_was_registere
     for stage in (before, after):
         np.testing.assert_allclose(stage(xs), np.linalg.cholesky(definite(0, 4)), rtol=1e-4, atol=1e-6)
     assert after(xs).sharding.spec == hx.P("i")
+
+
+# lowering rules
+
+
+def test_the_fields_of_an_operation_are_the_attributes_of_its_call():
+    @hx.operation
+    class Scaled:
+        by: np.float32
+        word: str = "a"
+
+        def result_type(op, x):
+            return x
+
+        lower = hx.ffi.ffi_lowering("f", operand_layouts=[(0, 1)], backend_config={"n": np.int8(2)})
+
+    text = hx.jit(lambda x: hx.perform(Scaled(np.float32(2)), x)).lower(np.zeros((2, 3))).as_text()
+    assert 'backend_config = {by = 2.0 : f32, n = 2 : i8, word = "a"}' in text and "has_side_effect" not in text
+    assert "operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[1, 0]>" in text
+
+
+def test_an_effect_of_ones_own_is_a_foreign_call():
+    foreign_library.library()
+
+    @hx.effect(vmap="per_lane")
+    class Counted:
+        calls_host = True
+
+        def result_type(op, x):
+            return None
+
+        lower = hx.ffi.ffi_lowering("test_count")
+
+    def f(x):
+        hx.perform(Counted(), x)
+        return x
+
+    assert calls_of(f, 1.0) == calls_of(hx.jit(f), 1.0) == 1
+    assert calls_of(hx.jit(lambda x: lax.fori_loop(0, 4, lambda i, x: f(x), x)), 1.0) == 4
+    assert calls_of(hx.vmap(f), np.zeros(3, "float32")) == 3
+
+
+def test_what_a_lowering_rule_cannot_take_is_refused():
+    for options in ({"backend_config": "text"}, {"backend_config": {"n": 1}, "api_version": 2}):
+        with pytest.raises(errors.BadArgument, match="backend_config must be a mapping"):
+            hx.ffi.ffi_lowering("f", **options)
