@@ -99,11 +99,11 @@ class OnDevices:
     def unsafe_buffer_pointer(self) -> int:
         """The address of the data on the device."""
         LaterLayers.backend.block(self.buffer)
-        return int(self.buffer.unsafe_buffer_pointer())
+        return LaterLayers.backend.pointer(self.buffer)
 
     def on_device_size_in_bytes(self) -> int:
         """The bytes that the data take on all devices of this process together."""
-        return int(self.buffer.on_device_size_in_bytes())
+        return LaterLayers.backend.size_on_devices(self.buffer)
 
 
 def _unplaced(name: str) -> Any:

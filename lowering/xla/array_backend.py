@@ -129,6 +129,12 @@ class XlaBackend:
             place = runtime.putter(*sharding._device_assignment)
         return [concrete(kind, None, place(np.asarray(row))) for row in x.value]
 
+    def pointer(self, buffer: Any) -> int:
+        return runtime.pointer(buffer)
+
+    def size_on_devices(self, buffer: Any) -> int:
+        return runtime.size_on_devices(buffer)
+
     def dlpack_device(self, buffer: Any) -> tuple[int, int]:
         return runtime.dlpack_device(buffer)
 
@@ -150,8 +156,7 @@ class XlaBackend:
             raise BufferError(f"__dlpack__: DLPack must have the dtype, got {given.aval.dtype}.") from None
 
     def cuda_array_interface(self, buffer: Any) -> dict[str, Any]:
-        interface: dict[str, Any] = buffer.__cuda_array_interface__
-        return interface
+        return runtime.cuda_array_interface(buffer)
 
     def delete(self, buffer: Any) -> None:
         runtime.delete(buffer)

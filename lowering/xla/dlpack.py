@@ -34,7 +34,8 @@ def to_dlpack(buffer: Buffer, stream: Any, max_version: tuple[int, int] | None) 
     Raises: RuntimeFailure: DLPack lacks the dtype.
     """
     options = {"max_version": max_version} if FLAGS_DLPACK else {}
-    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream, **options)
+    with without_jax():
+        return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream, **options)
 
 
 def from_dlpack(array: Any, device: Device) -> Buffer:
