@@ -114,6 +114,7 @@ from .late_operations import LATE_OPERATION_NAMES as _LATE_NAMES
 from .lowering.arrays.device_put import device_put as device_put
 from .lowering.arrays.device_put import device_put_replicated as device_put_replicated
 from .lowering.arrays.device_put import device_put_sharded as device_put_sharded
+from .lowering.arrays.imported_arrays import imported as _imported
 from .lowering.compile import eager_compilation as _eager
 from .lowering.jit.compile_options import CompilerEffortLevel as CompilerEffortLevel
 from .lowering.jit.compile_options import Inline as Inline
@@ -145,7 +146,7 @@ typeof = _type_of
 
 # what earlier layers ask of later ones
 _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
-_Later.backend, _Later.numpy, _Later.devices = _XlaBackend(), _numpy, devices
+_Later.backend, _Later.imported, _Later.numpy, _Later.devices = _XlaBackend(), _imported, _numpy, devices
 _Later.record, _Later.jvp_program, _Later.batch_program = _record, jvp_program, batch_program
 _harvest = lambda: _late_module(f"{__name__}.interpreters.library.effectful.harvest")
 _Later.log = lambda value, name: _harvest().log(value, name)
@@ -179,6 +180,7 @@ if _typing.TYPE_CHECKING:
     from . import experimental as experimental
     from . import export as export
     from . import extend as extend
+    from . import ffi as ffi
     from . import flatten_util as flatten_util
     from . import image as image
     from . import lax as lax

@@ -7,6 +7,7 @@ Written by ``python tools/late_operations.py``.
 _NAMES = {
     "handlax.effects.control.composite": "composite",
     "handlax.effects.control.debug_callbacks": "debug_callback debug_print",
+    "handlax.effects.control.ffi_call": "ffi_call ffi_effect",
     "handlax.effects.operations.collectives.collective":
         "all_gather all_to_all axis_index pbroadcast pmax pmin ppermute pprod psum psum_scatter punvary pvary",
     "handlax.effects.operations.fft": "fft",

@@ -11,6 +11,7 @@ PyTreeDef({'a': *, 'b': (*, None)})
 from collections.abc import Hashable as _Hashable
 from typing import TypeVar as _TypeVar
 
+from .effects.trees.cpp_pytrees import TREES as _TREES
 from .effects.trees.cpp_pytrees import PyTreeDef as PyTreeDef
 from .effects.trees.path_keys import DictKey as DictKey
 from .effects.trees.path_keys import FlattenedIndexKey as FlattenedIndexKey
@@ -47,4 +48,5 @@ from .effects.trees.pytrees import treedef_children as treedef_children
 from .effects.trees.pytrees import treedef_is_leaf as treedef_is_leaf
 from .effects.trees.pytrees import treedef_tuple as treedef_tuple
 
+default_registry = _TREES
 KeyEntry = _TypeVar("KeyEntry", bound=_Hashable)  # one step of a path: any of the keys above, or a node type's own

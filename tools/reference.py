@@ -34,7 +34,7 @@ NAMESPACES = (
     "handlax.tree", "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
     "handlax.ops", "handlax.ref", "handlax.test_util", "handlax.flatten_util", "handlax.extend.core", "handlax.typing",
     "handlax.ad", "handlax.api_util", "handlax.scipy", "handlax.scipy.integrate", "handlax.scipy.fft",
-    "handlax.stages", "handlax.dlpack", "handlax.monitoring", "handlax.profiler", "handlax.export",
+    "handlax.stages", "handlax.dlpack", "handlax.ffi", "handlax.monitoring", "handlax.profiler", "handlax.export",
     "handlax.scipy.linalg",
     "handlax.scipy.special", "handlax.scipy.stats", "handlax.scipy.signal", "handlax.scipy.ndimage", "handlax.image",
     "handlax.scipy.optimize",

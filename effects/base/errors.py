@@ -229,8 +229,8 @@ class TypeCheckError(HandlaxError, TypeError):
     """A program whose equations do not have the types that it declares."""
 
 
-class CompileError(HandlaxError, RuntimeError):
-    """XLA refused a program."""
+class XlaError(HandlaxError, RuntimeError):
+    """What XLA reports when it compiles or executes a program."""
 
     quotes = True
 
@@ -241,6 +241,14 @@ class BadArtifact(HandlaxError, ValueError):
 
 class NotExportable(HandlaxError, ValueError, NotImplementedError):
     """A function, or a part of one, that cannot be exported, or an exported one that cannot be called here."""
+
+
+class CompileError(XlaError):
+    """XLA refused a program."""
+
+
+class ExecutionError(XlaError):
+    """A compiled program that failed while it was executed, as where a foreign function returns an error."""
 
 
 class OutOfMemory(HandlaxError, MemoryError, RuntimeError):
@@ -298,7 +306,7 @@ class NotRegistered(BadArgument, AssertionError):
 
 
 JAXTypeError = HandlaxError
-JaxRuntimeError = CompileError
+JaxRuntimeError = XlaError
 JAXIndexError = BadIndex
 JaxprTypeError = TypeCheckError
 UnexpectedTracerError = EscapedBox

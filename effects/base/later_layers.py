@@ -19,6 +19,9 @@ class LaterLayers:
     backend: Any
     """The ``ArrayBackend``: transfers, readiness and placement of device buffers."""
 
+    imported: Callable[[Any], Any]
+    """The array of an object with ``__dlpack__``, a copy."""
+
     numpy: Any
     """The module that ``__array_namespace__`` of arrays returns."""
 

@@ -14,32 +14,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..base.errors import (
-    BadArgument,
-    CallbackError,
-    CannotCross,
-    HandlaxError,
-    NotAnArray,
-    NotDifferentiable,
-    need_function,
-)
+from ..base.errors import BadArgument, CallbackError, HandlaxError, NotAnArray, NotDifferentiable, need_function
 from ..base.stack import BASE, inside, perform
 from ..base.value_identity import ByIdentity
 from ..base.wrapping import name_of
 from ..core.arrays import Array, ConcreteArray, as_array, concrete
 from ..core.operation import Operation, effect, operation
 from ..functions.unsupported import no_sharding
-from ..operations.foundations.shapes import broadcast_in_dim
-from ..operations.manipulation.slicing import axis_at, lane_count
-from ..programs.closure_conversion import close_all
-from ..programs.higher_order import record_body
-from ..programs.program import Program
 from ..trees import pytrees
 from ..types.array_type import ArrayType, array_type
 from ..types.dtypes import ExtendedDType, canonical
-from .loops import Scan
-
-VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+from .vmap_methods import by_vmap_method, need_vmap_method
 
 
 class CallbackArguments(NamedTuple):
@@ -153,24 +138,13 @@ class PureCallback(Callback):
     results: tuple[ArrayType, ...]
     arguments: CallbackArguments | None = None
     vmap_method: str | None = None
+    aliases: ClassVar[tuple[tuple[int, int], ...]] = ()
     exempt: ClassVar[dict[str, str]] = {
         "jvp": "a Python function has no derivative; custom_jvp gives it one",
         "transpose": "a Python function is not known to be linear",
     }
 
-    def batch(op, dims, *xs):
-        size = lane_count(xs, dims)
-        method = op.vmap_method
-        if method is None:
-            raise CannotCross(
-                "pure_callback: vmap needs a method to call the function on all lanes, got vmap_method=None.",
-                hint=f"choose one of {', '.join(VMAP_METHODS)}.",
-            )
-        if method.startswith("sequential"):
-            program, shared, each = lane_body(op, dims, xs, size)
-            loop = Scan((program,), len(shared), 0, size, False, size if method == "sequential_unrolled" else 1)
-            return perform(loop, *shared, *each), 0
-        return perform(op.batched(size), *[lanes_first(x, d, size, method) for x, d in zip(xs, dims)]), 0
+    batch = by_vmap_method
 
     def jvp(op, primals, tangents):
         raise NotDifferentiable(
@@ -178,33 +152,10 @@ class PureCallback(Callback):
             hint="give it one with hx.custom_jvp, or stop here: lax.stop_gradient(x).",
         )
 
-    def batched(op, size):
+    def batched(op, size, mapped):
         """The operation on all lanes at once, the lanes along the first axis."""
         results = tuple([t.update(shape=(size, *t.shape)) for t in op.results])
         return PureCallback(op.function, results, op.arguments, op.vmap_method)
-
-
-def lanes_first(x: Any, dim: int | None, size: int, method: str) -> Any:
-    """An operand of a batched callback with its lanes along axis 0, as ``vmap_method`` asks."""
-    if dim is not None or method == "broadcast_all":
-        return axis_at(x, dim, 0, size)
-    if method == "legacy_vectorized":
-        return x
-    return broadcast_in_dim(x, (1, *x.shape), tuple(range(1, x.ndim + 1)))
-
-
-def lane_body(op: Operation, dims: Sequence[int | None], xs: Sequence[Any], size: int) -> tuple[Program, Any, Any]:
-    """A body that performs the operation on one lane, from shared operands and those with lanes along axis 0."""
-    shared = [x for x, d in zip(xs, dims) if d is None]
-    each = [axis_at(x, d, 0, size) for x, d in zip(xs, dims) if d is not None]
-
-    def body(*values: Any) -> Any:
-        fixed, rows = iter(values[: len(shared)]), iter(values[len(shared) :])
-        return perform(op, *[next(fixed) if d is None else next(rows) for d in dims])
-
-    types = [*[x.type for x in shared], *[x.type.update(shape=x.shape[1:]) for x in each]]
-    (program,), captured = close_all([record_body(body, types, op.name)])
-    return program, [*captured, *shared], each
 
 
 # y = function(x), called exactly once each time that it is performed
@@ -334,8 +285,7 @@ def pure_callback(
     """
     need_function("pure_callback", callback)
     no_sharding("pure_callback", sharding)
-    if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise BadArgument(f"pure_callback: vmap_method must be one of {', '.join(VMAP_METHODS)}, got {vmap_method!r}.")
+    need_vmap_method("pure_callback", vmap_method)
     types, tree = declared_types("pure_callback", result_shape_dtypes)
     arguments, operands = flattened_arguments(args, kwargs)
     return pytrees.unflatten(tree, perform(PureCallback(hashable(callback), types, arguments, vmap_method), *operands))

@@ -6,32 +6,18 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..base.errors import BadArgument, EscapedBox, need_function
-from ..base.frozen_values import Value
 from ..base.stack import perform
 from ..base.tracebacks import boundary
 from ..base.wrapping import wraps
 from ..core.arrays import Array, as_array
 from ..core.operation import operation
+from ..operations.foundations.attributes import attributes
 from ..programs.closure_conversion import close_all
 from ..programs.higher_order import Call, HigherOrder
 from ..programs.program import Program
 from ..trees import pytrees
 from .recorded_bodies import body_of
-
-
-class ArrayAttribute(Value):
-    """An array as an attribute of a composite: hashable, compared by its type and bytes."""
-
-    dtype: Any
-    shape: tuple[int, ...]
-    data: bytes
-
-    @property
-    def value(self) -> np.ndarray[Any, Any]:
-        return np.frombuffer(self.data, self.dtype).reshape(self.shape)
 
 
 # (y, ...) = body(x, ...), which a compiler may replace by what it has under this name, with these attributes
@@ -66,7 +52,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     Args:
         decomposition: a function of arrays by position, and of attributes by keyword: numbers, strings, dtypes, NumPy
-            arrays, and tuples of these. Those that are None are no attributes.
+            arrays, and tuples and dictionaries of these. Those that are None are no attributes.
         version: that of its meaning.
 
     Raises: BadArgument: an attribute is none of these, or the name has no dot. EscapedBox: the decomposition uses a
@@ -92,7 +78,8 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         body = body_of(name, flat, [x.type for x in xs], "composite")
         (program,), captured = close_all((body.program,))
         _check_captured(name, captured)
-        op = Composite((program,), name, version, _attributes(name, kwargs))
+        given = {key: value for key, value in kwargs.items() if value is not None}
+        op = Composite((program,), name, version, attributes(f"composite {name!r}", given))
         return pytrees.unflatten(body.structure, perform(op, *captured, *xs))
 
     return call
@@ -107,23 +94,3 @@ def _check_captured(name: str, captured: tuple[Array, ...]) -> None:
                 f"around it.",
                 hint="pass it as an argument.",
             )
-
-
-def _attributes(name: str, kwargs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Keyword arguments as hashable pairs (name, attribute), in alphabetical order."""
-    return tuple([(key, attribute(name, kwargs[key])) for key in sorted(kwargs) if kwargs[key] is not None])
-
-
-def attribute(name: str, value: Any) -> Any:
-    """``value`` as a field of the operation. Raises: BadArgument: StableHLO has no such attribute."""
-    if isinstance(value, np.ndarray):
-        return ArrayAttribute(value.dtype, value.shape, value.tobytes())
-    if isinstance(value, (tuple, list)):
-        return tuple([attribute(name, item) for item in value])
-    if isinstance(value, (bool, int, float, str, bytes, np.generic, np.dtype)):
-        return value
-    raise BadArgument(
-        f"composite {name!r}: attributes must be numbers, strings, dtypes, NumPy arrays or tuples of these, got "
-        f"{type(value).__name__}.",
-        hint="arrays that are computed are arguments by position." if isinstance(value, Array) else None,
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base.errors import ConcretizationTypeError
 from ..base.immutables import ImmutableObject
 from ..base.later_layers import LaterLayers
 from ..sharding.devices import is_addressable
@@ -98,4 +99,39 @@ class OnDevices:
     def unsafe_buffer_pointer(self) -> int:
         """The address of the data on the device."""
         LaterLayers.backend.block(self.buffer)
-        return int(self.buffer.unsafe_buffer_pointer())
+        return LaterLayers.backend.pointer(self.buffer)
+
+    def on_device_size_in_bytes(self) -> int:
+        """The bytes that the data take on all devices of this process together."""
+        return LaterLayers.backend.size_on_devices(self.buffer)
+
+
+def _unplaced(name: str) -> Any:
+    def raising(box: Any, *args: Any, **kwargs: Any) -> Any:
+        return box._unknown(
+            ConcretizationTypeError,
+            f"{name}: only an array whose values are known has its data on devices",
+            "ask outside of the transformed function; hx.typeof(x) is known here.",
+        )
+
+    return raising
+
+
+class OnNoDevice:
+    """The names of ``OnDevices``, and others about data, on a box, which has none: all of them raise."""
+
+    __slots__ = ()
+    committed = property(_unplaced("committed"))
+    is_fully_addressable = property(_unplaced("is_fully_addressable"))
+    is_fully_replicated = property(_unplaced("is_fully_replicated"))
+    addressable_shards = property(_unplaced("addressable_shards"))
+    global_shards = property(_unplaced("global_shards"))
+    addressable_data = _unplaced("addressable_data")
+    devices = _unplaced("devices")
+    is_deleted = _unplaced("is_deleted")
+    delete = _unplaced("delete")
+    copy_to_host_async = _unplaced("copy_to_host_async")
+    on_device_size_in_bytes = _unplaced("on_device_size_in_bytes")
+    unsafe_buffer_pointer = _unplaced("unsafe_buffer_pointer")
+    __dlpack__ = _unplaced("__dlpack__")
+    __dlpack_device__ = _unplaced("__dlpack_device__")

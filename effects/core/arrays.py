@@ -40,8 +40,9 @@ from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.casting import number_data, python_number
 from ..types.lengths import read
+from .array_exchange import Exchanged
 from .array_interface import Array as Array
-from .array_shards import OnDevices
+from .array_shards import OnDevices, OnNoDevice
 
 
 class UnsealedArray(Array):
@@ -57,7 +58,7 @@ class UnsealedArray(Array):
     _shared: bool  # set by ``share`` alone
 
 
-class ConcreteArray(UnsealedArray, OnDevices, OwnCopy):
+class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
     """An array whose data are known. Created by ``concrete`` and ``from_buffers``; immutable."""
 
     __slots__ = ()
@@ -98,29 +99,6 @@ class ConcreteArray(UnsealedArray, OnDevices, OwnCopy):
             owner.setflags(write=False)
             owner = owner.base
         return value.view()
-
-    def _keys_error(self, where: str) -> DTypeMismatch:
-        hint = "random.key_data(keys) is an array of integers."
-        return DTypeMismatch(f"{where}: an array of numbers is needed, got random keys {self.type}.", hint=hint)
-
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-        # only version 1 of the protocol has a flag for read-only memory
-        if max_version is not None and max_version[0] >= 1:
-            return self.__array__().__dlpack__(**asked)
-        if copy is False:
-            raise BufferError("__dlpack__: max_version=(1, 0) or later is needed to share memory that is read-only.")
-        return self.__array__(copy=True).__dlpack__(**asked)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.value.__dlpack_device__()
 
     def item(self, *index: int) -> Any:
         return self.value.item(*index)
@@ -275,7 +253,7 @@ def from_buffers(types: Iterable[ArrayType], buffers: Iterable[Any]) -> list[Con
 ErrorClass = type[HandlaxError]  # inside a class with an attribute ``type``, that name is not the builtin
 
 
-class Box(Array):
+class Box(OnNoDevice, Array):
     """An array that a run owns, and pairs with data of its own: a tangent, a batch dimension, a variable of a program.
 
     Its value is unknown to Python: conversions to Python and NumPy values raise ``ConcretizationError``.
@@ -284,6 +262,7 @@ class Box(Array):
     __slots__ = ("type", "run")
     type: ArrayType
     run: Run
+    __array_priority__ = 1000
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -354,6 +333,12 @@ class Box(Array):
         )
 
     def block_until_ready(self) -> Box:
+        return self
+
+    def __copy__(self) -> Box:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Box:
         return self
 
     def __format__(self, spec: str) -> str:
@@ -472,10 +457,15 @@ def as_array(x: Any) -> Array:
             return as_array(convert(x))
     if dtypes.is_number_class(x.__class__):  # subclasses: enums and the like
         return scalar(x)
+    exports = hasattr(type(x), "__dlpack__")
     if hasattr(type(x), "__array__") and not isinstance(x, (str, bytes)):
-        return from_numpy(np.asarray(x))
-    if hasattr(type(x), "__dlpack__"):
-        return from_numpy(np.from_dlpack(x))
+        try:
+            return from_numpy(np.asarray(x))
+        except TypeError:  # of some libraries: NumPy has no such dtype, or the memory is on a GPU
+            if not exports:
+                raise
+    if exports:
+        return LaterLayers.imported(x)
     function, argument = called_with(x)
     needed = f"{argument} must be a number or an array" if argument else "a number or an array is needed"
     raise NotAnArray(

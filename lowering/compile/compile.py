@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from ...effects.base.errors import (
     DeletedArray,
     DeviceMismatch,
     DonatedTwice,
+    ExecutionError,
     HandlaxError,
     UnhandledEffect,
 )
@@ -220,8 +222,8 @@ def _compile(
             )
     finish_step(COMPILE_SECONDS, time.perf_counter() - start, shown, "Finished XLA compilation of %s in %.3f ms")
     launch = lambda execute: execute
-    if calls:
-        effects = calls_host(closed)
+    effects = calls_host(closed)
+    if calls or effects:
         place = executable.arguments[-1] if executable.arguments else runtime.sharding(executable.devices[0])
         place = place if is_ordered(closed) else None
         failing = [call for call in calls if call.types is not None]
@@ -366,6 +368,10 @@ def check_donation(
             )
 
 
+# of the runtime's errors those about a buffer that was deleted before; a donated one is deleted after a failure too
+_WITHOUT_DATA = re.compile("Expected args to execute|deleted|donated")
+
+
 def fail(
     error: Exception, name: str, leaves: Sequence[Any], names: NameOfArgument, captured: Sequence[Array]
 ) -> NoReturn:
@@ -373,13 +379,14 @@ def fail(
     if isinstance(error, HandlaxError):
         raise error
     explained = translated(error)
-    if explained is not error:
-        raise explained from explained.__cause__ or error
-    for i, x in enumerate([*leaves, *captured]):
+    of_a_buffer = isinstance(explained, ExecutionError) and _WITHOUT_DATA.search(str(error))
+    for i, x in enumerate([*leaves, *captured] if explained is error or of_a_buffer else ()):
         if isinstance(x, ConcreteArray) and x.is_deleted():
             which = names(i) if i < len(leaves) else "an array that the function captured"
             raise DeletedArray(
                 f"{name}: {which} must not be deleted or donated before the call, got {x.type} without data.",
                 hint="use the result of the call that it was donated to, or do not donate it.",
             ) from error
-    raise error
+    if explained is error:
+        raise error
+    raise explained from explained.__cause__ or error

@@ -5,48 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ...effects.control.composite import ArrayAttribute
-from ...effects.types.array_type import array_type
-from ..xla.stablehlo_types import ELEMENT, dense, names, short_signature, tensor
+from ..xla.stablehlo_types import names, short_signature
+from .attributes import dictionary_text, quoted
 
 
 def composite_text(op: Any, decomposition: str, values: Sequence[Any]) -> str:
     """``stablehlo.composite "name" operands {composite_attributes = {...}, decomposition = @symbol} : types``."""
     fields = [f"decomposition = @{decomposition}", *([f"version = {op.version} : i32"] if op.version else [])]
     if op.attributes:
-        listed = ", ".join([f"{key} = {attribute_text(value)}" for key, value in op.attributes])
-        fields.insert(0, f"composite_attributes = {{{listed}}}")
+        fields.insert(0, f"composite_attributes = {dictionary_text(dict(op.attributes))}")
     types = short_signature(values, op.bodies[0].out_types)
     return f"stablehlo.composite {quoted(op.label)} {names(values)} {{{', '.join(fields)}}} : {types}"
-
-
-def quoted(text: str) -> str:
-    """A string literal of MLIR."""
-    plain = [chr(b) if 32 <= b < 127 and chr(b) not in '"\\' else f"\\{b:02X}" for b in text.encode()]
-    return f'"{"".join(plain)}"'
-
-
-def attribute_text(value: Any) -> str:
-    """An attribute of MLIR: Python's numbers have 64 bits, those in tuples too."""
-    if isinstance(value, ArrayAttribute):
-        return f"{dense(value.value)} : {tensor(array_type(value.shape, value.dtype))}"
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(attribute_text, value))}]"
-    if isinstance(value, (str, bytes)):
-        return quoted(value if isinstance(value, str) else value.decode())
-    if isinstance(value, np.dtype):
-        return ELEMENT[value.name]
-    if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
-    element = ELEMENT[value.dtype.name] if isinstance(value, np.generic) else "i64" if isinstance(value, int) else "f64"
-    return f"{float_text(value) if element.startswith(('f', 'bf')) else int(value)} : {element}"
-
-
-def float_text(value: Any) -> str:
-    """A number as a literal of its dtype, by its bits where it is not finite."""
-    if np.isfinite(value):
-        text = repr(float(value))
-        return text if "." in text else text.replace("e", ".0e") if "e" in text else f"{text}.0"
-    return "0x" + np.asarray(value).tobytes()[::-1].hex().upper()

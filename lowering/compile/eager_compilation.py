@@ -22,7 +22,6 @@ from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete, duplicate
 from ...effects.core.columns import EVALUATE, LOWER
-from ...effects.core.operation import Operation
 from ...effects.programs.program import Program
 from ...interpreters.analysis.liveness import liveness
 from ...interpreters.core import evaluate
@@ -47,8 +46,6 @@ def plan(program: Program) -> Plan | None:
     op = program.ops[0] if len(program.ops) == 1 else None
     if op is not None and op.bodied and not EVALUATE.has(type(op)):
         return Plan(inf, 0, lambda: partial(_evaluate_bodied, program))
-    if op is not None and _is_only_compiled(op):
-        return Plan(inf, 0, lambda: lambda *operands: _executed(program, _where(op, operands), operands))
     if not (PLACED or _accelerated()):
         return _by_estimate(program)
     if op is None:
@@ -57,7 +54,8 @@ def plan(program: Program) -> Plan | None:
 
 
 def _by_estimate(program: Program) -> Plan | None:
-    if any([len(storage(t)[0]) > MOST_AXES for t in program.numbered_types()]):  # NumPy has no such arrays
+    too_many_axes = any([len(storage(t)[0]) > MOST_AXES for t in program.numbered_types()])  # NumPy has no such arrays
+    if too_many_axes or (len(program.ops) == 1 and _by_xla_alone(type(program.ops[0]))):
         return Plan(inf, 0, lambda: _compiled_here(program))
     found = estimate(program)
     if found is None or found.xla >= found.numpy:
@@ -65,6 +63,11 @@ def _by_estimate(program: Program) -> Plan | None:
     results = sum([t.nbytes for t in program.out_types])
     price = found.compile if liveness(program).peak - results < MOST_HELD else 0.0
     return Plan(found.numpy - found.xla, price, lambda: _compiled_here(program))
+
+
+def _by_xla_alone(kind: Any) -> bool:
+    """Whether an operation of this class can be executed in compiled programs alone, as a foreign function can."""
+    return not (kind.bodied or kind.named or EVALUATE.has(kind)) and LOWER.has(kind)
 
 
 def _compiled_here(program: Program) -> Callable[..., tuple[ConcreteArray, ...]]:
@@ -108,7 +111,7 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
     here = evaluate.chosen(program, _by_estimate(program))
 
     def call(*operands: ConcreteArray) -> Any:
-        where = _where(op, operands)
+        where = committed([x._buffer for x in operands], op.name)
         free = where is None and not hasattr(op, "mesh") and config.current().mesh is None
         if free and default_device() == runtime.backend("cpu").default_device:
             return here(*operands)
@@ -117,17 +120,6 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
         return _executed(program, where, operands) if LOWER.has(type(op)) else here(*operands)
 
     return call
-
-
-def _is_only_compiled(op: Operation) -> bool:
-    """Whether the meaning of a pure operation is its lowering alone."""
-    kind = type(op)
-    return LOWER.has(kind) and not (EVALUATE.has(kind) or op.effectful or op.named)
-
-
-def _where(op: Operation, operands: tuple[ConcreteArray, ...]) -> Placement | None:
-    """The devices to which operands are committed; None: none is."""
-    return committed([x._buffer for x in operands], op.name)
 
 
 def _evaluate_bodied(program: Program, *operands: ConcreteArray) -> Any:

@@ -15,6 +15,7 @@ from ...effects.base.lazy_module import LazyModule
 from ...effects.control.callbacks import Callback
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.core.columns import LOWER, ElementwiseLowering
+from ...effects.operations.foundations.foreign_call import ForeignCall
 from ...effects.operations.foundations.half_precision import HALF
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import AbstractMesh, MeshAxes
@@ -26,7 +27,7 @@ from ..xla.host_callbacks import HostCall
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
 from .extremes import BOUNDS, extreme, extreme_reduction
-from .foreign_calls import foreign_call_text
+from .foreign_calls import foreign_call
 from .host_calls import host_call
 from .manual_computation import device_number
 
@@ -425,12 +426,9 @@ class Emitter:
         """A call of the host function of a callback, which is added to the module's ``calls``."""
         return host_call(self, op, values)
 
-    def foreign_call(
-        self, target: str, values: Sequence[SsaValue], types: Sequence[ArrayType], into: Any, attributes: Any
-    ) -> list[SsaValue]:
-        """A call of a function on matrices that XLA finds by its name; see ``foreign_call_text``."""
-        partitioned = self.mesh_of_all is not None
-        return self.results(foreign_call_text(target, values, types, into, attributes, partitioned), types)
+    def foreign_call(self, call: ForeignCall, values: Sequence[SsaValue]) -> list[SsaValue]:
+        """A call of a function that XLA finds by its name."""
+        return foreign_call(self, call, values)
 
     def mesh(self, mesh: MeshAxes) -> str:
         """The symbol of a mesh, ``@mesh``, ``@mesh_1``, ..., which the module declares once for equal axes."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...effects.core.columns import LOWER
+from ...effects.core.columns import EVALUATE, LOWER
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import ExtendedDType
@@ -84,7 +84,7 @@ def _of_a_draw(found: Estimate, program: Program, alone: Sequence[Estimate]) -> 
 def _work(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> tuple[float, float]:
     """The nanoseconds that one operation takes: executed by NumPy, and within a program that XLA compiled."""
     kind = type(op)
-    size = op.workload_size(*operands)
+    size = op.workload_size(*operands) if EVALUATE.has(kind) else inf
     row = RATES.get(kind.__module__, {}).get(kind.__qualname__)
     by_numpy, by_xla = (row and row[KINDS.index(column([*operands, *results]))]) or UNMEASURED
     call = CALLS.get(kind.__module__, {}).get(kind.__qualname__, NUMPY_CALL)

@@ -1,58 +1,64 @@
-"""The text of a call through XLA's foreign function interface, of functions on stacks of matrices."""
+"""The text of a call of a function that XLA finds by its name: ``stablehlo.custom_call``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from ...effects.base.errors import CannotCross
+from ...effects.operations.foundations.foreign_call import ForeignCall, Layouts
 from ...effects.types.array_type import ArrayType
-from ..xla.stablehlo_types import ELEMENT, names, short_signature
+from ..xla.stablehlo_types import names, short_signature, storage
+from .attributes import bare, dictionary_text, quoted
+from .manual_computation import need_no_automatic
 
 
-def foreign_call_text(
-    target: str,
-    values: Sequence[Any],
-    types: Sequence[ArrayType],
-    into: Mapping[int, int],
-    attributes: Mapping[str, Any],
-    partitioned: bool,
-) -> str:
-    """The call of the function ``target`` on SSA values, with results of these types.
+def foreign_call(emit: Any, call: ForeignCall, values: Sequence[Any]) -> list[Any]:
+    """The results of a call on SSA values.
 
-    Values of the highest rank are matrices, which are column-major, whatever their leading dimensions are; ``into[i]``
-    is the result in the memory of operand ``i``. A ``partitioned`` program may be cut along leading dimensions.
+    Raises: CannotCross: it has side effects, the program is for several devices, and no region says what each does.
     """
-    given = [v.type for v in values]
-    rank = max([len(t.shape) for t in given])
-    fields = [_attribute(name, value) for name, value in attributes.items()]
-    parts = ["api_version = 4 : i32", f"backend_config = {{{', '.join(fields)}}}"]
-    parts.append(f"operand_layouts = [{', '.join([_layout(t, rank) for t in given])}]")
-    parts.append(f"result_layouts = [{', '.join([_layout(t, rank) for t in types])}]")
-    if into:
-        parts.append(f"output_operand_aliases = [{', '.join([_alias(i, y, len(types)) for i, y in into.items()])}]")
-    if partitioned and rank > 2:
-        parts.append(f'mhlo.frontend_attributes = {{num_batch_dims = "{rank - 2}"}}')
-        parts.append(f"sdy.sharding_rule = {_sharding_rule(rank - 2, given, types)}")
-    return f"stablehlo.custom_call @{target}({names(values)}) {{{', '.join(parts)}}} : {short_signature(values, types)}"
+    if call.side_effect and emit.mesh_of_all is not None:  # XLA gives the call no device of its own, and fails
+        if emit.manual is None:
+            raise CannotCross(
+                f"ffi_call {call.target!r}: a program over several devices cannot call a function with side effects, "
+                f"since XLA does not know which of {emit.mesh_of_all.size} devices calls.",
+                hint="call it inside hx.shard_map, where each device does, on its piece.",
+            )
+        need_no_automatic(call.target, emit.manual)
+    text = _text(call, values, emit.mesh_of_all is not None)
+    results: list[Any] = emit.results(text, call.types)
+    return results
 
 
-def _attribute(name: str, value: Any) -> str:
-    """A field of the call: a letter, a boolean, or a NumPy scalar, of its dtype."""
-    if isinstance(value, bool):
-        return f"{name} = {str(value).lower()}"
-    if isinstance(value, str):
-        return f"{name} = {ord(value)} : ui8"
-    return f"{name} = {value} : {ELEMENT[np.dtype(value.dtype).name]}"
+def _text(call: ForeignCall, values: Sequence[Any], partitioned: bool) -> str:
+    """The call on SSA values; ``partitioned``: the program is for several devices."""
+    given, types = [v.type for v in values], call.types
+    config = dictionary_text(call.attributes) if call.api_version >= 4 else quoted(call.config or "")
+    parts = [f"api_version = {call.api_version} : i32", f"backend_config = {config}"]
+    if call.side_effect:
+        parts.append("has_side_effect = true")
+    parts.append(f"operand_layouts = {_layouts(call.operand_layouts, given)}")
+    parts.append(f"result_layouts = {_layouts(call.result_layouts, types)}")
+    if call.into:
+        aliases = [_alias(i, y, len(types)) for i, y in call.into.items()]
+        parts.append(f"output_operand_aliases = [{', '.join(aliases)}]")
+    if partitioned and call.batch_dims:
+        parts.append(f'mhlo.frontend_attributes = {{num_batch_dims = "{call.batch_dims}"}}')
+        parts.append(f"sdy.sharding_rule = {_sharding_rule(call.batch_dims, given, types)}")
+    made = short_signature(values, types)
+    return f"stablehlo.custom_call @{bare(call.target)}({names(values)}) {{{', '.join(parts)}}} : {made}"
 
 
-def _layout(t: ArrayType, rank: int) -> str:
-    """The order of the dimensions in memory, the one whose neighbours are adjacent first."""
-    order = list(range(len(t.shape)))[::-1]
-    if len(order) == rank:
-        order[:2] = order[1::-1]
-    return f"dense<{order if order else ''}> : tensor<{len(order)}xindex>"
+def _layouts(layouts: Layouts, types: Sequence[ArrayType]) -> str:
+    """The orders of the dimensions in memory, in StableHLO's words: the one whose neighbours are adjacent first."""
+    orders = layouts or [None] * len(types)
+    return f"[{', '.join([_layout(len(storage(t)[0]), order) for t, order in zip(types, orders)])}]"
+
+
+def _layout(rank: int, order: Sequence[int] | None) -> str:
+    listed = [*(range(rank) if order is None else order)][::-1]
+    return f"dense<{listed or ''}> : tensor<{rank}xindex>"
 
 
 def _alias(operand: int, result: int, count: int) -> str:

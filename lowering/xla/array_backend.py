@@ -129,6 +129,35 @@ class XlaBackend:
             place = runtime.putter(*sharding._device_assignment)
         return [concrete(kind, None, place(np.asarray(row))) for row in x.value]
 
+    def pointer(self, buffer: Any) -> int:
+        return runtime.pointer(buffer)
+
+    def size_on_devices(self, buffer: Any) -> int:
+        return runtime.size_on_devices(buffer)
+
+    def dlpack_device(self, buffer: Any) -> tuple[int, int]:
+        return runtime.dlpack_device(buffer)
+
+    def to_dlpack(self, buffer: Any, stream: Any, max_version: Any, copy: bool | None) -> Any:
+        """The buffer's memory, or with ``copy`` a copy of it; ``max_version``: None, or one with a read-only flag.
+
+        On a CPU, whose libraries write, memory without the flag is a copy. Raises: BufferError: DLPack lacks the dtype,
+        or a copy is needed, and ``copy=False``.
+        """
+        shares = runtime.devices_of(buffer)[0].platform != "cpu" or (max_version is not None and runtime.FLAGS_DLPACK)
+        if copy is False and not shares:
+            raise BufferError("__dlpack__: the memory is read-only, and can only be copied, got copy=False.")
+        if runtime.is_deleted(buffer):
+            raise DeletedArray("__dlpack__: the array was deleted or donated.", hint="copy it before.")
+        given = self.duplicate(buffer) if copy or not shares else buffer
+        try:
+            return runtime.to_dlpack(given, stream, max_version)
+        except runtime.RuntimeFailure:
+            raise BufferError(f"__dlpack__: DLPack must have the dtype, got {given.aval.dtype}.") from None
+
+    def cuda_array_interface(self, buffer: Any) -> dict[str, Any]:
+        return runtime.cuda_array_interface(buffer)
+
     def delete(self, buffer: Any) -> None:
         runtime.delete(buffer)
 

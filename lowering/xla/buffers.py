@@ -244,6 +244,18 @@ def pointer(buffer: Buffer) -> int:
         return int(buffer.unsafe_buffer_pointer())
 
 
+def size_on_devices(buffer: Buffer) -> int:
+    """The bytes that the elements take on all devices of this process together."""
+    with without_jax():
+        return int(buffer.on_device_size_in_bytes())
+
+
+def cuda_array_interface(buffer: Buffer) -> dict[str, Any]:
+    """Address, shape and dtype of a buffer on a GPU, as CUDA's libraries in Python exchange them."""
+    with without_jax():
+        return dict(buffer.__cuda_array_interface__)
+
+
 def block_until_ready(buffer: Buffer) -> None:
     """Wait until the elements are computed.
 

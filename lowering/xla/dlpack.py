@@ -7,10 +7,35 @@ import numpy as np
 from ..clients.jaxlib_modules import _jax
 from ..clients.platforms import backend
 from .buffer_types import Device, aval, sharding
-from .buffers import Buffer, copy_to_device, put
+from .buffers import Buffer, copy_to_device, devices_of, put
 from .jax_import_guard import without_jax
 
-_DLPACK_CUDA = 2
+_DLPACK_CPU, _DLPACK_CUDA = 1, 2
+FLAGS_DLPACK = "max_version" in str(_jax.buffer_to_dlpack_managed_tensor.__nb_signature__)
+"""Whether jaxlib exports by version 1 of the protocol, which flags memory as read-only."""
+
+
+def dlpack_device(buffer: Buffer) -> tuple[int, int]:
+    """DLPack's number for the kind of device that has the buffer, and which one it is; several CPUs are one.
+
+    Raises: BufferError: it is over several other devices.
+    """
+    devices = devices_of(buffer)
+    if devices[0].platform == "cpu":
+        return _DLPACK_CPU, 0
+    if len(devices) > 1:
+        raise BufferError(f"__dlpack__: an array on one device is needed, got one over {len(devices)}.")
+    return _DLPACK_CUDA, devices[0].local_hardware_id
+
+
+def to_dlpack(buffer: Buffer, stream: Any, max_version: tuple[int, int] | None) -> Any:
+    """The capsule of a buffer's memory, which the consumer's work on ``stream`` may read.
+
+    Raises: RuntimeFailure: DLPack lacks the dtype.
+    """
+    options = {"max_version": max_version} if FLAGS_DLPACK else {}
+    with without_jax():
+        return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream, **options)
 
 
 def from_dlpack(array: Any, device: Device) -> Buffer:

@@ -284,6 +284,7 @@ def _level(name: str, value: Any) -> int:
 
 
 _ERROR_SITE = re.compile(r"-:(\d+):(\d+): error: (.*)")
+_NO_TARGET = re.compile(r"No (?:FFI handler registered for|registered implementation for .*custom call to) (\S+)")
 _NO_OPTION = re.compile(r"No such compile option: '(.*?)'")
 
 
@@ -291,6 +292,10 @@ def _compile_error(message: str, text: str | bytes) -> CompileError:
     option = _NO_OPTION.search(message)
     if option:
         return CompileError(f"compiler options must be XLA's, got {option[1]!r}", hint="see xla.proto for their names")
+    target = _NO_TARGET.search(message)
+    if target:
+        hint = "hx.ffi.register_ffi_target(name, hx.ffi.pycapsule(library.function)), for this platform."
+        return CompileError(f"a foreign function must be registered before it is called, got {target[1]!r}.", hint=hint)
     site = _ERROR_SITE.search(message)
     if site and isinstance(text, str):
         line = text.splitlines()[int(site[1]) - 1].strip()

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...effects.base.errors import BadCall, CallbackError, HandlaxError, OutOfMemory
+from ...effects.base.errors import BadCall, CallbackError, ExecutionError, HandlaxError, OutOfMemory
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import STACK, Run, installed, perform
 from ...effects.control.callbacks import TOKEN, Callback, Sequenced
@@ -50,12 +50,12 @@ def is_ordered(program: Program) -> bool:
 
 
 def calls_host(program: Program) -> bool:
-    """Whether the program has callbacks in its effect row, ordered or not."""
-    return any([isinstance(effect, Callback) for effect in program.effects])
+    """Whether effects in the program's row leave the device: callbacks, ordered or not, and foreign functions."""
+    return any([getattr(effect, "calls_host", False) for effect in program.effects])
 
 
 def with_token(program: Program) -> Program:
-    """The program with one more result, a token that is ready when the program's callbacks have been called.
+    """The program with one more result, a token that is ready when the host has been called.
 
     A program with ordered callbacks also takes a token, as its last input, and passes it from callback to callback.
     """
@@ -187,16 +187,27 @@ def _record_failure(error: BaseException) -> int:
 
 
 def translated(error: Exception) -> BaseException:
-    """The error to raise for a failure of the runtime: of a callback, another process or the memory, else itself."""
+    """The error to raise for a failure of the runtime: of a callback, another process, the memory, or the program.
+
+    An error that is none of the runtime's is itself.
+    """
     text = str(error)
     found = _NUMBERED.search(text)
     failure = _FAILURES.get(int(found[1])) if found else None
     if failure is None and "Out of memory" in text:
         return OutOfMemory(f"the memory of the device must suffice, got {text}")
     if failure is None:
-        return runtime.failure_of_others(error) or error
+        return runtime.failure_of_others(error) or _of_the_program(error)
     failure.reported = True
     return _fresh_copy(failure.error)
+
+
+def _of_the_program(error: Exception) -> Exception:
+    if not isinstance(error, runtime.RuntimeFailure):
+        return error
+    failed = ExecutionError(f"a compiled program must be executed without an error, got {error}")
+    failed.__cause__ = error
+    return failed
 
 
 def raise_translated(error: Exception) -> NoReturn:

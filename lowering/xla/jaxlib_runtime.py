@@ -14,6 +14,7 @@ from .buffers import (
     block_until_ready,
     copy_to,
     copy_to_device,
+    cuda_array_interface,
     delete,
     device_of,
     devices_of,
@@ -32,11 +33,12 @@ from .buffers import (
     put,
     put_at,
     putter,
+    size_on_devices,
     spread,
     spread_parts,
     to_numpy,
 )
-from .dlpack import from_dlpack
+from .dlpack import FLAGS_DLPACK, dlpack_device, from_dlpack, to_dlpack
 from .executables import (
     KEEPS_BARRIERS,
     Executable,

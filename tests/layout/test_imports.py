@@ -12,6 +12,7 @@ JAXLIB_FILES = {"effects/trees/cpp_pytrees.py", "effects/trees/path_keys.py", *[
     "clients/jaxlib_modules", "clients/platforms", "clients/processes", "clients/coordinator",
     "xla/jaxlib_runtime", "xla/buffer_types", "xla/buffers", "xla/executables", "xla/mlir_bindings", "xla/mlir_modules",
     "xla/dlpack", "xla/jax_import_guard", "xla/profiler", "clients/runtime_classes",
+    "clients/foreign_targets",
 )]}
 
 

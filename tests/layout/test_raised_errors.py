@@ -9,8 +9,10 @@ from helpers.package_source import PACKAGE, name, tree
 # Errors that the caller in the package makes others of, and those that a protocol, or Python's own calls, prescribe.
 INNER = {
     "effects/programs/literals.py": "ValueError", "effects/control/debug_callbacks.py": "LookupError",
-    "lowering/xla/host_callbacks.py": "RuntimeError", "effects/core/arrays.py": "BufferError",
-    "effects/base/deep_calls.py": "RecursionError", "handlax/extend/rule_registries.py": "KeyError",
+    "lowering/xla/host_callbacks.py": "RuntimeError", "effects/base/deep_calls.py": "RecursionError",
+    "effects/core/array_exchange.py": ("BufferError", "AttributeError"),
+    "lowering/xla/dlpack.py": "BufferError", "lowering/xla/array_backend.py": "BufferError",
+    "handlax/extend/rule_registries.py": "KeyError",
 }
 
 

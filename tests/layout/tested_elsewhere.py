@@ -27,6 +27,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("interpreters/custom/test_custom_jvp.py", "interpreters/custom/test_custom_vjp.py",
          "interpreters/custom/test_custom_vmap.py", "interpreters/custom/test_implicit.py"),
         "the operations behind the public decorators"),
+    "effects/control/vmap_methods.py": (
+        ("effects/control/test_callbacks.py", "effects/control/test_ffi_call.py"), "the batch rule of both"),
     "effects/control/lanes.py": (
         ("interpreters/batching/test_divergent_lanes.py", "interpreters/handlers/test_state_movements.py"),
         "the operation that batching makes of effects in lanes"),
@@ -110,6 +112,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # lowering
     "interpreters/transformations/differentiated_arguments.py": (
         ("interpreters/transformations/test_derivatives.py",), "which arguments derivatives take and refuse"),
+    "lowering/compile/attributes.py": (
+        ("effects/control/test_composite.py", "effects/control/test_ffi_call.py"), "attributes of both"),
     "lowering/compile/composites.py": (
         ("effects/control/test_composite.py",), "the text of an operation, which its own tests read"),
     "lowering/arrays/transfer_guards.py": (
@@ -119,7 +123,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/compile/manual_computation.py": (
         ("interpreters/transformations/test_shard_map.py",), "what the devices of a mesh execute"),
     "lowering/compile/foreign_calls.py": (
-        ("effects/operations/linalg/test_lapack.py", LAWS), "the calls that factorisations are lowered to"),
+        ("effects/operations/linalg/test_lapack.py", "effects/control/test_ffi_call.py", LAWS),
+        "the calls that factorisations and foreign functions are lowered to"),
     "lowering/compile/emitter.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
     "lowering/compile/stablehlo_modules.py": ((LAWS, GOLDEN), "that compiled programs give what is evaluated is a law"),
     "lowering/export/artifact_schema.py": (

@@ -15,7 +15,7 @@ MODULES = (
     "scipy.integrate", "scipy.fft",
     "sharding", "distributed", "experimental.mesh_utils", "experimental.multihost_utils", "experimental.sparse",
     "experimental.sparse.linalg",
-    "dlpack", "monitoring", "profiler", "export",
+    "dlpack", "ffi", "monitoring", "profiler", "export",
 )
 
 # Parameters that JAX has and we do not: name -> why. Behind a function's name and a colon, it holds there alone.
@@ -36,6 +36,7 @@ NOT_OURS = {
     "at": "a ufunc is made of one function, from which everything else follows",
     "reduceat": "a ufunc is made of one function, from which everything else follows",
     "allow_extended_dtype": "extended dtypes are dtypes",
+    "skip_ffi_layout_processing": "layouts are always said",
     "one_hot: out_sharding": "newer than 0.10",
     "with_logs": "newer than 0.10",
     "with_accums": "newer than 0.10",
@@ -45,6 +46,8 @@ NOT_OURS = {
 }
 # Parameters that we have and JAX (or one of its versions) has not: name -> why.
 NOT_THEIRS = {
+    **{f"build_ffi_lowering_function: {name}": "JAX takes any words here"
+       for name in ("has_side_effect", "operand_output_aliases", "api_version")},
     "breakpoint: stdin": "where the debugger reads",
     "breakpoint: stdout": "where the debugger writes",
     "reduce_axes": "JAX before 0.11",
@@ -70,6 +73,7 @@ NOT_THEIRS = {
 DIFFERENT = {
     "Exported": "export and deserialize make it",
     "DisabledSafetyCheck": "its methods make it",
+    "ffi_lowering": "the options are those of build_ffi_lowering_function",
     "jit": "fun and the shardings that are not given are None",
     "set_printoptions": "NumPy's, written out",
     "Partial": "functools.partial's",

@@ -33,6 +33,7 @@ from ...base.errors import MissingRule
 from ...base.lazy_module import late_module
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import int32, is_complex
+from ..foundations.foreign_call import ForeignCall
 from ..manipulation.last_axes import EachMatrix
 from .matrices import LAPACK
 
@@ -87,7 +88,16 @@ class Routine(NamedTuple):
                 f"lower: LAPACK's {self.name} has no counterpart on the platform {emit.platform!r}.",
                 hint="compute it on the host: jit(f, device=devices('cpu')[0]).",
             )
-        return emit.foreign_call(target, operands, types, into, attributes)
+        rank = max([len(x.type.shape) for x in operands])
+        taken, given = [[_column_major(t, rank) for t in side] for side in ([x.type for x in operands], types)]
+        named = {word: np.uint8(ord(x)) if isinstance(x, str) else x for word, x in attributes.items()}
+        return emit.foreign_call(ForeignCall(target, types, named, taken, given, into, max(rank - 2, 0)), operands)
+
+
+def _column_major(t: ArrayType, rank: int) -> tuple[int, ...] | None:
+    """The order of the dimensions of a matrix, one of this rank, in the memory of LAPACK; None: row-major, no matrix.
+    """
+    return (*range(rank - 2), rank - 1, rank - 2) if len(t.shape) == rank >= 2 else None
 
 
 class Implementation(enum.Enum):

@@ -240,3 +240,48 @@ def test_a_node_is_assembled_of_a_registered_type():
     assert assemble((Pair, "p"), treedef.children()) == treedef
     with pytest.raises(TreeMismatch, match="int must be registered as a node"):
         assemble((int, None), ())
+
+
+# the registry
+
+
+class Twin:
+    def __init__(self, a, b, name):
+        self.a, self.b, self.name = a, b, name
+
+
+@dataclasses.dataclass
+class Dense:
+    w: float
+    size: int
+
+
+Place = collections.namedtuple("Place", "x y")
+
+
+def test_the_registry_answers_what_libraries_ask_of_it():
+    registry = hx.tree_util.default_registry
+    registry.register_node(
+        Twin, lambda p: ((p.a, p.b), p.name), lambda name, c: Twin(*c, name),
+        lambda p: ((("a", p.a), ("b", p.b)), p.name),
+    )
+    registry.register_dataclass_node(Dense, ("w",), ("size",))
+    for node, children, data in (
+        (Twin(1, 2, "p"), (1, 2), "p"), (Dense(3.0, 4), (3.0,), (4,)), (Place(1, 2), (1, 2), None), (None, (), None),
+        ([1, (2,)], (1, (2,)), None), ({"b": 1, "a": 2}, (2, 1), ("a", "b")),
+    ):
+        assert registry.is_node(type(node)) and registry.flatten_one_level(node) == (children, data)
+        pairs, same = registry.flatten_one_level_with_keys(node)
+        assert tuple(child for _, child in pairs) == children and same == data
+        leaves, structure = registry.flatten(node)
+        assert [leaf for _, leaf in registry.flatten_with_path(node)[0]] == leaves == hx.tree.leaves(node)
+        assert structure == hx.tree.structure(node) == pickle.loads(pickle.dumps(structure))
+        rebuilt = hx.tree_util.PyTreeDef.from_node_data_and_children(
+            registry, structure.node_data(), structure.children())
+        assert rebuilt == structure
+    for leaf in (1, "text", hx.numpy.ones(2), object()):
+        assert registry.flatten_one_level(leaf) is registry.flatten_one_level_with_keys(leaf) is None
+        assert not registry.is_node(type(leaf)) and registry.flatten(leaf)[0] == [leaf]
+    assert registry.flatten(((1, 2), 3), lambda x: x == (1, 2))[0] == [(1, 2), 3]
+    with pytest.raises(BadArgument, match="registered already"):
+        registry.register_node(Twin, None, None)

@@ -36,6 +36,40 @@ print(Watch.seen)
     assert in_new_process(code) == "[]"
 
 
+@pytest.mark.parametrize("order", ["forwards", "backwards"])  # the first that looks for it may spare the others
+def test_nothing_that_an_array_has_looks_for_jax(order):
+    code = """
+import sys, numpy as np, warnings
+warnings.simplefilter("ignore")
+class Watch:
+    seen = []
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition('.')[0] == 'jax': cls.seen.append(name)
+sys.meta_path.insert(0, Watch)
+import handlax as hx
+hx.config.update("num_cpu_devices", 2)
+mesh = hx.make_mesh((2,), ("i",))
+spread = lambda x: hx.device_put(x, hx.NamedSharding(mesh, hx.P("i")))
+made = [lambda x: hx.numpy.asarray(np.array(x)), hx.jit(lambda x: x + 1), spread]
+for make in made:
+    for dtype in ("float32", "bfloat16"):
+        x = make(hx.numpy.ones(2, dtype))
+        names = [name for name in dir(x) if name[0] != "_" and name != "delete"]
+        names += ["__dlpack__", "__dlpack_device__", "__cuda_array_interface__", "__iter__"]
+        for name in [*names[:: 1 if sys.argv[1] == "forwards" else -1], "delete"]:
+            for given in ((), (0,)):
+                try:
+                    getattr(x, name)(*given)
+                except Exception:
+                    pass
+            if Watch.seen:
+                sys.exit(name)
+print("none")
+"""
+    assert in_new_process(code.replace("sys.argv[1]", repr(order))) == "none"
+
+
 COEXIST = """
 import sys, numpy as np, ml_dtypes
 from handlax.lowering.clients.jaxlib_modules import _jax
