@@ -1,23 +1,31 @@
 """Checkpoint policies: which residuals reverse mode may save, and which it recomputes.
 
-    policy(op, *operand_types, **fields) -> True, False, Saveable, Recompute or Offloadable(src, dst)
+    policy(primitive, *operand_types, **params) -> True, False, Saveable, Recompute or Offloadable(src, dst)
 
-A policy is called for every known equation of a body. It is hashable: equal policies share cached programs. A
+A policy is called for every known equation of a body, with its primitive and parameters as the equation shows them;
+``primitive.operation`` is the class of the operation. It is hashable: equal policies share cached programs. A
 ``WholeBodyPolicy`` makes a plan of the whole body first, and the plan decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..base.errors import BadArgument
 from ..base.frozen_values import Value
+from ..base.lazy_module import LazyModule
 from ..core.operation import Operation
 from ..programs.program import Program, derived_once
 from ..types.array_type import ArrayType
+
+if TYPE_CHECKING:
+    from ..programs import primitives
+    from ..programs.primitives import Primitive
+else:
+    primitives = LazyModule("handlax.effects.programs.primitives")
 
 Policy = Callable[..., Any]
 
@@ -62,10 +70,11 @@ def verdict_of(policy: Policy, op: Operation, types: Sequence[ArrayType]) -> Ver
 
     Raises: BadArgument: the policy returns neither a verdict nor a bool.
     """
-    fields = {name: getattr(op, name) for name in op._names}
-    if "label" in fields:  # a field cannot be called "name", which every operation has
-        fields["name"] = fields["label"]
-    answer = policy(op, *types, **fields)
+    return _answered(policy, primitives.primitive_of(type(op)), types, op.as_params())
+
+
+def _answered(policy: Policy, primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, Any]) -> Verdict:
+    answer = policy(primitive, *types, **params)
     if isinstance(answer, (Saveable, Recompute, Offloadable)):
         return answer
     if isinstance(answer, (bool, np.bool_)):
@@ -74,8 +83,8 @@ def verdict_of(policy: Policy, op: Operation, types: Sequence[ArrayType]) -> Ver
         return answer()
     raise BadArgument(
         f"checkpoint: a policy must return a bool, Saveable, Recompute or Offloadable, got {answer!r} for "
-        f"{op.name}.",
-        hint="return op.name in {...}.",
+        f"{primitive}.",
+        hint="return primitive.name in {...}.",
     )
 
 
@@ -93,7 +102,7 @@ class PolicyPlan(Protocol):
 class WholeBodyPolicy:
     """A policy that decides on a body as a whole, through its ``plan``; by itself it saves nothing."""
 
-    def __call__(self, op: Operation, *types: ArrayType, **fields: Any) -> bool:
+    def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
         return False  # a single equation does not determine a plan
 
     def plan(self, program: Program, unknown: tuple[bool, ...]) -> PolicyPlan:
@@ -126,7 +135,7 @@ class OutOfBudget(Value):
     minimum: int
     budget: int
 
-    def __call__(self, op: Any, *types: Any, **fields: Any) -> bool:
+    def __call__(self, primitive: Any, *types: Any, **params: Any) -> bool:
         return False
 
     def error(self) -> BadArgument:
@@ -154,24 +163,24 @@ def _exceeded_budget(body: Program) -> OutOfBudget | None:
     return next(filter(None, [exceeded_budget(op) for op in body.ops if op.bodied]), None)
 
 
-def everything_saveable(op: Any, *types: Any, **fields: Any) -> bool:
+def everything_saveable(primitive: Any, *types: Any, **params: Any) -> bool:
     """Save all residuals, as without ``checkpoint``."""
     return True
 
 
-def nothing_saveable(op: Any, *types: Any, **fields: Any) -> bool:
+def nothing_saveable(primitive: Any, *types: Any, **params: Any) -> bool:
     """Save only the arguments: the policy of ``checkpoint`` by default."""
     return False
 
 
-def dots_saveable(op: Any, *types: Any, **fields: Any) -> bool:
+def dots_saveable(primitive: Any, *types: Any, **params: Any) -> bool:
     """Save the results of contractions and convolutions, which are expensive to recompute."""
-    return op.contracts
+    return primitive.operation.contracts
 
 
-def dots_with_no_batch_dims_saveable(op: Any, *types: Any, **fields: Any) -> bool:
+def dots_with_no_batch_dims_saveable(primitive: Any, *types: Any, **params: Any) -> bool:
     """Save the results of contractions without batch dimensions: products with weights, not those of attention."""
-    return op.contracts and not any(fields.get("dimension_numbers", ((), ()))[1])
+    return primitive.operation.contracts and not any(params.get("dimension_numbers", ((), ()))[1])
 
 
 checkpoint_dots = dots_saveable
@@ -186,52 +195,61 @@ def policy_text(policy: Any) -> str:
 class MadePolicy(Value):
     """A policy made by the public function ``made_by`` from ``arguments``: its repr is that call.
 
-    The policy's answer for an operation is ``decide(arguments, op, types, fields)``.
+    The policy's answer is ``decide(arguments, primitive, types, params)``.
     """
 
     made_by: str
     decide: Callable[..., Any]
     arguments: tuple[Any, ...]
 
-    def __call__(self, op: Any, *types: Any, **fields: Any) -> Any:
-        return self.decide(self.arguments, op, types, fields)
+    def __call__(self, primitive: Any, *types: Any, **params: Any) -> Any:
+        return self.decide(self.arguments, primitive, types, params)
 
     def __repr__(self) -> str:
         return f"{self.made_by}({', '.join(map(policy_text, self.arguments))})"
 
 
-def _is_not_named(names: Any, op: Any, types: Any, fields: Any) -> bool:
+def _label(primitive: Any, params: Any) -> str | None:
+    """The label of a result by ``checkpoint_name``, if it has one."""
+    kind = primitive.operation
+    return None if kind.checkpoint_name is None else kind.from_params(params).checkpoint_name
+
+
+def _is_not_named(names: Any, primitive: Any, types: Any, params: Any) -> bool:
     """Whether the result has no label by ``checkpoint_name``, or one that is not in ``names``."""
-    return op.checkpoint_name is None or op.checkpoint_name not in names
+    label = _label(primitive, params)
+    return label is None or label not in names
 
 
-def _has_another_name(names: Any, op: Any, types: Any, fields: Any) -> bool:
+def _has_another_name(names: Any, primitive: Any, types: Any, params: Any) -> bool:
     """Whether ``checkpoint_name`` gave the result a label, and it is none of ``names``."""
-    return op.checkpoint_name is not None and op.checkpoint_name not in names
+    label = _label(primitive, params)
+    return label is not None and label not in names
 
 
-def _is_named(names: Any, op: Any, types: Any, fields: Any) -> bool:
+def _is_named(names: Any, primitive: Any, types: Any, params: Any) -> bool:
     """Whether the label that ``checkpoint_name`` gave the result is one of ``names``."""
-    return op.checkpoint_name is not None and op.checkpoint_name in names
+    label = _label(primitive, params)
+    return label is not None and label in names
 
 
-def _either(policies: Any, op: Any, types: Any, fields: Any) -> Verdict:
+def _either(policies: Any, primitive: Any, types: Any, params: Any) -> Verdict:
     """The verdict ``Saveable`` if a policy gives it, else the first ``Offloadable``, else ``Recompute``."""
-    verdicts = [verdict_of(policy, op, types) for policy in policies]
+    verdicts = [_answered(policy, primitive, types, params) for policy in policies]
     return next((v for kind in (Saveable, Offloadable) for v in verdicts if isinstance(v, kind)), RECOMPUTE)
 
 
-def _saved_or_offloaded(arguments: Any, op: Any, types: Any, fields: Any) -> Verdict:
+def _saved_or_offloaded(arguments: Any, primitive: Any, types: Any, params: Any) -> Verdict:
     """The verdict on a result by its label, for the names to save, the names to offload, and the two memories."""
     saved, offloaded, src, dst = arguments
-    if _is_named(saved, op, types, fields):
+    if _is_named(saved, primitive, types, params):
         return SAVEABLE
-    return Offloadable(src, dst) if _is_named(offloaded, op, types, fields) else RECOMPUTE
+    return Offloadable(src, dst) if _is_named(offloaded, primitive, types, params) else RECOMPUTE
 
 
-def _offloaded_dot(memories: Any, op: Any, types: Any, fields: Any) -> Verdict:
+def _offloaded_dot(memories: Any, primitive: Any, types: Any, params: Any) -> Verdict:
     """The verdict ``Offloadable(*memories)`` on contractions without batch dimensions, else ``Recompute``."""
-    return Offloadable(*memories) if dots_with_no_batch_dims_saveable(op, *types, **fields) else RECOMPUTE
+    return Offloadable(*memories) if dots_with_no_batch_dims_saveable(primitive, *types, **params) else RECOMPUTE
 
 
 def save_anything_except_these_names(*names_not_to_save: Hashable) -> Policy:

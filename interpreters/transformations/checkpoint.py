@@ -35,8 +35,8 @@ def checkpoint(
     Args:
         prevent_cse: whether the compiler is prevented from merging the recomputation with the first computation. Inside
             a ``scan`` it cannot merge them, and False is cheaper. A tree of bools means True if one of them is True.
-        policy: which values may be saved (``checkpoint_policies``, ``memory_budget``): called for each operation as
-            ``policy(op, *operand_types, **fields)``, it returns a bool, ``Saveable``, ``Recompute`` or
+        policy: which values may be saved (``checkpoint_policies``, ``memory_budget``): called for each equation as
+            ``policy(primitive, *operand_types, **params)``, it returns a bool, ``Saveable``, ``Recompute`` or
             ``Offloadable``. None: no value.
         static_argnums, static_argnames: arguments that are Python values; one trace for each value. They need not be
             hashable.

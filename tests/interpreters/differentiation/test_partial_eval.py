@@ -67,8 +67,8 @@ def test_a_policy_is_asked_of_each_equation_by_itself():
     program = hx.make_program(lambda x, u: (hnp.cos(x) * u, hnp.cos(x) * hnp.sin(u)))(X, X)
     asked = []
 
-    def policy(op, *types, **fields):
-        asked.append(op.name)
+    def policy(primitive, *types, **params):
+        asked.append(primitive.name)
         return len(asked) > 1
 
     split = partial_eval_program(program, [False, True], policy=policy)
