@@ -349,6 +349,8 @@ def compile_all(lowered: Iterable[Lowered], compiler_options: Mapping[str, Any] 
 
     Raises: BadArgument: a stage is no ``Lowered``. What the first stage that fails raises, when all have ended.
 
+    An interrupt drops the stages that are not being compiled yet.
+
     >>> from handlax import jit, lax
     >>> sine, cosine = compile_all([jit(f).lower(ShapeDtypeStruct((), "float32")) for f in (lax.sin, lax.cos)])
     >>> float(sine(0.0)), float(cosine(0.0))
@@ -360,6 +362,11 @@ def compile_all(lowered: Iterable[Lowered], compiler_options: Mapping[str, Any] 
             raise BadArgument(f"compile_all: every stage must be lowered, got {stage!r}.", hint="jit(f).lower(*args).")
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         compiling = [pool.submit(copy_context().run, stage.compile, compiler_options) for stage in stages]
+        try:
+            futures.wait(compiling)
+        except BaseException:  # an interrupt: those that have not begun never do
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [compiled.result() for compiled in compiling]
 
 

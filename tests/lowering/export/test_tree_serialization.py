@@ -48,7 +48,7 @@ def reread(tree):
 @pytest.mark.parametrize("tree", [
     1.0, None, (), [], {}, (1.0,), [1.0, (2.0, None)], {"b": 1.0, "a": [2.0]}, {"": 1.0}, OrderedDict(z=1.0, a=2.0),
     Line(1.0, [2.0]), Scaled(Line(1.0, None), "m"), ((1.0, {"k": Scaled({}, "")}), {"key": [None]}),
-], ids=str)
+], ids=lambda tree: str(pytrees.structure(tree)))
 def test_a_structure_is_read_as_it_was(tree):
     structure = pytrees.structure(tree)
     assert reread(structure) == structure

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent import futures
+
 import numpy as np
 import pytest
 
@@ -119,3 +122,22 @@ def test_of_several_compilations_the_first_failure_is_raised():
         hx.compile_all(stages, {"no_such_option": 1})
     with pytest.raises(BadArgument, match="compile_all: every stage must be lowered, got <"):
         hx.compile_all([*stages, hx.jit(abs)])
+
+
+def test_an_interrupt_drops_what_is_not_being_compiled(monkeypatch):
+    begun, interrupted = [], threading.Event()
+
+    def compile_slowly(stage, options):
+        begun.append(stage)
+        interrupted.wait(10)
+
+    def interrupt(compiling):
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stages.Lowered, "compile", compile_slowly)
+    monkeypatch.setattr(futures, "wait", interrupt)
+    stage = hx.jit(lambda x: x).lower(1.0)
+    with pytest.raises(KeyboardInterrupt):
+        hx.compile_all([stage] * 1000)
+    assert len(begun) < 500
