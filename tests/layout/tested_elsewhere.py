@@ -145,6 +145,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # api
     "handlax/scipy/stats/": (("handlax/scipy/test_stats.py",), "SciPy's functions, one table of distributions"),
     "handlax/scipy/special/": (("handlax/scipy/test_special.py",), "SciPy's functions, one table with their bounds"),
+    "handlax/as_jax/__main__.py": (("handlax/as_jax/test_run.py",), "what is executed as a program"),
+    "handlax/as_jax/version.py": (("handlax/as_jax/test_run.py",), "a constant"),
     "handlax/launch/__main__.py": (("lowering/clients/test_processes.py",), "what is executed as several processes"),
     "handlax/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
     "handlax/experimental/": (
