@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .effects.base.errors import NotAnArray
 from .effects.core.arrays import Box, type_of
 from .effects.core.operation import EMPTY_ROW
 from .effects.programs.equation_views import Equation, Literal, Variable
@@ -20,7 +21,7 @@ from .interpreters.handlers.handle import trace_state_clean
 __all__ = [
     "AbstractValue", "Atom", "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "ParamDict", "ShapedArray", "Tracer", "Var",
     "check_jaxpr", "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "get_aval", "jaxpr_as_fun", "max_dim",
-    "min_dim", "no_effects", "trace_state_clean",
+    "min_dim", "no_effects", "trace_state_clean", "valid_jaxtype",
 ]
 
 Tracer = Box
@@ -56,6 +57,19 @@ def jaxpr_as_fun(jaxpr: Program) -> Callable[..., list[Any]]:
 
     fun.__name__ = jaxpr.name
     return fun
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether ``x`` is an array, or can be made one.
+
+    >>> valid_jaxtype(1.0), valid_jaxtype("a"), valid_jaxtype([1.0])
+    (True, False, False)
+    """
+    try:
+        get_aval(x)
+    except NotAnArray:
+        return False
+    return True
 
 
 def check_jaxpr(jaxpr: Program) -> None:

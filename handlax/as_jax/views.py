@@ -13,25 +13,28 @@ from typing import Any
 from ..effects.base.config import config
 from ..effects.base.errors import JaxIsLoaded, MissingModule
 from ..effects.base.lazy_module import late_module
-from .places import MODULES, NAMES, place_of
+from .places import NAMES, children_of, is_there, place_of
 
 
 class View(ModuleType):
     """The module ``jax.X``: ``getattr(jax.X, name) is getattr(handlax.X, name)``, where that is no module.
 
-    A module within it is a view again. A name that has been looked up, or assigned, is an attribute of the view.
+    A module within it is a view again. A name that has been looked up, or assigned, is an attribute of the view, except
+    a private one of the table: it is read and assigned where it stands, since who replaces one means what JAX does.
     """
 
-    def __init__(self, name: str, base: ModuleType):
-        super().__init__(name, base.__doc__)
-        self.__file__ = getattr(base, "__file__", None)
-        self._base = base
+    def __init__(self, name: str):
+        place = place_of(name)
+        base = late_module(place) if place else None
+        super().__init__(name, base.__doc__ if base else f"Names of ``{name}`` that stand elsewhere in handlax.")
+        self.__dict__.update(_base=base, __file__=getattr(base, "__file__", None) or __file__)
 
     def __getattr__(self, name: str) -> Any:
         module = self.__name__
-        if place := NAMES.get(module, {}).get(name):
-            value = getattr(late_module(place.partition(":")[0]), place.partition(":")[2])
-        elif not name.startswith("_") and place_of(f"{module}.{name}"):
+        if name in NAMES.get(module, ()):
+            stands, attribute = _standing(module, name)
+            value = getattr(stands, attribute)
+        elif is_there(f"{module}.{name}"):
             return import_module(f"{module}.{name}")
         elif hasattr(self._base, name) and _is_handed_on(name, getattr(self._base, name)):
             value = getattr(self._base, name)
@@ -40,13 +43,30 @@ class View(ModuleType):
                 f"module {module!r} has no attribute {name!r}: handlax, behind as_jax, has no such name.",
                 name=name, obj=self,
             )
-        setattr(self, name, value)
+        if not _is_private(module, name):
+            self.__dict__[name] = value
         return value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _is_private(self.__name__, name):
+            setattr(*_standing(self.__name__, name), value)
+        else:
+            super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
-        prefix = f"{self.__name__}."
-        places = [m[len(prefix) :] for m in MODULES if m.startswith(prefix) and "." not in m[len(prefix) :]]
-        return sorted({*vars(self), *dir(self._base), *NAMES.get(self.__name__, ()), *places})
+        named = NAMES.get(self.__name__, ())
+        return sorted({*vars(self), *dir(self._base), *named, *children_of(self.__name__)} - {"_base"})
+
+
+def _is_private(module: str, name: str) -> bool:
+    """Whether a name stands in the table among those of JAX's private modules."""
+    return module.startswith("jax._src.") and name in NAMES.get(module, ())
+
+
+def _standing(module: str, name: str) -> tuple[ModuleType, str]:
+    """The module in which a name of the table stands, and its name there."""
+    place, _, attribute = NAMES[module][name].partition(":")
+    return late_module(place), attribute
 
 
 def _is_handed_on(name: str, value: Any) -> bool:
@@ -61,14 +81,13 @@ class ViewFinder(MetaPathFinder, Loader):
         if name.partition(".")[0] != "jax":
             return None
         _refuse_genuine_jax(f"import {name}")
-        place = place_of(name)
-        if place is None:
+        if not is_there(name):
             # Without ``name``, by which ``from jax import x`` would replace this message by one of its own.
             raise MissingModule(f"import {name}: handlax, behind as_jax, has no module or name {name}.")
-        return ModuleSpec(name, self, origin=f"handlax behind as_jax, {place}", is_package=True)
+        return ModuleSpec(name, self, origin=f"handlax behind as_jax, {place_of(name)}", is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> View:
-        return View(spec.name, late_module(str(place_of(spec.name))))
+        return View(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing: a view has its names when they are looked up."""

@@ -138,6 +138,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("lowering/clients/test_processes.py",), "the process at which others meet"),
     "lowering/clients/jaxlib_modules.py": (
         ("lowering/xla/test_jax_import_guard.py", "lowering/xla/test_executables.py"), "jaxlib's own modules"),
+    "lowering/clients/genuine_jax.py": (("handlax/as_jax/test_views.py",), "it is about views of handlax.as_jax"),
     "lowering/xla/jaxlib_runtime.py": (
         ("lowering/xla/test_buffers.py", "lowering/xla/test_executables.py"), "the names of the runtime's files"),
     "lowering/xla/lazy.py": (("public_interface/test_names.py",), "which modules a new process has imported"),
