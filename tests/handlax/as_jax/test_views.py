@@ -102,3 +102,44 @@ try:
 except ImportError as error:
     print(type(error).__name__)""") == "JaxIsLoaded"
     assert shown("import jax; print(jax.jit is handlax.jit, 'jax._src' in sys.modules)") == "True False"
+
+
+def test_a_private_name_is_replaced_where_it_stands_and_taken_back():
+    assert shown("""
+from unittest import mock
+from jax._src import compiler
+from handlax.lowering.xla import executables
+before, compiled = executables.backend_compile_and_load, []
+def counted(backend, *args, **kwargs):
+    compiled.append(backend.platform)
+    return before(backend, *args, **kwargs)
+compiler.backend_compile_and_load = counted
+import jax
+jax.jit(lambda x: x * 2)(1.0)
+compiler.backend_compile_and_load = before
+print(executables.backend_compile_and_load is before, {*compiled})""") == "True {'cpu'}"
+
+
+def test_a_library_that_excludes_itself_is_not_named_as_the_user():
+    assert shown("""
+import types
+library = compile('def double(x): return x @ x', '/libraries/doubled.py', 'exec')
+space = {}
+exec(library, space)
+def refused():
+    try:
+        space["double"](handlax.numpy.ones((2, 3)))
+    except handlax.errors.HandlaxError as error:
+        return "doubled.py" in error.where
+before = refused()
+from jax._src import traceback_util
+traceback_util.register_exclusion("/libraries/doubled.py")
+print(before, refused())""") == "True False"
+
+
+def test_jaxlib_works_behind_views_as_without_them():
+    assert shown("""
+import jax, numpy as np
+x = jax.dlpack.from_dlpack(np.arange(3.0, dtype=np.float32))
+assert sys.modules["jax"] is jax and jax.numpy.from_dlpack(x).tolist() == x.tolist()
+print(jax.jit(lambda x: x + 1)(x).tolist(), sys.modules["jax"] is jax)""") == "[1.0, 2.0, 3.0] True"
