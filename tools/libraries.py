@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 TOOLS = Path(__file__).resolve().parent
-PAGE = TOOLS.parent / "docs" / "reference" / "libraries.md"
+PAGE = TOOLS.parent / "docs" / "libraries.md"
 DISTRIBUTIONS = {"haiku": "dm-haiku"}
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}  # of solvers in 32 bits, whose steps amplify rounding
 HEAD = """# Libraries written for JAX
 
-Programs of [`tools/library_cases`](../../tools/library_cases) on handlax, by [`as_jax`](handlax.as_jax.md):
+Programs of [`tools/library_cases`](../tools/library_cases) on handlax, by [`as_jax`](reference/handlax.as_jax.md):
 how many of them return what they return on JAX {jax}.
 `make libraries` writes this page.
 
