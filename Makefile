@@ -21,8 +21,9 @@ DEV := $(VENV)-dev
 PEER := $(VENV)-peer
 BENCH := $(VENV)-bench
 DEMO := $(VENV)-demo
+LIBRARIES := $(VENV)-libraries
 
-.PHONY: help test sweep check demo bench peer clean
+.PHONY: help test sweep check demo bench peer libraries clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -51,6 +52,9 @@ bench: $(BENCH)/ready          ## time and memory, side by side with JAX
 peer: $(PEER)/ready          ## the tests that compare with JAX
 	$(PEER)/bin/pytest -m peer -n $(JOBS) $(ARGS)
 
+libraries: $(LIBRARIES)/ready          ## libraries written for JAX, on handlax and on JAX
+	$(LIBRARIES)/bin/python tools/libraries.py $(ARGS)
+
 clean:          ## remove environments, caches and builds
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
@@ -59,6 +63,7 @@ $(DEV)/ready: EXTRAS := test,check
 $(PEER)/ready: EXTRAS := test,peer
 $(BENCH)/ready: EXTRAS := bench
 $(DEMO)/ready: EXTRAS := demo
+$(LIBRARIES)/ready: EXTRAS := libraries
 
 # The stamp is written last: an installation that was cut off is made again.
 $(VENV)-%/ready: pyproject.toml

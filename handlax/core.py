@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .effects.base.errors import NotAnArray
 from .effects.core.arrays import Box, type_of
 from .effects.core.operation import EMPTY_ROW
 from .effects.programs.equation_views import DropVar, Literal
@@ -20,7 +21,7 @@ from .interpreters.handlers.handle import trace_state_clean
 __all__ = [
     "AbstractValue", "Atom", "ClosedJaxpr", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict", "ShapedArray",
     "Tracer", "Var", "check_jaxpr", "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "get_aval",
-    "jaxpr_as_fun", "max_dim", "min_dim", "no_effects", "trace_state_clean",
+    "jaxpr_as_fun", "max_dim", "min_dim", "no_effects", "trace_state_clean", "valid_jaxtype",
 ]
 
 Tracer = Box
@@ -43,6 +44,19 @@ def eval_jaxpr(jaxpr: Program, consts: Sequence[Any], *args: Any) -> list[Any]:
     [Array(6., dtype=float32, weak_type=True)]
     """
     return list(jaxpr.with_consts(consts)(*args))
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether ``x`` is an array, or can be made one.
+
+    >>> valid_jaxtype(1.0), valid_jaxtype("a"), valid_jaxtype([1.0])
+    (True, False, False)
+    """
+    try:
+        get_aval(x)
+    except NotAnArray:
+        return False
+    return True
 
 
 def max_dim(d1: int, d2: int) -> int:

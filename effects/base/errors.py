@@ -305,6 +305,14 @@ class NotRegistered(BadArgument, AssertionError):
     """A listener of events that was never registered, or not for events of this kind."""
 
 
+class JaxIsLoaded(HandlaxError, ImportError):
+    """``as_jax``: JAX itself is loaded in the process in which handlax is to stand for it."""
+
+
+class MissingModule(HandlaxError, ModuleNotFoundError):
+    """``as_jax``: a module or name of JAX's that handlax does not have."""
+
+
 JAXTypeError = HandlaxError
 JaxRuntimeError = XlaError
 JAXIndexError = BadIndex

@@ -118,17 +118,36 @@ def enumerate_lines(code: CodeType) -> list[tuple[int, tuple[int, int, int | Non
 NOWHERE = Site(None, 0)
 
 _FILES = Cache("source files", 16384)
-"""Whether a file belongs to handlax itself, by its name."""
+"""Whether a file belongs to handlax itself or is excluded, by its name."""
 _INTERNAL: dict[str, bool] = _FILES.entries
+_EXCLUDED: dict[str, None] = {}  # a set that can grow while another thread reads it
 
 
 def is_internal(file: str) -> bool:
-    """Whether ``file`` belongs to handlax itself."""
+    """Whether ``file`` belongs to handlax itself, or to a library that has excluded it."""
     known = _INTERNAL.get(file)
     if known is None:
-        known = file.startswith((_PACKAGE, "<handlax")) or file in _MACHINERY
+        known = file.startswith((_PACKAGE, "<handlax", *_EXCLUDED)) or file in _MACHINERY
         _FILES.add(file, known)
     return known
+
+
+def register_exclusion(path: str) -> None:
+    """A file or folder of a library is no longer the user's: messages and tracebacks name its caller's line instead.
+
+    >>> is_internal("/libraries/layers/dense.py")
+    False
+    >>> register_exclusion("/libraries/layers/")
+    >>> is_internal("/libraries/layers/dense.py")
+    True
+    """
+    _EXCLUDED[path] = None
+    _FILES.clear()
+
+
+def include_frame(frame: FrameType) -> bool:
+    """Whether a frame is the user's: neither of handlax nor of a file that is excluded."""
+    return not is_internal(frame.f_code.co_filename)
 
 
 def is_ours(module: str) -> bool:

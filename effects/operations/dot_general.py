@@ -239,7 +239,7 @@ def contract_numpy(op: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) ->
     return z.astype(summed, copy=False).astype(result, copy=False)
 
 
-class Layout(NamedTuple):
+class DotLayout(NamedTuple):
     """Dimensions by role, of lhs (batch, rows, inner), of rhs (batch, inner, columns); the orders concatenate them."""
 
     lhs: tuple[tuple[int, ...], ...]
@@ -249,12 +249,12 @@ class Layout(NamedTuple):
 
 
 @cached("contraction layouts")
-def layout(numbers: DotNumbers, lhs_rank: int, rhs_rank: int) -> Layout:
+def layout(numbers: DotNumbers, lhs_rank: int, rhs_rank: int) -> DotLayout:
     """The dimensions of operands of these ranks, by their role in a contraction."""
     (lhs_inner, rhs_inner), (lhs_batch, rhs_batch) = numbers
     rows = tuple([d for d in range(lhs_rank) if d not in lhs_inner and d not in lhs_batch])
     columns = tuple([d for d in range(rhs_rank) if d not in rhs_inner and d not in rhs_batch])
-    return Layout(
+    return DotLayout(
         (lhs_batch, rows, lhs_inner),
         (rhs_batch, rhs_inner, columns),
         (*lhs_batch, *rows, *lhs_inner),

@@ -61,8 +61,12 @@ class ArrayType(ImmutableObject, Sized):
     def with_sizes(self, size: Callable[[Extent], int]) -> ArrayType:
         return self.update(shape=with_sizes(self.shape, size))
 
-    def update(self, shape: tuple[int, ...] | None = None, dtype: Any = None, weak: bool | None = None) -> ArrayType:
-        """The same type with another shape, dtype or weakness."""
+    def update(
+        self, shape: tuple[int, ...] | None = None, dtype: Any = None, weak: bool | None = None, *,
+        weak_type: bool | None = None,
+    ) -> ArrayType:
+        """The same type with another shape, dtype or weakness, which is named ``weak`` or ``weak_type``."""
+        weak = weak_type if weak is None else weak
         return array_type(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,

@@ -12,6 +12,7 @@ from ..effects.control.callbacks import io_callback as io_callback
 if _typing.TYPE_CHECKING:
     from . import checkify as checkify
     from . import jet as jet
+    from . import layout as layout
     from . import mesh_utils as mesh_utils
     from . import multihost_utils as multihost_utils
     from . import ode as ode

@@ -9,6 +9,7 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.errors import BadArgument
 from ...effects.base.stack import current
+from ...effects.sharding.layout import Format
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
@@ -17,14 +18,17 @@ from ...effects.trees import pytrees
 
 def is_requested(x: Any) -> bool:
     """Whether a value is a leaf of a tree of requested shardings; None is one, too."""
-    return x is None or isinstance(x, (Sharding, PartitionSpec))
+    return x is None or isinstance(x, (Sharding, PartitionSpec, Format))
 
 
 def requested(where: str, sharding: Any) -> Any:
-    """The sharding itself, or that of a spec over the mesh in force.
+    """The sharding itself, that of a format, or that of a spec over the mesh in force; None for a format without one.
 
-    Raises: BadArgument: it is neither, or no mesh is in force.
+    Raises: BadArgument: it is none of these, no mesh is in force, or the format is not row-major.
     """
+    if isinstance(sharding, Format):
+        inner = sharding.row_major_sharding(where)
+        return None if inner is None else requested(where, inner)
     if isinstance(sharding, Sharding):
         return sharding
     if not isinstance(sharding, PartitionSpec):
@@ -68,6 +72,7 @@ def whole_shardings(where: str, shardings: Any) -> None:
     for leaf in pytrees.leaves(shardings, is_requested):
         if leaf is not None and not is_requested(leaf):
             requested(where, leaf)
+        leaf = leaf.sharding if isinstance(leaf, Format) else leaf
         spec = leaf.spec if isinstance(leaf, NamedSharding) else leaf
         if isinstance(spec, PartitionSpec) and UNCONSTRAINED in spec:
             raise BadArgument(

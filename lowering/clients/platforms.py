@@ -13,7 +13,6 @@ import importlib.util
 import os
 import pathlib
 import re
-import sys
 import threading
 from collections import Counter
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from ...effects.base.caches import once
 from ...effects.base.errors import BadArgument, ConfigurationError
 from ...effects.base.jax_settings import from_environment
 from ...effects.base.source_locations import warn_user
+from .genuine_jax import jax_is_loaded
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
 from .processes import Connection, connection, listening_ports
 
@@ -233,7 +233,7 @@ def _make_cuda_client(joined: Connection | None) -> Client:
     try:
         _load_cuda_plugin(version, library)
         options = xc.generate_pjrt_gpu_plugin_options()
-        if "jax" in sys.modules:  # two clients cannot both reserve most of the device's memory
+        if jax_is_loaded():  # two clients cannot both reserve most of the device's memory
             options["preallocate"] = False
         if joined is None:
             return xc.make_c_api_client("cuda", options, None)

@@ -11,13 +11,14 @@ import numpy as np
 
 from ...effects.base.caches import once
 from ...effects.types.array_type import Shape
+from ..clients.genuine_jax import jax_is_loaded
 from ..clients.jaxlib_modules import _jax, xc
 from .buffer_types import Aval
 
 
 def _shaped_array(shape: Shape, dtype: Any, weak_type: bool = False, *rest: Any, **more: Any) -> Any:
     """What jaxlib caches as ``jax.core.ShapedArray``; it forwards to jax's own class once jax is imported."""
-    core = sys.modules.get("jax._src.core")
+    core = sys.modules.get("jax._src.core") if jax_is_loaded() else None
     real = getattr(core, "ShapedArray", None)
     return Aval(shape, dtype) if real is None else real(shape, dtype, weak_type, *rest, **more)
 
@@ -38,19 +39,23 @@ def _plant_shaped_array() -> None:
     package.__path__ = []
     # jaxlib caches the aval of this buffer, so its shape is one that no other array is likely to have.
     capsule = np.zeros((1,) * 7, np.int8).__dlpack__()
+    views = {name: sys.modules.get(name) for name in ("jax", "jax.core")}  # of handlax.as_jax
     sys.modules.update({"jax": package, "jax.core": core})
     try:
         _jax.dlpack_managed_tensor_to_buffer(capsule, xc.make_cpu_client(num_devices=1).devices()[0], None)
     finally:
-        for name in ("jax", "jax.core"):
-            sys.modules.pop(name, None)
+        for name, view in views.items():
+            if view is None:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = view
 
 
 @contextmanager
 def without_jax() -> Iterator[None]:
     """Keep calls of jaxlib that invent the type of a buffer from importing jax, unless it is imported already."""
     with _import_lock:
-        if "jax" in sys.modules or _IMPORTED in sys.modules:  # the latter within such a call, in a finalizer
+        if jax_is_loaded() or _IMPORTED in sys.modules:  # the latter within such a call, in a finalizer
             yield
             return
         # jaxlib imports this module too, at every call; None in sys.modules makes the import fail at once.

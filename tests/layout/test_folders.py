@@ -77,6 +77,7 @@ LINE = (
     "handlax/sharding",
     "handlax/experimental/sparse",
     "handlax/experimental",
+    "handlax/as_jax",
     "handlax/launch",
     "handlax/example_libraries",
     "handlax/extend/core",

@@ -86,9 +86,10 @@ def test_jaxlib_is_called_by_the_files_of_its_runtime_alone():
 
 
 def records_a_peer(file: Path) -> bool:
-    """Say whether a file is no test but a program that records another library's results for one."""
-    folder, *_ = file.relative_to(ROOT).parts
-    return folder == "benchmarks" or (folder == "tests" and file.name.startswith("record"))
+    """Say whether a file is no test but a program that records another library's results, or is run with both."""
+    folder, *inner = file.relative_to(ROOT).parts
+    both = folder == "benchmarks" or (folder == "tools" and "library_cases" in inner[0])
+    return both or (folder == "tests" and file.name.startswith("record"))
 
 
 def test_jax_is_imported_by_benchmarks_recorders_and_peer_tests_alone():

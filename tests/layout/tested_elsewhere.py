@@ -153,6 +153,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/clients/jaxlib_modules.py": (
         ("lowering/xla/test_jax_import_guard.py", "lowering/xla/test_executables.py"), "jaxlib's own modules"),
     "lowering/xla/mlir_bindings.py": (("handlax/extend/test_mlir.py",), "what lowering rules of users build with it"),
+    "lowering/clients/genuine_jax.py": (("handlax/as_jax/test_views.py",), "it is about views of handlax.as_jax"),
     "lowering/xla/jaxlib_runtime.py": (
         ("lowering/xla/test_buffers.py", "lowering/xla/test_executables.py"), "the names of the runtime's files"),
     "lowering/xla/lazy.py": (("public_interface/test_names.py",), "which modules a new process has imported"),
@@ -163,6 +164,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/extend/rule_registries.py": (
         ("handlax/extend/test_ad.py", "handlax/extend/test_batching.py"), "a registry is seen by the rules in it"),
     "handlax/extend/core/primitives.py": (("laws/test_parameters.py",), "the primitive of every operation"),
+    "handlax/as_jax/__main__.py": (("handlax/as_jax/test_run.py",), "what is executed as a program"),
+    "handlax/as_jax/version.py": (("handlax/as_jax/test_run.py",), "a constant"),
     "handlax/launch/__main__.py": (("lowering/clients/test_processes.py",), "what is executed as several processes"),
     "handlax/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
     "handlax/experimental/": (

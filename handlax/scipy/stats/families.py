@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -75,7 +77,8 @@ def distribution(
         standard: kind -> the function of a standard variable and the shape parameters. ``logpdf`` or ``logpmf`` gives
             ``pdf`` or ``pmf`` too.
     """
-    module = ModuleType(f"{__package__}.{name}", doc)
+    module = module_from_spec(ModuleSpec(f"{__package__}.{name}", None))
+    module.__doc__ = doc
     words = shapes.split()
     for kind, f in standard.items():
         first, own, rest = (arguments or {}).get(kind, "").partition(":")

@@ -110,6 +110,7 @@ def test_the_slope_of_a_quantile_is_nan_where_there_is_none(name):
 
 def test_a_distribution_is_a_module():
     assert importlib.import_module("handlax.scipy.stats.norm") is stats.norm and inspect.ismodule(stats.norm)
+    assert importlib.util.find_spec("handlax.scipy.stats.norm").name == "handlax.scipy.stats.norm"
     assert pickle.loads(pickle.dumps(stats.norm.logpdf)) is stats.norm.logpdf
     assert str(inspect.signature(stats.beta.logpdf)) == "(x, a, b, loc=0, scale=1)"
     assert str(inspect.signature(stats.bernoulli.cdf)) == "(k, p)"

@@ -1,0 +1,92 @@
+"""Where a module of JAX's, or a name in one, stands in handlax: the rule, and the table of its exceptions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+
+# Folders and modules of handlax that are no namespaces of JAX's.
+OWN = frozenset((
+    "ad", "as_jax", "effects", "interpreters", "late_operations", "launch", "library", "lowering", "operations",
+    "probability", "testing",
+))
+
+# A module of JAX's -> the module whose names it hands on.
+MODULES: Mapping[str, str] = {
+    "jax": "handlax",
+    "jax.interpreters.ad": "handlax.extend.ad",
+    "jax.interpreters.batching": "handlax.extend.batching",
+    "jax.interpreters.mlir": "handlax.extend.mlir",
+    "jax.interpreters.partial_eval": "handlax.extend.partial_eval",
+    "jax.version": "handlax.as_jax.version",
+    # Private modules, each with the libraries that import it.
+    "jax._src.checkify": "handlax.experimental.checkify",  # flax
+    "jax._src.core": "handlax.core",  # flax, numpyro
+    "jax._src.dtypes": "handlax.dtypes",  # equinox, flax, tinygp
+    "jax._src.flatten_util": "handlax.flatten_util",  # blackjax
+    "jax._src.public_test_util": "handlax.test_util",  # tinygp
+}
+
+# A module of JAX's -> names of it that stand elsewhere, each as ``module:name``; a module may have these alone.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "jax": {
+        "__version__": "handlax.as_jax.version:__version__",
+        "__version_info__": "handlax.as_jax.version:__version_info__",
+    },
+    "jax.custom_derivatives": {
+        "custom_jvp_call_p": "handlax.extend.core.primitives:custom_jvp_call_p",
+        "custom_vjp_call_p": "handlax.extend.core.primitives:custom_vjp_call_p",
+    },
+    "jax.extend.core": {"valid_jaxtype": "handlax.core:valid_jaxtype"},
+    "jax.interpreters": {},
+    "jax._src": {},
+    "jax._src.ad_util": {"stop_gradient_p": "handlax.lax:stop_gradient_p"},  # lineax
+    "jax._src.compiler": {  # chex, which replaces it
+        "backend_compile_and_load": "handlax.lowering.xla.executables:backend_compile_and_load",
+    },
+    "jax._src.dispatch": {"wait_for_tokens": "handlax:effects_barrier"},  # equinox
+    "jax._src.traceback_util": {  # equinox, flax, jaxtyping
+        "api_boundary": "handlax.effects.base.tracebacks:boundary",
+        "include_frame": "handlax.effects.base.source_locations:include_frame",
+        "register_exclusion": "handlax.effects.base.source_locations:register_exclusion",
+    },
+    "jax._src.xla_bridge": {"_backends": "handlax.lowering.clients.platforms:_backends"},  # chex
+}
+
+
+def place_of(module: str) -> str | None:
+    """The module whose names a module of JAX's hands on; None where handlax has none.
+
+        place_of("jax.X") == "handlax.X"
+
+    >>> place_of("jax.numpy.linalg"), place_of("jax.version"), place_of("jax.lowering")
+    ('handlax.numpy.linalg', 'handlax.as_jax.version', None)
+    """
+    _, _, rest = module.partition(".")
+    if module not in MODULES and rest.partition(".")[0] in OWN:
+        return None
+    place = MODULES.get(module, f"handlax.{rest}")
+    with suppress(ModuleNotFoundError):  # a package on the way is missing, or is no package
+        return place if find_spec(place) or place in sys.modules else None  # or is made by its package, without a file
+    return None
+
+
+def is_there(module: str) -> bool:
+    """Whether a module of JAX's has names here.
+
+    >>> is_there("jax.numpy"), is_there("jax._src.dispatch"), is_there("jax._src.numpy")
+    (True, True, False)
+    """
+    return module in NAMES or place_of(module) is not None
+
+
+def children_of(module: str) -> list[str]:
+    """The names within a module of JAX's of the modules in the tables.
+
+    >>> {"core", "dispatch"} <= {*children_of("jax._src")}
+    True
+    """
+    inner = [m.removeprefix(f"{module}.") for m in (*MODULES, *NAMES) if m.startswith(f"{module}.")]
+    return sorted({name for name in inner if "." not in name and is_there(f"{module}.{name}")})
