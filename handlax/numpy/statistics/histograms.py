@@ -14,11 +14,12 @@ from ...effects.operations.elementwise.comparison import eq, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
+from ...effects.operations.foundations.half_precision import HALF
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.types import dtypes
 from ...effects.types.array_type import array_type
-from ...effects.types.dtypes import default_int
+from ...effects.types.dtypes import default_int, float32
 from ...effects.types.extent import Extent, as_size, positive
 from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, inexact, inexact_together, like
@@ -32,7 +33,9 @@ __all__ = ["bincount", "histogram", "histogram2d", "histogram_bin_edges", "histo
 
 
 def _counted(indices: Any, weights: Any, length: int, dtype: Any) -> Any:
-    """``y[k] == sum(weights[indices == k])`` for ``k < length``; larger indices are ignored."""
+    """``y[k] == sum(weights[indices == k])`` for ``k < length``, rounded once; larger indices are ignored."""
+    if dtype in HALF:
+        return convert(_counted(indices, convert(weights, float32), length, float32), dtype)
     start = shapes.full(indices.type.update(shape=(length,), dtype=dtype, weak=False), 0)
     return start.at[indices].add(weights, mode="drop")
 

@@ -20,7 +20,7 @@ from ...effects.operations.manipulation.slicing import index_in_dim
 from ...effects.operations.reductions import sorting
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types.casting import cast
-from ...effects.types.dtypes import default_int, float32
+from ...effects.types.dtypes import default_int, float32, is_complex
 from ...interpreters.core.eager_programs import eager_program, programs
 from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like, no_out
 from ..arrays.indexing_operations import take, take_along_axis
@@ -156,14 +156,16 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
         raise ShapeMismatch(f"{name}: q must be a scalar or a vector, got shape {part.shape}.")
     if not rows.type.shape[-1]:
         rows = shapes.full(rows.type.update(shape=(*rows.type.shape[:-1], 1)), np.nan)
+    whole = rows
     if method == "inverted_cdf":
         rows, row_weights = sorting.sort_key_val(rows, _row_weights(name, weights, x, axes), -1)
         y = _by_weight(rows, part, row_weights, ignore_nan)
     else:
         rows, y = _between(rows, part, method, ignore_nan)
     if not ignore_nan:
-        last = shapes.broadcast(rows[..., -1], y.type.shape)  # NaN is sorted to the end
-        y = select_n(last != last, y, last)
+        last = rows[..., -1]  # NaN is sorted to the end; but a complex number by its real part first
+        undefined = reductions.any(whole != whole, -1) if is_complex(dtype) else last != last
+        y = select_n(shapes.broadcast(undefined, y.type.shape), y, like(y, np.nan))
     if keepdims:
         y = shapes.reshape(y, (*part.shape, *kept_shape(shape, axes)))
     return convert(y, dtype)
