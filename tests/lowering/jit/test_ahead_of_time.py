@@ -119,3 +119,15 @@ def test_of_several_compilations_the_first_failure_is_raised():
         hx.compile_all(stages, {"no_such_option": 1})
     with pytest.raises(BadArgument, match="compile_all: every stage must be lowered, got <"):
         hx.compile_all([*stages, hx.jit(abs)])
+    with pytest.raises(BadArgument, match="compile_all: a list of stages is needed, got <"):
+        hx.compile_all(stages[0])
+
+
+def test_a_failure_in_a_thread_names_its_stage_and_the_line_of_the_call():
+    def cube(x):
+        return x * x * x
+
+    stages = [hx.jit(abs).lower(1.5), hx.jit(cube, compiler_options={"no_such_option": 1}).lower(1.5)]
+    with pytest.raises(CompileError, match=r"^compile_all: stage 1, cube: .*'no_such_option'") as raised:
+        hx.compile_all(stages)
+    assert "test_ahead_of_time.py" in raised.value.where
