@@ -27,7 +27,8 @@ def result_like(where: str, result: Any, like: Any) -> Any:
         if x.type.shape != t.shape:
             raise ShapeMismatch(f"{where} must return {t}, got {x.type}.")
         if is_complex(x.type.dtype) and not is_complex(t.dtype):
-            raise DTypeMismatch(f"{where} must return {t}, got {x.type}.", hint="take the real part, or begin with complex numbers.")
+            hint = "take the real part, or begin with complex numbers."
+            raise DTypeMismatch(f"{where} must return {t}, got {x.type}.", hint=hint)
     return pytrees.unflatten(tree, [convert(x, t.dtype, t.weak) for x, t in zip(xs, types)])
 
 
