@@ -28,6 +28,7 @@ from ..interpreters.transformations.derivatives import vjp
 from ..interpreters.transformations.make_program import closure_converted
 from ..interpreters.transformations.vmap import vmap
 from ..numpy.arrays.index_arrays import known
+from ..numpy.arrays.solver_arguments import need_at_least, result_like
 from ..numpy.dtype_routines import finfo
 
 __all__ = ["odeint"]
@@ -241,6 +242,7 @@ def odeint(
     Steps of adaptive length, by the method of order 5 of Dormand and Prince.
 
     Args:
+        func: gives a tree like ``y``, of the same shapes; real numbers of another dtype are converted.
         y0: a tree of arrays; each leaf of the result has a leading axis of the times.
         args: trees of arrays. Reverse mode by floats among ``args``, by arrays that ``func`` captures, ``y0`` and
             ``t`` solves the adjoint equation.
@@ -249,7 +251,9 @@ def odeint(
         mxstep: the largest number of steps between two times; where more are needed, the solution is NaN.
         hmax: the longest step.
 
-    Raises: BadArgument: ``t`` neither increases nor decreases. ShapeMismatch: ``t`` is no vector.
+    Raises: BadArgument: ``t`` neither increases nor decreases, or a tolerance or bound is negative or NaN.
+        TreeMismatch, ShapeMismatch, DTypeMismatch: ``func`` gives no derivative of ``y``. ShapeMismatch: ``t`` is no
+        vector.
 
     >>> abs(odeint(lambda y, t: -y, 1.0, [0.0, 1.0])[1] - 0.36787944) < 1e-6
     Array(True, dtype=bool)
@@ -265,7 +269,9 @@ def odeint(
     y0 = tree_map(lambda y: hnp.asarray(y).astype(hnp.result_type(y, float)), y0)
     args = tree_map(hnp.asarray, args)
     y, unravel = ravel_pytree(y0)
-    flat = lambda y, t, *args: ravel_pytree(func(unravel(y), t, *args))[0].astype(y.dtype)
+    need_at_least(0, "odeint", rtol=rtol, atol=atol, mxstep=mxstep, hmax=hmax)
+    derivative = lambda y, *args: result_like("odeint: func", func(y, *args), y)
+    flat = lambda y, t, *args: ravel_pytree(derivative(unravel(y), t, *args))[0].astype(y.dtype)
     f, captured = closure_converted("odeint", flat, (y, times[0], *args))
     leaves, tree = pytrees.flatten((*args, *captured))
     floating = [is_inexact(x.dtype) for x in leaves]

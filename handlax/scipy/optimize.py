@@ -13,6 +13,7 @@ from ..effects.base.errors import BadArgument, BadCall, ShapeMismatch
 from ..effects.control.loops import scan, while_loop
 from ..effects.core.arrays import Array
 from ..interpreters.transformations.derivatives import value_and_grad
+from ..numpy.arrays.solver_arguments import need_at_least
 
 __all__ = ["OptimizeResults", "minimize"]
 
@@ -236,6 +237,13 @@ METHODS: Mapping[str, tuple[Any, Any]] = {
 }
 
 
+def _check_bounds(options: _Options | _LimitedOptions) -> None:
+    """Raises BadArgument: a tolerance or bound is negative or NaN, or there are no steps to remember."""
+    bounds = {name: value for name, value in options._asdict().items() if name != "norm"}
+    need_at_least(1, "minimize", maxcor=bounds.pop("maxcor", None))
+    need_at_least(0, "minimize", **bounds)
+
+
 def minimize(
     fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str, tol: Any = None,
     options: Mapping[str, Any] | None = None,
@@ -250,7 +258,8 @@ def minimize(
             memory ``maxls`` in place of the last, ``maxcor`` (the number of steps in memory), ``ftol``, ``maxfun`` and
             ``maxgrad``.
 
-    Raises: BadCall: ``args`` is no tuple. BadArgument: another method or option. ShapeMismatch: ``x0`` is no vector.
+    Raises: BadCall: ``args`` is no tuple. BadArgument: another method or option, or a bound that is negative or NaN.
+        ShapeMismatch: ``x0`` is no vector. NotDifferentiable: ``fun`` gives no real scalar.
 
     Source: Nocedal & Wright, Numerical Optimization, algorithms 6.1 and 7.5.
 
@@ -273,5 +282,7 @@ def minimize(
     x = x.astype(hnp.result_type(x, float))
     if x.ndim != 1:
         raise ShapeMismatch(f"minimize: x0 must be a vector, got {x.type}.", hint="ravel it, and unravel it in fun.")
-    results: OptimizeResults = search(value_and_grad(lambda x: fun(x, *args)), x, kind(**chosen))
+    settings = kind(**chosen)
+    _check_bounds(settings)
+    results: OptimizeResults = search(value_and_grad(lambda x: fun(x, *args)), x, settings)
     return results

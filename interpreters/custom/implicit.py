@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import CannotCross, NotDifferentiable, ShapeMismatch, TreeMismatch, need_function
+from ...effects.base.errors import (
+    CannotCross,
+    DTypeMismatch,
+    NotDifferentiable,
+    ShapeMismatch,
+    TreeMismatch,
+    need_function,
+)
 from ...effects.base.stack import perform
 from ...effects.base.tracebacks import boundary
 from ...effects.control.custom_rules import CustomJvp, LinearSolve
@@ -35,7 +42,7 @@ def _function_of(
 ) -> tuple[Sequence[Any], Any, Sequence[ArrayType], RecordedBody]:
     """The unknowns as arrays, their structure and types, and the body of ``f``, a function on unknowns.
 
-    Raises: TreeMismatch, ShapeMismatch: it does not return their structure and types.
+    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: it does not return their structure and types.
     """
     leaves, tree = pytrees.flatten(unknowns)
     xs = [as_array(x) for x in leaves]
@@ -44,8 +51,10 @@ def _function_of(
     if body.structure != tree:
         raise TreeMismatch(f"{where}: {what} must return the structure {tree}, got {body.structure}.")
     for t, other in zip(types, body.program.out_types):
-        if t.shape != other.shape or t.dtype != other.dtype:
+        if t.shape != other.shape:
             raise ShapeMismatch(f"{where}: {what} must return {t}, got {other}.", hint="the system must be square.")
+        if t.dtype != other.dtype:
+            raise DTypeMismatch(f"{where}: {what} must return {t}, got {other}.", hint="convert with astype.")
     return xs, tree, types, body
 
 
@@ -67,7 +76,7 @@ def custom_linear_solve(
         symmetric: the matrix is its own transpose, and ``solve`` serves for both.
         has_aux: solvers return ``(x, aux)``, and so does this; aux has no derivative.
 
-    Raises: TreeMismatch, ShapeMismatch: a function's result has another structure or type than the
+    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: a function's result has another structure or type than the
     unknowns. NotDifferentiable: reverse mode without ``transpose_solve``.
 
     >>> from handlax import grad, numpy as hnp

@@ -381,6 +381,8 @@ def _lanes_and_places(name: str, leaves: Sequence[Any]) -> tuple[int, int]:
 
 def _joined_lanes(name: str, lanes: Sequence[Any]) -> tuple[Any, list[int]]:
     """The concatenated rows of lanes, and the length of each."""
+    if hasattr(lanes, "shape"):
+        raise BadArgument(f"{name}: a list of lanes is needed, got an array {type_of(lanes)}.", hint="list(lanes).")
     if not lanes:
         raise BadArgument(f"{name}: needs at least one lane, got none.")
     trees = [pytrees.tree_map(as_array, lane) for lane in lanes]

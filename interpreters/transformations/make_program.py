@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, ParamSpec, overload
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, DTypeMismatch, RankMismatch, TreeMismatch, need_function
+from ...effects.base.errors import (
+    BadArgument,
+    BadShape,
+    DTypeMismatch,
+    RankMismatch,
+    TreeMismatch,
+    need_function,
+    whole_number,
+)
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, Run, installed
@@ -22,6 +30,7 @@ from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.extent import SYMBOLIC
 from ...effects.types.lengths import held
 from .derivatives import abstract
 
@@ -44,7 +53,7 @@ class ShapeDtypeStruct(ImmutableObject):
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
         if dtype is None:
             raise BadArgument("ShapeDtypeStruct: the dtype must be given, got None.")
-        self._fill(shape=held(*shape), dtype=_any_dtype(dtype), weak_type=weak_type, sharding=sharding)
+        self._fill(shape=held(*_sizes(shape)), dtype=_any_dtype(dtype), weak_type=weak_type, sharding=sharding)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -90,6 +99,16 @@ class ShapeDtypeStruct(ImmutableObject):
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak})"
+
+
+def _sizes(shape: Any) -> tuple[Any, ...]:
+    """The sizes of a shape, symbolic ones as they are. Raises BadShape, NotAnInteger, BadArgument: it is none."""
+    if not isinstance(shape, Iterable):
+        raise BadShape(f"ShapeDtypeStruct: a shape is a sequence of integers, got {shape!r}.", hint="(n,).")
+    sizes = [n if isinstance(n, SYMBOLIC) else whole_number("ShapeDtypeStruct: a size", n) for n in shape]
+    if any([type(n) is int and n < 0 for n in sizes]):
+        raise BadArgument(f"ShapeDtypeStruct: sizes must not be negative, got {tuple(sizes)}.")
+    return tuple(sizes)
 
 
 def _any_dtype(dtype: Any) -> Any:

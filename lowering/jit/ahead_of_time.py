@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_ch
 import numpy as np
 
 from ...effects.base.config import current as settings
-from ...effects.base.errors import BadArgument, DTypeMismatch, TreeMismatch, need_function
+from ...effects.base.errors import BadArgument, DTypeMismatch, HandlaxError, TreeMismatch, need_function
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.stack import BASE, current
 from ...effects.base.tracebacks import boundary
@@ -347,7 +347,7 @@ def compile_all(lowered: Iterable[Lowered], compiler_options: Mapping[str, Any] 
         lowered: the stages, ``f.lower(*args)``.
         compiler_options: as for ``Lowered.compile``, for all of them.
 
-    Raises: BadArgument: a stage is no ``Lowered``. What the first stage that fails raises, when all have ended.
+    Raises: BadArgument: they are no stages, ``Lowered``. What the first stage that fails raises, when all have ended.
 
     An interrupt drops the stages that are not being compiled yet.
 
@@ -356,6 +356,8 @@ def compile_all(lowered: Iterable[Lowered], compiler_options: Mapping[str, Any] 
     >>> float(sine(0.0)), float(cosine(0.0))
     (0.0, 1.0)
     """
+    if not isinstance(lowered, Iterable):
+        raise BadArgument(f"compile_all: a list of stages is needed, got {lowered!r}.", hint="compile_all([lowered]).")
     stages = list(lowered)
     for stage in stages:
         if not isinstance(stage, Lowered):
@@ -367,7 +369,15 @@ def compile_all(lowered: Iterable[Lowered], compiler_options: Mapping[str, Any] 
         except BaseException:  # an interrupt: those that have not begun never do
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [compiled.result() for compiled in compiling]
+    return [_compiled(f"stage {i}, {stage.fun_name}", each) for i, (stage, each) in enumerate(zip(stages, compiling))]
+
+
+def _compiled(shown: str, compiling: futures.Future[Compiled]) -> Compiled:
+    """The result of a thread; an error there is raised here with the name of its stage and the caller's line."""
+    try:
+        return compiling.result()
+    except HandlaxError as error:
+        raise type(error)(f"compile_all: {shown}: {error.what}", hint=error.hint) from None
 
 
 _R = TypeVar("_R", covariant=True)

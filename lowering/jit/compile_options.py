@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...effects.base.errors import BadArgument
+from ...effects.base.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = LazyModule("difflib")
 
 
 class Inline(enum.Enum):
@@ -40,7 +46,8 @@ class CompilerEffortLevel(enum.IntEnum):
 def checked_options(where: str, options: Mapping[str, Any] | None) -> dict[str, bool | int | float | str] | None:
     """The options of the compiler as a dictionary, NumPy's numbers as Python's; None if there are none.
 
-    Raises: BadArgument: they are no mapping of names to numbers and strings, or ``split_repeats`` is no bool.
+    Raises: BadArgument: they are no mapping of names to numbers and strings, or ``split_repeats`` is no bool or
+    misspelt.
     """
     if options is None:
         return None
@@ -51,6 +58,10 @@ def checked_options(where: str, options: Mapping[str, Any] | None) -> dict[str, 
     if not isinstance(split_repeats, bool):
         raise BadArgument(f"{where}: split_repeats must be True or False, got {split_repeats!r}.")
     for name, value in chosen.items():
+        if name != "split_repeats" and difflib.get_close_matches(name, ["split_repeats"], cutoff=0.8):
+            raise BadArgument(
+                f"{where}: a compiler option is one of XLA's or split_repeats, got {name!r}.", hint="use split_repeats."
+            )
         if not isinstance(value, bool | int | float | str):
             raise BadArgument(f"{where}: a compiler option is a number or a string, got {name}={value!r}.")
     return chosen or None

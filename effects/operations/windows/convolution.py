@@ -19,7 +19,7 @@ from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
-from ...types.dtypes import ANY, DType, is_complex, to_real
+from ...types.dtypes import ANY, DType, float32, is_complex, to_real
 from ..dot_general import SHARED_BY_BLAS, accumulator, common_dtype, multilinear_or_zero, need_represented
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, inverse_permutation, move_axis, reshape
@@ -367,20 +367,47 @@ def _emit(op: Any, emit: Any, x: Any, y: Any, out: ArrayType) -> Any:
     if emit.platform != "cpu":
         return _convolution(op, op.dimension_numbers, emit, x, y, out)
     last, order = len(made) - 1, (made[0], *made[2:], made[1])
-    image = (0, last, *range(1, last))
-    numbers = ConvDimensionNumbers(image, (last, last - 1, *range(last - 1)), image)
+    image, window = (0, last, *range(1, last)), range(last - 1)
+    numbers = ConvDimensionNumbers(image, (last, last - 1, *window), image)
+    reverse = gains_by_loops(op, y.type)
     x = emit.transpose(x, (lhs[0], *lhs[2:], lhs[1]))
     y = emit.transpose(y, (*rhs[2:], rhs[1], rhs[0]))
-    z = _convolution(op, numbers, emit, x, y, out.update(shape=tuple([out.shape[d] for d in order])))
+    if reverse:
+        y = emit.inline("reverse", f"{y.name}, dims = {list(window)}", type=y.type)
+    z = _convolution(op, numbers, emit, x, y, out.update(shape=tuple([out.shape[d] for d in order])), reverse)
     return emit.transpose(z, inverse_permutation(order))
 
 
-def _convolution(op: Any, numbers: ConvDimensionNumbers, emit: Any, x: Any, y: Any, out: ArrayType) -> Any:
-    """StableHLO's convolution of arrays whose dimensions have the roles ``numbers``."""
+FEW_WEIGHTS, FEW_FEATURES = 150, 32  # of a group: for more, a convolution with feature or batch groups takes kernels
+
+
+def gains_by_loops(op: Any, y: ArrayType) -> bool:
+    """Whether XLA's loops over elements are faster on CPUs than its kernels, Eigen's, which no reversed window takes.
+
+    A kernel costs at each place and group as much as about 150 multiplications in a loop; with batch groups, as the
+    adjoints of weights have them, it costs so much for each element of a window that up to 32 features do not pay for
+    it. Those with one feature a group XLA computes by other means; dtypes other than float32 have no such choice.
+    """
+    rhs = op.dimension_numbers[1]
+    if y.dtype != float32 or len(rhs) == 2:
+        return False
+    if op.batch_group_count > 1:
+        return 1 < y.shape[rhs[0]] // op.batch_group_count <= FEW_FEATURES
+    return y.size <= FEW_WEIGHTS * op.feature_group_count
+
+
+def _convolution(
+    op: Any, numbers: ConvDimensionNumbers, emit: Any, x: Any, y: Any, out: ArrayType, reverse: bool = False
+) -> Any:
+    """StableHLO's convolution of arrays whose dimensions have the roles ``numbers``; with ``reverse`` by the reversed
+    weights.
+    """
     dims = [_spec_text(spec, roles) for spec, roles in zip(numbers, ("bf", "oi", "bf"))]
     pads = [list(pair) for pair in op.padding]
     window = f"stride = {list(op.window_strides)}, pad = {pads}, lhs_dilate = {list(op.lhs_dilation)}, "
     window += f"rhs_dilate = {list(op.rhs_dilation)}"
+    if reverse:
+        window += f", reverse = [{', '.join(['true'] * len(pads))}]"
     precision = ", ".join([f"#stablehlo<precision {p.name}>" for p in op.precision]) if op.precision else ""
     attributes = f"batch_group_count = {op.batch_group_count} : i64, feature_group_count = {op.feature_group_count}"
     attributes += f" : i64{precision and f', precision_config = [{precision}]'}"

@@ -12,6 +12,7 @@ from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
 from ...effects.base.lazy_module import late_module
 from ...effects.control.callbacks import pure_callback
+from ...numpy.arrays.solver_arguments import need_at_least, result_like
 from .matrices import CSR, csr_matvec
 
 __all__ = ["lobpcg_standard", "spsolve"]
@@ -81,7 +82,8 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
         tol: a pair is good if ``norm(A @ u - theta * u) < tol * 10 * n * (theta + norm(A @ u))``; by default with the
             precision of the dtype. ``count`` is how many iterations it took until all are.
 
-    Raises: ShapeMismatch, DTypeMismatch: A and X do not fit. BadArgument: ``k`` is 0 or too large.
+    Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: A and X do not fit. BadArgument: ``k`` is 0 or too large,
+        ``m`` or ``tol`` is negative or NaN.
 
     Source: Duersch, Shao, Yang & Gu, A robust and efficient implementation of LOBPCG, 2018.
 
@@ -97,10 +99,10 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
         raise BadArgument(f"lobpcg_standard: k must be positive and 5 * k less than n, got n={n} and k={k}.")
     product = A if callable(A) else lambda x: A @ x
     y = product(X)
-    if y.shape != X.shape:
-        raise ShapeMismatch(f"lobpcg_standard: A must give vectors as X, {X.type}, got {y.type}.")
+    result_like("lobpcg_standard: A", y, X)
     if y.dtype != X.dtype:
         raise DTypeMismatch(f"lobpcg_standard: A and X must have one dtype, got {y.dtype} and {X.dtype}.")
+    need_at_least(0, "lobpcg_standard", m=m, tol=tol)
     limit = hnp.finfo(X.dtype).eps if tol is None else tol
     state = (*_best(product, hnp.linalg.qr(X)[0], k), hnp.zeros_like(X), 0)
     residuals = lambda X, AX, theta: AX - X * theta[None]

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ... import numpy as hnp
-from ...effects.base.errors import BadArgument, NotAFunction, ShapeMismatch, TreeMismatch
+from ...effects.base.errors import BadArgument, NotAFunction, ShapeMismatch, TreeMismatch, whole_number
 from ...effects.control.loops import fori_loop, while_loop
 from ...effects.operations.manipulation.raveled_trees import ravel_pytree
 from ...effects.trees.pytrees import flatten, tree_map
@@ -20,6 +20,7 @@ from ...effects.types.dtypes import is_complex
 from ...interpreters.custom.implicit import linear_solve_as
 from ...lax import linalg
 from ...numpy.arrays.argument_conversion import inexact
+from ...numpy.arrays.solver_arguments import need_at_least, result_like
 from ...numpy.dtype_routines import finfo
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -56,6 +57,7 @@ def _solved(
     symmetric: bool = False,
 ) -> tuple[Any, None]:
     """The solution by ``solver(product, b, x0, preconditioner, iterate)``, differentiated implicitly."""
+    need_at_least(0, name, tol=tol, atol=atol, maxiter=maxiter)
     b = tree_map(lambda v: inexact(hnp.asarray(v)), b)
     if x0 is None:
         x0 = tree_map(hnp.zeros_like, b)
@@ -63,7 +65,8 @@ def _solved(
     x0 = tree_map(lambda v, like: hnp.asarray(v).astype(like.dtype), x0, b)
     if maxiter is None:
         maxiter = 10 * sum(v.size for v in flatten(b)[0])
-    preconditioner = (lambda r: r) if m is None else _product(name, m)
+    approximate = (lambda r: r) if m is None else _product(name, m)
+    preconditioner = lambda r: result_like(f"{name}: the preconditioner", approximate(r), r)
     real = not any(is_complex(v.dtype) for v in flatten(b)[0])
 
     def solve(product: Product, b: Any) -> Any:
@@ -226,7 +229,8 @@ def cg(
         maxiter: the greatest number of steps; by default ten times the number of unknowns.
         M: a preconditioner, nearly the inverse of ``A``: a function or a matrix, Hermitian positive definite.
 
-    Raises: ShapeMismatch, TreeMismatch: ``x0`` has not the shapes or the structure of ``b``, or ``A`` is not square.
+    Raises: ShapeMismatch, TreeMismatch: ``x0`` or what ``A`` or ``M`` gives has not the shapes or the structure of
+        ``b``. DTypeMismatch: it is complex, and ``b`` real. BadArgument: a tolerance or ``maxiter`` is negative or NaN.
 
     >>> x, _ = cg(hnp.array([[2.0, 0.0], [0.0, 2.0]]), hnp.array([1.0, 4.0]))
     >>> x.tolist()
@@ -259,7 +263,7 @@ def gmres(
         restart: the dimension of the Krylov spaces; ``maxiter`` counts spaces.
         solve_method: "batched" or "incremental", which are synonyms here: Givens rotations after each Krylov space.
 
-    Raises: BadArgument: another ``solve_method``.
+    Raises: BadArgument: another ``solve_method``, or ``restart`` is not positive.
 
     >>> x, _ = gmres(hnp.array([[2.0, 0.0], [0.0, 2.0]]), hnp.array([1.0, 4.0]))
     >>> x.tolist()
@@ -267,4 +271,6 @@ def gmres(
     """
     if solve_method not in ("batched", "incremental"):
         raise BadArgument(f'gmres: solve_method must be "batched" or "incremental", got {solve_method!r}.')
-    return _solved("gmres", partial(_gmres, restart), A, b, x0, tol, atol, maxiter, M)
+    size = whole_number("gmres: restart", restart)
+    need_at_least(1, "gmres", restart=size)
+    return _solved("gmres", partial(_gmres, size), A, b, x0, tol, atol, maxiter, M)

@@ -157,6 +157,8 @@ def test_equal_rooms_share_a_program():
     (lambda: hx.Ragged.batches([ROWS], 0), hx.errors.BadArgument, "positive number of rows, got 0"),
     (lambda: list(hx.Ragged.batches([1.0], 8)), hx.errors.ShapeMismatch, "a lane is an array of rows"),
     (lambda: hx.Ragged.from_list([]), hx.errors.BadArgument, "at least one lane"),
+    (lambda: hx.Ragged.from_list(hnp.ones((2, 3))), hx.errors.BadArgument, "a list of lanes is needed, got an array"),
+    (lambda: hx.Ragged.bucketed(np.ones((1, 3))), hx.errors.BadArgument, "a list of lanes is needed, got an array"),
     (lambda: hx.Ragged(ROWS, (3, 1, 4))[3], hx.errors.BadIndex, r"in \[-3, 3\), got 3"),
     (lambda: setattr(hx.Ragged(ROWS, (8,)), "data", 1), hx.errors.Immutable, "ragged arrays"),
     (lambda: hx.jit(lambda x: x.to_list())(hx.Ragged(ROWS, np.array([8]))), hx.errors.BadArgument, "to_padded"),

@@ -89,3 +89,12 @@ def test_a_converted_closure_takes_its_arguments_and_constants():
         converted(1.0, [*constants])
     with pytest.raises(TypeError, match="constants"):
         converted((1.0,), *constants)
+
+
+@pytest.mark.parametrize(("shape", "message"), [
+    ((-3,), "sizes must not be negative, got \\(-3,\\)"), (3, "a shape is a sequence of integers, got 3"),
+    ((2.5,), "a size must be an integer, got 2.5"), ((None,), "a size must be an integer, got None"),
+])
+def test_a_struct_has_a_shape_that_arrays_can_have(shape, message):
+    with pytest.raises(errors.BadArgument, match=f"ShapeDtypeStruct: {message}"):
+        hx.ShapeDtypeStruct(shape, "float32")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+import os
+import time
 from concurrent import futures
 
 import numpy as np
@@ -122,17 +123,28 @@ def test_of_several_compilations_the_first_failure_is_raised():
         hx.compile_all(stages, {"no_such_option": 1})
     with pytest.raises(BadArgument, match="compile_all: every stage must be lowered, got <"):
         hx.compile_all([*stages, hx.jit(abs)])
+    with pytest.raises(BadArgument, match="compile_all: a list of stages is needed, got <"):
+        hx.compile_all(stages[0])
+
+
+def test_a_failure_in_a_thread_names_its_stage_and_the_line_of_the_call():
+    def cube(x):
+        return x * x * x
+
+    stages = [hx.jit(abs).lower(1.5), hx.jit(cube, compiler_options={"no_such_option": 1}).lower(1.5)]
+    with pytest.raises(CompileError, match=r"^compile_all: stage 1, cube: .*'no_such_option'") as raised:
+        hx.compile_all(stages)
+    assert "test_ahead_of_time.py" in raised.value.where
 
 
 def test_an_interrupt_drops_what_is_not_being_compiled(monkeypatch):
-    begun, interrupted = [], threading.Event()
+    begun = []
 
     def compile_slowly(stage, options):
         begun.append(stage)
-        interrupted.wait(10)
+        time.sleep(0.3)
 
     def interrupt(compiling):
-        interrupted.set()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(stages.Lowered, "compile", compile_slowly)
@@ -140,4 +152,4 @@ def test_an_interrupt_drops_what_is_not_being_compiled(monkeypatch):
     stage = hx.jit(lambda x: x).lower(1.0)
     with pytest.raises(KeyboardInterrupt):
         hx.compile_all([stage] * 1000)
-    assert len(begun) < 500
+    assert len(begun) <= os.cpu_count()

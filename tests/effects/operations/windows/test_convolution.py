@@ -101,6 +101,61 @@ def test_compiled_values_and_both_derivatives_are_those_of_the_definition(drawn)
     check(*drawn, transform=hx.jit)
 
 
+@pytest.mark.sweep
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(convolutions())
+def test_compiled_convolutions_of_float32_are_those_of_the_definition(drawn):
+    need_close_in_float32(*drawn)
+
+
+def need_close_in_float32(x, y, parameters):
+    """Check a compiled convolution of float32, for which XLA's loops are asked where they are faster, and adjoints."""
+    convolve = lambda x, y: lax.conv_general_dilated(x, y, *parameters)
+    x, y = [v.astype(np.float32) for v in (x, y)]
+    z = definition(x, y, *parameters)
+    np.testing.assert_allclose(np.asarray(hx.jit(convolve)(x, y)), z, rtol=1e-4, atol=1e-4)
+    compiled = hx.jit(lambda x, y, ct: hx.vjp(convolve, x, y)[1](ct))(x, y, z)
+    wanted = hx.vjp(convolve, *[v.astype(float) for v in (x, y)])[1](z.astype(float))
+    for a, b in zip(compiled, wanted):
+        np.testing.assert_allclose(np.asarray(a), b, rtol=1e-4, atol=1e-3)
+
+
+FEW = [(8, 8, 8), (8, 16, 8), (8, 8, 4), (1, 8, 1), (2, 2, 1)]  # inputs, outputs, feature groups
+MANY = [(32, 32, 1), (32, 32, 2)]
+
+
+def weighted(inputs, outputs, groups, rank=2):
+    """A convolution of windows of 3 whose padding is not symmetric: operands and parameters."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, inputs, *[7] * rank)), rng.standard_normal((outputs, inputs // groups, *[3] * rank))
+    return x, y, ((2, 1)[:rank], ((0, 2), (1, 1))[:rank], (1,) * rank, (1, 2)[:rank], None, groups)
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "groups"), FEW + MANY)
+@pytest.mark.parametrize("rank", [1, 2])
+def test_convolutions_by_kernels_and_by_loops_are_those_of_the_definition(inputs, outputs, groups, rank):
+    need_close_in_float32(*weighted(inputs, outputs, groups, rank))
+
+
+@pytest.mark.parametrize("sizes", FEW + MANY)
+def test_few_weights_in_a_group_are_lowered_for_loops_on_cpus(sizes):
+    x, y, parameters = weighted(*sizes)
+    text = lambda dtype: hx.jit(lambda x, y: lax.conv_general_dilated(x, y, *parameters)).lower(
+        x.astype(dtype), y.astype(dtype)
+    ).as_text()
+    assert ("reverse = [true, true]" in text("float32")) is (sizes in FEW)
+    assert "reverse" not in text("float64") + text("float16")
+
+
+@pytest.mark.parametrize(("sizes", "loops"), [((8, 8, 8), False), ((8, 16, 8), True), ((16, 16, 4), True),
+                                              ((128, 128, 2), False), ((32, 32, 1), False)])
+def test_adjoints_of_the_weights_of_groups_are_lowered_for_loops_unless_they_are_wide(sizes, loops):
+    x, y, parameters = [v.astype("float32") if isinstance(v, np.ndarray) else v for v in weighted(*sizes)]
+    pull = lambda x, ct: hx.vjp(lambda y: lax.conv_general_dilated(x, y, *parameters), y)[1](ct)
+    text = hx.jit(pull).lower(x, definition(x, y, *parameters)).as_text()
+    assert ("reverse = [true, true]" in text) is loops
+
+
 @pytest.mark.parametrize("mapped", [(0, None), (None, 1), (2, 0)])
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(convolutions())
