@@ -341,12 +341,12 @@ def test_medians_of_complex_numbers_are_numpys(name, axis):
 @pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
 @pytest.mark.parametrize("method", ["linear", "lower", "inverted_cdf"])
 def test_quantiles_of_complex_numbers_are_refused_by_their_names(name, method):
-    with pytest.raises(DTypeMismatch, match=f"^{name}: complex numbers"):
+    with pytest.raises(DTypeMismatch, match=rf"^{name}: complex numbers"):
         getattr(hnp, name)(COMPLEX, 0.5, method=method)
 
 
 def test_interp_takes_complex_values_but_no_complex_points():
     close(hnp.interp(np.array([0.5]), np.array([0.0, 1.0]), np.array([1j, 3j])), np.array([2j]))
     for x, xp in ((1j, np.array([0.0, 1.0])), (0.5, np.array([0j, 1.0]))):
-        with pytest.raises(DTypeMismatch, match="^interp: x and xp must be real"):
+        with pytest.raises(DTypeMismatch, match=r"^interp: x and xp must be real"):
             hnp.interp(x, xp, np.array([0.0, 1.0]))
