@@ -71,7 +71,7 @@ def enlarged(case: Any, dtype: Any, elements: int, lanes: bool) -> tuple[Program
     size = work_of(program)
     if lanes:
         n = max(1, int(elements / max(size, 1)))
-        xs = [hx.device_put(x) for x in case.operands(dtype, tuple([(n, *shape) for shape in shapes]), rng)]
+        xs = operands(case, dtype, tuple([(n, *shape) for shape in shapes]), rng)
         each = hx.vmap(lambda *xs: tuple(case.op.as_results(perform(case.op, *xs))))
         return record_apart(lambda *xs: (each(*xs), None), [x.type for x in xs])[0], xs, n * size
     factor, best = 1.0, None
@@ -88,8 +88,14 @@ def enlarged(case: Any, dtype: Any, elements: int, lanes: bool) -> tuple[Program
         size, best = new, larger
     if best is None or size < elements / 8:
         raise ValueError("it does not grow")
-    xs = [hx.device_put(x) for x in case.operands(dtype, best, rng)]
+    xs = operands(case, dtype, best, rng)
     return evaluate.program_of(case.op, tuple([x.type for x in xs])), xs, size
+
+
+def operands(case: Any, dtype: Any, shapes: Any, rng: Any) -> list[Any]:
+    """The operands of a case, masks in order: most in programs are of NaN or edges, and NumPy's branches go one way."""
+    xs = case.operands(dtype, shapes, rng)
+    return [hx.device_put(np.sort(x, None).reshape(x.shape) if x.dtype == bool else x) for x in xs]
 
 
 def work_of(program: Program) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ShapeMismatch, need_one_of, whole_number
+from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_one_of, whole_number
 from ..effects.base.lazy_module import LazyModule
 from ..effects.core.arrays import Array, from_numpy
 from ..effects.operations.elementwise.arithmetic import abs as _abs
@@ -50,6 +50,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     at, xs = promote(x, xp)
     ys = inexact(fp)
     at, xs = inexact(at), inexact(xs)
+    if dtypes.is_complex(at.type.dtype):
+        raise DTypeMismatch(f"interp: x and xp must be real, got {at.type} and {xs.type}.")
     if xs.ndim != 1 or xs.type.shape != ys.type.shape or not xs.size:
         raise ShapeMismatch(f"interp: xp and fp must be vectors of one size, got {xs.type} and {ys.type}.")
     if period is not None:

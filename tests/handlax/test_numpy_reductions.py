@@ -5,6 +5,7 @@ import pytest
 
 import handlax as hx
 import handlax.numpy as hnp
+from handlax.errors import DTypeMismatch
 
 AXES = [None, 0, 1, -1, (0, 2), (0, 1, 2), ()]
 FOLDS = ["sum", "prod", "mean", "max", "min", "any", "all", "var", "std"]
@@ -323,3 +324,29 @@ def test_a_percentile_between_two_elements_is_the_even_one_as_numpys():
     want = np.quantile(x[:5], halves, method="nearest")
     for f in (hnp.quantile, hx.jit(hnp.quantile, static_argnames="method")):
         np.testing.assert_array_equal(f(x[:5], halves, method="nearest"), want)
+
+
+COMPLEX = np.array([[1 + 2j, 3 - 1j, 2, 2 + 1j], [0, np.nan, 5j, 1]], np.complex64)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_medians_of_complex_numbers_are_numpys(name, axis):
+    z = COMPLEX if name == "nanmedian" else np.nan_to_num(COMPLEX)
+    wanted = getattr(np, name)(z, axis)
+    for f in (getattr(hnp, name), hx.jit(getattr(hnp, name), static_argnames="axis")):
+        close(f(z, axis=axis), wanted)
+
+
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
+@pytest.mark.parametrize("method", ["linear", "lower", "inverted_cdf"])
+def test_quantiles_of_complex_numbers_are_refused_by_their_names(name, method):
+    with pytest.raises(DTypeMismatch, match=rf"^{name}: complex numbers"):
+        getattr(hnp, name)(COMPLEX, 0.5, method=method)
+
+
+def test_interp_takes_complex_values_but_no_complex_points():
+    close(hnp.interp(np.array([0.5]), np.array([0.0, 1.0]), np.array([1j, 3j])), np.array([2j]))
+    for x, xp in ((1j, np.array([0.0, 1.0])), (0.5, np.array([0j, 1.0]))):
+        with pytest.raises(DTypeMismatch, match=r"^interp: x and xp must be real"):
+            hnp.interp(x, xp, np.array([0.0, 1.0]))

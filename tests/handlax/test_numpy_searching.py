@@ -240,3 +240,10 @@ def test_indices_of_the_padding_are_the_size_of_the_array():
     values, i, j = hnp.intersect1d(a, b, return_indices=True, size=4, fill_value=-1)
     assert (values.tolist(), i.tolist(), j.tolist()) == ([2, 5, -1, -1], [2, 3, 4, 4], [0, 1, 3, 3])
     assert hnp.intersect1d(a, b, return_indices=True, size=1)[1].tolist() == [2]
+
+
+@pytest.mark.parametrize("f", [hnp.isin, lambda x, keys: hnp.searchsorted(keys, x)])
+def test_few_keys_are_compared_with_whole_arrays(f):
+    program = hx.make_program(f)(hnp.ones((5, 7)), hnp.arange(3.0))
+    (fold,) = [op for op in program.ops if op.name.startswith("reduce")]
+    assert fold.axes == (0,)  # a fold of a short last axis takes NumPy a loop for each element

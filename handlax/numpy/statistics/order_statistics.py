@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import RoundingMethod, ceil, floor, round
@@ -20,7 +20,7 @@ from ...effects.operations.manipulation.slicing import index_in_dim
 from ...effects.operations.reductions import sorting
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types.casting import cast
-from ...effects.types.dtypes import default_int, float32, is_complex
+from ...effects.types.dtypes import default_int, float32, is_complex, to_real
 from ...interpreters.core.eager_programs import eager_program, programs
 from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like, no_out
 from ..arrays.indexing_operations import take, take_along_axis
@@ -95,7 +95,8 @@ def percentile(
     Array(2., dtype=float32)
     """
     no_sharding("percentile", out_sharding)
-    return quantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims, weights=weights)
+    no_out(out, "percentile")
+    return _quantile("percentile", a, _numbers(_hundredth(q)), axis, method, keepdims, False, weights)
 
 
 def nanpercentile(
@@ -108,17 +109,21 @@ def nanpercentile(
     >>> nanpercentile(array([1.0, float("nan"), 3.0]), 50)
     Array(2., dtype=float32)
     """
-    return nanquantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims, weights=weights)
+    no_out(out, "nanpercentile")
+    return _quantile("nanpercentile", a, _numbers(_hundredth(q)), axis, method, keepdims, True, weights)
 
 
 def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle one of the sorted elements, or the mean of the two middle ones; NaN of none. Source: NumPy.
 
+    Complex numbers are ordered as by ``sort``.
+
     >>> from handlax.numpy import array
     >>> median(array([5, 1, 2, 3]))
     Array(2.5, dtype=float32)
     """
-    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+    no_out(out, "median")
+    return _quantile("median", a, 0.5, axis, "midpoint", keepdims, False, None)
 
 
 def nanmedian(
@@ -130,7 +135,8 @@ def nanmedian(
     >>> nanmedian(array([5.0, float("nan"), 2.0, 3.0]))
     Array(3., dtype=float32)
     """
-    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+    no_out(out, "nanmedian")
+    return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, True, None)
 
 
 def _numbers(q: Any) -> Any:
@@ -140,13 +146,18 @@ def _numbers(q: Any) -> Any:
 
 @eager_program
 def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, ignore_nan: bool, weights: Any) -> Any:
-    """``quantile``, or ``nanquantile`` if ``ignore_nan``, of levels ``q`` in [0, 1]; ``name`` is for messages."""
+    """``quantile``, or ``nanquantile`` if ``ignore_nan``, of levels ``q`` in [0, 1], for the function ``name``.
+
+    Raises: DTypeMismatch: the elements are complex, and the level is not that of a median, which NumPy has for them.
+    """
     if method not in _METHODS:
         raise BadArgument(f"{name}: method must be one of {', '.join(_METHODS)}, got {method!r}.")
     if weights is not None and method != "inverted_cdf":
         raise BadArgument(f"{name}: weights are for method='inverted_cdf', got method={method!r}.")
     x = inexact(a)
     dtype = x.type.dtype
+    if is_complex(dtype) and name not in ("median", "nanmedian"):
+        raise DTypeMismatch(f"{name}: complex numbers have no quantiles, got {x.type}.", hint="median orders by parts.")
     x = convert(x, float32 if dtype in HALF else dtype)  # 16 bits do not hold the positions of many elements
     axes = axes_of(axis, len(x.type.shape), name)
     shape = x.type.shape
@@ -238,7 +249,7 @@ def _levels(q: Any, kind: Any, shape: tuple[int, ...]) -> Any:
 
 def _at_traced(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
     """The quantile of sorted rows, or of their elements that are not NaN, at traced levels, by two gathers."""
-    kind = x.type.dtype
+    kind = to_real(x.type.dtype)
     shape = (*q.shape, *x.type.shape[:-1])
     last = reductions.sum(x == x, -1, dtype=kind) - 1 if ignore_nan else convert(x.type.shape[-1] - 1, kind)
     last = shapes.broadcast(last, shape)
@@ -255,6 +266,7 @@ def _at_traced(x: Any, q: Any, method: str, ignore_nan: bool) -> Any:
     if method == "higher":
         return upper
     upper = select_n(weight == 0, upper, like(upper, 0))  # it may be infinite
+    weight = convert(weight, x.type.dtype)
     return lower * (1 - weight) + upper * weight
 
 

@@ -236,10 +236,10 @@ def _need_both(name: str, x: Any, y: Any, size: int | None) -> None:
 
 def _chosen(name: str, x: Any, mask: Any, size: int | None, fill_value: Any) -> Any:
     """The elements where a mask is true, sorted; padded to ``size``, by default with the least of them."""
+    if size is None:
+        return sorting.sort(take(x, flatnonzero(mask), mode="clip"))
     _, y = sorting.sort((~mask, x), 0, True, 2)
     count = reductions.sum(mask, dtype=default_int())
-    if size is None:
-        return slice_in_dim(y, 0, int(count))
     size = as_size(size, f"{name}: size")
     if size < 0:
         raise BadArgument(f"{name}: size must not be negative, got {size}.")

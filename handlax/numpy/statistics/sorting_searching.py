@@ -217,10 +217,16 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
 
 def _count_before(x: Any, y: Any, strict: bool) -> Any:
     """The number of elements of the sorted ``x`` that come before each ``y``, by comparing all pairs."""
-    shape = (*y.type.shape, x.type.shape[0])
-    rows = shapes.broadcast_in_dim(x, shape, (len(shape) - 1,))
-    columns = shapes.broadcast_in_dim(y, shape, tuple(range(len(shape) - 1))) if y.type.shape else y
-    return reductions.sum(_before(rows, columns, strict), -1, dtype=_INDEX)
+    return reductions.sum(_before(*_pairs(x, y), strict), 0, dtype=_INDEX)
+
+
+def _pairs(x: Any, y: Any) -> tuple[Any, Any]:
+    """The vector ``x`` and the array ``y``, both of shape ``(len(x), *y.shape)``.
+
+    Folding the short first axis adds whole arrays; a short last one costs NumPy a loop for each element of ``y``.
+    """
+    shape = (*x.type.shape, *y.type.shape)
+    return shapes.broadcast_in_dim(x, shape, (0,)), shapes.broadcast_in_dim(y, shape, tuple(range(1, len(shape))))
 
 
 def _halving(x: Any, y: Any, strict: bool) -> Any:
@@ -254,9 +260,8 @@ def isin(
     if not size:
         present = shapes.full(x.type.update(dtype=dtypes.bool_, weak=False), False)
     elif size <= _FEW or method == "compare_all" or dtypes.is_complex(x.type.dtype):
-        shape = (*x.type.shape, size)
-        columns = shapes.broadcast_in_dim(x, shape, tuple(range(len(shape) - 1)))
-        present = reductions.any(columns == shapes.broadcast_in_dim(y, shape, (len(shape) - 1,)), -1)
+        keys, elements = _pairs(y, x)
+        present = reductions.any(elements == keys, 0)
     else:
         y = sorting.sort(y)
         present = take(y, searchsorted(y, x), mode="clip") == x
