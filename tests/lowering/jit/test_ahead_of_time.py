@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from concurrent import futures
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import handlax as hx
 from handlax import numpy as hnp
 from handlax import stages
 from handlax.errors import BadArgument, CompileError, DeletedArray, DTypeMismatch, TreeMismatch
+from handlax.lowering.jit import ahead_of_time
 
 X = np.arange(3, dtype=np.float32)
 
@@ -148,7 +150,7 @@ def test_an_interrupt_drops_what_is_not_being_compiled(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(stages.Lowered, "compile", compile_slowly)
-    monkeypatch.setattr(futures, "wait", interrupt)
+    monkeypatch.setattr(ahead_of_time, "futures", SimpleNamespace(ThreadPoolExecutor=futures.ThreadPoolExecutor, wait=interrupt))
     stage = hx.jit(lambda x: x).lower(1.0)
     with pytest.raises(KeyboardInterrupt):
         hx.compile_all([stage] * 1000)
