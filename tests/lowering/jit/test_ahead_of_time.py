@@ -150,7 +150,8 @@ def test_an_interrupt_drops_what_is_not_being_compiled(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(stages.Lowered, "compile", compile_slowly)
-    monkeypatch.setattr(ahead_of_time, "futures", SimpleNamespace(ThreadPoolExecutor=futures.ThreadPoolExecutor, wait=interrupt))
+    threads = SimpleNamespace(ThreadPoolExecutor=futures.ThreadPoolExecutor, wait=interrupt)
+    monkeypatch.setattr(ahead_of_time, "futures", threads)
     stage = hx.jit(lambda x: x).lower(1.0)
     with pytest.raises(KeyboardInterrupt):
         hx.compile_all([stage] * 1000)
