@@ -174,9 +174,11 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     else:
         rows, y = _between(rows, part, method, ignore_nan)
     if not ignore_nan:
-        last = rows[..., -1]  # NaN is sorted to the end; but a complex number by its real part first
-        undefined = reductions.any(whole != whole, -1) if is_complex(dtype) else last != last
-        y = select_n(shapes.broadcast(undefined, y.type.shape), y, like(y, np.nan))
+        last = shapes.broadcast(rows[..., -1], y.type.shape)  # NaN is sorted to the end
+        y = select_n(last != last, y, last)
+        if is_complex(dtype):  # which are sorted by their real parts first
+            undefined = reductions.any(whole != whole, -1)
+            y = select_n(shapes.broadcast(undefined, y.type.shape), y, like(y, np.nan))
     if keepdims:
         y = shapes.reshape(y, (*part.shape, *kept_shape(shape, axes)))
     return convert(y, dtype)

@@ -34,6 +34,7 @@ STATE = {
     "handlax.testing.nodes:NODES": "a registry",
     "effects.base.config:CHOICES": "a registry",
     "effects.base.source_locations:_STARTS": "a registry",
+    "effects.base.source_locations:_EXCLUDED": "a registry",
     "effects.base.tracebacks:_BOUNDARIES": "a registry",
     "effects.core.columns:COLUMNS": "a registry",
     "effects.core.operation:OPERATIONS": "a registry",
