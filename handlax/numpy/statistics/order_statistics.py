@@ -167,7 +167,8 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
         raise ShapeMismatch(f"{name}: q must be a scalar or a vector, got shape {part.shape}.")
     if not rows.type.shape[-1]:
         rows = shapes.full(rows.type.update(shape=(*rows.type.shape[:-1], 1)), np.nan)
-    whole = rows
+    if is_complex(dtype):  # they are sorted by their real parts first
+        rows = select_n(rows != rows, rows, shapes.full(rows.type.strong(), np.nan))
     if method == "inverted_cdf":
         rows, row_weights = sorting.sort_key_val(rows, _row_weights(name, weights, x, axes), -1)
         y = _by_weight(rows, part, row_weights, ignore_nan)
@@ -176,9 +177,6 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     if not ignore_nan:
         last = shapes.broadcast(rows[..., -1], y.type.shape)  # NaN is sorted to the end
         y = select_n(last != last, y, last)
-        if is_complex(dtype):  # which are sorted by their real parts first
-            undefined = reductions.any(whole != whole, -1)
-            y = select_n(shapes.broadcast(undefined, y.type.shape), y, like(y, np.nan))
     if keepdims:
         y = shapes.reshape(y, (*part.shape, *kept_shape(shape, axes)))
     return convert(y, dtype)
