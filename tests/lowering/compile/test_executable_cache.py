@@ -160,3 +160,11 @@ def test_a_function_made_again_compiles_nothing():
 def test_what_a_host_function_holds_is_known(function, held):
     called = lambda x: hx.lax.cond(x > 0, lambda x: hx.pure_callback(function, TYPE, x), hnp.sin, x)
     assert holds_user_data(hx.make_program(called)(1.0)) is held
+
+
+@pytest.mark.parametrize("k", [None, 1.0], ids=["plain", "closure"])
+def test_what_a_host_function_holds_is_not_kept_by_the_cache(cache, k):
+    host = (lambda v: v) if k is None else (lambda v: v + k)
+    program = hx.make_program(lambda x: hx.pure_callback(host, TYPE, x))(1.0)
+    assert cache.get((program,), lambda: "executable") == "executable"
+    assert ((program,) in cache.entries) == (k is None)
