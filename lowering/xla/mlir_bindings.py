@@ -1,4 +1,7 @@
-"""MLIR's Python bindings in jaxlib, for lowering rules that build operations with them; loaded for these alone."""
+"""MLIR's Python bindings in jaxlib: for lowering rules that build operations with them, and for whole modules.
+
+Loading them takes a quarter of a second, so that they are loaded when they are needed.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,10 @@ _UPSTREAM = ir.DialectRegistry()
 _jax_mlir_ext.register_dialects(_UPSTREAM)
 
 
-def _context() -> Any:
-    """A context in which the dialects that programs are made of are loaded."""
+def new_context() -> Any:
+    """A context in which the dialects that programs are made of are loaded; it starts no threads."""
     context = ir.Context()
+    context.enable_multithreading(False)
     context.append_dialect_registry(_UPSTREAM)
     context.load_all_available_dialects()
     for dialect in (chlo, sdy, stablehlo):
@@ -51,7 +55,7 @@ def function_text(
 
     Raises: CompileError: what ``body`` built is not valid.
     """
-    with _context(), ir.Location.unknown():
+    with new_context(), ir.Location.unknown():
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             made = func.FuncOp(symbol, ([*map(ir_type, takes)], [*map(ir_type, gives)]), visibility="private")

@@ -1,18 +1,23 @@
 """Modules of MLIR by jaxlib's bindings: StableHLO's portable artifacts, written from texts and read as texts.
 
-Loading the bindings takes a quarter of a second; a module has a context of its own, so that threads share none.
+A module has a context of its own, so that threads share none.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...effects.base.caches import cached, once
+from ...effects.base.caches import cached
 from ...effects.base.errors import BadArtifact, NotExportable
+from ...effects.base.lazy_module import LazyModule
 from ..clients.jaxlib_modules import JAXLIB_VERSION, _jax
+
+if TYPE_CHECKING:
+    from . import mlir_bindings
+else:
+    mlir_bindings = LazyModule("handlax.lowering.xla.mlir_bindings")
 
 AxisSizes = tuple[tuple[str, int], ...]
 
@@ -26,7 +31,7 @@ class ArtifactFunction(NamedTuple):
 
 def parsed(text: str) -> Any:
     """The module of a text."""
-    return _ir().Module.parse(text, _context())
+    return mlir_bindings.ir.Module.parse(text, mlir_bindings.new_context())
 
 
 def portable_artifact(text: str) -> bytes:
@@ -34,7 +39,7 @@ def portable_artifact(text: str) -> bytes:
 
     Raises: NotExportable: it has operations that are younger.
     """
-    dialect = _dialect("stablehlo")
+    dialect = mlir_bindings.stablehlo
     window = dialect.StablehloCompatibilityRequirement.WEEK_12
     module = parsed(text)
     with Diagnostics(module.context) as messages:
@@ -52,7 +57,7 @@ def read_artifact(artifact: bytes) -> Any:
     Raises: BadArtifact: the bytes are none, or one that is younger than this version of jaxlib.
     """
     _check_sections(artifact)
-    context = _context()
+    context = mlir_bindings.new_context()
     with Diagnostics(context) as messages:
         try:
             return _jax.mlir.deserialize_portable_artifact(artifact, context)
@@ -118,7 +123,7 @@ def called_targets(module: Any) -> set[str]:
     for op in every:  # which grows
         every += [inner for region in op.operation.regions for block in region for inner in block]
     calls = _all_of("stablehlo", "CustomCallOp", every)
-    return {str(_ir().StringAttr(call.operation.attributes["call_target_name"]).value) for call in calls}
+    return {str(mlir_bindings.ir.StringAttr(call.operation.attributes["call_target_name"]).value) for call in calls}
 
 
 def meshes_of(module: Any) -> dict[str, AxisSizes]:
@@ -126,7 +131,7 @@ def meshes_of(module: Any) -> dict[str, AxisSizes]:
 
     Raises: NotExportable: one has its devices in an order of its own.
     """
-    found, sdy = {}, _dialect("sdy")
+    found, sdy = {}, mlir_bindings.sdy
     for op in _all_of("sdy", "MeshOp", module.body.operations):
         mesh = sdy.MeshAttr(op.operation.attributes["mesh"])
         if list(mesh.device_ids):
@@ -138,7 +143,7 @@ def meshes_of(module: Any) -> dict[str, AxisSizes]:
 def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFunction]:
     """The functions of the module, private, in which symbols have these names. It changes the module."""
     operations = list(module.body.operations)
-    table = _ir().SymbolTable
+    table = mlir_bindings.ir.SymbolTable
     for new in (lambda symbol: f"{symbol}.renamed", lambda symbol: names[symbol.removesuffix(".renamed")]):
         for op in operations:  # in two steps, since a new name may be another symbol's old one
             symbol = _symbol(op)
@@ -161,37 +166,11 @@ def symbols_of(module: Any) -> Iterable[str]:
 
 def _all_of(dialect: str, kind: str, operations: Iterable[Any]) -> list[Any]:
     """Those of a kind among some operations."""
-    return [op for op in operations if isinstance(op, getattr(_dialect(dialect), kind))]
+    return [op for op in operations if isinstance(op, getattr(getattr(mlir_bindings.dialects, dialect), kind))]
 
 
 def _symbol(op: Any) -> str:
-    return str(_ir().StringAttr(op.operation.attributes["sym_name"]).value)
-
-
-def _context() -> Any:
-    context = _ir().Context()
-    context.enable_multithreading(False)
-    context.append_dialect_registry(_dialects())
-    context.load_all_available_dialects()
-    for name in ("chlo", "sdy", "stablehlo"):
-        _dialect(name).register_dialect(context)
-    return context
-
-
-def _dialect(name: str) -> Any:
-    return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
-
-
-def _ir() -> Any:
-    return importlib.import_module("jaxlib.mlir.ir")
-
-
-@once
-def _dialects() -> Any:
-    """The dialects that MLIR's Python bindings know."""
-    registry = _ir().DialectRegistry()
-    importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
-    return registry
+    return str(mlir_bindings.ir.StringAttr(op.operation.attributes["sym_name"]).value)
 
 
 class Diagnostics:
