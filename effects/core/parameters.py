@@ -45,7 +45,7 @@ class Parametrised:
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """The operation with these parameters; those that are no fields may be left out.
+        """The operation whose primitive has these parameters; fixed and derived ones may be left out.
 
         Raises: BadStaticArgument: one of these has another value. BadCall: one is unknown, or missing.
         """

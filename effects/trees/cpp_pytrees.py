@@ -220,7 +220,7 @@ on_register(_register)
 
 
 def _flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Any] | None:
-    """The children and the static data of a node; None: it is a leaf.
+    """The children and the static data of the root of a pytree; None if the root is a leaf.
 
     >>> _flatten_one_level({"b": 1, "a": (2, 3)})
     (((2, 3), 1), ('a', 'b'))

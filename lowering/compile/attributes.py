@@ -19,7 +19,7 @@ def quoted(text: str) -> str:
 
 
 def bare(name: str) -> str:
-    """A name of MLIR: as it is where it is a word, else quoted."""
+    """An identifier in MLIR's text: bare if it consists of letters, digits and underscores, else in quotes."""
     return name if name.isascii() and name.isidentifier() else quoted(name)
 
 

@@ -35,7 +35,7 @@ CALLING_CONVENTION = 10
 
 
 class ReadVjp(Value):
-    """The pullback that was read together with a function."""
+    """The exported vjp of a function whose artifact contains it: a callable that returns what was read."""
 
     exported: Exported
 

@@ -35,7 +35,7 @@ class DisabledSafetyCheck(Value):
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The name that may be called; None for another check."""
+        """The target name of a disabled check of custom calls; None if another check is disabled."""
         found = _CUSTOM_CALL.fullmatch(self._impl)
         return found and found[1]
 

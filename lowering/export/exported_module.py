@@ -111,7 +111,7 @@ def _text(
 
 
 def shardings(said: Sequence[NamedSharding | None], indices: Sequence[int]) -> list[NamedSharding | None]:
-    """The shardings that were said of these arguments or results; None for one of which nothing was said."""
+    """The shardings of the arguments or results with these indices; None for each without an annotation."""
     return [said[i] if said else None for i in indices]
 
 
