@@ -14,6 +14,7 @@ from . import (
     rows_export,
     rows_grouped,
     rows_growth,
+    rows_libraries,
     rows_numpy,
     rows_ode,
     rows_ragged,
@@ -41,6 +42,7 @@ THEMES = {
     "containers": rows_containers.ROWS,
     "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS + rows_ode.ROWS + rows_checks.ROWS,
     "growth": rows_growth.ROWS,
+    "libraries": rows_libraries.ROWS,
 }
 
 ROWS: list[Row] = [dataclasses.replace(row, theme=theme) for theme, found in THEMES.items() for row in found]
