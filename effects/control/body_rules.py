@@ -117,13 +117,20 @@ def _(op: HigherOrder, emit: Any, index: Any, *values: Any) -> Any:
 
 @LOWER.mode("until")
 def _(op: HigherOrder, emit: Any, *values: Any) -> Any:
+    """A while loop. One whose test has effects computes it in the body: XLA executes a body as often as it finds that
+    the test holds, and then drops the test.
+    """
     test, body = op.bodies
     count = op.shared
+    again = lambda state: emit.program(test, state)[0]
 
-    def step(*state: Any) -> Sequence[Any]:
+    def step(*state: Any) -> list[Any]:
         return [*state[:count], *emit.program(body, state)]
 
-    return emit.repeat(lambda *state: emit.program(test, state)[0], step, *values)[count:]
+    if not test.effects:
+        return emit.repeat(lambda *state: again(state), step, *values)[count:]
+    tested = lambda state: [*state, again(state)]
+    return emit.repeat(lambda *state: state[-1], lambda *state: tested(step(*state[:-1])), *tested(values))[count:-1]
 
 
 @LOWER.mode("loop")

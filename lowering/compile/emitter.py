@@ -456,10 +456,14 @@ class Emitter:
     def private(self, program: Program, label: str, exact: bool = False) -> str:
         """The symbol of the private function of ``program``, which the module defines once; ``exact``: the label."""
         text = lambda symbol: on_deep_stack(function, Emitter(self), program, f"private @{symbol}")
-        return self.defined((program, self.manual, self.platform, exact), label, text, exact)
+        return self.defined((program, exact), label, text, exact)
 
     def defined(self, key: Any, label: str, text: Callable[[str], str], exact: bool = False) -> str:
-        """The symbol of a private function, which the module defines once for equal keys, by ``text(symbol)``."""
+        """The symbol of a private function, which the module defines once for equal keys, by ``text(symbol)``.
+
+        For each platform and each set of devices anew.
+        """
+        key = key, self.manual, self.platform
         if key not in self.functions:
             taken = exact and label in [name for name, _ in self.functions.values()]
             name = label if exact and not taken else f"{identifier(label)}_{len(self.functions)}"

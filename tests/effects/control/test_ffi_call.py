@@ -248,6 +248,8 @@ def test_an_effect_is_called_each_time_and_a_pure_call_only_if_its_result_is_use
     assert calls_of(hx.jit(lambda x: count(count(x))), 1.0) == 2
     assert calls_of(hx.jit(lambda x: lax.fori_loop(0, 5, lambda i, x: count(x), x)), 1.0) == 5
     assert calls_of(hx.jit(lambda x: count(x, effectful=False)), 1.0) == 0
+    bounded = lambda x: lax.while_loop(lambda i: (count(x + i), i < 3)[1], lambda i: i + 1, 0)
+    assert calls_of(bounded, 1.0) == calls_of(hx.jit(bounded), 1.0) == 4
     assert calls_of(hx.jit(hx.grad(hx.checkpoint(lambda x: x * count(lax.stop_gradient(x))))), 1.0) == 1
     (effect,) = hx.make_program(count)(1.0).effects
     assert isinstance(effect, FfiEffect)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors
+from handlax import errors, export
 from handlax import numpy as hnp
 from handlax.core import ShapedArray
 from handlax.extend import mlir
@@ -130,3 +130,13 @@ def test_a_function_enters_the_module_as_text():
     assert f(X).tolist() == [4.0, 8.0, 12.0]
     text = f.lower(X).as_text()
     assert text.count("func.func private @doubled_0") == 1 and text.count("call @doubled_0") == 2
+
+
+def test_a_program_for_several_platforms_has_the_rule_of_each():
+    p = made("by_platform")
+    mlir.register_lowering(p, lambda ctx, x: [hlo.AddOp(x, x)], platform="cpu")
+    mlir.register_lowering(p, lambda ctx, x: [hlo.MulOp(hlo.AddOp(x, x), x)], platform="cuda")
+    for platforms in (["cpu", "cuda"], ["cuda", "cpu"]):
+        exported = export.export(hx.jit(p.bind), platforms=platforms)(X)
+        assert exported.mlir_module().count("stablehlo.multiply") == 1
+        assert exported.call(X).tolist() == [2.0, 4.0, 6.0]
