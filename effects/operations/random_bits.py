@@ -27,7 +27,7 @@ from ..types.dtypes import INTEGER, THREEFRY, ExtendedDType, KeyDType, itemsize_
 from .foundations import elementwise_factory
 from .foundations.key_arrays import key_data_type
 from .foundations.shapes import canonical_shape, move_axis
-from .random_blocks import PARITY, BlockFunction
+from .random_blocks import PARITY, BlockFunction, drawn
 
 Words = np.ndarray[Any, Any]
 
@@ -182,12 +182,7 @@ def emit_key(emit: Any, x0: Any, x1: Any, type: ArrayType) -> Any:
     axis = len(one.shape) - 1
     both = f"{columns[0].name}, {columns[1].name}, dim = {axis}"
     data = emit.inline("concatenate", both, *columns, type=key_data_type(type))
-    return emit.stored(data._replace(type=type))  # else a kernel computes all keys of a chain again for every use
-
-
-def _drawn(emit: Any, bits: Any) -> Any:
-    """Bits, which on CPUs are computed once; elsewhere they may be computed in each kernel that reads them."""
-    return emit.stored(bits) if emit.platform == "cpu" else bits
+    return emit.stored(data._replace(type=type))[0]  # else a kernel computes all keys of a chain again for every use
 
 
 def check_keys(op: Any, keys: ArrayType) -> None:
@@ -223,7 +218,7 @@ class Threefry2x32(BlockFunction):
     def lower(op, emit, *values):
         type = emit.made[0]
         words = [v if v.type.shape else emit.broadcast_in_dim(v, type.shape, ()) for v in values]
-        return list(emit_block(emit, *[v._replace(type=type) for v in words]))
+        return drawn(emit, *emit_block(emit, *[v._replace(type=type) for v in words]))
 
 
 # y[k, i] = the words of block(keys[k], i): concatenated for 64 bits, else the low bits of their xor
@@ -259,9 +254,9 @@ class RandomBits(KeyOperation):
     def lower(op, emit, keys):
         x0, x1 = emit_blocks(emit, keys, op.shape)
         if op.bit_width != 64:
-            return _drawn(emit, emit.convert(emit.binary("xor", x0, x1), UINT[op.bit_width]))
+            return drawn(emit, emit.convert(emit.binary("xor", x0, x1), UINT[op.bit_width]))[0]
         high = emit.binary("shift_left", emit.convert(x0, uint64), emit.constant(32, x0.type.update(dtype=uint64)))
-        return _drawn(emit, emit.binary("or", high, emit.convert(x1, uint64)))
+        return drawn(emit, emit.binary("or", high, emit.convert(x1, uint64)))[0]
 
     def workload_size(op, keys):
         """The number of elements drawn."""

@@ -41,6 +41,11 @@ def _rotated(x: Any, count: int) -> Any:
     return (x << np.uint32(count)) | (x >> np.uint32(32 - count))
 
 
+def drawn(emit: Any, *words: Any) -> list[Any]:
+    """Random words, which on CPUs are computed once; elsewhere they may be computed in each kernel that reads them."""
+    return emit.stored(*words) if emit.platform == "cpu" else list(words)
+
+
 class BlockFunction(Operation):
     """Maps the words of a key and of a counter, of one shape or rank 0, to as many words as the counter has."""
 
@@ -78,7 +83,7 @@ class ComposedBlockFunction(BlockFunction):
     def lower(op, emit, *words):
         type = emit.made[0]
         same = [v if v.type.shape else emit.broadcast_in_dim(v, type.shape, ()) for v in words]
-        return emit.decompose(op.formula, *[v._replace(type=type) for v in same])
+        return drawn(emit, *emit.decompose(op.formula, *[v._replace(type=type) for v in same]))
 
 
 # in each round x0, x1 = high(M x0) ^ x1 ^ k, low(M x0), then the key is raised by W

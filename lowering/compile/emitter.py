@@ -491,11 +491,11 @@ class Emitter:
         kept = '{mhlo.frontend_attributes = {inlineable = "false"}}'
         return self.results(f"func.call @{identity}({names(values)}) {kept} : {signature(values, types)}", types)
 
-    def stored(self, value: SsaValue) -> SsaValue:
-        """The same value, computed once rather than again in each kernel that reads it."""
+    def stored(self, *values: SsaValue) -> list[SsaValue]:
+        """The same values, computed once rather than again in each kernel that reads one of them."""
         if self.platform == "cpu" and self.mesh_of_all is None:
-            return self.boundary([value])[0]
-        return self.ops("optimization_barrier", value, types=[value.type])[0]
+            return self.boundary(values)
+        return self.ops("optimization_barrier", *values, types=_types(values))
 
     def composite(self, op: Any, values: Sequence[SsaValue]) -> list[SsaValue]:
         """An operation by name, of which a private function is the decomposition."""

@@ -117,3 +117,20 @@ def test_arrays_like_keys_have_keys_or_a_number_in_every_word():
     assert (words(hx.numpy.full_like(keys, 100)) == 100).all()
     assert (words(hx.numpy.full((2,), 7, keys.dtype)) == np.full((2, 4), 7)).all()
     assert (words(hx.numpy.full_like(keys, keys[1])) == words(keys)[1]).all()
+
+
+@pytest.mark.parametrize("impl", GENERATORS)
+def test_a_chain_of_keys_compiles_to_a_program_linear_in_its_length(impl):
+    """Else each draw computes all keys before its own again."""
+
+    def walk(key, x, steps):
+        for _ in range(steps):
+            key, own = random.split(key)
+            x = x + random.uniform(own, x.shape)
+        return x
+
+    def size(steps):
+        compiled = hx.jit(walk, static_argnames="steps").lower(random.key(0, impl=impl), np.ones(3), steps=steps)
+        return compiled.compile().as_text().count(" xor(")
+
+    assert size(4) <= 2.2 * size(2)
