@@ -38,6 +38,7 @@ from .effects.core.containers import register_vmappable as register_vmappable
 from .effects.core.containers import unregister_vmappable as unregister_vmappable
 from .effects.core.jax_contexts import allow_f16_reductions as allow_f16_reductions
 from .effects.core.jax_contexts import auto_pcast as auto_pcast
+from .effects.core.jax_contexts import debug_key_reuse as debug_key_reuse
 from .effects.core.jax_contexts import enable_checks as enable_checks
 from .effects.core.jax_contexts import enable_custom_prng as enable_custom_prng
 from .effects.core.jax_contexts import jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions

@@ -9,6 +9,8 @@ is updated within the block. The record in force is part of every cache key that
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -21,7 +23,10 @@ from pyrsistent import PMap, pmap
 from .caches import Owners, cached
 from .errors import ConfigurationError, Immutable
 from .immutables import KeyedObject
-from .jax_settings import ALIASES, WITHOUT_MEANING, from_environment, note_without_meaning, truth
+from .jax_settings import ALIASES, WITHOUT_MEANING, flags, from_environment, note_without_meaning, truth
+
+# XLA reads it when its library is loaded, which nothing in the package does before this: warnings are logged.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 # Settings that watch tracing, compiling and errors. They change no result: records that differ in them are equal.
 WATCHES = ("no_tracing", "log_compiles", "explain_cache_misses", "traceback_filtering")
@@ -224,17 +229,24 @@ def _of_environment(names: Iterable[str]) -> dict[str, Any]:
 
     Raises: ConfigurationError: a variable has a value that its setting cannot have.
     """
-    settings = {}
-    for name in names:
-        choices = CHOICES.get(name, ())
-        variable, text = from_environment(name)
-        if text:
-            try:
-                settings[name] = _checked(name, truth(text) if False in choices else text)
-            except (ConfigurationError, TypeError) as error:
-                listed = "0 or 1" if False in choices else f"one of {', '.join(map(str, choices))}"
-                raise ConfigurationError(f"config: {variable} must be {listed}, got {text!r}.") from error
-    return settings
+    given = [(name, *from_environment(name)) for name in names]
+    return {name: _of_text(name, variable, text) for name, variable, text in given if text}
+
+
+def _of_text(name: str, where: str, text: str) -> Any:
+    """The checked value of a setting that a text gives; ``where``: the variable or flag whose text it is.
+
+    Raises: ConfigurationError: the setting cannot have it.
+    """
+    choices = CHOICES.get(name, ())
+    number = name == "num_cpu_devices" and text.isdecimal()
+    try:
+        return _checked(name, truth(text) if False in choices else int(text) if number else text)
+    except (ConfigurationError, TypeError) as error:
+        if not choices:
+            raise
+        listed = "0 or 1" if False in choices else f"one of {', '.join(map(str, choices))}"
+        raise ConfigurationError(f"config: {where} must be {listed}, got {text!r}.") from error
 
 
 class SettingScope:
@@ -311,6 +323,17 @@ class Config:
             note_without_meaning(name)
         else:
             PROCESS.update(**{ALIASES.get(name, name): value})
+
+    def parse_flags_with_absl(self) -> None:
+        """Change the settings that the command line of the process names: ``--jax_enable_x64``, ``--jax_name=value``.
+
+        All other arguments, and those after ``--``, are the program's own.
+
+        Raises: ConfigurationError: there is no such setting, or it cannot have the value.
+        """
+        for name, text in flags(sys.argv[1:]):
+            known = name in WITHOUT_MEANING
+            self.update(name, text if known else _of_text(ALIASES.get(name, name), f"--{name}", text))
 
     def read(self, name: str) -> Any:
         """The value of the setting ``name`` in this thread or task."""

@@ -230,7 +230,7 @@ class TypeCheckError(HandlaxError, TypeError):
 
 
 class XlaError(HandlaxError, RuntimeError):
-    """What XLA reports when it compiles or executes a program."""
+    """A program that failed while it was compiled or executed, as XLA or a callback reports it."""
 
     quotes = True
 
@@ -251,16 +251,12 @@ class ExecutionError(XlaError):
     """A compiled program that failed while it was executed, as where a foreign function returns an error."""
 
 
-class OutOfMemory(HandlaxError, MemoryError, RuntimeError):
+class OutOfMemory(XlaError, MemoryError):
     """A device without the memory for a program's results or intermediate arrays."""
 
-    quotes = True
 
-
-class CallbackError(HandlaxError, RuntimeError):
+class CallbackError(XlaError):
     """A callback that raised, its error being ``__cause__``, or returned other types than declared."""
-
-    quotes = True
 
 
 class DeletedArray(HandlaxError, RuntimeError):
@@ -269,6 +265,10 @@ class DeletedArray(HandlaxError, RuntimeError):
 
 class ConfigurationError(HandlaxError, AttributeError):
     """A setting that does not exist, or a value that it cannot have."""
+
+
+class PlatformUnavailable(ConfigurationError, RuntimeError):
+    """A platform that is unknown, not allowed here, or without a plug-in or a device."""
 
 
 class TracingRefused(HandlaxError, RuntimeError):

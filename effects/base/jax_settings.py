@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 
 from .caches import cached
@@ -71,6 +73,18 @@ def from_environment(name: str) -> tuple[str, str]:
     variables = [f"HANDLAX_{name.upper()}", *theirs]
     variable = next((v for v in variables if v in os.environ), variables[0])
     return variable, os.environ.get(variable, "").strip()
+
+
+def flags(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """JAX's settings in a command line, before ``--``, with their texts.
+
+    >>> [*flags(["--jax_enable_x64", "--nojax_debug_nans", "-v", "--jax_platforms=cpu", "--", "--jax_disable_jit"])]
+    [('jax_enable_x64', 'True'), ('jax_debug_nans', 'False'), ('jax_platforms', 'cpu')]
+    """
+    for argument in takewhile(lambda argument: argument != "--", arguments):
+        flag = re.fullmatch(r"--?(no)?(jax_\w+)(?:=(.*))?", argument)
+        if flag is not None:
+            yield flag[2], str(flag[1] is None) if flag[3] is None else flag[3]
 
 
 def truth(text: str) -> bool | str:

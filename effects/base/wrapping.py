@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+_METHODS = "_own_methods"  # the attribute that lists the names of them
 _DESCRIPTION = ("__module__", "__qualname__", "__doc__")
 
 
@@ -30,26 +31,37 @@ def renamed(function: F, name: str) -> F:
     return function
 
 
-def wraps(fun: Callable[..., Any], *, attributes: bool = False) -> Callable[[Any], Any]:
-    """``functools.wraps``, without attributes unless asked: ``grad(jit(f))`` must not have the method of ``jit(f)``.
+def wraps(fun: Callable[..., Any]) -> Callable[[Any], Any]:
+    """``functools.wraps`` of any callable, without the methods that ``with_methods`` gave it.
 
     Callables without a name, or with one that is no string, have that of ``name_of``.
     """
-    if type(fun) is FunctionType:
-        return functools.wraps(fun, updated=functools.WRAPPER_UPDATES if attributes else ())
+    attributes = getattr(fun, "__dict__", {})
+    if _METHODS in attributes:
+        attributes = {name: x for name, x in attributes.items() if name not in attributes[_METHODS]}
 
     def decorate(wrapper: Any) -> Any:
+        wrapper.__dict__.update(attributes)
+        if type(fun) is FunctionType:
+            return functools.update_wrapper(wrapper, fun, updated=())
         wrapper.__name__ = wrapper.__qualname__ = name_of(fun)
         for attribute in _DESCRIPTION:
             text = _text(fun, attribute)
             if text is not None:
                 setattr(wrapper, attribute, text)
-        if attributes:
-            wrapper.__dict__.update(getattr(fun, "__dict__", {}))
         wrapper.__wrapped__ = fun
         return wrapper
 
     return decorate
+
+
+def with_methods(function: F, methods: Mapping[str, Any]) -> F:
+    """``function`` with attributes of its own: functions made of it have its others, and not these.
+
+        not hasattr(wraps(with_methods(f, {"lower": lower}))(g), "lower")
+    """
+    function.__dict__.update(methods, **{_METHODS: frozenset((*methods, _METHODS))})
+    return function
 
 
 def _text(fun: Any, attribute: str) -> str | None:

@@ -127,6 +127,7 @@ def _without_meaning(name: str) -> Any:
 
 allow_f16_reductions = _without_meaning("allow_f16_reductions")
 auto_pcast = _without_meaning("auto_pcast")
+debug_key_reuse = _without_meaning("debug_key_reuse")
 enable_checks = _without_meaning("enable_checks")
 softmax_custom_jvp = _without_meaning("softmax_custom_jvp")
 jax2tf_associative_scan_reductions = _without_meaning("jax2tf_associative_scan_reductions")

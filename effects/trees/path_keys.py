@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # XLA reads it when its library is loaded
 
 if TYPE_CHECKING:
     from ..base.frozen_values import Value

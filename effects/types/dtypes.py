@@ -89,8 +89,13 @@ def canonical(dtype_like: Any) -> Any:
 
 def canonicalize_dtype(dtype: Any) -> Any:
     """The dtype that arrays have whose data come as ``dtype``: as ``canonical``, but without a warning where
-    ``enable_x64`` narrows it.
+    ``enable_x64`` narrows it; that of floats which specify none for None.
+
+    >>> canonicalize_dtype(None), canonicalize_dtype("bfloat16")
+    (dtype('float32'), dtype(bfloat16))
     """
+    if dtype is None:
+        return default_float()
     try:
         known = _ONE_WIDTH.get(dtype)
     except TypeError:

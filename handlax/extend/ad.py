@@ -92,7 +92,7 @@ def _derivative(rule: Rule) -> Rule:
 
     def jvp(op: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         zeros = [Zero.from_primal_value(x) if dx is None else dx for x, dx in zip(primals, tangents)]
-        y, dy = rule(list(primals), zeros, **op.as_params())
+        y, dy = rule(tuple(primals), tuple(zeros), **op.as_params())
         if op.multiple_results:
             return tuple(map(as_array, y)), tuple(map(_symbolic, dy))
         return as_array(y), _symbolic(dy)

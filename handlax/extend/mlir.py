@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..effects.base.errors import MissingRule
+from ..effects.base.errors import BadArgument, MissingRule
 from ..effects.base.frozen_values import Value
 from ..effects.control.callbacks import io_callback, pure_callback
 from ..effects.core.arrays import type_of
@@ -36,6 +36,14 @@ class ModuleContext(Value):
     context: Any
     module: Any
     platforms: tuple[str, ...]
+
+    def add_keepalive(self, keepalive: None) -> None:
+        """Keep what a callback needs as long as the module: None, for it keeps the host's functions that it calls.
+
+        Raises: BadArgument: another object.
+        """
+        if keepalive is not None:
+            raise BadArgument(f"add_keepalive: what emit_python_callback gives is needed, None, got {keepalive!r}.")
 
 
 class LoweringRuleContext(Value):
@@ -143,8 +151,17 @@ def ir_constant(val: Any, *, aval: ArrayType | None = None) -> Any:
 def emit_python_callback(
     ctx: LoweringRuleContext, callback: Callable[..., Any], token: Any, operands: Sequence[Any],
     operand_avals: Sequence[ArrayType], result_avals: Sequence[ArrayType], *, has_side_effect: bool,
+    sharding: None = None,
 ) -> tuple[Sequence[Any], Any, Any]:
-    """A call of the host: ``results = callback(*operands)`` with NumPy arrays; gives them, ``token`` and None."""
+    """A call of the host: ``results = callback(*operands)`` with NumPy arrays; gives them, ``token`` and None.
+
+    Raises: BadArgument: a ``sharding`` is asked for.
+    """
+    if sharding is not None:
+        raise BadArgument(
+            f"emit_python_callback: sharding must be None, got {sharding}.",
+            hint="lower_fun of a function that calls pure_callback under shard_map.",
+        )
     perform = io_callback if has_side_effect else pure_callback
     call = lower_fun(lambda *xs: perform(callback, tuple(result_avals), *xs))
     return call(ctx.replace(avals_in=tuple(operand_avals)), *operands), token, None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..effects.base.errors import BadArgument
+from ..effects.types.dtypes import bfloat16
 from .arrays.creation import asarray
 
 __all__ = [
@@ -26,11 +27,22 @@ def savez(file: Any, *args: Any, allow_pickle: Any = True, **kwds: Any) -> None:
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """The array of a file that ``save`` wrote, or the arrays by name that ``savez`` wrote."""
+    """The array of a file that ``save`` wrote, or the arrays by name that ``savez`` wrote.
+
+    Raises: BadArgument: the file holds elements of a dtype that it does not name, of another width than bfloat16.
+
+    >>> import io
+    >>> save(file := io.BytesIO(), asarray([1.0, 2.0], "bfloat16"))
+    >>> _ = file.seek(0)
+    >>> load(file)
+    Array([1, 2], dtype=bfloat16)
+    """
     loaded = np.load(file, *args, **kwargs)
     if not isinstance(loaded, np.ndarray):
         return loaded
-    # NumPy writes dtypes that it does not know as raw bytes
+    # NumPy writes dtypes that it does not know as raw bytes; of 16 bits there is one
+    if loaded.dtype == "V2":
+        return asarray(loaded.view(bfloat16))
     if loaded.dtype.kind == "V":
         raise BadArgument(
             f"load: the file holds raw bytes of width {loaded.dtype.itemsize}, no dtype.",

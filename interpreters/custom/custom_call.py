@@ -118,7 +118,7 @@ class CustomFunction(HoldsParts, Generic[P, R]):
     ):
         where = type(self).__name__
         need_function(where, fun)
-        wraps(fun, attributes=True)(self)
+        wraps(fun)(self)
         self.cache_parts = {}
         self.fun: Callable[..., R] = fun
         self._arguments = BoundArguments(where, fun, nondiff_argnums, nondiff_argnames)

@@ -1,12 +1,6 @@
-"""jaxlib's modules, imported once XLA's log level is set.
+"""The modules of jaxlib's runtime: every other file imports them from here, never from jaxlib."""
 
-XLA reads the level when its library is loaded: every other file imports these modules from here, never from jaxlib.
-"""
-
-import os
 from typing import Any, TypeAlias
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 import jaxlib.version
 from jaxlib import _jax, _profiler

@@ -20,7 +20,7 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.caches import once
-from ...effects.base.errors import BadArgument, ConfigurationError
+from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
 from ...effects.base.source_locations import warn_user
 from .genuine_jax import jax_is_loaded
@@ -82,7 +82,7 @@ def backend(platform: str | None = None) -> PlatformClient:
     ``JAX_PLATFORMS``; where both are unset, "cuda" if a CUDA plug-in is installed and a GPU is present, else "cpu".
     "gpu" means "cuda".
 
-    Raises: ConfigurationError: the platform is unknown, or not in ``HANDLAX_PLATFORMS``, or does not start.
+    Raises: PlatformUnavailable: the platform is unknown, or not in ``HANDLAX_PLATFORMS``, or does not start.
 
     >>> backend("cpu").platform
     'cpu'
@@ -111,7 +111,7 @@ def _resolve(platform: str | None) -> str:
         return "cuda" if _cuda_plugin() is not None and _gpu_present() else "cpu"
     name = _canonical(platform)
     if allowed and name not in allowed:
-        raise ConfigurationError(
+        raise PlatformUnavailable(
             f"the platform must be among {variable}={','.join(allowed)}, got {platform!r}",
             hint=f"add {name!r} to {variable}",
         )
@@ -131,7 +131,7 @@ def _make_backend(name: str) -> PlatformClient:
     elif name == "cuda":
         client = _make_cuda_client(connection())
     else:
-        raise ConfigurationError(f"the platform must be 'cpu' or 'cuda', got {name!r}", hint="choose one of them")
+        raise PlatformUnavailable(f"the platform must be 'cpu' or 'cuda', got {name!r}", hint="choose one of them")
     COUNTS["client"] += 1
     _watch_forks()
     local = tuple(client.local_devices())
@@ -225,7 +225,7 @@ def _package_folder(name: str) -> pathlib.Path | None:
 def _make_cuda_client(joined: Connection | None) -> Client:
     plugin = _cuda_plugin()
     if plugin is None:
-        raise ConfigurationError(
+        raise PlatformUnavailable(
             "platform 'cuda' needs a CUDA plug-in, none is installed",
             hint=f'pip install "jax-cuda13-plugin[with-cuda]" of the version of jaxlib, or {PLATFORMS_VARIABLE}=cpu',
         )
@@ -241,7 +241,7 @@ def _make_cuda_client(joined: Connection | None) -> Client:
         joined.meet("the GPUs", joined.membership.start_timeout)
         return xc.make_c_api_client("cuda", {**options, **joined.gpu_options()}, joined.client)
     except (xc.XlaRuntimeError, ImportError) as error:
-        raise ConfigurationError(
+        raise PlatformUnavailable(
             f"the CUDA plug-in at {library} does not start: {error}",
             hint=f"match the plug-in's version to jaxlib's, check the driver, or set {PLATFORMS_VARIABLE}=cpu",
         ) from error

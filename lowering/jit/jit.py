@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.tracebacks import unnamed_boundary
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import with_methods, wraps
 from ...effects.core.signatures import P, R
 from ...effects.trees import pytrees
 from ...interpreters.core.static_arguments import check_disjoint, choose
@@ -118,15 +119,16 @@ def jit(
 
 def _with_methods(call: Any, jitted: Jitted) -> Any:
     """``call`` with the name and documentation of the function, and the methods of a jitted function."""
-    wraps(jitted.fun, attributes=True)(call)
-    call._jit_info = jitted
-    call._fun = jitted.fun
-    call.trace = unnamed_boundary(lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs))
-    call.lower = unnamed_boundary(lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).lower())
-    call.eval_shape = unnamed_boundary(lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).out_info)
-    call.clear_cache = call._clear_cache = lambda: clear(jitted)
-    call._cache_size = lambda: len(jitted.compiled)
-    return call
+    return with_methods(wraps(jitted.fun)(call), {
+        "_jit_info": jitted,
+        "_fun": jitted.fun,
+        "trace": unnamed_boundary(lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs)),
+        "lower": unnamed_boundary(lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).lower()),
+        "eval_shape": unnamed_boundary(lambda *args, **kwargs: ahead_of_time.trace(jitted, args, kwargs).out_info),
+        "clear_cache": partial(clear, jitted),
+        "_clear_cache": partial(clear, jitted),
+        "_cache_size": lambda: len(jitted.compiled),
+    })
 
 
 def clear(jitted: Jitted) -> None:

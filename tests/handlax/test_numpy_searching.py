@@ -178,6 +178,16 @@ def test_files_and_bits_come_back(tmp_path, rng):
         same(hnp.unpackbits(packed, 1, 11, order), bits)
 
 
+def test_a_file_of_elements_without_a_dtype_is_of_bfloat16_or_refused(tmp_path):
+    x = hnp.asarray([[1.5, -2.0]], "bfloat16")
+    hnp.save(tmp_path / "x.npy", x)
+    again = hnp.load(tmp_path / "x.npy")
+    assert again.dtype == x.dtype and (again == x).all()
+    np.save(tmp_path / "x.npy", np.zeros(2, "V3"))
+    with pytest.raises(hx.errors.BadArgument, match="raw bytes of width 3"):
+        hnp.load(tmp_path / "x.npy")
+
+
 def test_a_difference_of_sets_has_the_dtype_of_the_first():
     made = hnp.setdiff1d(np.array([3, 1], "int16"), np.array([1.0, 2.0], "float32"))
     assert made.dtype == "int16"

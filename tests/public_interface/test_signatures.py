@@ -83,6 +83,7 @@ DIFFERENT = {
     "issubdtype": "jax.numpy and jax.dtypes differ themselves",
     "allow_f16_reductions": "it has no meaning here",
     "auto_pcast": "it has no meaning here",
+    "debug_key_reuse": "it has no meaning here",
     "enable_checks": "it has no meaning here",
     "jax2tf_associative_scan_reductions": "it has no meaning here",
     "remove_size_one_mesh_axis_from_type": "it has no meaning here",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....effects.base.errors import BadArgument, ConcretizationError, HandlaxError
-from ....effects.core.arrays import as_array, scalar
+from ....effects.core.arrays import as_array, concrete, scalar
 from ....effects.operations.elementwise.bitwise import bitwise_and
 from ....effects.operations.elementwise.comparison import eq, ne, select
 from ....effects.operations.elementwise.complex_parts import imag, real
@@ -26,7 +26,7 @@ from ....effects.operations.reductions.reductions import argmax
 from ....effects.programs.higher_order import HigherOrder
 from ....effects.trees.registration import register_dataclass
 from ....effects.types.array_type import ArrayType, array_type
-from ....effects.types.dtypes import float32, int32, itemsize_bits, uint32
+from ....effects.types.dtypes import ExtendedDType, float32, int32, itemsize_bits, uint32
 from ...core.body_transform import StateFlow
 from ...handlers.state_movements import CarriedState, Movement
 
@@ -52,7 +52,7 @@ class EventNote(NamedTuple):
         """The message with its values, index and lanes; ``outer``: lane indices of an enclosing ``vmap``."""
         inner = self.lanes + self.rank
         index = ", ".join([str(int(x)) for x in values[self.lanes : inner]])
-        text = self.message.format(*[np.asarray(x)[()] for x in values[inner:]])
+        text = self.message.format(*map(as_array, values[inner:]))
         lanes = [int(x) for x in values[: self.lanes]]
         return text.removesuffix(".") + (f" at index [{index}]" if index else "") + self._in_lane(lanes, outer) + "."
 
@@ -258,19 +258,26 @@ def _as_uint32(x: Any) -> list[Any]:
 
 
 def unpacked(payload: np.ndarray[Any, Any], types: Sequence[ArrayType]) -> list[Any]:
-    """The values of these types in a payload, the inverse of ``packed``."""
+    """The arrays of these types in a payload, the inverse of ``packed``."""
     values, at = [], 0
     for t in types:
-        kind, count = t.dtype.kind, words_of(t)
-        piece = np.ascontiguousarray(payload[at : at + count])
-        narrow = itemsize_bits(t.dtype) < 32
-        wide: Any = (np.uint32 if kind in "bu" else np.int32 if kind == "i" else np.float32) if narrow else t.dtype
-        parts = piece.view(wide)
-        if kind == "c":  # stored as all real parts, then all imaginary parts
-            parts = np.stack(np.split(piece.view(f"f{t.dtype.itemsize // 2}"), 2), -1).reshape(-1).view(t.dtype)
-        values.append(parts.astype(t.dtype).reshape(t.shape)[()])
+        count = words_of(t)
+        values.append(concrete(t, _elements(np.ascontiguousarray(payload[at : at + count]), t)))
         at += count
     return values
+
+
+def _elements(words: np.ndarray[Any, Any], t: ArrayType) -> np.ndarray[Any, Any]:
+    """The data of an array of this type whose bits, widened to 32, are these words."""
+    if isinstance(t.dtype, ExtendedDType):
+        return _elements(words, array_type((*t.shape, *t.dtype.shape), t.dtype.base))
+    kind = t.dtype.kind
+    if kind == "c":  # stored as all real parts, then all imaginary parts
+        parts = words.view(f"f{t.dtype.itemsize // 2}")
+        return np.stack(np.split(parts, 2), -1).view(t.dtype).reshape(t.shape)
+    narrow = itemsize_bits(t.dtype) < 32
+    wide: Any = (np.uint32 if kind in "bu" else np.int32 if kind == "i" else np.float32) if narrow else t.dtype
+    return words.view(wide).astype(t.dtype).reshape(t.shape)
 
 
 def is_nan(x: Any) -> Any:

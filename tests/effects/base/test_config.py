@@ -197,6 +197,48 @@ def test_a_new_process_has_the_settings_of_its_environment(variable, text, expec
     assert expected in done.stdout + done.stderr
 
 
+def test_flags_of_the_command_line_are_settings_where_they_are_asked_for(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["test", "--jax_debug_nans", "-x", "--name=n", "--", "--jax_debug_infs"])
+    with configure(debug_nans=False):
+        hx.config.parse_flags_with_absl()
+    try:
+        assert hx.config.debug_nans and not hx.config.debug_infs
+        monkeypatch.setattr("sys.argv", ["test", "--nojax_debug_nans", "--jax_default_matmul_precision=highest"])
+        hx.config.parse_flags_with_absl()
+        assert not hx.config.debug_nans and hx.config.default_matmul_precision == "highest"
+    finally:
+        hx.config.update("debug_nans", False)
+        hx.config.update("default_matmul_precision", None)
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [("--jax_debug_nans=maybe", "--jax_debug_nans must be 0 or 1"), ("--jax_something", "no setting 'jax_something'"),
+     ("--jax_num_cpu_devices=none", "positive integer")],
+)
+def test_a_wrong_flag_is_refused(flag, words, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["test", flag])
+    with pytest.raises(ConfigurationError, match=words):
+        hx.config.parse_flags_with_absl()
+
+
+def test_the_log_level_is_set_before_jaxlib_is_loaded():
+    code = """
+import sys
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("jaxlib."): import os; print(os.environ["TF_CPP_MIN_LOG_LEVEL"]); sys.meta_path.remove(self)
+sys.meta_path.insert(0, Watch())
+import {module}
+import handlax; handlax.devices()
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    for module in ("handlax.extend.mlir", "handlax.tree", "handlax.lowering.clients.platforms"):
+        command = [sys.executable, "-c", code.format(module=module)]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert (run.stdout, run.stderr) == ("1\n", "")
+
+
 def test_our_variables_are_stronger_than_those_of_jax(monkeypatch):
     monkeypatch.setenv("JAX_ENABLE_X64", "1")
     monkeypatch.setenv("HANDLAX_ENABLE_X64", "0")

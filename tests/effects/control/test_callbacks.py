@@ -62,7 +62,7 @@ def test_an_error_has_the_line_of_the_callback_and_its_cause():
 
     with pytest.raises(errors.CallbackError, match=r"io_callback: .* fails raised KeyError: 'gone'") as caught:
         io_callback(fails, x, x)
-    assert isinstance(caught.value.__cause__, KeyError)
+    assert isinstance(caught.value.__cause__, KeyError) and isinstance(caught.value, errors.JaxRuntimeError)
     assert "test_callbacks.py" in caught.value.where
 
 

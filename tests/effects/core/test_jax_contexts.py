@@ -115,7 +115,8 @@ def test_keys_as_words_are_allowed_warned_of_or_refused():
 
 def test_settings_without_meaning_say_so():
     hx.clear_caches()
-    for context in (hx.softmax_custom_jvp, hx.enable_checks, hx.auto_pcast, hx.jax2tf_associative_scan_reductions):
+    contexts = hx.softmax_custom_jvp, hx.enable_checks, hx.auto_pcast, hx.jax2tf_associative_scan_reductions
+    for context in (*contexts, hx.debug_key_reuse):
         with pytest.warns(UserWarning, match="no meaning here"), context(True):
             pass
     with hx.threefry_partitionable(True):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from helpers.recorded_promotion import DTYPES, GOLDEN
 
+from handlax import dtypes as public
 from handlax.effects.base.config import configure
 from handlax.effects.base.errors import BadArgument, DTypeMismatch, IntegerOverflow
 from handlax.effects.types import dtype_promotion
@@ -23,6 +24,18 @@ def test_promotion_of_two_is_one_look_up():
 def test_subdtypes_are_jax_s():
     for name, above in GOLDEN["subdtype"].items():
         assert [b for b in GOLDEN["abstract"] if dt.issubdtype(name, getattr(np, b))] == above, name
+
+
+def test_the_public_bfloat16_is_the_type_of_its_scalars():
+    assert isinstance(public.bfloat16(1), np.generic) and np.dtype(public.bfloat16) == dt.bfloat16
+
+
+def test_without_a_dtype_data_have_the_default_of_floats():
+    for enable_x64, default in ((None, dt.float32), (False, dt.float32), (True, dt.float64)):
+        with configure(enable_x64=enable_x64):
+            assert dt.canonicalize_dtype(None) == default
+    with configure(default_float="float64"):
+        assert dt.canonicalize_dtype(None) == dt.float64
 
 
 def test_subdtypes_of_classes_and_extended_dtypes():

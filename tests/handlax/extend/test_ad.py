@@ -110,6 +110,18 @@ def test_a_cotangent_of_several_results_may_be_zero():
     laws_hold(p, [1.0, 2.0])
 
 
+def test_rules_are_given_tuples_so_that_in_axes_of_tuples_fit():
+    p = made("tripled", lambda x, y: 3.0 * x + y)
+
+    def rule(primals, tangents):
+        assert all(type(dx) is not ad.Zero for dx in tangents)
+        return hx.vmap(lambda xs, dxs: (p.bind(*xs), p.bind(*dxs)), in_axes=((0, 0), (0, 0)))(primals, tangents)
+
+    ad.primitive_jvps[p] = rule
+    y, dy = hx.jvp(p.bind, (X, X), (X, 2.0 * X))
+    assert y.tolist() == (4.0 * X).tolist() and dy.tolist() == (5.0 * X).tolist()
+
+
 def test_integers_have_no_tangents():
     p = made("scaled", lambda x, n: x * n)
     ad.defjvp(p, lambda dx, x, n: p.bind(dx, n), None)

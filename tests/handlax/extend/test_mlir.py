@@ -105,8 +105,13 @@ def test_a_rule_calls_the_host(has_side_effect):
         return (x[::-1].copy(),)
 
     def rule(ctx, x):
-        results, _, _ = mlir.emit_python_callback(
-            ctx, on_host, None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=has_side_effect)
+        results, _, keepalive = mlir.emit_python_callback(
+            ctx, on_host, None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=has_side_effect, sharding=None)
+        ctx.module_context.add_keepalive(keepalive)
+        with pytest.raises(errors.BadArgument, match="sharding must be None"):
+            mlir.emit_python_callback(ctx, on_host, None, [], [], [], has_side_effect=False, sharding=hx.P())
+        with pytest.raises(errors.BadArgument, match="what emit_python_callback gives"):
+            ctx.module_context.add_keepalive(on_host)
         return results
 
     mlir.register_lowering(p, rule)

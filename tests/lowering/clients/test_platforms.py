@@ -9,7 +9,7 @@ import pytest
 from helpers.new_process import in_new_process
 
 import handlax as hx
-from handlax.effects.base.errors import ConfigurationError
+from handlax.effects.base.errors import ConfigurationError, PlatformUnavailable
 from handlax.lowering.clients import platforms
 from handlax.lowering.xla import jaxlib_runtime
 
@@ -36,8 +36,15 @@ def test_a_backend_is_made_once_by_however_many_threads(device):
 
 
 def test_an_unknown_platform_is_refused_by_name():
-    with pytest.raises(ConfigurationError, match="'cpu' or 'cuda', got 'tpu'"):
+    with pytest.raises(PlatformUnavailable, match="'cpu' or 'cuda', got 'tpu'"):
         jaxlib_runtime.backend("tpu")
+
+
+def test_a_platform_that_is_not_there_is_a_runtime_error_for_programs_that_try_it():
+    with pytest.raises(RuntimeError, match="'tpu'"):
+        hx.devices("tpu")
+    with pytest.raises(RuntimeError, match="'tpu'"):
+        hx.device_count("tpu")
 
 
 def test_the_cpu_device_count_is_fixed_at_first_use(device):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors, lax
+from handlax import errors, lax, random
 from handlax import numpy as hnp
 from handlax.experimental import checkify
 from handlax.experimental.checkify import check, check_error, debug_check, init_error
@@ -61,6 +61,7 @@ def test_without_checkify_a_failed_check_is_raised_and_a_debug_check_does_nothin
         ("{}", (np.arange(3, dtype="float16"),), {}, "[0. 1. 2.]"),
         ("{}", (np.array([True, False]),), {}, "[ True False]"),
         ("{}", (np.arange(40),), {}, str(np.arange(40))),
+        ("{}", (random.key(3),), {}, str(random.key(3))),
         ("end.", (), {}, "end"),
     ],
 )
