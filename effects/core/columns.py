@@ -200,8 +200,7 @@ class Column:
             return self._default
         raise MissingRule(
             f"{self.name}: {kind.name} has no rule in this column.",
-            hint=f"write a function `{self.name}` in its block, or add it from outside: "
-            f"@hx.columns.{self.name}.rule({kind.__name__}).",
+            hint=kind.how_to_add(self.name),
         )
 
     def __repr__(self) -> str:

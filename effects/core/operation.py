@@ -151,6 +151,14 @@ class Operation(Parametrised, ImmutableObject):
         """The type of the result, a tuple of types if ``multiple_results``, from the fields and operand types alone."""
         raise MissingRule(f"{self.name}: there is no result_type in its block.")
 
+    @classmethod
+    def how_to_add(cls, column: str) -> str:
+        """The remedy where it has no rule in a column."""
+        return (
+            f"write a function `{column}` in its block, or add it from outside: "
+            f"@hx.columns.{column}.rule({cls.__name__})."
+        )
+
     def varies(self, operands: frozenset[Any]) -> frozenset[Any]:
         """The axes of a mesh along which the results vary; ``operands``: those along which an operand does."""
         return operands

@@ -56,11 +56,26 @@ def _hashable(value: Any) -> Any:
     return value
 
 
+# column -> how a primitive gets its cell
+_REGISTRATIONS = {
+    "evaluate": "{}_p.def_impl(f).",
+    "jvp": "extend.ad.primitive_jvps[{}_p] = rule, or one of ad.defjvp and ad.deflinear.",
+    "transpose": "extend.ad.primitive_transposes[{}_p] = rule.",
+    "batch": "extend.batching.primitive_batchers[{0}_p] = rule, or batching.defvectorized({0}_p).",
+    "lower": "extend.mlir.register_lowering({}_p, rule).",
+}
+
+
 class PrimitiveOperation(Operation):
     """The family of operations that a ``Primitive`` makes; ``params`` has the parameters in order of their names."""
 
     __slots__ = ()
     params: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def how_to_add(cls, column: str) -> str:
+        known = _REGISTRATIONS.get(column)
+        return known.format(cls.name) if known else super().how_to_add(column)
 
     def as_params(self) -> dict[str, Any]:
         return {name: value.value if type(value) is Snapshot else value for name, value in self.params}

@@ -22,6 +22,8 @@ from ..effects.programs.primitives import Primitive
 from ..effects.trees.registration import register_pytree_node
 from ..effects.types.array_type import ArrayType
 from ..effects.types.dtypes import float0
+from ..interpreters.differentiation.deferred_rules import checked, pair_of
+from .checked_results import checked_results, list_of, types_of_results
 from .rule_registries import RuleRegistry
 
 __all__ = [
@@ -81,10 +83,16 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def _symbolic(part: Any) -> Any:
-    """A tangent or cotangent of a rule as cells have it: None for zero."""
+    """A tangent or cotangent as cells have it: None for zero."""
     if part is None or part is Zero or type(part) is Zero or getattr(part, "dtype", None) == float0:
         return None
     return as_array(part)
+
+
+def _part(shown: str, what: str, part: Any, primal: ArrayType) -> Any:
+    """``_symbolic`` of what a rule gives for a primal of this type. Raises: as ``checked``."""
+    part = _symbolic(part)
+    return None if part is None else checked(shown, what, part, primal.tangent())
 
 
 def _derivative(rule: Rule) -> Rule:
@@ -92,10 +100,12 @@ def _derivative(rule: Rule) -> Rule:
 
     def jvp(op: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         zeros = [Zero.from_primal_value(x) if dx is None else dx for x, dx in zip(primals, tangents)]
-        y, dy = rule(tuple(primals), tuple(zeros), **op.as_params())
-        if op.multiple_results:
-            return tuple(map(as_array, y)), tuple(map(_symbolic, dy))
-        return as_array(y), _symbolic(dy)
+        shown = f"{op.name}, primitive_jvps"
+        y, dy = pair_of(shown, "results, tangents", rule(tuple(primals), tuple(zeros), **op.as_params()))
+        types = types_of_results(op, [x.type for x in primals])
+        dys = list_of(shown, "tangents", dy, len(types)) if op.multiple_results else [dy]
+        tangents = [_part(shown, "a tangent", dy, t) for dy, t in zip(dys, types)]
+        return checked_results(op, "primitive_jvps", y, types), op.from_results(tangents)
 
     return jvp
 
@@ -122,8 +132,10 @@ def _adjoint(rule: Rule) -> Rule:
             types = result_type(op, tuple([x if yes else x.type for x, yes in zip(operands, linear)]))
             ct = [Zero(t.tangent()) if part is None else part for part, t in zip(ct, types)]
         args = [UndefinedPrimal(x) if yes else x for x, yes in zip(operands, linear)]
-        cts = rule(ct, *args, **op.as_params())
-        return [_symbolic(part) if yes else None for part, yes in zip(cts, linear)]
+        shown = f"{op.name}, primitive_transposes"
+        cts = list_of(shown, "cotangents", rule(ct, *args, **op.as_params()), len(args))
+        parts = zip(cts, operands, linear)
+        return [_part(shown, "a cotangent", part, x) if yes else None for part, x, yes in parts]
 
     return transpose
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
+from itertools import cycle
 from typing import Any, NamedTuple
 
 from ..effects.core.arrays import as_array
@@ -19,7 +20,9 @@ from ..effects.operations.foundations.shapes import move_axis
 from ..effects.operations.manipulation.rearranging import expand_dims
 from ..effects.operations.manipulation.slicing import axis_at, lane_count, lanes_first
 from ..effects.programs.primitives import Primitive
-from ..interpreters.batching.batch import by_batch_rule
+from ..interpreters.batching.batch import by_batch_rule, lane_type
+from ..interpreters.differentiation.deferred_rules import pair_of
+from .checked_results import checked_results, list_of, types_of_results
 from .rule_registries import RuleRegistry
 
 __all__ = [
@@ -39,22 +42,27 @@ class AxisData(NamedTuple):
     explicit_mesh_axis: Any = None
 
 
-def _results(op: Any, results: Any) -> Any:
-    """What a rule gives, as a cell gives it."""
-    y, dims = results
-    return (tuple(map(as_array, y)) if op.multiple_results else as_array(y)), dims
+def _checked(op: Any, xs: Sequence[Any], dims: Sequence[Any], size: Any, given: Any) -> Any:
+    """What a rule gives, as a cell gives it. Raises: as ``checked_results``; TreeMismatch: it gives no dimensions."""
+    shown = f"{op.name}, primitive_batchers"
+    y, out_dims = pair_of(shown, "results, dims", given)
+    lanes = [x.type if d is None else lane_type(x.type, d) for x, d in zip(xs, dims)]
+    types = types_of_results(op, lanes)
+    each = list_of(shown, "dims", out_dims, len(types)) if isinstance(out_dims, (list, tuple)) else [out_dims]
+    full = [t if d is None else t.update(shape=(*t.shape[:d], size, *t.shape[d:])) for t, d in zip(types, cycle(each))]
+    return checked_results(op, "primitive_batchers", y, full), out_dims
 
 
 def _of_operands(rule: Rule) -> Rule:
     def batch(op: Any, dims: Sequence[Any], *xs: Any) -> Any:
-        return _results(op, rule(xs, dims, **op.as_params()))
+        return _checked(op, xs, dims, lane_count(xs, dims), rule(xs, dims, **op.as_params()))
 
     return batch
 
 
 def _of_axis_data(rule: Rule) -> Rule:
     def batch(op: Any, dims: Sequence[Any], *xs: Any, axis: tuple[Any, Any]) -> Any:
-        return _results(op, rule(AxisData(*axis), xs, dims, **op.as_params()))
+        return _checked(op, xs, dims, axis[1], rule(AxisData(*axis), xs, dims, **op.as_params()))
 
     return batch
 
@@ -62,7 +70,7 @@ def _of_axis_data(rule: Rule) -> Rule:
 def _of_axis(rule: Rule) -> Rule:
     def batch(op: Any, dims: Sequence[Any], *xs: Any, axis: tuple[Any, Any]) -> Any:
         name, size = axis
-        return _results(op, rule(size, name, None, xs, dims, **op.as_params()))
+        return _checked(op, xs, dims, size, rule(size, name, None, xs, dims, **op.as_params()))
 
     return batch
 

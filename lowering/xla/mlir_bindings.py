@@ -78,11 +78,11 @@ def call(module: Any, symbol: str, values: Sequence[Any], gives: Sequence[ArrayT
 
 
 def _values(results: Any) -> Iterator[Any]:
-    """The values among the results of a rule: values, operations with one result, and sequences of these."""
-    for result in results:
-        if isinstance(result, ir.Value):
-            yield result
-        elif isinstance(result, ir.OpView):
-            yield result.result
-        else:
+    """The values among the results of a rule: a value, an operation with one result, or a sequence of these."""
+    if isinstance(results, ir.Value):
+        yield results
+    elif isinstance(results, ir.OpView):
+        yield results.result
+    else:
+        for result in results:
             yield from _values(result)

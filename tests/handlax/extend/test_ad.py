@@ -169,3 +169,28 @@ def test_rules_of_the_package_are_read_in_the_form_of_jax():
     tripled = made("like_cosine", hnp.cos)
     ad.primitive_jvps[tripled] = ad.primitive_jvps[hx.lax.cos_p]
     assert hx.grad(tripled.bind)(0.5) == hx.grad(hnp.cos)(0.5)
+
+
+@pytest.mark.parametrize("cts", [lambda ct: ct, lambda ct: [], lambda ct: [ct, ct], lambda ct: [ct[:1]]])
+def test_cotangents_are_as_many_as_operands_and_of_their_types(cts):
+    p = made("miscounted", lambda x: x)
+    ad.deflinear2(p, lambda ct, x: cts(ct))
+    with pytest.raises((errors.TreeMismatch, errors.ShapeMismatch), match="miscounted, primitive_transposes: the rule"):
+        hx.grad(lambda x: (p.bind(x) * x).sum())(X)
+
+
+@pytest.mark.parametrize("rule", [
+    lambda x, dx: (x[0], dx[0].sum()), lambda x, dx: (x[0][:1], dx[0]), lambda x, dx: x[0],
+    lambda x, dx: (x[0], dx[0].astype("float16")), lambda x, dx: ([x[0]], dx[0]),
+])
+def test_results_and_tangents_of_a_rule_have_the_types_of_the_primitive_s(rule):
+    p = made("mistyped", lambda x: x)
+    ad.primitive_jvps[p] = rule
+    with pytest.raises(errors.HandlaxError, match="mistyped, primitive_jvps: the rule must"):
+        hx.jvp(p.bind, (X,), (X,))
+
+
+def test_a_missing_rule_is_registered_as_the_hint_says():
+    p = made("bare", lambda x: x)
+    with pytest.raises(errors.MissingRule, match=r"ad\.primitive_jvps\[bare_p\] = rule"):
+        hx.jvp(p.bind, (X,), (X,))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import lax
+from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.core import ShapedArray
 from handlax.extend import batching, mlir
@@ -143,3 +143,19 @@ def test_rules_of_the_package_are_read_in_the_form_of_jax():
     y, dim = batching.axis_primitive_batchers[p](2, "i", None, (X,), (0,))
     np.testing.assert_allclose(y, X - X.mean(0))
     assert lax.scan_p not in batching.primitive_batchers
+
+
+@pytest.mark.parametrize("results", [
+    lambda x: (x[0][:1], 0), lambda x: (x[0][:, :1], 0), lambda x: x[0], lambda x: (x[0], [0, 0]),
+    lambda x: (x[0][0], 0), lambda x: ([x[0]], 0),
+])
+def test_a_rule_gives_all_lanes_of_each_result(results):
+    p = made("fewer_lanes", lambda x: x)
+    batching.primitive_batchers[p] = lambda xs, dims: results(xs)
+    with pytest.raises(errors.HandlaxError, match="fewer_lanes, primitive_batchers: the rule must"):
+        hx.vmap(p.bind)(X)
+
+
+def test_a_missing_rule_is_registered_as_the_hint_says():
+    with pytest.raises(errors.MissingRule, match=r"batching\.primitive_batchers\[no_lanes_p\] = rule"):
+        hx.vmap(made("no_lanes", lambda x: x).bind)(X)

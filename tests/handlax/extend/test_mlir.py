@@ -145,3 +145,21 @@ def test_a_program_for_several_platforms_has_the_rule_of_each():
         exported = export.export(hx.jit(p.bind), platforms=platforms)(X)
         assert exported.mlir_module().count("stablehlo.multiply") == 1
         assert exported.call(X).tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: [x[:2]], lambda x: [x.astype("int32")], lambda x: [x, x], lambda x: [], lambda x: ["x"],
+])
+def test_results_of_a_function_have_the_types_of_the_abstract_evaluation(f):
+    p = made("other_types")
+    mlir.register_lowering(p, mlir.lower_fun(f))
+    with pytest.raises(errors.HandlaxError, match="other_types, register_lowering: the rule must give"):
+        hx.jit(p.bind)(X)
+
+
+def test_a_rule_may_give_a_bare_value_and_a_missing_one_is_registered_as_the_hint_says():
+    p = made("bare_value")
+    with pytest.raises(errors.MissingRule, match=r"mlir\.register_lowering\(bare_value_p, rule\)"):
+        hx.jit(p.bind)(X)
+    mlir.register_lowering(p, lambda ctx, x: hlo.AddOp(x, x).result)
+    assert hx.jit(p.bind)(X).tolist() == [2.0, 4.0, 6.0]
