@@ -284,5 +284,11 @@ def minimize(
         raise ShapeMismatch(f"minimize: x0 must be a vector, got {x.type}.", hint="ravel it, and unravel it in fun.")
     settings = kind(**chosen)
     _check_bounds(settings)
-    results: OptimizeResults = search(value_and_grad(lambda x: fun(x, *args)), x, settings)
+    results: OptimizeResults = search(value_and_grad(lambda x: _in_dtype_of(x, fun(x, *args))), x, settings)
     return results
+
+
+def _in_dtype_of(x: Any, value: Any) -> Any:
+    """A value of the objective in the dtype of the vector, in which the search compares it; no real one as it is."""
+    y = hnp.asarray(value)
+    return y.astype(x.dtype) if hnp.issubdtype(y.dtype, hnp.floating) else y

@@ -48,6 +48,13 @@ def test_arguments_scales_and_lanes():
     np.testing.assert_allclose(r.x, np.linalg.solve(quadratic, [1, 0]), atol=1e-9)
 
 
+@pytest.mark.parametrize("method", ["BFGS", "l-bfgs-experimental-do-not-rely-on-this"])
+def test_an_objective_of_another_dtype_is_compared_in_that_of_the_vector(method):
+    r = minimize(lambda x: ((x - 1) ** 2).sum().astype("float16"), np.zeros(2, "float32"), method=method)
+    assert r.x.dtype == r.fun.dtype == "float32"
+    np.testing.assert_allclose(r.x, 1.0, atol=1e-2)
+
+
 def test_how_it_ends_is_said():
     r = minimize(rosenbrock, np.zeros(4), method="BFGS", options={"maxiter": 3})
     assert not r.success and r.status == 1 and r.nit == 3
