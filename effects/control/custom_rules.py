@@ -76,6 +76,10 @@ class Adjoint(Operation):
     def rule(op):
         return op.backward
 
+    @property
+    def answers_zero(op):
+        return op.forward is None
+
     def result_type(op, *types):
         return op.types
 

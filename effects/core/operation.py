@@ -163,6 +163,11 @@ class Operation(Parametrised, ImmutableObject):
         """The axes of a mesh along which the results vary; ``operands``: those along which an operand does."""
         return operands
 
+    @property
+    def answers_zero(self) -> bool:
+        """Whether its adjoint may not be zero for a zero cotangent: it is a user's rule, or has one in its bodies."""
+        return False
+
     def as_results(self, y: Any) -> Any:
         """The results of performing, or their types, as a sequence: ``(y,)`` unless there are ``multiple_results``."""
         return y if self.multiple_results else (y,)

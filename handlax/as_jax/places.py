@@ -52,6 +52,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "backend_compile_and_load": "handlax.lowering.xla.executables:backend_compile_and_load",
     },
     "jax._src.dispatch": {"wait_for_tokens": "handlax:effects_barrier"},  # equinox
+    "jax._src.interpreters": {},
+    "jax._src.interpreters.ad": {"CustomVJPException": "handlax.errors:NotDifferentiable"},  # diffrax's tests
     "jax._src.traceback_util": {  # equinox, flax, jaxtyping
         "api_boundary": "handlax.effects.base.tracebacks:boundary",
         "include_frame": "handlax.effects.base.source_locations:include_frame",

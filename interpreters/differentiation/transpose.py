@@ -69,7 +69,7 @@ class _Backward:
     equation ``i``.
     """
 
-    __slots__ = ("tape", "values", "types", "starts", "grads", "consts", "run", "cell")
+    __slots__ = ("tape", "values", "types", "starts", "grads", "consts", "run", "cell", "outs", "needed")
 
     def __init__(self, tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]):
         self.tape = tape
@@ -78,9 +78,12 @@ class _Backward:
         self.consts = consts
         self.run = current()
         self.cell = self.run.cell or SiteCell()
+        self.outs: Sequence[int] = ()
+        self.needed: set[int] | None = None
 
     def seed(self, outs: Sequence[int], cts: Sequence[Any]) -> None:
         """Add the cotangents of the outputs to ``grads``."""
+        self.outs = outs
         for n, ct in zip(outs, cts):
             if ct is not None and self.values[n] is None:
                 self.add(n, ct)
@@ -98,7 +101,7 @@ class _Backward:
         op, args, start = tape.ops[i], tape.args[i], self.starts[i]
         if op.multiple_results:
             ct = tuple(grads[start : start + len(tape.types[i])])
-            if not any([part is not None for part in ct]):
+            if not any([part is not None for part in ct]) and not (op.answers_zero and self.is_needed(start)):
                 return
         else:
             ct = grads[start]
@@ -113,6 +116,15 @@ class _Backward:
             if part is not None:
                 self.add(n, part)
 
+    def is_needed(self, n: int) -> bool:
+        """Whether an output of the tape is made of variable ``n``, or of another result of its equation."""
+        if self.needed is None:
+            self.needed = {*self.outs}
+            for _, args, results, _ in reversed([*self.tape.steps()]):
+                if not self.needed.isdisjoint(results):
+                    self.needed.update(args, results)
+        return n in self.needed
+
     def block(self, first: int, block: InlinedBlock) -> bool:
         """Transpose an inlined block, whose first equation is ``first``, as a unit. False: it has no adjoint."""
         tape, grads, consts, args = self.tape, self.grads, self.consts, self.tape.args
@@ -120,7 +132,7 @@ class _Backward:
         cts = [grads[start + k] for k in block.results]
         nonzero = [ct for ct in cts if ct is not None]
         if not nonzero:
-            return True
+            return not any([op.answers_zero for op in block.program.ops])
         types = [None if ct is None else ct.type for ct in cts]
         key = (config.current().mark, *types)
         adjoint = block.adjoints.get(key)
