@@ -97,9 +97,10 @@ class Equation(NamedTuple):
         new = self._replace(outvars=tuple(outvars or self.outvars), site=source_info or self.site)
         if invars is None and primitive is None and params is None:
             return new
-        kind = (primitive or self.primitive).operation
-        op = kind.from_params(self.params if params is None else params)
-        return new._replace(op=op, operands=self.invars if invars is None else tuple(invars))
+        operands = self.invars if invars is None else tuple(invars)
+        types = [x.aval for x in operands]
+        op = (primitive or self.primitive).performed_on(types, self.params if params is None else params)
+        return new._replace(op=op, operands=operands)
 
     @property
     def effects(self) -> frozenset[Any]:

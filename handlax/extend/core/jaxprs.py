@@ -30,7 +30,7 @@ def new_jaxpr_eqn(
     >>> p.replace(eqns=[cosine])(0.0)
     (Array(1., dtype=float32, weak_type=True),)
     """
-    op = primitive.operation.from_params(params)
+    op = primitive.performed_on([x.aval for x in invars], params)
     return Equation(op, tuple(invars), tuple(outvars), source_info or NOWHERE)
 
 
