@@ -1,5 +1,7 @@
 """``handlax.extend.core``: primitives, programs and their parts, and the state of tracing, under JAX's names."""
 
+from ...effects.base.errors import JaxprTypeError as JaxprTypeError
+from ...effects.core.operation import EMPTY_ROW as no_effects
 from ...effects.programs.equation_views import DropVar as DropVar
 from ...effects.programs.equation_views import Literal as Literal
 from ...effects.programs.primitives import Primitive as Primitive
@@ -9,9 +11,18 @@ from .jaxprs import Jaxpr as Jaxpr
 from .jaxprs import JaxprEqn as JaxprEqn
 from .jaxprs import Var as Var
 from .jaxprs import check_jaxpr as check_jaxpr
+from .jaxprs import gensym as gensym
 from .jaxprs import jaxpr_as_fun as jaxpr_as_fun
+from .jaxprs import jaxprs_in_params as jaxprs_in_params
 from .jaxprs import new_jaxpr_eqn as new_jaxpr_eqn
+from .jaxprs import subjaxprs as subjaxprs
 from .trace_state import OpaqueTraceState as OpaqueTraceState
+from .trace_state import concrete_or_error as concrete_or_error
 from .trace_state import get_opaque_trace_state as get_opaque_trace_state
 from .trace_state import mapped_aval as mapped_aval
+from .trace_state import nonempty_axis_env as nonempty_axis_env_DO_NOT_USE
+from .trace_state import primal_dtype_to_tangent_dtype as primal_dtype_to_tangent_dtype
 from .trace_state import unmapped_aval as unmapped_aval
+from .trace_state import unsafe_am_i_under_a_jit as unsafe_am_i_under_a_jit_DO_NOT_USE
+from .trace_state import unsafe_am_i_under_a_vmap as unsafe_am_i_under_a_vmap_DO_NOT_USE
+from .trace_state import unsafe_get_axis_names as unsafe_get_axis_names_DO_NOT_USE
