@@ -28,7 +28,7 @@ class ManualAxisType(Value):
         super().__init__(frozenset(varying), frozenset(unreduced), frozenset(reduced))
         if self.unreduced or self.reduced:
             raise BadArgument(
-                "ManualAxisType: values are whole sums on every device, got "
-                f"unreduced={{{', '.join(map(str, self.unreduced))}}}, reduced={{{', '.join(map(str, self.reduced))}}}.",
+                f"ManualAxisType: values are whole sums on every device, got unreduced={set(self.unreduced)}, "
+                f"reduced={set(self.reduced)}.",
                 hint="hold partial sums as an array with one more dimension, cut along the axis.",
             )

@@ -1,11 +1,12 @@
 """``handlax.extend.core``: primitives, programs and their parts, and the state of tracing, under JAX's names."""
 
 from ...effects.base.errors import JaxprTypeError as JaxprTypeError
-from ...effects.core.operation import EMPTY_ROW as no_effects
+from ...effects.core.operation import EMPTY_ROW
 from ...effects.programs.equation_views import DropVar as DropVar
 from ...effects.programs.equation_views import Literal as Literal
 from ...effects.programs.primitives import Primitive as Primitive
 from . import primitives as primitives
+from . import trace_state
 from .jaxprs import ClosedJaxpr as ClosedJaxpr
 from .jaxprs import Jaxpr as Jaxpr
 from .jaxprs import JaxprEqn as JaxprEqn
@@ -20,9 +21,11 @@ from .trace_state import OpaqueTraceState as OpaqueTraceState
 from .trace_state import concrete_or_error as concrete_or_error
 from .trace_state import get_opaque_trace_state as get_opaque_trace_state
 from .trace_state import mapped_aval as mapped_aval
-from .trace_state import nonempty_axis_env as nonempty_axis_env_DO_NOT_USE
 from .trace_state import primal_dtype_to_tangent_dtype as primal_dtype_to_tangent_dtype
 from .trace_state import unmapped_aval as unmapped_aval
-from .trace_state import unsafe_am_i_under_a_jit as unsafe_am_i_under_a_jit_DO_NOT_USE
-from .trace_state import unsafe_am_i_under_a_vmap as unsafe_am_i_under_a_vmap_DO_NOT_USE
-from .trace_state import unsafe_get_axis_names as unsafe_get_axis_names_DO_NOT_USE
+
+no_effects = EMPTY_ROW
+nonempty_axis_env_DO_NOT_USE = trace_state.nonempty_axis_env
+unsafe_am_i_under_a_jit_DO_NOT_USE = trace_state.unsafe_am_i_under_a_jit
+unsafe_am_i_under_a_vmap_DO_NOT_USE = trace_state.unsafe_am_i_under_a_vmap
+unsafe_get_axis_names_DO_NOT_USE = trace_state.unsafe_get_axis_names

@@ -85,8 +85,10 @@ def test_what_does_not_fit_is_refused(call, error):
 
 def test_what_is_in_force_is_told():
     def state(x):
-        seen.append((extend_core.unsafe_am_i_under_a_jit_DO_NOT_USE(), extend_core.unsafe_am_i_under_a_vmap_DO_NOT_USE(),
-                     extend_core.unsafe_get_axis_names_DO_NOT_USE(), extend_core.nonempty_axis_env_DO_NOT_USE()))
+        seen.append((
+            extend_core.unsafe_am_i_under_a_jit_DO_NOT_USE(), extend_core.unsafe_am_i_under_a_vmap_DO_NOT_USE(),
+            extend_core.unsafe_get_axis_names_DO_NOT_USE(), extend_core.nonempty_axis_env_DO_NOT_USE(),
+        ))
         return x
 
     seen = []
@@ -100,7 +102,7 @@ def test_a_known_value_is_forced_and_a_traced_one_refused():
     assert extend_core.concrete_or_error(None, "a") == "a" and extend_core.concrete_or_error(int, hnp.float32(2)) == 2
     assert hx.vmap(lambda x: x * extend_core.concrete_or_error(float, hnp.float32(2)))(hnp.ones(2)).tolist() == [2, 2]
     for transform in (hx.jit, hx.grad):
-        with pytest.raises(errors.ConcretizationTypeError, match="a known value is needed, got(.|\n)*the size"):
+        with pytest.raises(errors.ConcretizationTypeError, match=r"a known value is needed, got(.|\n)*the size"):
             transform(lambda x: extend_core.concrete_or_error(int, x, "the size") * x)(2.0)
 
 
