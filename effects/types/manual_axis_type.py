@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 from ..base.errors import BadArgument
 from ..base.frozen_values import Value
@@ -32,3 +33,7 @@ class ManualAxisType(Value):
                 f"reduced={set(self.reduced)}.",
                 hint="hold partial sums as an array with one more dimension, cut along the axis.",
             )
+
+    def invarying(self, mesh: Any) -> frozenset[Hashable]:
+        """The axes over which ``shard_map`` maps, in the mesh in force within it, along which the value is the same."""
+        return frozenset(mesh.manual_axes) - self.varying

@@ -209,8 +209,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """``x`` as a value that varies along the named axes of a mesh: ``to="varying"``, on every leaf.
 
     Each device has a copy; the cotangent is the sum of the copies' cotangents. Operations cast their operands
-    themselves; this is needed where types must agree, as for the initial carry of a loop. ``axis_name``: a name, or
-    several in a tuple or a set. Raises: BadArgument: another ``to``. UnboundAxis: nothing binds a name.
+    themselves; this is needed where types must agree, as for the initial carry of a loop. Raises: BadArgument: another
+    ``to``. UnboundAxis: nothing binds a name.
     """
     if to != "varying":
         raise BadArgument(f"pcast: values can be cast to='varying', got {to!r}.", hint="psum makes them invariant.")
@@ -224,6 +224,5 @@ def pvary(x: Any, axis_name: Any) -> Any:
 
 def _cast(where: str, x: Any, axis_name: Any) -> Any:
     """``pcast(x, axis_name, to="varying")``; ``where`` names the function in errors."""
-    names = tuple(axis_name) if isinstance(axis_name, (set, frozenset)) else axis_name
-    axes = tracked(bound_axes(where, names))
+    axes = tracked(bound_axes(where, axis_name))
     return tree_map(lambda leaf: vary(as_array(leaf), axes), x)
