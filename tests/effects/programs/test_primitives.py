@@ -326,3 +326,15 @@ def test_threads_that_come_at_once_get_the_same_primitive():
     with ThreadPoolExecutor(8) as pool:
         found = [*pool.map(lambda _: (start.wait(), primitive_of(Fresh))[1], range(8))]
     assert len({*map(id, found)}) == 1
+
+
+@pytest.mark.parametrize(("module", "name"), [
+    (lax, "add_p"), (lax.linalg, "lu_p"), (lax.linalg, "householder_product_p"), (hx.ad_checkpoint, "name_p"),
+    (hx.custom_derivatives, "custom_jvp_call_p"), (hx.custom_derivatives, "custom_vjp_call_p"),
+])
+def test_namespaces_have_the_primitives_of_their_functions(module, name):
+    found = getattr(module, name)
+    assert isinstance(found, Primitive) and f"{found}_p" == name and found is getattr(lax, name)
+    for missing in ("no_such_p", "no_such"):
+        with pytest.raises(AttributeError, match=missing):
+            getattr(module, missing)
