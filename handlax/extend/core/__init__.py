@@ -8,6 +8,8 @@ from ...effects.programs.primitives import Primitive as Primitive
 from . import primitives as primitives
 from . import trace_state
 from .jaxprs import ClosedJaxpr as ClosedJaxpr
+from .jaxprs import Effect as Effect
+from .jaxprs import Effects as Effects
 from .jaxprs import Jaxpr as Jaxpr
 from .jaxprs import JaxprEqn as JaxprEqn
 from .jaxprs import Var as Var

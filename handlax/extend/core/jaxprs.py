@@ -20,6 +20,13 @@ Jaxpr = ClosedJaxpr = Program
 JaxprEqn = Equation
 Var = Variable
 
+
+class Effect:
+    """A base class for the effects of primitives, which may be objects of any class, if they hash."""
+
+
+Effects = frozenset[Effect]
+
 _NEW_NUMBERS = count(1 << 40)  # above those of all programs
 
 

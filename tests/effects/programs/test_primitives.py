@@ -15,7 +15,7 @@ from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.core import ShapedArray
 from handlax.effects.programs.primitives import primitive_of
-from handlax.extend.core import Primitive
+from handlax.extend.core import Effect, Primitive
 from handlax.testing import LAWS
 
 USES = uses(OURS)
@@ -248,6 +248,18 @@ def test_what_a_primitive_with_effects_does_not_say_is_refused(noted):
 def test_an_operation_with_effects_is_pickled():
     program = hx.make_program(lambda x: SIGNALLED.bind(x, by=2))(X)
     assert program.effects == {("signal", 2)} and pickle.loads(pickle.dumps(program)) == program
+
+
+class Ringing(Effect):
+    pass
+
+
+def test_an_effect_may_be_an_object_of_a_class_of_its_own(noted):
+    p, _ = noted
+    one, two = Ringing(), Ringing()
+    program = hx.make_jaxpr(lambda x: (p.bind(x, effect=one), p.bind(x, effect=two)))(X)
+    assert program.effects == {one, two} and str(program).count("Ringing") >= 2
+    assert hx.jit(hx.grad(lambda x: p.bind(x, effect=one)))(1.0) == 2.0
 
 
 SIGNALLED = Primitive("signalled")
