@@ -1,6 +1,7 @@
 """``handlax.ad_checkpoint``: rematerialisation, residuals and memory of reverse mode."""
 
 from . import checkpoint_policies as checkpoint_policies
+from .effects.base.lazy_module import primitives_of as _primitives_of
 from .effects.control.checkpoint import checkpoint_name as checkpoint_name
 from .effects.control.checkpoint_policies import Offloadable as Offloadable
 from .effects.control.checkpoint_policies import Recompute as Recompute
@@ -20,3 +21,4 @@ from .lowering.jit.memory_plan import MemoryPlan as MemoryPlan
 from .lowering.jit.memory_plan import memory_plan as memory_plan
 
 remat = checkpoint
+__getattr__ = _primitives_of(__name__)

@@ -11,7 +11,7 @@ from typing import Any
 from .effects.base.errors import NotAnArray
 from .effects.core.arrays import Box, type_of
 from .effects.core.operation import EMPTY_ROW
-from .effects.programs.equation_views import DropVar, Literal
+from .effects.programs.equation_views import DropVar, Literal, with_constants
 from .effects.programs.program import Program
 from .effects.types.array_type import ArrayType
 from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_as_fun
@@ -36,14 +36,15 @@ no_effects = EMPTY_ROW
 def eval_jaxpr(jaxpr: Program, consts: Sequence[Any], *args: Any) -> list[Any]:
     """The results of performing a program's equations, with ``consts`` as its constants.
 
-    Raises: BadArgument: the arguments differ from the inputs in number, shape or dtype.
+    Raises: BadArgument: the arguments differ from the inputs, or the constants from those of the program, in number,
+    shape or dtype.
 
     >>> from handlax import make_jaxpr
     >>> p = make_jaxpr(lambda x: x * 2.0)(1.0)
     >>> eval_jaxpr(p, p.consts, 3.0)
     [Array(6., dtype=float32, weak_type=True)]
     """
-    return list(jaxpr.with_consts(consts)(*args))
+    return list(with_constants("eval_jaxpr", jaxpr, consts)(*args))
 
 
 def valid_jaxtype(x: Any) -> bool:

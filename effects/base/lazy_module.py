@@ -69,6 +69,19 @@ def _seen_by_type_checkers(package: ModuleType) -> dict[str, str]:
     return places
 
 
+def primitives_of(module: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module that has the primitives of the package too: ``lax.add_p``."""
+    primitives = LazyModule("handlax.effects.programs.primitives")
+
+    def __getattr__(name: str) -> Any:
+        """``add_p``: the primitive of this name."""
+        if name.endswith("_p"):
+            return getattr(primitives, name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
+
+    return __getattr__
+
+
 class LazyModule:
     """The module called ``name``, imported at the first access to one of its names, which then becomes an attribute."""
 

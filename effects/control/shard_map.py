@@ -7,9 +7,8 @@ from typing import Any
 
 from ..base.errors import CannotCross
 from ..base.stack import Binding
-from ..core.columns import LOWER
 from ..core.named_axes import Axis, SizedAxis
-from ..core.operation import operation
+from ..core.operation import has_lowering, operation
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
 from ..types.array_type import ArrayType
@@ -85,7 +84,7 @@ def need_device_effects(body: Program, where: str = "shard_map") -> None:
 
     Raises: CannotCross: the body performs another effect, which all devices would perform, in no order.
     """
-    unhandled = [effect for effect in body.effects if not isinstance(effect, Axis) and not LOWER.has(type(effect))]
+    unhandled = [effect for effect in body.effects if not isinstance(effect, Axis) and not has_lowering(effect)]
     if unhandled:
         names = ", ".join(sorted({effect.name for effect in unhandled}))
         raise CannotCross(

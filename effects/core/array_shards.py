@@ -8,6 +8,7 @@ from ..base.errors import ConcretizationTypeError
 from ..base.immutables import ImmutableObject
 from ..base.later_layers import LaterLayers
 from ..sharding.devices import is_addressable
+from ..sharding.layout import Format, row_major_format
 from ..sharding.named_sharding import Sharding
 
 
@@ -54,6 +55,11 @@ class OnDevices:
     def sharding(self) -> Sharding:
         """Which part of the data is on which device."""
         return LaterLayers.backend.sharding(self.buffer)
+
+    @property
+    def format(self) -> Format:
+        """The layout of the data, which is row-major, and the sharding."""
+        return row_major_format(len(self.type.shape), self.sharding)
 
     @property
     def committed(self) -> bool:

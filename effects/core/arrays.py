@@ -530,7 +530,7 @@ def perform(op: Any, *operands: Any) -> Any:
         if not isinstance(error, HandlaxError):
             _check_operands(op, operands)
         raise
-    if not op.effectful:
+    if not (op.effectful and op.multiple_results):
         return y
     tree = op.result_tree(*[x.type for x in operands])
     if tree is None or isinstance(tree, ArrayType):  # the most frequent trees, without a call

@@ -7,7 +7,7 @@ reading an array of a device with its own memory as a NumPy array. Evaluation by
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -110,7 +110,7 @@ def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[Any]:
     """
     if not new_val:
         raise ConfigurationError("threefry_partitionable: it must be True: keys have no other bits, got False.")
-    return nullcontext()
+    return configure()
 
 
 def _without_meaning(name: str) -> Any:
@@ -118,7 +118,7 @@ def _without_meaning(name: str) -> Any:
 
     def context(new_val: Any = None) -> AbstractContextManager[Any]:
         note_without_meaning(name if name in WITHOUT_MEANING else f"jax_{name}")
-        return nullcontext()
+        return configure()
 
     context.__name__ = context.__qualname__ = name
     context.__doc__ = "Has no effect: a setting of JAX without a meaning here; a message says so once."

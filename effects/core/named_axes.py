@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from ..base.errors import BadArgument, UnboundAxis
+from ..base.errors import BadArgument, BadAxis, UnboundAxis
 from ..base.stack import Binding, Run, current
 from ..sharding.mesh_scope import get_abstract_mesh
 from ..types.lengths import read
@@ -76,20 +76,23 @@ def tracked(axes: Iterable[SizedAxis]) -> frozenset[SizedAxis]:
 
 
 def axis_tuple(axes: Any) -> tuple[Hashable, ...]:
-    """An axis name, or a tuple or list of them, as a tuple."""
+    """An axis name, or a tuple or list of them, as a tuple. Raises: BadAxis: a set, which has no order."""
+    if isinstance(axes, (set, frozenset)):
+        raise BadAxis(f"axis_name: several axes must be a tuple, in whose order lanes are numbered, got {axes}.")
     return tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
 
 
 def bound_axes(where: str, names: Any) -> tuple[SizedAxis, ...]:
     """The axes of these names with their sizes, for the function ``where``: of each name the innermost one.
 
-    Raises: UnboundAxis: nothing binds a name. BadArgument: a name stands twice, or is none.
+    Raises: UnboundAxis: nothing binds a name. BadAxis: several are no tuple, or one is no name. BadArgument: a name
+    stands twice.
     """
     names = axis_tuple(names)
     sizes = _innermost()
     for name in names:
         if not isinstance(name, Hashable):
-            raise BadArgument(f"{where}: axes have names, got {type(name).__name__}.")
+            raise BadAxis(f"{where}: axes have names, got {type(name).__name__}.")
         if name not in sizes:
             raise unbound_axis(where, name)
     if len(set(names)) < len(names):

@@ -25,7 +25,7 @@ from ..trees import pytrees
 from ..types.array_type import INVARIANT, as_array_type
 from ..types.extent import unbound
 from .cell_sources import Cell, where_written
-from .columns import COLUMNS, RESERVED, Column, Rule
+from .columns import COLUMNS, LOWER, RESERVED, Column, Rule
 from .parameters import Parametrised
 
 _difflib = LazyModule("difflib")
@@ -527,6 +527,19 @@ def effect(cls: type | None = None, *, vmap: InVmap = "refuse", diff: InDerivati
     if cls is None:
         return lambda block: _build(block, True, vmap=vmap, diff=diff)
     return _build(cls, True, vmap=vmap, diff=diff)
+
+
+def name_of_effect(effect: Any) -> str:
+    """The name of an element of an effect row: that of the operation; of another object its text."""
+    return effect.name if isinstance(effect, Operation) else str(effect)
+
+
+def has_lowering(effect: Any) -> bool:
+    """Whether a device performs an element of an effect row other than an axis.
+
+    An operation needs a lowering. Another object is the effect of a primitive, whose lowering the emitter asks for.
+    """
+    return LOWER.has(type(effect)) if isinstance(effect, Operation) else True
 
 
 def is_pure(op: Operation) -> bool:

@@ -97,9 +97,10 @@ class Equation(NamedTuple):
         new = self._replace(outvars=tuple(outvars or self.outvars), site=source_info or self.site)
         if invars is None and primitive is None and params is None:
             return new
-        kind = (primitive or self.primitive).operation
-        op = kind.from_params(self.params if params is None else params)
-        return new._replace(op=op, operands=self.invars if invars is None else tuple(invars))
+        operands = self.invars if invars is None else tuple(invars)
+        types = [x.aval for x in operands]
+        op = (primitive or self.primitive).performed_on(types, self.params if params is None else params)
+        return new._replace(op=op, operands=operands)
 
     @property
     def effects(self) -> frozenset[Any]:
@@ -116,6 +117,18 @@ class Equation(NamedTuple):
         return str(self)
 
 
+def with_constants(where: str, program: Any, consts: Iterable[Any]) -> Any:
+    """A program with these constants, converted to arrays; ``where`` names the function in errors.
+
+    Raises: BadArgument: there is another number of them, or one has another type.
+    """
+    values = [as_array(x) for x in consts]
+    if [x.type for x in values] != [x.type for x in program.consts]:
+        needed, got = (", ".join([str(x.type) for x in xs]) for xs in (program.consts, values))
+        raise BadArgument(f"{where}: the constants must be those of the equations, ({needed}), got ({got}).")
+    return program.with_consts(values)
+
+
 def replaced(program: Any, builder: Any, consts: Sequence[Any] | None = None, **parts: Any) -> Any:
     """A program with other ``consts``, ``invars``, ``eqns`` or ``outvars``; what else it has follows from these.
 
@@ -125,11 +138,7 @@ def replaced(program: Any, builder: Any, consts: Sequence[Any] | None = None, **
     type; or an equation reads what is not defined.
     """
     if consts is not None:
-        values = [as_array(x) for x in consts]
-        if [x.type for x in values] != [x.type for x in program.consts]:
-            types = ", ".join([str(x.type) for x in program.consts])
-            raise BadArgument(f"replace: the constants must be those of the equations, ({types}), got {len(values)}.")
-        program = program.with_consts(values)
+        program = with_constants("replace", program, consts)
     if tuple(parts.pop("constvars", program.constvars)) != program.constvars:
         hint = "extend.partial_eval.convert_constvars_jaxpr makes them inputs."
         raise BadArgument("replace: the variables of the constants must be those that the program has.", hint=hint)

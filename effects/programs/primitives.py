@@ -11,10 +11,11 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from ..base.caches import clear_caches
-from ..base.errors import BadCall, MissingRule, NotProvided
+from ..base.errors import BadCall, MissingRule
 from ..base.lazy_module import late_module
 from ..base.source_locations import is_ours
 from ..base.stack import BASE, current, inside
@@ -27,6 +28,7 @@ from ..functions.keys import static_key
 from ..types.array_type import ArrayType, as_array_type
 from ..types.dtypes import ExtendedDType
 from .operation_names import every_operation, operation_called
+from .printer import row_text
 
 
 class Snapshot:
@@ -67,10 +69,20 @@ _REGISTRATIONS = {
 
 
 class PrimitiveOperation(Operation):
-    """The family of operations that a ``Primitive`` makes; ``params`` has the parameters in order of their names."""
+    """The family of operations that a ``Primitive`` makes.
+
+    ``params`` has the parameters in order of their names; ``row`` is the effect row that the abstract evaluation gave
+    for the operands. With an effect in it the operation is an effect: under ``vmap`` it is performed once, or by its
+    batching rule where an operand is mapped; under derivatives by its own rule.
+    """
 
     __slots__ = ()
     params: tuple[tuple[str, Any], ...]
+    row: frozenset[Any]
+    vmap = "once"
+    effectful = property(lambda op: bool(op.row))
+    has_row = effectful
+    effects = property(lambda op: op.row)
 
     @classmethod
     def how_to_add(cls, column: str) -> str:
@@ -82,16 +94,19 @@ class PrimitiveOperation(Operation):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        return cls(tuple([(name, _hashable(params[name])) for name in sorted(params)]))
+        return cls(tuple([(name, _hashable(params[name])) for name in sorted(params)]), EMPTY_ROW)
 
     def result_type(self, *types: ArrayType) -> Any:
         made, effects = self._primitive.abstract_eval(*types, **self.as_params())
-        if effects:
-            raise NotProvided(
-                f"{self.name}: a primitive must be pure, its abstract evaluation gave the effects {effects}.",
-                hint="an effect is a block under @hx.effect.",
+        if self.row != effects:
+            raise BadCall(
+                f"{self.name}: the operation must have the effects of its abstract evaluation, {row_text(effects)}, "
+                f"got {row_text(self.row)}.",
+                hint=f"{self.name}_p.bind(...) performs it with them.",
             )
         return tuple(map(as_array_type, made)) if self.multiple_results else as_array_type(made)
+
+    result_tree = result_type
 
     def numpy_function(self, types: Sequence[ArrayType]) -> Any:
         """The implementation on random keys, which NumPy has as their data."""
@@ -107,7 +122,7 @@ class PrimitiveOperation(Operation):
         return self.from_results([y.value for y in arrays])
 
     def __reduce__(self) -> Any:
-        return _bound, (self._primitive, self.params)
+        return _bound, (self._primitive, self.params, self.row)
 
 
 class Primitive:
@@ -125,12 +140,14 @@ class Primitive:
     call_primitive = map_primitive = False
     name: str
     operation: type[Operation]
+    _pure = False  # whether its abstract evaluation is known to give no effects
 
     def __init__(self, name: str):
         self.name = name
         block = {
             "__module__": sys._getframe(1).f_globals["__name__"], "__qualname__": name, "name": name,
-            "__annotations__": {"params": "tuple"}, "params": (), "_primitive": self,
+            "__annotations__": {"params": "tuple", "row": "frozenset"}, "params": (), "row": EMPTY_ROW,
+            "_primitive": self,
         }
         self.operation = operation(type(name, (PrimitiveOperation,), block))
         declared = type(self).multiple_results
@@ -150,9 +167,18 @@ class Primitive:
 
         Raises: BadCall: it has other parameters. NotAnArray: an argument is no array.
         """
-        op = self.operation.from_params(params)
-        y = current().answer(op, tuple([as_array(x) for x in args]))
+        operands = tuple([as_array(x) for x in args])
+        op = self.performed_on([x.type for x in operands], params)
+        y = current().answer(op, operands)
         return list(y) if op.multiple_results else y
+
+    def performed_on(self, types: Sequence[ArrayType], params: Mapping[str, Any]) -> Operation:
+        """The operation with these parameters, with the effects that it has on operands of these types."""
+        op = self.operation.from_params(params)
+        if not self._pure:
+            _, effects = self.abstract_eval(*types, **params)
+            op = replace(op, row=frozenset(effects))  # type: ignore[type-var]
+        return op
 
     def def_impl(self, impl: Rule) -> Rule:
         """Make ``impl(*arrays, **params)`` what the primitive means; returns it."""
@@ -163,13 +189,17 @@ class Primitive:
     def def_abstract_eval(self, rule: Rule) -> Rule:
         """Make ``rule(*types, **params)`` the type of the result, or the list of types; returns it."""
         self.def_effectful_abstract_eval(lambda *types, **params: (rule(*types, **params), EMPTY_ROW))
+        self._pure = True
         return rule
 
     def def_effectful_abstract_eval(self, rule: Rule) -> Rule:
-        """``def_abstract_eval`` of a rule that also gives the set of effects, which must be empty."""
+        """``def_abstract_eval`` of a rule that also gives the set of effects, objects that compare and hash.
+
+        A primitive with an effect is never dropped, merged, or reordered among those with effects of the same class.
+        """
         if "abstract_eval" in vars(self):  # it may have been asked
             clear_caches()
-        self.abstract_eval = rule  # type: ignore[method-assign]
+        self.abstract_eval, self._pure = rule, False  # type: ignore[method-assign]
         return rule
 
     def def_custom_bind(self, bind: Rule) -> Rule:
@@ -196,7 +226,9 @@ class Primitive:
 
 
 class OperationPrimitive(Primitive):
-    """The primitive of an operation that has a block."""
+    """The primitive of an operation that has a block, whose effects follow from its fields."""
+
+    _pure = True
 
     def __init__(self, kind: type[Operation]):
         self.name, self.operation = kind.primitive_name or kind.name, kind
@@ -255,5 +287,5 @@ def _restored(qualified: str) -> Primitive:
     return primitive_of(OPERATIONS[qualified])
 
 
-def _bound(primitive: Primitive, params: Sequence[Any]) -> Operation:
-    return primitive.operation(params)
+def _bound(primitive: Primitive, params: Sequence[Any], row: frozenset[Any]) -> Operation:
+    return primitive.operation(params, row)

@@ -13,6 +13,7 @@ from ..base.immutables import ImmutableObject, setter
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
 from .extent import SYMBOLIC, Extent, Sized, as_size, extents_in, with_sizes
 from .lengths import read
+from .manual_axis_type import ManualAxisType
 
 Shape = tuple[int, ...]
 
@@ -54,6 +55,11 @@ class ArrayType(ImmutableObject, Sized):
     def vma(self) -> frozenset[Hashable]:
         """The names of the axes along which the value varies."""
         return frozenset([name for name, _ in self.varying])
+
+    @property
+    def mat(self) -> ManualAxisType:
+        """``vma`` as JAX's later versions tell it: ``t.mat.varying == t.vma``."""
+        return ManualAxisType(varying=self.vma)
 
     def extents(self) -> list[Extent]:
         return extents_in(self.shape)

@@ -11,6 +11,7 @@ from ..effects.control.callbacks import io_callback as io_callback
 
 if _typing.TYPE_CHECKING:
     from . import checkify as checkify
+    from . import compilation_cache as compilation_cache
     from . import jet as jet
     from . import layout as layout
     from . import mesh_utils as mesh_utils

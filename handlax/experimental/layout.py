@@ -2,3 +2,4 @@
 
 from ..effects.sharding.layout import Format as Format
 from ..effects.sharding.layout import Layout as Layout
+from ..lowering.arrays.sharding_constraints import with_layout_constraint as with_layout_constraint

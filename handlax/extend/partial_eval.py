@@ -8,7 +8,8 @@ from typing import Any
 from ..effects.base.stack import current, installed
 from ..effects.core.arrays import as_array, type_of
 from ..effects.programs.closure_conversion import with_inputs
-from ..effects.programs.program import Program
+from ..effects.programs.equation_views import replaced
+from ..effects.programs.program import Program, ResidualBuilder
 from ..effects.types.array_type import ArrayType
 from ..interpreters.analysis.simplify import dead_code_elimination
 from ..interpreters.core.record import record
@@ -84,11 +85,14 @@ def dce_jaxpr(
     jaxpr: Program, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Program, list[bool]]:
     """The program of the used results alone, without the equations and inputs that they do not need, and which inputs
-    it has; those of ``instantiate`` in any case.
+    it has; those of ``instantiate`` in any case. It keeps all constants, so that those of ``jaxpr`` fit it.
     """
     used = [used_outputs] * len(jaxpr.outs) if isinstance(used_outputs, bool) else used_outputs
     pruned, inputs = dead_code_elimination(jaxpr, used, instantiate=instantiate)
-    return pruned, list(inputs)
+    builder = ResidualBuilder()
+    for value in jaxpr.consts:
+        builder.const(value)
+    return replaced(pruned, builder), list(inputs)
 
 
 def convert_constvars_jaxpr(jaxpr: Program) -> Program:

@@ -3,9 +3,7 @@
 ``lax.add_p`` is the primitive that performs the operation of ``lax.add``, and so for every operation.
 """
 
-from typing import Any as _Any
-
-from ..effects.base.lazy_module import LazyModule as _LazyModule
+from ..effects.base.lazy_module import primitives_of as _primitives_of
 from ..effects.control.branches import cond as cond
 from ..effects.control.branches import switch as switch
 from ..effects.control.checkpoint import dce_sink as dce_sink
@@ -220,11 +218,4 @@ from .bit_generators import *
 from .composed import *
 from .grouped_products import *
 
-_primitives = _LazyModule("handlax.effects.programs.primitives")
-
-
-def __getattr__(name: str) -> _Any:
-    """``add_p``: the primitive of this name."""
-    if name.endswith("_p"):
-        return getattr(_primitives, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+__getattr__ = _primitives_of(__name__)

@@ -1,5 +1,6 @@
 """Factorisations and solves of ``handlax.lax``."""
 
+from ..effects.base.lazy_module import primitives_of as _primitives_of
 from ..effects.operations.linalg.cholesky import cholesky as cholesky
 from ..effects.operations.linalg.eig import EigImplementation as EigImplementation
 from ..effects.operations.linalg.eig import eig as eig
@@ -21,3 +22,5 @@ from ..effects.operations.linalg.tridiagonal_systems import tridiagonal_solve as
 from .composed_linalg import cholesky_update as cholesky_update
 from .composed_linalg import qdwh as qdwh
 from .composed_linalg import symmetric_product as symmetric_product
+
+__getattr__ = _primitives_of(__name__)

@@ -14,7 +14,7 @@ from ...effects.control.lanes import Lanes
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import BATCH, COLLECTIVE, AxisRule
 from ...effects.core.named_axes import Axis
-from ...effects.core.operation import Operation
+from ...effects.core.operation import Operation, name_of_effect
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
@@ -160,7 +160,7 @@ class Batch(BodyTransformer):
             dims, values = zip(*[(self.split(x)[0], self.split(x)[1][0]) for x in operands])
             return tuple([self.box(0, (y,)) for y in self.in_lanes(op, dims, values)])
         if effects:
-            names = ", ".join(sorted({effect.name for effect in effects}))
+            names = ", ".join(sorted({*map(name_of_effect, effects)}))
             raise CannotCross(
                 f"{op.name}: lanes of {self.label} diverge, and only some of them would perform {names}.",
                 hint=f"handle it inside: vmap(hx.handle(h)(f)); or declare {names} with @hx.effect(vmap='per_lane').",
@@ -174,10 +174,10 @@ class Batch(BodyTransformer):
 
     def diverges(self, effect: Any) -> bool:
         """Whether each lane decides by itself if it performs this effect, so that some lanes may never perform it."""
-        return effect.vmap == "per_lane"
+        return getattr(effect, "vmap", "once") == "per_lane"
 
     def _diverges_at_collective(self, op: HigherOrder, effects: Sequence[Any]) -> CannotCross:
-        names = ", ".join(sorted({effect.name for effect in effects}))
+        names = ", ".join(sorted({*map(name_of_effect, effects)}))
         return CannotCross(
             f"{op.name}: lanes of {self.label} diverge, and each is executed alone since it performs {names}; a "
             f"collective over {self.axis_name!r} needs all of them.",
@@ -203,7 +203,7 @@ class Batch(BodyTransformer):
 
     def _need_number(self, op: Operation) -> None:
         if not isinstance(self.size, int):
-            names = ", ".join(sorted({effect.name for effect in op.effects if not isinstance(effect, Axis)}))
+            names = ", ".join(sorted({name_of_effect(e) for e in op.effects if not isinstance(e, Axis)}))
             raise CannotCross(
                 f"{names or op.name}: this effect cannot be performed for each row of a ragged axis at once, got "
                 f"{self.size} of them.",
@@ -299,7 +299,8 @@ class Batch(BodyTransformer):
                 y, dim = self.collective(op, dims, values)
             else:
                 open = op.effectful or op.bodied
-                ruled = not open or BATCH.has(type(op))
+                alike = op.effectful and op.vmap == "once" and all([d is None for d in dims])
+                ruled = not open or (BATCH.has(type(op)) and not alike)
                 answer = by_batch_rule(op, dims, values, self.axis_name, self.size) if ruled else None
                 if answer is None and op.bodied:
                     return self._bodies(op, operands, dims, values)

@@ -21,7 +21,7 @@ from ...effects.base.errors import CannotCross, MissingRule
 from ...effects.base.stack import Run, at_site, inside, perform
 from ...effects.core.arrays import ConcreteArray, scalar
 from ...effects.core.columns import BATCH, RAGGED
-from ...effects.core.operation import Operation, is_pure, result_type
+from ...effects.core.operation import Operation, is_pure, name_of_effect, result_type
 from ...effects.operations.elementwise.arithmetic import Unread
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import max as maximum
@@ -426,7 +426,7 @@ class RaggedBatch(Batch):
 
     def in_lanes(self, op: Operation, dims: Sequence[Any], values: Sequence[Any]) -> tuple[Any, ...]:
         if any([not (dim is None or type(dim) is int) for dim in dims]):
-            names = ", ".join(sorted({effect.name for effect in op.effects}))
+            names = ", ".join(sorted({*map(name_of_effect, op.effects)}))
             raise CannotCross(
                 f"{op.name}: each lane would execute it alone, since it performs {names}, but lanes have values of "
                 "different types.",

@@ -9,6 +9,7 @@ from ...effects.base.errors import BadArgument
 from ...effects.base.stack import BASE, current, perform
 from ...effects.core.arrays import as_array
 from ...effects.operations.sharding_constraint import ShardingConstraint
+from ...effects.sharding.layout import Layout
 from ...effects.trees import pytrees
 from ..compile.placement import over
 from .requested_shardings import for_leaves, leaf_name, over_mesh
@@ -43,6 +44,28 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             cut.check_fit("with_sharding_constraint", partial(leaf_name, "x", x, i), shape)
         placed.append(perform(ShardingConstraint(cut), value))
     return pytrees.unflatten(tree, placed)
+
+
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
+    """The arrays of a tree with these layouts, also inside of programs: arrays are row-major, so that it is ``x``.
+
+        with_layout_constraint(x, Layout(major_to_minor=(0, 1))) == x
+
+    Args:
+        layouts: a layout, or a tree of them, a prefix of ``x``.
+
+    Raises: TreeMismatch: it is no prefix. BadArgument: a leaf is no layout, has another rank, or is not row-major.
+    """
+    leaves, tree = pytrees.flatten(x)
+    wanted = pytrees.broadcast_prefix(layouts, x, lambda leaf: isinstance(leaf, Layout), what="with_layout_constraint")
+    values = [as_array(leaf) for leaf in leaves]
+    for value, layout in zip(values, wanted):
+        if not isinstance(layout, Layout) or len(layout.major_to_minor) != value.ndim:
+            raise BadArgument(
+                f"with_layout_constraint: a Layout of rank {value.ndim} is needed, got {layout} for {value.type}."
+            )
+        layout.need_row_major("with_layout_constraint")
+    return pytrees.unflatten(tree, values)
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

@@ -23,9 +23,9 @@ from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
 from ...effects.base.source_locations import warn_user
 from ...effects.base.watching import finish_step, log_step
 from ...effects.core.arrays import Array, ConcreteArray, as_array, from_buffers, is_shared
-from ...effects.core.columns import LOWER
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import Axis
+from ...effects.core.operation import has_lowering
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import Mesh
@@ -233,7 +233,7 @@ def _compile(
 
 def check_lowerable(program: Program, name: str) -> None:
     """Raises: UnhandledEffect: an effect of the program's row has no lowering."""
-    found = [effect for effect in program.effects if isinstance(effect, Axis) or not LOWER.has(type(effect))]
+    found = [effect for effect in program.effects if isinstance(effect, Axis) or not has_lowering(effect)]
     if found:
         row = ", ".join(sorted(map(str, found)))
         raise UnhandledEffect(

@@ -28,6 +28,7 @@ from ...effects.operations.foundations.shapes import zeros
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import Program
+from ...effects.sharding.layout import row_major_format
 from ...effects.sharding.named_sharding import SingleDeviceSharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
@@ -88,6 +89,11 @@ def described(t: ArrayType, sharding: Any = None) -> ShapeDtypeStruct:
 def _public(where: Any) -> Any:
     """The package's sharding of one of the runtime's."""
     return getattr(where, "named", None) or SingleDeviceSharding(where._device)
+
+
+def _formats(types: Sequence[ArrayType], shardings: Sequence[Any]) -> list[Any]:
+    """The formats of arrays of these types and shardings; None where there is no sharding."""
+    return [None if where is None else row_major_format(t.ndim, where) for t, where in zip(types, shardings)]
 
 
 class TracedCall(NamedTuple):
@@ -241,13 +247,29 @@ class Compiled(_Stage):
     @property
     def input_shardings(self) -> Any:
         """Where the program takes each argument from, as ``(args, kwargs)``; None for one that it does not use."""
-        return self.in_tree.unflatten([None if where is None else _public(where) for where in self._binary.places])
+        return self.in_tree.unflatten(self._input_places())
 
     @property
     def output_shardings(self) -> Any:
         """How each result is cut over devices."""
+        return self.out_tree.unflatten(self._output_places())
+
+    @property
+    def input_formats(self) -> Any:
+        """The layout and the sharding of each argument, as ``(args, kwargs)``; None for one that it does not use."""
+        return self.in_tree.unflatten(_formats(self._call.trace.recorded.in_types, self._input_places()))
+
+    @property
+    def output_formats(self) -> Any:
+        """The layout and the sharding of each result."""
+        return self.out_tree.unflatten(_formats(self._call.trace.recorded.out_types, self._output_places()))
+
+    def _input_places(self) -> list[Any]:
+        return [None if where is None else _public(where) for where in self._binary.places]
+
+    def _output_places(self) -> list[Any]:
         count = len(self._call.trace.recorded.out_types)
-        return self.out_tree.unflatten([_public(where) for where in self._binary.loaded.executable.shardings[:count]])
+        return [_public(where) for where in self._binary.loaded.executable.shardings[:count]]
 
     def runtime_executable(self) -> Any:
         """The executable as jaxlib represents it: its ``LoadedExecutable``."""

@@ -62,6 +62,17 @@ def test_a_program_has_a_variable_for_each_constant():
     assert not any(x in environment for eqn in p.eqns for x in eqn.invars if not isinstance(x, core.Literal))
 
 
+def test_a_program_is_evaluated_with_other_constants():
+    p = hx.make_program(lambda x: x * hnp.arange(3.0))(1.0)
+    for constants in ([np.ones(3, np.float32)], [hnp.ones(3)]):
+        assert core.eval_jaxpr(p, constants, 2.0)[0].tolist() == [2.0, 2.0, 2.0]
+        assert hx.grad(lambda x: core.eval_jaxpr(p, constants, x)[0].sum())(2.0) == 3.0
+    assert hx.grad(lambda c: core.eval_jaxpr(p, [c], 2.0)[0].sum())(hnp.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    for wrong in ([], [np.ones(3)], [np.ones(2, np.float32)], [1.0], [*p.consts, 1.0]):
+        with pytest.raises(errors.BadArgument, match="eval_jaxpr: the constants must be those of the equations"):
+            core.eval_jaxpr(p, wrong, 2.0)
+
+
 def test_names_of_what_programs_are_made_of():
     program = core.get_aval(1.0)
     assert isinstance(program, core.ShapedArray) and core.ShapedArray((), "float32", weak_type=True) == program

@@ -75,6 +75,7 @@ LINE = (
     "handlax/scipy",
     "handlax/probability",
     "handlax/sharding",
+    "handlax/experimental/compilation_cache",
     "handlax/experimental/sparse",
     "handlax/experimental",
     "handlax/as_jax",

@@ -171,6 +171,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/experimental/": (
         ("interpreters/library/effectful/test_error_values.py", "effects/control/test_callbacks.py"),
         "names of functions that are tested where they are written"),
+    "handlax/experimental/compilation_cache/": (("lowering/xla/test_disk_cache.py",), "the setting as functions"),
     "handlax/experimental/sparse/": (
         ("handlax/experimental/test_sparse.py", "handlax/experimental/sparse/test_sparsify.py"),
         "each function beside the dense one, and under transformations"),

@@ -5,18 +5,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from ...effects.base.source_locations import NOWHERE, Site
 from ...effects.programs.equation_views import Equation, Literal, Variable
 from ...effects.programs.primitives import Primitive
 from ...effects.programs.program import Program
+from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.typecheck import typecheck
 
 Jaxpr = ClosedJaxpr = Program
 JaxprEqn = Equation
 Var = Variable
+
+
+class Effect:
+    """A base class for the effects of primitives, which may be objects of any class, if they hash."""
+
+
+Effects = frozenset[Effect]
+
+_NEW_NUMBERS = count(1 << 40)  # above those of all programs
+
+
+def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[Program]:
+    """The programs among the parameters of an equation, and in tuples and lists of them.
+
+    >>> from handlax import lax, make_jaxpr
+    >>> (loop,) = make_jaxpr(lambda x: lax.fori_loop(0, 3, lambda i, c: 2.0 * c, x))(1.0).eqns
+    >>> [program.name for program in jaxprs_in_params(loop.params)]
+    ['<lambda>']
+    """
+    for value in params.values():
+        for each in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(each, Program):
+                yield each
+
+
+def subjaxprs(jaxpr: Program) -> Iterator[Program]:
+    """The programs that the equations of a program have as parameters, without those within them."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def gensym(suffix: str = "") -> Callable[[ArrayType], Variable]:
+    """A function of a type to a new variable of it, of which no program has the number.
+
+    ``suffix`` changes nothing: variables are printed by their numbers.
+
+    >>> from handlax import typeof
+    >>> new = gensym()
+    >>> new(typeof(1.0)) == new(typeof(1.0))
+    False
+    """
+    return lambda aval: Variable(next(_NEW_NUMBERS), aval)
+
 
 def new_jaxpr_eqn(
     invars: Sequence[Variable | Literal], outvars: Sequence[Variable], primitive: Primitive,
@@ -30,7 +75,7 @@ def new_jaxpr_eqn(
     >>> p.replace(eqns=[cosine])(0.0)
     (Array(1., dtype=float32, weak_type=True),)
     """
-    op = primitive.operation.from_params(params)
+    op = primitive.performed_on([x.aval for x in invars], params)
     return Equation(op, tuple(invars), tuple(outvars), source_info or NOWHERE)
 
 

@@ -252,7 +252,7 @@ def test_jax_gives_and_takes():
 def test_arrays_and_traced_values_have_what_those_of_jax_have():
     jax = pytest.importorskip("jax")
     # names of JAX that are its own matters, or that it only refuses
-    without = {"device_buffer", "device_buffers", "flat", "format", "layout", "platform", "traceback",
+    without = {"device_buffer", "device_buffers", "flat", "layout", "platform", "traceback",
                "unsafe_raw_buffer", "dimension_as_value", "full_lower", "get_const", "get_referent", "memory_space",
                "parent", "to_concrete_value", "val", "vma"}
     public = lambda x: {name for name in dir(x) if name[0] != "_"}

@@ -26,6 +26,31 @@ REFUSED = {"allow": (), "log": (), "disallow": (False,), "log_explicit": (), "di
 LOGGED = {"allow": (), "log": (False,), "disallow": (), "log_explicit": (False, True), "disallow_explicit": ()}
 
 
+SETTINGS = {
+    "allow_f16_reductions": True, "array_garbage_collection_guard": "allow", "auto_pcast": True,
+    "check_tracer_leaks": True, "debug_infs": True, "debug_nans": True,
+    "default_device": None, "default_matmul_precision": "high", "default_prng_impl": "rbg",
+    "disable_jit": True, "enable_checks": False, "enable_custom_prng": True, "enable_x64": True,
+    "explain_cache_misses": True, "jax2tf_associative_scan_reductions": True, "legacy_prng_key": "error",
+    "log_compiles": True, "make_user_context": None, "no_execution": False, "no_tracing": False,
+    "numpy_dtype_promotion": "strict", "numpy_rank_promotion": "raise",
+    "remove_size_one_mesh_axis_from_type": True, "softmax_custom_jvp": True, "threefry_partitionable": True,
+    "transfer_guard": "allow", "transfer_guard_device_to_device": "allow",
+    "transfer_guard_device_to_host": "allow", "transfer_guard_host_to_device": "allow",
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*has no meaning here")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_may_decorate_a_function_which_is_called_under_it_each_time(name):
+    setting = getattr(hx, name)(SETTINGS[name])
+    setting = setting(1) if name == "make_user_context" else setting
+    seen = []
+    decorated = setting(lambda x: seen.append(hx.config.enable_x64) or x)
+    assert decorated(1) == decorated(2) - 1 == 1
+    assert seen == [True if name == "enable_x64" else hx.config.enable_x64] * 2
+
+
 @pytest.mark.parametrize("level", REFUSED)
 @pytest.mark.parametrize("case", TRANSFERS)
 def test_a_transfer_is_allowed_logged_or_refused(case, level, caplog):

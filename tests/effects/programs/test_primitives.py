@@ -15,7 +15,7 @@ from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.core import ShapedArray
 from handlax.effects.programs.primitives import primitive_of
-from handlax.extend.core import Primitive
+from handlax.extend.core import Effect, Primitive
 from handlax.testing import LAWS
 
 USES = uses(OURS)
@@ -140,15 +140,130 @@ def test_what_is_missing_is_named():
     p = Primitive("bare")
     with pytest.raises(errors.MissingRule, match="bare: there is no abstract evaluation"):
         p.bind(1.0)
-    p.def_effectful_abstract_eval(lambda x: (x, {"ordered"}))
-    with pytest.raises(errors.NotProvided, match="bare: a primitive must be pure"):
-        p.bind(1.0)
     p.def_abstract_eval(lambda x: x)
     for call in (p.bind, hx.jit(p.bind), hx.grad(p.bind), lambda x: hx.vmap(p.bind)(hnp.ones(3))):
         with pytest.raises(errors.MissingRule, match="bare"):
             call(1.0)
     with pytest.raises(errors.MissingRule, match="bare: there is no implementation"):
         p.impl(1.0)
+
+
+@pytest.fixture
+def noted():
+    """A primitive with the effect in its parameter ``effect``, and what its implementation was called with."""
+    p = Primitive("noted")
+    calls = []
+    p.def_effectful_abstract_eval(lambda x, *, effect: (x, {effect} - {None}))
+    p.def_impl(lambda x, *, effect: (calls.append((effect, np.asarray(x).tolist())), x)[1])
+    OURS.mlir.register_lowering(p, OURS.mlir.lower_fun(lambda x, *, effect: x * 1.0, multiple_results=False))
+    OURS.ad.primitive_jvps[p] = lambda xs, dxs, *, effect: (p.bind(*xs, effect=effect), 2 * dxs[0])
+    return p, calls
+
+
+def twice_noted(p):
+    def f(x):
+        p.bind(x, effect="a")
+        return p.bind(2 * x, effect="b") + x
+
+    return f
+
+
+def test_the_effects_of_a_primitive_are_in_the_rows_of_programs(noted):
+    p, _ = noted
+    program = hx.make_jaxpr(twice_noted(p))(1.0)
+    assert program.effects == {"a", "b"}
+    assert [eqn.effects for eqn in program.eqns if eqn.primitive is p] == [{"a"}, {"b"}]
+    assert hx.dead_code_elimination(program)[0] == program and "! {a, b}" in str(program)
+    assert program.eqns[0].replace(params={"effect": "c"}).effects == {"c"}
+    assert program.replace(eqns=[e.replace(primitive=p, params={"effect": None}) for e in program.eqns[:1]],
+                           outvars=program.invars).effects == set()
+    for body in (
+        lambda x: hx.jit(twice_noted(p))(x),
+        lambda x: lax.fori_loop(0, 3, lambda _, c: twice_noted(p)(c), x),
+        lambda x: lax.while_loop(lambda c: c < 9.0, twice_noted(p), x),
+        lambda x: lax.cond(x > 0, twice_noted(p), lambda x: x, x),
+        hx.checkpoint(twice_noted(p)),
+        hx.grad(twice_noted(p)),
+    ):
+        assert hx.make_jaxpr(body)(1.0).effects == {"a", "b"}
+    assert hx.make_jaxpr(lambda x: p.bind(x, effect=None))(1.0).effects == set()
+
+
+def test_a_primitive_with_effects_is_performed_once_and_in_order(noted):
+    p, calls = noted
+    both = [("a", 1.0), ("b", 2.0)]
+    f = twice_noted(p)
+    for run, value, performed in (
+        (f, 3.0, both),
+        (lambda x: hx.make_jaxpr(f)(0.0)(x)[0], 3.0, both),
+        (hx.grad(f), 5.0, both),
+        (lambda x: hx.linearize(f, x)[1](1.0), 5.0, both),
+        (lambda x: hx.vmap(lambda y: y + p.bind(x, effect="a"))(hnp.zeros(2))[0], 1.0, both[:1]),
+    ):
+        assert float(run(1.0)) == pytest.approx(value)
+        assert calls == performed
+        calls.clear()
+    assert hx.jit(f)(1.0) == 3.0 and hx.jit(hx.grad(f))(1.0) == 5.0 and not calls  # lowered
+
+
+def test_a_handler_answers_the_effects_of_a_primitive_wherever_they_are_performed(noted):
+    p, _ = noted
+    count = hx.handler({p.operation: lambda n, op, x: (n + 1, 10 * x)})
+    once = hx.handle(count, 0)(hx.grad(hx.checkpoint(lambda x: hnp.sin(p.bind(x, effect="a")))))
+    assert once(1.0) == (1, 2 * hnp.cos(10.0))  # its results are saved
+    loop = lambda x: lax.scan(lambda c, _: (c + p.bind(1.0, effect="a"), None), x, length=3)[0]
+    for f, n, y in (
+        (twice_noted(p), 2, 21.0),
+        (loop, 3, 31.0),
+        (hx.jit(loop), 3, 31.0),
+        (lambda x: lax.cond(x > 0, loop, lambda x: x, x), 3, 31.0),
+    ):
+        handled = hx.handle(count, 0)(f)
+        assert handled(1.0) == hx.jit(handled)(1.0) == (n, y)
+        assert hx.make_jaxpr(handled)(1.0).effects == set()
+
+
+def test_what_a_primitive_with_effects_does_not_say_is_refused(noted):
+    p, _ = noted
+    f = twice_noted(p)
+    with pytest.raises(errors.CannotCross, match=r"noted: .* an operand differs from lane to lane"):
+        hx.vmap(f)(X)
+    OURS.batching.primitive_batchers[p] = lambda xs, dims, *, effect: (p.bind(*xs, effect=effect), dims[0])
+    assert hx.vmap(f)(X).tolist() == [3.0, 6.0, 9.0]
+    with pytest.raises(errors.CannotCross, match="lanes of vmap diverge, and only some of them would perform a, b"):
+        hx.vmap(lambda x: lax.cond(x > 1, f, lambda x: x, x))(X)
+    del OURS.ad.primitive_jvps[p]
+    with pytest.raises(errors.NotDifferentiable, match="noted"):
+        hx.grad(f)(1.0)
+    with pytest.raises(errors.BadCall, match=r"noted: .* effects of its abstract evaluation, {a}, got {}"):
+        hx.perform(p.operation.from_params({"effect": "a"}), 1.0)
+    bare = Primitive("only_typed")
+    bare.def_effectful_abstract_eval(lambda x: (x, {"a"}))
+    with pytest.raises(errors.UnhandledEffect, match="only_typed"):
+        bare.bind(1.0)
+    with pytest.raises(errors.MissingRule, match="lower: only_typed"):
+        hx.jit(bare.bind)(1.0)
+
+
+def test_an_operation_with_effects_is_pickled():
+    program = hx.make_program(lambda x: SIGNALLED.bind(x, by=2))(X)
+    assert program.effects == {("signal", 2)} and pickle.loads(pickle.dumps(program)) == program
+
+
+class Ringing(Effect):
+    pass
+
+
+def test_an_effect_may_be_an_object_of_a_class_of_its_own(noted):
+    p, _ = noted
+    one, two = Ringing(), Ringing()
+    program = hx.make_jaxpr(lambda x: (p.bind(x, effect=one), p.bind(x, effect=two)))(X)
+    assert program.effects == {one, two} and str(program).count("Ringing") >= 2
+    assert hx.jit(hx.grad(lambda x: p.bind(x, effect=one)))(1.0) == 2.0
+
+
+SIGNALLED = Primitive("signalled")
+SIGNALLED.def_effectful_abstract_eval(lambda x, *, by: (x, {("signal", by)}))
 
 
 def test_a_custom_bind_replaces_the_original():
@@ -223,3 +338,15 @@ def test_threads_that_come_at_once_get_the_same_primitive():
     with ThreadPoolExecutor(8) as pool:
         found = [*pool.map(lambda _: (start.wait(), primitive_of(Fresh))[1], range(8))]
     assert len({*map(id, found)}) == 1
+
+
+@pytest.mark.parametrize(("module", "name"), [
+    (lax, "add_p"), (lax.linalg, "lu_p"), (lax.linalg, "householder_product_p"), (hx.ad_checkpoint, "name_p"),
+    (hx.custom_derivatives, "custom_jvp_call_p"), (hx.custom_derivatives, "custom_vjp_call_p"),
+])
+def test_namespaces_have_the_primitives_of_their_functions(module, name):
+    found = getattr(module, name)
+    assert isinstance(found, Primitive) and f"{found}_p" == name and found is getattr(lax, name)
+    for missing in ("no_such_p", "no_such"):
+        with pytest.raises(AttributeError, match=missing):
+            getattr(module, missing)

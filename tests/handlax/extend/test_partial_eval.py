@@ -1,8 +1,10 @@
 """extend.partial_eval: functions traced to programs, of arguments of which some are known."""
 
 import numpy as np
+import pytest
 
 import handlax as hx
+from handlax import core
 from handlax import numpy as hnp
 from handlax.core import ShapedArray
 from handlax.extend import partial_eval as pe
@@ -53,6 +55,18 @@ def test_dead_code_is_dropped():
     assert used == [True, False] and len(pruned.eqns) == 1 and pruned(X)[0].tolist() == [0.0, 2.0, 4.0]
     assert pe.dce_jaxpr(jaxpr, True) == (jaxpr, [True, True])
     assert pe.dce_jaxpr(jaxpr, [True, False], [False, True])[1] == [True, True]
+
+
+@pytest.mark.parametrize("used", [[True, True], [True, False], [False, True], [False, False]])
+def test_the_constants_of_a_program_fit_what_is_left_of_it(used):
+    jaxpr = hx.make_jaxpr(lambda x: (x * hnp.arange(3.0), hnp.sin(x) + hnp.float32(5.0)))(X)
+    pruned, inputs = pe.dce_jaxpr(jaxpr, used)
+    constants = [np.asarray(c) + 1 for c in jaxpr.consts]
+    assert pruned.constvars == jaxpr.constvars and pruned.consts == jaxpr.consts
+    whole = core.eval_jaxpr(jaxpr, constants, X)
+    part = core.eval_jaxpr(pruned, constants, *[x for x, yes in zip([X], inputs) if yes])
+    assert [y.tolist() for y in part] == [y.tolist() for y, yes in zip(whole, used) if yes]
+    assert whole[0].tolist() == [0.0, 2.0, 6.0]
 
 
 def test_constants_become_inputs():

@@ -15,6 +15,7 @@ from returns.result import Failure, Success
 
 import handlax as hx
 from handlax.effects.base.caches import cache_info
+from handlax.experimental.compilation_cache import compilation_cache
 from handlax.lowering.clients import platforms
 from handlax.lowering.xla import disk_cache
 
@@ -169,3 +170,13 @@ def test_two_processes_share_a_folder(folder):
     assert all(text.startswith("35.0") for text in out)
     last = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert "'hit': 1" in last.stdout
+
+
+def test_the_folder_is_set_under_the_name_of_jax(folder):
+    before = hx.config.compilation_cache_dir
+    try:
+        compilation_cache.set_cache_dir(folder)
+        compilation_cache.reset_cache()
+        assert hx.config.compilation_cache_dir == str(folder)
+    finally:
+        hx.config.update("compilation_cache_dir", before)

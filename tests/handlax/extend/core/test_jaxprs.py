@@ -104,3 +104,21 @@ def test_an_interpreter_names_what_it_does_not_know():
 def test_an_interpreter_of_equations_does_what_it_does_in_jax(use):
     theirs = np.asarray(inverted(side_of("jax", "interpreters"))[use]())
     np.testing.assert_allclose(INVERTED[use](), theirs, rtol=1e-5)
+
+
+def test_the_programs_of_equations_are_found():
+    program = hx.make_jaxpr(lambda x: hx.jit(lambda x: lax.cond(x > 0, hnp.sin, lambda x: x, x))(x))(1.0)
+    (call,) = extend_core.subjaxprs(program)
+    branches = list(extend_core.subjaxprs(call))
+    assert len(branches) == 2 and branches == list(extend_core.jaxprs_in_params(call.eqns[-1].params))
+    assert [list(extend_core.subjaxprs(each)) for each in branches] == [[], []]
+
+
+def test_new_variables_are_those_of_no_program():
+    program = hx.make_jaxpr(lambda x: hnp.sin(x))(1.0)
+    one, two = extend_core.gensym(), extend_core.gensym("_")
+    (eqn,) = program.eqns
+    new = one(eqn.outvars[0].aval)
+    assert len({new, one(new.aval), two(new.aval), *program.invars, *eqn.outvars}) == 5
+    doubled = new_jaxpr_eqn([new, new], eqn.outvars, lax.add_p, {})
+    assert program.replace(eqns=[eqn.replace(outvars=[new]), doubled])(1.0) == (2 * hnp.sin(1.0),)

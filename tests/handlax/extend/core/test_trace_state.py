@@ -7,6 +7,7 @@ import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
 from handlax.core import trace_state_clean
+from handlax.extend import core as extend_core
 from handlax.extend.core import get_opaque_trace_state, mapped_aval, unmapped_aval
 
 TRANSFORMS = [
@@ -80,3 +81,32 @@ def test_weak_types_stay_weak():
 def test_what_does_not_fit_is_refused(call, error):
     with pytest.raises(error):
         call(hx.typeof(np.ones((2, 3))))
+
+
+def test_what_is_in_force_is_told():
+    def state(x):
+        seen.append((
+            extend_core.unsafe_am_i_under_a_jit_DO_NOT_USE(), extend_core.unsafe_am_i_under_a_vmap_DO_NOT_USE(),
+            extend_core.unsafe_get_axis_names_DO_NOT_USE(), extend_core.nonempty_axis_env_DO_NOT_USE(),
+        ))
+        return x
+
+    seen = []
+    state(1.0), hx.jit(state)(1.0), hx.vmap(state)(hnp.ones(2)), hx.grad(state)(1.0)
+    hx.jit(hx.vmap(hx.vmap(state, axis_name="j"), axis_name="i"))(hnp.ones((2, 2)))
+    assert seen == [(False, False, [], False), (True, False, [], False), (False, True, [], False),
+                    (False, False, [], False), (True, True, ["j", "i"], True)]
+
+
+def test_a_known_value_is_forced_and_a_traced_one_refused():
+    assert extend_core.concrete_or_error(None, "a") == "a" and extend_core.concrete_or_error(int, hnp.float32(2)) == 2
+    assert hx.vmap(lambda x: x * extend_core.concrete_or_error(float, hnp.float32(2)))(hnp.ones(2)).tolist() == [2, 2]
+    for transform in (hx.jit, hx.grad):
+        with pytest.raises(errors.ConcretizationTypeError, match=r"a known value is needed, got(.|\n)*the size"):
+            transform(lambda x: extend_core.concrete_or_error(int, x, "the size") * x)(2.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "int32", "bool", "uint4"])
+def test_tangents_have_the_dtype_of_inexact_values(dtype):
+    expected = dtype if dtype in ("float32", "bfloat16", "complex64") else hx.float0
+    assert extend_core.primal_dtype_to_tangent_dtype(dtype) == expected
