@@ -14,8 +14,9 @@ from ...core.arrays import Array, as_array, as_arrays
 from ...core.columns import data_movement, linear, zeros_like
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
-from ...types.extent import Extent, as_size, extents_in, fits, least, positive
+from ...types.extent import Extent, as_size, fits, least, positive
 from ...types.parts_of_axes import ceiling_divided, part_of
+from ...types.sized import extents_in
 from ..elementwise.comparison import select
 from ..foundations.key_arrays import mapped_over_key_data
 from ..foundations.shapes import as_tuple, broadcast_in_dim, canonical_axis, full, move_axis, sum_all
