@@ -1,5 +1,8 @@
 """``handlax.export``: jitted functions as portable artifacts, in JAX's format."""
 
+from .effects.types.symbolic_shapes import SymbolicScope as SymbolicScope
+from .effects.types.symbolic_shapes import is_symbolic_dim as is_symbolic_dim
+from .effects.types.symbolic_shapes import symbolic_shape as symbolic_shape
 from .lowering.export.artifact_reader import CALLING_CONVENTION as _LATEST
 from .lowering.export.artifact_reader import OLDEST_CALLING_CONVENTION as _OLDEST
 from .lowering.export.artifact_reader import deserialize as deserialize

@@ -151,12 +151,8 @@ def key_parts(emit: Any, keys: Any) -> list[Any]:
     """The first and the second word of every key."""
     data = keys._replace(type=key_data_type(keys.type))
     lead = keys.type.shape
-    head = "".join([f"0:{n}, " for n in lead])
-    parts = []
-    for i in range(2):
-        part = emit.inline("slice", f"{data.name} [{head}{i}:{i + 1}]", data, type=array_type((*lead, 1), uint32))
-        parts.append(emit.reshape(part, lead))
-    return parts
+    zeros, one, word = [0] * len(lead), [1] * (len(lead) + 1), array_type((*lead, 1), uint32)
+    return [emit.reshape(emit.slice(data, [*zeros, i], [*lead, i + 1], one, word), lead) for i in range(2)]
 
 
 def emit_counters(emit: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from ...effects.base.tracebacks import boundary
 from ...effects.functions.captured import jit_info
 from ...effects.programs.program import Program
 from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.types.dimension_equations import solve
 from ...effects.types.dtypes import tangent_dtype
 from ...interpreters.transformations.derivatives import vjp
 from ..compile.placement import settle
@@ -19,6 +20,7 @@ from ..jit.devices import platform_in_force
 from ..jit.jit import jit
 from ..xla.lazy import runtime
 from .artifact_reader import CALLING_CONVENTION
+from .dimension_arguments import argument_labels
 from .exported import DisabledSafetyCheck, Exported
 from .exported_module import exported_module, shardings
 
@@ -75,7 +77,8 @@ def export(
         program, name = call.trace.recorded, call.jitted.name
         placement = settle(program, name, call.placement)
         allowed = [target for check in checks if (target := check.is_custom_call()) is not None]
-        module = exported_module(program, name, jitted.keep_unused, placement, chosen, allowed)
+        equations = solve(call.types, argument_labels(call.in_tree), f"export: {name}")
+        module = exported_module(program, name, jitted.keep_unused, placement, chosen, allowed, equations)
         ins, outs = [tuple([t.strong() for t in types]) for types in (call.types, program.out_types)]
         takes = shardings(placement.arguments, range(len(ins)))
         cuts = [_without_devices(s) if i in module.kept else None for i, s in enumerate(takes)]
@@ -97,7 +100,7 @@ def export(
             mlir_module_serialized=module.artifact,
             calling_convention_version=CALLING_CONVENTION,
             module_kept_var_idx=module.kept,
-            uses_global_constants=len(chosen) > 1,
+            uses_global_constants=len(chosen) > 1 or bool(equations.solutions),
             _get_vjp=ProgramVjp(program),
         )
 

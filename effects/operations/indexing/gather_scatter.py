@@ -127,11 +127,8 @@ class Gather:
         if prod(result.shape) == 0:
             return emit.full(0, result)
         numbers = numbers_text("gather", op.dimension_numbers, i)
-        y = emit.op(
-            "gather", x, i,
-            attributes=f"dimension_numbers = {numbers}, indices_are_sorted = {_flag(op.indices_are_sorted)}, "
-            f"slice_sizes = array<i64{': ' * bool(op.slice_sizes)}{', '.join(map(str, op.slice_sizes))}>",
-        )
+        flags = {"dimension_numbers": numbers, "indices_are_sorted": _flag(op.indices_are_sorted)}
+        y = emit.gather(x, i, op.slice_sizes, **flags)
         if not op.mode.fills or not op.dimension_numbers.start_index_map:
             return y
         inside = emit_inside(emit, op, x.type.shape, i)
