@@ -91,11 +91,11 @@ def solve(types: Sequence[ArrayType], names: Sequence[str], function: str) -> Di
 
 def _solution(equation: DimensionEquation, known: Any) -> DimensionSolution | None:
     """The solution of an equation for its only unknown variable, which occurs in one linear term."""
-    unknown = [(m, f) for m, f in equation.size.terms if not extent([(m, 1)]).lengths <= known] if equation.size else []
-    if len(unknown) != 1 or len(unknown[0][0]) != 1 or type(unknown[0][0][0]) is not Symbol or unknown[0][1] < 0:
-        return None
-    (((symbol,), factor),) = unknown
-    return DimensionSolution(symbol, equation, factor, equation.size - factor * length(symbol))
+    unknown = [(m, factor) for m, factor in equation.size.terms if m and not extent([(m, 1)]).lengths <= known]
+    match unknown:
+        case [((Symbol() as symbol,), factor)] if factor > 0:
+            return DimensionSolution(symbol, equation, factor, equation.size - factor * length(symbol))
+    return None
 
 
 def _checks(

@@ -490,7 +490,7 @@ def _lengths(*parts: Any) -> frozenset[Any]:
     return frozenset([n for part in parts if type(part) is Extent for n in part.lengths])
 
 
-def _quotient(n: Extent, divisor: Any) -> Any:
+def _quotient(n: Any, divisor: Any) -> Any:
     """``n / divisor`` if ``divisor`` has a single term that divides every term of ``n``, else None."""
     terms = _terms(divisor)
     if terms is None or len(terms) != 1:
@@ -499,7 +499,7 @@ def _quotient(n: Extent, divisor: Any) -> Any:
     if not size:
         return None
     quotients = []
-    for monomial, factor in n.terms:
+    for monomial, factor in _terms(n):
         rest = list(monomial)
         for number in own:
             if number not in rest:

@@ -22,6 +22,8 @@ from ...effects.sharding.mesh import AbstractMesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
+from ...effects.types.extent import Extent
+from ...effects.types.sized import extents_in
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HostCall
 from ..xla.lazy import runtime
@@ -30,7 +32,7 @@ from .extremes import BOUNDS, extreme, extreme_reduction
 from .foreign_calls import foreign_call
 from .host_calls import host_call
 from .manual_computation import device_number
-from .symbolic_sizes import gathered, padded, size_value, sized, slice_at, sliced
+from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced
 
 if TYPE_CHECKING:
     from . import composites
@@ -77,7 +79,7 @@ class Emitter:
         self.constants: dict[Any, SsaValue] = {}
         self.symbols: dict[Any, SsaValue] = {}
 
-    size, slice, pad, dynamic_slice, gather = size_value, sliced, padded, slice_at, gathered
+    size, sizes, slice, pad, dynamic_slice, gather = size_value, sizes_vector, sliced, padded, slice_at, gathered
 
     def new(self, text: str, type: ArrayType) -> SsaValue:
         """Append a line ``%n = text``; gives its value, of this type."""
@@ -145,7 +147,11 @@ class Emitter:
         return self.new(f"stablehlo.{name} {text} : {takes}{tensor(out)}", out)
 
     def constant(self, value: Any, type: ArrayType) -> SsaValue:
-        """A constant of this type: a number, or an array of its shape; emitted once per function or region."""
+        """A constant of this type: a number, a size, or an array of its shape; emitted once per function or region."""
+        if isinstance(value, Extent):
+            return self.spread(self.convert(self.size(value), type.dtype), type=type)[0]
+        if type.ragged:
+            return self.full(value, type)
         _, dtype = storage(type)
         data = np.asarray(value).astype(dtype)
         key = (data.tobytes(), data.shape, type)
@@ -305,6 +311,8 @@ class Emitter:
             one = ((1,), (1,), ((0, 0),), (1,), (1,))
             wide = [t.update(shape=(1,)) for t in types]
             return [self.reshape(y, ()) for y in self.reduce_window(vectors, starts, one, wide, body)]
+        if extents_in((*sizes, *padding)):
+            return reduced_windows(self, xs, starts, window, types, body)
         rows = ", ".join([f"[{low}, {high}]" for low, high in padding])
         labels = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
         fields = zip(labels, (sizes, strides, base, dilation))

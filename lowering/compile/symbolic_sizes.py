@@ -8,7 +8,7 @@ turns the first into the second.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base.errors import NotExportable
@@ -17,7 +17,7 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
 from ...effects.types.extent import Extent
 from ...effects.types.sized import extents_in
-from ..xla.stablehlo_types import names
+from ..xla.stablehlo_types import names, short_signature, storage, tensor
 
 SIZE = array_type((), int32)
 
@@ -42,13 +42,17 @@ def size_value(emit: Any, size: Any) -> Any:
     return emit.constants[size]
 
 
-def sizes_vector(emit: Any, sizes: Sequence[Any]) -> Any:
-    """Sizes as an int32 vector."""
-    type = SIZE.update(shape=(len(sizes),))
+def sizes_vector(emit: Any, sizes: Sequence[Any], dtype: Any = int32) -> Any:
+    """Sizes as a vector of integers."""
     if not extents_in(tuple(sizes)):
-        return emit.constant(list(sizes), type)
-    parts = [emit.reshape(size_value(emit, size), (1,)) for size in sizes]
-    return emit.inline("concatenate", f"{names(parts)}, dim = 0", *parts, type=type)
+        return emit.constant(list(sizes), array_type((len(sizes),), dtype))
+    return emit.convert(_vector(emit, [size_value(emit, size) for size in sizes]), dtype)
+
+
+def _vector(emit: Any, numbers: Sequence[Any]) -> Any:
+    """The vector of some int32 numbers."""
+    parts = [emit.reshape(x, (1,)) for x in numbers]
+    return emit.inline("concatenate", f"{names(parts)}, dim = 0", *parts, type=SIZE.update(shape=(len(parts),)))
 
 
 def sized(
@@ -89,14 +93,11 @@ def slice_at(emit: Any, x: Any, starts: Sequence[Any], sizes: Sequence[Any], typ
     if not extents_in(tuple(sizes)):
         operands = [x, *starts]
         return emit.inline("dynamic_slice", f"{names(operands)}, sizes = {list(sizes)}", *operands, type=type)
-    rooms = [n - size for n, size in zip(x.type.shape, sizes)]
-    vector = lambda parts: emit.inline("concatenate", f"{names(parts)}, dim = 0", *parts, type=ones.type)
-    ones = emit.constant([1] * len(sizes), SIZE.update(shape=(len(sizes),)))
-    first = vector([emit.reshape(emit.convert(start, int32), (1,)) for start in starts])
-    zero, last = emit.constant([0] * len(sizes), ones.type), sizes_vector(emit, rooms)
-    first = emit.binary("maximum", zero, emit.binary("minimum", first, last))
+    last = sizes_vector(emit, [n - size for n, size in zip(storage(x.type)[0], sizes)])
+    first = emit.binary("minimum", _vector(emit, [emit.convert(start, int32) for start in starts]), last)
+    first = emit.binary("maximum", first, emit.constant(0, last.type))
     limit = emit.binary("add", first, sizes_vector(emit, sizes))
-    return emit.op("real_dynamic_slice", x, first, limit, ones, type=type)
+    return emit.op("real_dynamic_slice", x, first, limit, emit.constant(1, last.type), type=type)
 
 
 def gathered(emit: Any, x: Any, index: Any, sizes: Sequence[Any], **attributes: str) -> Any:
@@ -105,3 +106,29 @@ def gathered(emit: Any, x: Any, index: Any, sizes: Sequence[Any], **attributes: 
         return sized(emit, "dynamic_gather", [x, index], [sizes], emit.made, **attributes)
     text = ", ".join([f"{label} = {value}" for label, value in attributes.items()])
     return emit.op("gather", x, index, attributes=f"{text}, slice_sizes = {_attribute(list(sizes))}")
+
+
+def reduced_windows(
+    emit: Any,
+    xs: Sequence[Any],
+    starts: Sequence[Any],
+    window: tuple[Sequence[Any], ...],
+    types: Sequence[ArrayType],
+    body: Callable[..., Sequence[Any]],
+) -> list[Any]:
+    """Reductions over windows, as ``Emitter.reduce_window``: a call of what XLA knows by name, of a private function."""
+    sizes, strides, padding, base, dilation = window
+    elements = [start.type for start in starts]
+    region = emit.region([*elements, *elements], body, ends="func.return")
+    declared = f"({', '.join(map(tensor, [*elements, *elements]))}) -> ({', '.join(map(tensor, elements))})"
+    reducer = emit.defined(
+        object(), "reducer",
+        lambda symbol: f'  "func.func"() <{{sym_name = "{symbol}", sym_visibility = "private", function_type = {declared}}}>'
+        f" {region} : () -> ()\n",
+    )
+    edges = emit.reshape(sizes_vector(emit, [n for pair in padding for n in pair]), (len(padding), 2))
+    given = [*xs, *starts, *[sizes_vector(emit, each) for each in (sizes, strides, base, dilation)], edges]
+    name = "stablehlo.dynamic_reduce_window"
+    text = f"stablehlo.custom_call @{name}({names(given)}) {{called_computations = [@{reducer}]}}"
+    made: list[Any] = emit.results(f"{text} : {short_signature(given, types)}", types)
+    return made

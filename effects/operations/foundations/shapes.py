@@ -393,7 +393,7 @@ class SizeOf:
         return np.int64(op.size)
 
     def lower(op, emit):
-        return emit.convert(emit.size(op.size), emit.made.dtype)
+        return emit.constant(op.size, emit.made)
 
     flops = data_movement
 

@@ -23,6 +23,7 @@ from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, FOUR_BITS, NUMERIC, ORDERED
 from ...types.extent import fits
+from ...types.symbolic_shapes import smaller
 from ..elementwise.arithmetic import add, div, like, neg, sub
 from ..elementwise.comparison import eq, max, min, select
 from ..foundations.half_precision import in_bytes
@@ -162,8 +163,7 @@ def numbers_text(kind: str, numbers: Any, i: Any) -> str:
 def _bounds(emit: Any, i: Any, last: Sequence[int]) -> Any:
     """The largest valid start for each entry of an index vector, as an array of the type of the indices."""
     largest = int(dtypes.iinfo(i.type.dtype).max)
-    values = np.asarray([bound if bound < largest else largest for bound in last])
-    line = emit.constant(values, i.type.update(shape=(len(last),)))
+    line = emit.sizes([smaller(bound, largest) for bound in last], i.type.dtype)
     return emit.broadcast_in_dim(line, i.type.shape, (len(i.type.shape) - 1,))
 
 
