@@ -10,6 +10,7 @@ from .lowering.export.export import default_export_platform as default_export_pl
 from .lowering.export.export import export as export
 from .lowering.export.exported import DisabledSafetyCheck as DisabledSafetyCheck
 from .lowering.export.exported import Exported as Exported
+from .lowering.export.symbolic_arguments import symbolic_args_specs as symbolic_args_specs
 from .lowering.export.tree_serialization import register_namedtuple_serialization as register_namedtuple_serialization
 from .lowering.export.tree_serialization import register_pytree_node_serialization as register_pytree_node_serialization
 

@@ -271,6 +271,10 @@ class ConfigurationError(HandlaxError, AttributeError):
     """A setting that does not exist, or a value that it cannot have."""
 
 
+class UnknownPlatform(ConfigurationError, RuntimeError):
+    """A platform that does not exist, or that the settings exclude."""
+
+
 class TracingRefused(HandlaxError, RuntimeError):
     """``no_tracing``: a call that has to be traced."""
 

@@ -140,8 +140,8 @@ class Extent(ImmutableObject):
     __radd__, __rmul__ = __add__, __mul__
 
     def __divmod__(self, other: Any) -> Any:
-        """Exact by a positive integer, and by a product of lengths that divides every term; otherwise computed on the
-        values.
+        """Exact by a positive integer, and by a divisor of the polynomial; of symbols by any positive size; otherwise
+        computed on the values.
         """
         quotient = _quotient(self, other)
         if quotient is not None:
@@ -491,24 +491,24 @@ def _lengths(*parts: Any) -> frozenset[Any]:
 
 
 def _quotient(n: Any, divisor: Any) -> Any:
-    """``n / divisor`` if ``divisor`` has a single term that divides every term of ``n``, else None."""
+    """``n / divisor`` as a polynomial, or None if there is none: division by leading terms."""
     terms = _terms(divisor)
-    if terms is None or len(terms) != 1:
+    if not terms or not divisor:
         return None
-    ((own, size),) = terms
-    if not size:
-        return None
-    quotients = []
-    for monomial, factor in _terms(n):
+    (leading, size), *_ = terms
+    whole: Any = 0
+    while n:
+        (monomial, factor), *_ = _terms(n)
         rest = list(monomial)
-        for number in own:
-            if number not in rest:
+        for x in leading:
+            if x not in rest:
                 return None
-            rest.remove(number)
+            rest.remove(x)
         if factor % size:
             return None
-        quotients.append((tuple(rest), factor // size))
-    return extent(quotients)
+        part = extent([(tuple(rest), factor // size)])
+        whole, n = whole + part, n - part * divisor
+    return whole
 
 
 def equal(n: Extent, other: Any, internal: bool) -> Any:

@@ -25,7 +25,7 @@ class PositivePart(NamedTuple):
 
     def at(self, sizes: Any) -> Any:
         value = self.of.at(sizes)
-        return value * (value > 0)
+        return value.clip(0) if hasattr(value, "clip") else max(value, 0)
 
     def __repr__(self) -> str:
         return f"max({self.of!r},0)"

@@ -20,7 +20,7 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.caches import once
-from ...effects.base.errors import BadArgument, ConfigurationError
+from ...effects.base.errors import BadArgument, ConfigurationError, UnknownPlatform
 from ...effects.base.jax_settings import from_environment
 from ...effects.base.source_locations import warn_user
 from .genuine_jax import jax_is_loaded
@@ -82,7 +82,8 @@ def backend(platform: str | None = None) -> PlatformClient:
     ``JAX_PLATFORMS``; where both are unset, "cuda" if a CUDA plug-in is installed and a GPU is present, else "cpu".
     "gpu" means "cuda".
 
-    Raises: ConfigurationError: the platform is unknown, or not in ``HANDLAX_PLATFORMS``, or does not start.
+    Raises: UnknownPlatform: there is none of this name, or it is not in ``HANDLAX_PLATFORMS``. ConfigurationError: it
+    does not start.
 
     >>> backend("cpu").platform
     'cpu'
@@ -111,7 +112,7 @@ def _resolve(platform: str | None) -> str:
         return "cuda" if _cuda_plugin() is not None and _gpu_present() else "cpu"
     name = _canonical(platform)
     if allowed and name not in allowed:
-        raise ConfigurationError(
+        raise UnknownPlatform(
             f"the platform must be among {variable}={','.join(allowed)}, got {platform!r}",
             hint=f"add {name!r} to {variable}",
         )
@@ -131,7 +132,7 @@ def _make_backend(name: str) -> PlatformClient:
     elif name == "cuda":
         client = _make_cuda_client(connection())
     else:
-        raise ConfigurationError(f"the platform must be 'cpu' or 'cuda', got {name!r}", hint="choose one of them")
+        raise UnknownPlatform(f"the platform must be 'cpu' or 'cuda', got {name!r}", hint="choose one of them")
     COUNTS["client"] += 1
     _watch_forks()
     local = tuple(client.local_devices())

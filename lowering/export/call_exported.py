@@ -115,7 +115,7 @@ def check_types(exported: Any, types: Sequence[Any]) -> dict[Any, Any]:
 def _converted(emit: Any, x: Any, type: Any) -> Any:
     """A value with the sizes of a type that are numbers there, and without those that are not."""
     text = f"stablehlo.convert {x.name} : ({tensor(x.type)}) -> {tensor(type)}"
-    return x if tensor(x.type) == tensor(type) else emit.new(text, type)
+    return x._replace(type=type) if tensor(x.type) == tensor(type) else emit.new(text, type)
 
 
 def _check_devices(exported: Any, emit: Any) -> None:

@@ -24,9 +24,6 @@ from .dimension_arguments import argument_labels
 from .exported import DisabledSafetyCheck, Exported
 from .exported_module import exported_module, shardings
 
-_PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-
-
 def default_export_platform() -> str:
     """The platform on which programs are executed: "cpu", "cuda", "rocm" or "tpu".
 
@@ -50,11 +47,12 @@ def export(
     The program has all that ``f`` captured, and needs neither its source nor this version; JAX can call it too.
 
     Args:
-        fun_jit: what ``jit`` returned.
-        platforms: for which it is lowered: of "cpu", "cuda", "rocm" and "tpu"; by default the one in force.
+        fun_jit: what ``jit`` returned, or a function of handlax.
+        platforms: the names of those for which it is lowered, such as "cpu", "cuda", "rocm" and "tpu"; by default the
+            one in force.
         disabled_checks: checks to leave out.
 
-    Raises: BadArgument: ``fun_jit`` is not jitted, or a platform is none. The result raises NotExportable where the
+    Raises: BadArgument: ``fun_jit`` is not jitted, or platforms are no names. The result raises NotExportable where the
     function calls the host, or what has no promised meaning, and as ``jit(f).lower``.
 
     >>> from handlax import ShapeDtypeStruct, jit, lax
@@ -64,12 +62,12 @@ def export(
     >>> type(exported.serialize())
     <class 'bytearray'>
     """
-    jitted = jit_info(fun_jit)
+    jitted = jit_info(jit(fun_jit) if _is_of_handlax(fun_jit) else fun_jit)
     if jitted is None:
         raise BadArgument(f"export: a jitted function is needed, got {fun_jit!r}.", hint="export(jit(f)).")
     chosen = (default_export_platform(),) if platforms is None else tuple(platforms)
-    if not chosen or not {*chosen} <= {*_PLATFORMS} or len({*chosen}) != len(chosen):
-        raise BadArgument(f"export: platforms must be different ones of {', '.join(_PLATFORMS)}, got {platforms!r}.")
+    if not chosen or len({*chosen}) != len(chosen) or not all([isinstance(name, str) for name in chosen]):
+        raise BadArgument(f"export: platforms must be different names, such as 'cpu' and 'cuda', got {platforms!r}.")
     checks = tuple(disabled_checks)
 
     def exported(*args_specs: Any, **kwargs_specs: Any) -> Exported:
@@ -105,6 +103,12 @@ def export(
         )
 
     return exported
+
+
+def _is_of_handlax(fun: Any) -> bool:
+    """Whether this is a function such as ``numpy.sin``."""
+    own, module = __name__.partition(".")[0], str(getattr(fun, "__module__", ""))
+    return callable(fun) and module.partition(".")[0] == own and jit_info(fun) is None
 
 
 def _without_devices(sharding: NamedSharding | None) -> NamedSharding | None:
