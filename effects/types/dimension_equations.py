@@ -2,9 +2,8 @@
 
     (b, 2*n + b)  and  (3, 11)      b = 3, n = (11 - b) // 2 = 4
 
-Each symbolic size of an argument's type is an equation. One that is linear in a single variable, of which the others are
-known, gives its value; all of them are then checked, and that each variable is at least 1, and the constraints of their
-scope.
+Each symbolic size of an argument's type is an equation. One that is linear in its only unknown variable gives the
+value of that; all of them are then checked, and that each variable is at least 1, and the constraints of their scope.
 """
 
 from __future__ import annotations
@@ -63,15 +62,16 @@ class DimensionEquations(NamedTuple):
         return found
 
 
+NO_VARIABLES = DimensionEquations((), ())
+
+
 def solve(types: Sequence[ArrayType], names: Sequence[str], function: str) -> DimensionEquations:
     """The solutions for the variables in the types of arguments.
 
     Raises: BadArgument: a variable is in no size that is linear in it, given the others.
     """
-    waiting = [
-        DimensionEquation(size, i, axis)
-        for i, t in enumerate(types) for axis, size in enumerate(t.shape) if type(size) is Extent
-    ]
+    sizes: list[tuple[Any, int, int]] = [(n, i, d) for i, t in enumerate(types) for d, n in enumerate(t.shape)]
+    waiting = [DimensionEquation(*each) for each in sizes if type(each[0]) is Extent]
     every = tuple(waiting)
     solutions: dict[Symbol, DimensionSolution] = {}
     while waiting:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from math import gcd, inf, prod
 from typing import Any
@@ -37,7 +37,6 @@ from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_internal
 from .extent_factors import VARIABLES, Monomial, PositivePart, Quotient, Remainder, Symbol
-
 
 _INTERNED: dict[Any, Extent] = {}
 LONGEST = 2**31 - 2  # indices along a lane, and the lane's length, are int32
@@ -118,6 +117,12 @@ class Extent(ImmutableObject):
         if terms is None:
             return self.value * other
         return extent([(tuple(sorted(m + k, key=_order)), f * g) for m, f in self.terms for k, g in terms])
+
+    def __pow__(self, exponent: Any) -> Any:
+        """Of symbols and a positive integer a polynomial; otherwise computed on the values."""
+        if self.scope is not None and type(exponent) is int and exponent > 0:
+            return prod([self] * exponent)
+        return self.value**exponent
 
     def __neg__(self) -> Any:
         return self * -1
@@ -213,27 +218,19 @@ class BoundSize:
 SYMBOLIC = (Extent, BoundSize)
 
 
-def _powered(self: Extent, exponent: Any) -> Any:
-    """``self**exponent``, of symbols and a positive integer again a polynomial."""
-    if self.scope is not None and type(exponent) is int and exponent > 0:
-        return prod([self] * exponent)
-    return self.value**exponent
-
-
 def _value_operator(f: Callable[[Any, Any], Any], reflected: bool) -> Any:
     """A method that applies ``f`` to the int32 value of the extent, since the result is no polynomial."""
     return (lambda self, other: f(other, self.value)) if reflected else lambda self, other: f(self.value, other)
 
 
-_VALUE_OPERATORS = (operator.truediv, operator.pow, operator.and_, operator.or_, operator.xor, operator.lshift,
+_VALUE_OPERATORS = (operator.truediv, operator.and_, operator.or_, operator.xor, operator.lshift,
                     operator.rshift)
 for _f in _VALUE_OPERATORS:
     _name = _f.__name__.strip("_")
     setattr(Extent, f"__{_name}__", _value_operator(_f, False))
     setattr(Extent, f"__r{_name}__", _value_operator(_f, True))
-for _f in (operator.floordiv, operator.mod):
+for _f in (operator.floordiv, operator.mod, operator.pow):
     setattr(Extent, f"__r{_f.__name__}__", _value_operator(_f, True))
-Extent.__pow__ = _powered  # type: ignore[attr-defined]
 
 
 def extent(terms: Any) -> Any:
@@ -248,16 +245,16 @@ def extent(terms: Any) -> Any:
         return key[0][1] if key else 0
     interned = _INTERNED.get(key)
     if interned is None:
-        _check_scopes(key)
+        check_scopes([x for monomial, _ in key for x in monomial])
         new = object.__new__(Extent)
         _set_terms(new, key)
         interned = _INTERNED.setdefault(key, new)  # two threads that make the same one get one object
     return interned
 
 
-def _check_scopes(terms: Any) -> None:
-    """Raises: ShapeMismatch: symbols of several scopes occur."""
-    symbols = {x.scope: x for monomial, _ in terms for x in monomial if type(x) is Symbol}
+def check_scopes(factors: Iterable[Any]) -> None:
+    """Raises: ShapeMismatch: there are symbols of several scopes among these."""
+    symbols = {x.scope: x for x in factors if type(x) is Symbol}
     if len(symbols) > 1:
         first, second, *_ = symbols.values()
         raise ShapeMismatch(
@@ -355,7 +352,8 @@ def _least(size: Extent) -> float:
         return -most(-size, _unknown)
     (x, *_), constant, bends = linear
     first = int(type(x) is Symbol)
-    return min([constant + sum([k * max(at - a, 0) for a, k in bends.items()]) for at in {first, *bends} if at >= first])
+    edges = [first, *[at for at in bends if at > first]]
+    return min([constant + sum([k * max(at - a, 0) for a, k in bends.items()]) for at in edges])
 
 
 def least_given(size: Any, facts: Sequence[Extent]) -> float:

@@ -116,16 +116,16 @@ def reduced_windows(
     types: Sequence[ArrayType],
     body: Callable[..., Sequence[Any]],
 ) -> list[Any]:
-    """Reductions over windows, as ``Emitter.reduce_window``: a call of what XLA knows by name, of a private function."""
+    """Reductions over windows, as ``Emitter.reduce_window``: a call by name, which refinement replaces, with a private
+    function.
+    """
     sizes, strides, padding, base, dilation = window
     elements = [start.type for start in starts]
     region = emit.region([*elements, *elements], body, ends="func.return")
     declared = f"({', '.join(map(tensor, [*elements, *elements]))}) -> ({', '.join(map(tensor, elements))})"
-    reducer = emit.defined(
-        object(), "reducer",
-        lambda symbol: f'  "func.func"() <{{sym_name = "{symbol}", sym_visibility = "private", function_type = {declared}}}>'
-        f" {region} : () -> ()\n",
-    )
+    fields = f'sym_visibility = "private", function_type = {declared}'
+    function = lambda symbol: f'  "func.func"() <{{sym_name = "{symbol}", {fields}}}> {region} : () -> ()\n'
+    reducer = emit.defined(object(), "reducer", function)
     edges = emit.reshape(sizes_vector(emit, [n for pair in padding for n in pair]), (len(padding), 2))
     given = [*xs, *starts, *[sizes_vector(emit, each) for each in (sizes, strides, base, dilation)], edges]
     name = "stablehlo.dynamic_reduce_window"

@@ -1,5 +1,4 @@
-"""Dimension variables of exported functions: their values from the shapes of arguments, within the program and in calls.
-"""
+"""Dimension variables of exported functions: their values from the shapes of arguments, in the program and in calls."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ def argument_labels(tree: Any) -> list[str]:
 
 
 def bind_variables(emit: Any, values: Sequence[Any], equations: DimensionEquations) -> None:
-    """Emit the values of the dimension variables, computed from the shapes of the arguments, and what must hold of them.
+    """Emit the values of the dimension variables, computed from the shapes of the arguments, and their checks.
 
     A program whose shapes are refined drops assertions that hold; one that does not hold is an error there.
     """

@@ -11,8 +11,11 @@ from ...effects.base.tracebacks import boundary
 from ...effects.functions.captured import jit_info
 from ...effects.programs.program import Program
 from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.trees import pytrees
 from ...effects.types.dimension_equations import solve
 from ...effects.types.dtypes import tangent_dtype
+from ...effects.types.extent import check_scopes
+from ...effects.types.sized import extents_in
 from ...interpreters.transformations.derivatives import vjp
 from ..compile.placement import settle
 from ..jit.ahead_of_time import described, traced_call
@@ -23,6 +26,7 @@ from .artifact_reader import CALLING_CONVENTION
 from .dimension_arguments import argument_labels
 from .exported import DisabledSafetyCheck, Exported
 from .exported_module import exported_module, shardings
+
 
 def default_export_platform() -> str:
     """The platform on which programs are executed: "cpu", "cuda", "rocm" or "tpu".
@@ -71,6 +75,8 @@ def export(
     checks = tuple(disabled_checks)
 
     def exported(*args_specs: Any, **kwargs_specs: Any) -> Exported:
+        shapes = [getattr(x, "shape", ()) for x in pytrees.leaves((args_specs, kwargs_specs))]
+        check_scopes([symbol for shape in shapes for size in extents_in(tuple(shape)) for symbol in size.lengths])
         call = traced_call(jitted, args_specs, kwargs_specs, "export")
         program, name = call.trace.recorded, call.jitted.name
         placement = settle(program, name, call.placement)

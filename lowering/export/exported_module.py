@@ -16,7 +16,7 @@ from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import array_type
-from ...effects.types.dimension_equations import DimensionEquations
+from ...effects.types.dimension_equations import NO_VARIABLES, DimensionEquations
 from ...effects.types.dtypes import int32
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ..compile.compile import check_lowerable
@@ -52,7 +52,7 @@ def exported_module(
     placement: Placement,
     platforms: Sequence[str],
     allowed: Collection[str] = (),
-    equations: DimensionEquations = DimensionEquations((), ()),
+    equations: DimensionEquations = NO_VARIABLES,
 ) -> ExportedModule:
     """The artifact of a program; ``allowed`` are what it may call by name though jaxlib does not promise its meaning.
 

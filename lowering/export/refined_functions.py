@@ -7,7 +7,7 @@ from typing import Any
 
 from ...effects.base.caches import cached
 from ...effects.types.array_type import ArrayType
-from ..xla import mlir_modules
+from ..xla import mlir_modules, shape_refinement
 from ..xla.stablehlo_types import tensor
 from .dimension_arguments import called_sizes, called_types
 
@@ -24,7 +24,7 @@ def refined(exported: Any, types: tuple[ArrayType, ...]) -> Any:
     results = called_types(exported, sizes)
     indices = mlir_modules.entry_types(exported.mlir_module_serialized)[0][:-len(exported.module_kept_var_idx)]
     takes = [*indices, *[tensor(types[i]) for i in exported.module_kept_var_idx]]
-    artifact = mlir_modules.refined_artifact(
+    artifact = shape_refinement.refined_artifact(
         exported.mlir_module_serialized, exported.fun_name, takes, [tensor(t) for t in results]
     )
     return replace(exported, in_avals=types, out_avals=results, mlir_module_serialized=artifact)

@@ -5,7 +5,7 @@ A module has a context of its own, so that threads share none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,31 +117,6 @@ def entry_types(artifact: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     raise BadArtifact("deserialize: the program must have a function main, got none.")
 
 
-def refined_artifact(artifact: bytes, name: str, takes: Sequence[str], gives: Sequence[str]) -> bytes:
-    """A portable artifact whose shapes follow from the types that its entry ``takes``; those of its results are known.
-
-    Raises: ShapeMismatch: an assertion of the program does not hold. NotExportable: some shapes remain unknown.
-    """
-    module = read_artifact(artifact)
-    wanted = entry_types(artifact)
-    symbols = {symbol: symbol if symbol != "main" else "symbolic_main" for symbol in symbols_of(module)}
-    meshes = "".join([f"  {op}\n" for op in _all_of("sdy", "MeshOp", module.body.operations)])
-    texts = "".join([f"  {function.text}\n" for function in renamed_functions(module, symbols)])
-    values = [[f"%{end}{i}" for i in range(len(types))] for end, types in (("arg", takes), ("in", takes), ("out", gives))]
-    lines = [f"{new} = stablehlo.convert {x} : ({t}) -> {u}" for x, new, t, u in zip(*values[:2], takes, wanted[0])]
-    call = f"func.call @symbolic_main({', '.join(values[1])}) : ({', '.join(wanted[0])}) -> ({', '.join(wanted[1])})"
-    lines.append(f"%made:{len(gives)} = {call}" if gives else call)
-    lines += [f"{y} = stablehlo.convert %made#{i} : ({u}) -> {t}" for i, (y, u, t) in enumerate(zip(values[2], wanted[1], gives))]
-    arguments = ", ".join([f"{x}: {t}" for x, t in zip(values[0], takes)])
-    types = ", ".join(gives)
-    end = f"return {', '.join(values[2])} : {types}" if gives else "return"
-    body = "\n    ".join([*lines, end])
-    text = f"module {{\n{meshes}  func.func public @main({arguments}) -> ({types}) {{\n    {body}\n  }}\n{texts}}}\n"
-    with Diagnostics(module.context) as messages:
-        refined = _jax.mlir.refine_polymorphic_shapes(text.encode(), True, True, bool(meshes))
-    return portable_artifact(module_text(parsed(refined)))
-
-
 def called_targets(module: Any) -> set[str]:
     """The names of what the module calls by name outside of it."""
     every = [module.operation]
@@ -163,6 +138,11 @@ def meshes_of(module: Any) -> dict[str, AxisSizes]:
             raise NotExportable(f"export: devices must be in the order of their mesh, got {mesh}.")
         found[_symbol(op)] = tuple([(axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)])
     return found
+
+
+def mesh_texts(module: Any) -> list[str]:
+    """The lines that declare the module's meshes."""
+    return [f"  {op}" for op in _all_of("sdy", "MeshOp", module.body.operations)]
 
 
 def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFunction]:

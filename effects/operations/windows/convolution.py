@@ -367,7 +367,8 @@ def _padded(op: Any, emit: Any, x: Any) -> tuple[Any, Any]:
     for d, (low, high), step in zip(op.dimension_numbers[0][2:], op.padding, op.lhs_dilation):
         config[d] = (low, high, step - 1)
     sizes = tuple([low + high + spread(n, step + 1) for n, (low, high, step) in zip(x.type.shape, config)])
-    wide = emit.making(x.type.update(shape=sizes), lambda: emit.pad(x, emit.constant(0, x.type.update(shape=())), config))
+    zero = emit.constant(0, x.type.update(shape=()))
+    wide = emit.making(x.type.update(shape=sizes), lambda: emit.pad(x, zero, config))
     return wide, replace(op, padding=((0, 0),) * len(op.padding), lhs_dilation=(1,) * len(op.padding))
 
 
