@@ -95,9 +95,6 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod, ast.Pow: lambda size, exponent: prod([size] * exponent),
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "max": larger, "min": smaller, "floordiv": operator.floordiv, "mod": operator.mod, "non_negative": positive,
-}
 
 
 def _parsed(text: str, function: str) -> ast.expr:
@@ -110,17 +107,26 @@ def _parsed(text: str, function: str) -> ast.expr:
 
 def _size(node: ast.expr, scope: SymbolicScope, text: str) -> Any:
     """The size of an expression. Raises: BadShape: it is none."""
+    size = lambda node: _size(node, scope, text)
     match node:
-        case ast.Constant(int() as number):
+        case ast.Constant(int() as number) if type(number) is int:
             return number
         case ast.Name(name):
             return scope.variable(name)
         case ast.UnaryOp(ast.USub(), x):
-            return -_size(x, scope, text)
+            return -size(x)
         case ast.BinOp(x, kind, y) if type(kind) in _OPERATORS:
-            return _OPERATORS[type(kind)](_size(x, scope, text), _size(y, scope, text))
-        case ast.Call(ast.Name(name), parts, []) if name in _FUNCTIONS:
-            return _FUNCTIONS[name](*[_size(part, scope, text) for part in parts])
+            return _OPERATORS[type(kind)](size(x), size(y))
+        case ast.Call(ast.Name("floordiv"), [x, y], []):
+            return size(x) // size(y)
+        case ast.Call(ast.Name("mod"), [x, y], []):
+            return size(x) % size(y)
+        case ast.Call(ast.Name("max"), [x, y], []):
+            return larger(size(x), size(y))
+        case ast.Call(ast.Name("min"), [x, y], []):
+            return smaller(size(x), size(y))
+        case ast.Call(ast.Name("non_negative"), [x], []):
+            return positive(size(x))
     raise BadShape(
         f"symbolic_shape: sizes must be numbers, variables, and sums, products and floordiv, mod, max and min of "
         f"these, got {ast.unparse(node)!r} in {text!r}.",

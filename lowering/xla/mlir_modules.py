@@ -29,8 +29,8 @@ class ArtifactFunction(NamedTuple):
     text: str
 
 
-def parsed(text: str) -> Any:
-    """The module of a text."""
+def parsed(text: str | bytes) -> Any:
+    """The module of a text, or of bytecode."""
     return mlir_bindings.ir.Module.parse(text, mlir_bindings.new_context())
 
 
@@ -115,6 +115,14 @@ def entry_types(artifact: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if _symbol(function) == "main":
             return tuple(map(str, function.type.inputs)), tuple(map(str, function.type.results))
     raise BadArtifact("deserialize: the program must have a function main, got none.")
+
+
+def refined(text: str) -> bytes:
+    """A module whose entry has known types, with the types that follow from them, as bytecode.
+
+    Raises: ValueError, RuntimeError: an assertion does not hold, or a type does not follow.
+    """
+    return bytes(_jax.mlir.refine_polymorphic_shapes(text.encode(), enable_shardy="sdy.mesh" in text))
 
 
 def called_targets(module: Any) -> set[str]:

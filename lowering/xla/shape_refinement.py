@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from ...effects.base.errors import NotExportable, ShapeMismatch
-from ..clients.jaxlib_modules import _jax
 from . import mlir_modules
 
 _INNER = "refined_main"
@@ -20,8 +19,8 @@ def refined_artifact(artifact: bytes, name: str, takes: Sequence[str], gives: Se
     """
     text = _entry_text(artifact, takes, gives)
     try:
-        refined = _jax.mlir.refine_polymorphic_shapes(text.encode(), enable_shardy="sdy.mesh" in text)
-    except (_jax.JaxRuntimeError, ValueError) as error:
+        refined = mlir_modules.refined(text)
+    except (RuntimeError, ValueError) as error:
         found = re.search(r"error: (.*)", str(error))
         said = str(error) if found is None else found[1]
         if "shape_assertion" in str(error):
