@@ -15,7 +15,7 @@ from .effects.programs.equation_views import DropVar, Literal
 from .effects.programs.program import Program
 from .effects.types.array_type import ArrayType
 from .effects.types.extent import as_size
-from .effects.types.symbolic_shapes import larger, smaller
+from .effects.types.sized import larger, smaller
 from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_as_fun
 from .interpreters.core.compile_time import ensure_compile_time_eval
 from .interpreters.handlers.handle import trace_state_clean

@@ -1,11 +1,32 @@
-"""The symbolic dimensions in values that contain sizes: types, programs, and fields of operations."""
+"""Sizes, numbers or symbolic: the larger of two, and those in values such as types, programs and fields of operations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from .extent import BoundSize, Extent
+from .extent import BoundSize, Extent, positive
+
+
+def larger(x: Any, y: Any) -> Any:
+    """The larger of two sizes.
+
+    >>> from handlax.effects.types.extent import length
+    >>> larger(length(0), 2), larger(3, 2)
+    (max(n0-2,0)+2, 3)
+    """
+    return y + positive(x - y)
+
+
+def smaller(x: Any, y: Any) -> Any:
+    """The smaller of two sizes.
+
+    >>> from handlax.effects.types.extent import length
+    >>> smaller(length(0), 2), smaller(3, 2)
+    (-max(n0-2,0)+n0, 2)
+    """
+    return x - positive(x - y)
 
 
 class Sized:

@@ -12,24 +12,7 @@ from ..base.errors import BadArgument, BadShape
 from ..base.immutables import OwnCopy
 from .extent import SYMBOLIC, Extent, length, positive, unbound
 from .extent_factors import Symbol
-
-
-def larger(x: Any, y: Any) -> Any:
-    """The larger of two sizes.
-
-    >>> larger(length(0), 2), larger(3, 2)
-    (max(n0-2,0)+2, 3)
-    """
-    return y + positive(x - y)
-
-
-def smaller(x: Any, y: Any) -> Any:
-    """The smaller of two sizes.
-
-    >>> smaller(length(0), 2), smaller(3, 2)
-    (-max(n0-2,0)+n0, 2)
-    """
-    return x - positive(x - y)
+from .sized import larger, smaller
 
 
 class SizeConstraint(NamedTuple):

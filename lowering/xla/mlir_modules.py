@@ -163,8 +163,8 @@ def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFun
             table.replace_all_symbol_uses(symbol, new(symbol), module.operation)
             table.set_symbol_name(op.operation, new(symbol))
     functions = _all_of("func", "FuncOp", operations)
-    for op in functions:
-        table.set_visibility(op.operation, "private")
+    for op in functions:  # not all have a visibility that could be set
+        op.operation.attributes["sym_visibility"] = mlir_bindings.ir.StringAttr.get("private", module.context)
     # the short form of a dynamic_slice without indices does not parse; the generic form always does
     return [
         ArtifactFunction(_symbol(op), str(op.operation.get_asm(use_local_scope=True, print_generic_op_form=True)))

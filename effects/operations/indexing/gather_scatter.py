@@ -23,7 +23,7 @@ from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, FOUR_BITS, NUMERIC, ORDERED
 from ...types.extent import fits
-from ...types.symbolic_shapes import smaller
+from ...types.sized import smaller
 from ..elementwise.arithmetic import add, div, like, neg, sub
 from ..elementwise.comparison import eq, max, min, select
 from ..foundations.half_precision import in_bytes
