@@ -14,6 +14,8 @@ from .effects.core.operation import EMPTY_ROW
 from .effects.programs.equation_views import DropVar, Literal, with_constants
 from .effects.programs.program import Program
 from .effects.types.array_type import ArrayType
+from .effects.types.extent import as_size
+from .effects.types.sized import larger, smaller
 from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_as_fun
 from .interpreters.core.compile_time import ensure_compile_time_eval
 from .interpreters.handlers.handle import trace_state_clean
@@ -60,22 +62,22 @@ def valid_jaxtype(x: Any) -> bool:
     return True
 
 
-def max_dim(d1: int, d2: int) -> int:
-    """The larger of two sizes of dimensions.
+def max_dim(d1: Any, d2: Any) -> Any:
+    """The larger of two sizes of dimensions, numbers or symbolic.
 
     >>> max_dim(2, 3)
     3
     """
-    return max(d1.__index__(), d2.__index__())
+    return larger(as_size(d1, "max_dim"), as_size(d2, "max_dim"))
 
 
-def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two sizes of dimensions.
+def min_dim(d1: Any, d2: Any) -> Any:
+    """The smaller of two sizes of dimensions, numbers or symbolic.
 
     >>> min_dim(2, 3)
     2
     """
-    return min(d1.__index__(), d2.__index__())
+    return smaller(as_size(d1, "min_dim"), as_size(d2, "min_dim"))
 
 
 def __dir__() -> list[str]:

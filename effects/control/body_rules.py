@@ -19,6 +19,7 @@ from ..programs.literals import data_shape
 from ..programs.program import Program, interpret
 from ..types.array_type import ArrayType, array_type
 from ..types.dtypes import int32
+from ..types.extent import fits
 from .lanes import Lanes
 from .shard_map import ShardMap
 
@@ -140,7 +141,7 @@ def _(op: HigherOrder, emit: Any, *values: Any) -> Any:
     _, shared, carry, each = op.groups(values)
     carried, length, backwards = op.carry, op.length, op.backwards
     buffers = [emit.full(0, t) for t in emit.made[carried:]]
-    unroll = max(min(op.unroll, length), 1)
+    unroll = max(min(op.unroll, length), 1) if isinstance(length, int) else 1
     count = length // unroll  # iterations of the while loop; the remaining ones of the body follow it
 
     def iterate(index: Any, shared: Any, each: Any, state: Sequence[Any]) -> list[Any]:
@@ -161,12 +162,12 @@ def _(op: HigherOrder, emit: Any, *values: Any) -> Any:
     first = op.shared + len(each)
     zero = emit.constant(0, COUNTER)
     state = [*carry, *buffers]
-    if count > 1:
+    if fits(2, count):
         limit = count * unroll
         more = lambda counter, *_: emit.compare("LT", counter, emit.constant(limit, COUNTER))
         state = emit.repeat(more, step, zero, *shared, *each, *state)[1 + first :]
     elif count == 1:
         state = list(step(zero, *shared, *each, *state)[1 + first :])
-    for offset in range(count * unroll, length):
-        state = iterate(slice_index(emit.constant(offset, COUNTER), 0), shared, each, state)
+    for offset in range(length - count * unroll):
+        state = iterate(slice_index(emit.constant(count * unroll + offset, COUNTER), 0), shared, each, state)
     return state

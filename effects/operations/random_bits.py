@@ -24,6 +24,7 @@ from ..core.columns import zero
 from ..core.operation import Operation, operation
 from ..types.array_type import ArrayType, array_type
 from ..types.dtypes import INTEGER, THREEFRY, ExtendedDType, KeyDType, itemsize_bits, uint8, uint16, uint32, uint64
+from ..types.extent import fits
 from .foundations import elementwise_factory
 from .foundations.key_arrays import key_data_type
 from .foundations.shapes import canonical_shape, move_axis
@@ -151,24 +152,20 @@ def key_parts(emit: Any, keys: Any) -> list[Any]:
     """The first and the second word of every key."""
     data = keys._replace(type=key_data_type(keys.type))
     lead = keys.type.shape
-    head = "".join([f"0:{n}, " for n in lead])
-    parts = []
-    for i in range(2):
-        part = emit.inline("slice", f"{data.name} [{head}{i}:{i + 1}]", data, type=array_type((*lead, 1), uint32))
-        parts.append(emit.reshape(part, lead))
-    return parts
+    zeros, one, word = [0] * len(lead), [1] * (len(lead) + 1), array_type((*lead, 1), uint32)
+    return [emit.reshape(emit.slice(data, [*zeros, i], [*lead, i + 1], one, word), lead) for i in range(2)]
 
 
 def emit_counters(emit: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """High and low word of the row-major number of every index of ``shape``."""
     narrow = array_type(shape, uint32)
-    wide = prod(shape) > LOW
+    wide = fits(LOW + 1, prod(shape))
     type = array_type(shape, uint64) if wide else narrow
     number, stride = emit.constant(0, type), 1
     for d in range(len(shape) - 1, -1, -1):
         index = emit.iota(type, d)
         number = emit.binary("add", number, emit.binary("multiply", index, emit.constant(stride, type)))
-        stride *= max(1, shape[d])
+        stride *= shape[d]
     if not wide:
         return emit.constant(0, narrow), number
     high = emit.binary("shift_right_logical", number, emit.constant(32, type))

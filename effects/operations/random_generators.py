@@ -21,7 +21,8 @@ import numpy as np
 from ..base.errors import BadArgument
 from ..core.arrays import as_array, scalar
 from ..types.dtypes import PHILOX2, PHILOX4, RBG, THREEFRY4, UNSAFE_RBG, KeyDType, int32, uint32, uint64
-from ..types.extent import extents_in, fits
+from ..types.extent import fits
+from ..types.sized import extents_in
 from .elementwise.comparison import select_n
 from .elementwise.conversion import convert
 from .foundations.shapes import canonical_shape

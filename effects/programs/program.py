@@ -29,7 +29,8 @@ from ..base.value_identity import array_key
 from ..core.arrays import Array, ConcreteArray, as_array, share
 from ..core.operation import EMPTY_ROW, Operation
 from ..types.array_type import ArrayType
-from ..types.extent import Extent, Sized, extents_in, with_sizes
+from ..types.extent import Extent
+from ..types.sized import Sized, extents_in, with_sizes
 from . import mesh_texts as mesh_texts  # which adds to WRITERS
 from .equation_views import DropVar, Equation, Literal, Variable, replaced
 from .equations import Equations

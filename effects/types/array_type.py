@@ -11,9 +11,10 @@ import numpy as np
 from ..base.errors import ShapeMismatch
 from ..base.immutables import ImmutableObject, setter
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
-from .extent import SYMBOLIC, Extent, Sized, as_size, extents_in, with_sizes
+from .extent import SYMBOLIC, Extent, as_size
 from .lengths import read
 from .manual_axis_type import ManualAxisType
+from .sized import Sized, extents_in, with_sizes
 
 Shape = tuple[int, ...]
 

@@ -11,49 +11,33 @@ and programs that contain them compare and hash by structure, never by a value. 
 of the length are the same object. It is not an int: arithmetic whose result is no such polynomial computes with the
 length of each lane, an int32 array that the operation ``length_of`` returns, and whatever needs a Python integer
 raises.
+
+A ``Symbol`` is a variable of a program for arrays of many shapes, ``b`` in ``f32[b,64]``: it stands where a length
+does, but has one value in each call of the program, which is at least 1, so that comparisons are decided while the
+program is traced or are refused.
 """
 
 from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Mapping
-from math import gcd, inf
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from math import gcd, inf, prod
+from typing import Any
 
-from ..base.errors import ConcretizationError, TracerBoolConversionError, TracerIntegerConversionError, whole_number
+from ..base.errors import (
+    ConcretizationError,
+    ShapeMismatch,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    whole_number,
+)
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_internal
+from .extent_factors import VARIABLES, Monomial, PositivePart, Quotient, Remainder, Symbol
 
-
-class PositivePart(NamedTuple):
-    """The atom ``max(of, 0)``."""
-
-    of: Extent
-
-    def at(self, sizes: Any) -> Any:
-        value = self.of.at(sizes)
-        return value * (value > 0)
-
-    def __repr__(self) -> str:
-        return f"max({self.of!r},0)"
-
-
-class Quotient(NamedTuple):
-    """The atom ``of // divisor``, for a positive divisor."""
-
-    of: Extent
-    divisor: int
-
-    def at(self, sizes: Any) -> Any:
-        return self.of.at(sizes) // self.divisor
-
-    def __repr__(self) -> str:
-        return f"floordiv({self.of!r},{self.divisor})"
-
-
-Monomial = tuple[Any, ...]  # its factors: the indices of lengths, in order, then atoms. (0, 0, 1) is n0*n0*n1
 _INTERNED: dict[Any, Extent] = {}
 LONGEST = 2**31 - 2  # indices along a lane, and the lane's length, are int32
 TYPICAL = 256  # the length that cost estimates assume
@@ -74,26 +58,29 @@ class Extent(ImmutableObject):
 
     def at(self, sizes: Mapping[int, Any]) -> Any:
         """The value of the polynomial for these values of its lengths, by index."""
-        total: Any = 0
+        terms = []
         for monomial, factor in self.terms:
-            term: Any = factor
-            for x in monomial:
-                term = term * (sizes[x] if type(x) is int else x.at(sizes))
-            total = total + term
-        return total
+            factors = [sizes[x] if type(x) in VARIABLES else x.at(sizes) for x in monomial]
+            terms.append(reduce(operator.mul, factors if monomial and factor == 1 else [factor, *factors]))
+        return reduce(operator.add, terms)
 
     @property
-    def lengths(self) -> frozenset[int]:
-        """The indices of the lengths that occur in it: those of ``n0*n1`` are {0, 1}."""
+    def lengths(self) -> frozenset[Any]:
+        """The lengths that occur in it, by index, and symbols: those of ``n0*n1`` are {0, 1}."""
         factors = [x for monomial, _ in self.terms for x in monomial]
-        return frozenset([n for x in factors for n in ((x,) if type(x) is int else x.of.lengths)])
+        return frozenset([n for x in factors for n in ((x,) if type(x) in VARIABLES else _lengths(*x))])
+
+    @property
+    def scope(self) -> Any:
+        """The scope of the symbols that occur in it; None: there are none."""
+        return next((n.scope for n in self.lengths if type(n) is Symbol), None)
 
     def __handlax_array__(self) -> Any:
         return LaterLayers.lane_length(self)
 
     def __index__(self) -> int:
         raise TracerIntegerConversionError(
-            f"index: Python needs an integer here, got {self}, the length of a lane, which differs from lane to lane.",
+            f"index: Python needs an integer here, got {described(self)}.",
             hint="x.shape[0] in place of len(x); hx.numpy or lax.scan in place of a Python loop.",
         )
 
@@ -101,7 +88,7 @@ class Extent(ImmutableObject):
 
     def __float__(self) -> float:
         raise ConcretizationError(
-            f"float: Python needs a known value, got {self}, the length of a lane, which differs from lane to lane.",
+            f"float: Python needs a known value, got {described(self)}.",
             hint="hx.numpy.float32(x.shape[0]) is the length as an array.",
         )
 
@@ -118,13 +105,8 @@ class Extent(ImmutableObject):
     @property
     def least(self) -> float:
         """A lower bound over all lengths >= 0; it is the minimum where only one length occurs."""
-        linear = _lines(self)
-        if linear is None:
-            return -most(-self, _unknown)
-        _, constant, bends = linear
-        if sum(bends.values()) < 0:
-            return -most(-self, _unknown)
-        return min([constant + sum([k * max(at - a, 0) for a, k in bends.items()]) for at in (0, *bends)])
+        scope = self.scope
+        return _least(self) if scope is None else least_given(self, scope.facts)
 
     def __add__(self, other: Any) -> Any:
         terms = _terms(other)
@@ -135,6 +117,12 @@ class Extent(ImmutableObject):
         if terms is None:
             return self.value * other
         return extent([(tuple(sorted(m + k, key=_order)), f * g) for m, f in self.terms for k, g in terms])
+
+    def __pow__(self, exponent: Any) -> Any:
+        """Of symbols and a positive integer a polynomial; otherwise computed on the values."""
+        if self.scope is not None and type(exponent) is int and exponent > 0:
+            return prod([self] * exponent)
+        return self.value**exponent
 
     def __neg__(self) -> Any:
         return self * -1
@@ -157,13 +145,15 @@ class Extent(ImmutableObject):
     __radd__, __rmul__ = __add__, __mul__
 
     def __divmod__(self, other: Any) -> Any:
-        """Exact by a positive integer, and by a product of lengths that divides every term; otherwise computed on the
-        values.
+        """Exact by a positive integer, and by a divisor of the polynomial; of symbols by any positive size; otherwise
+        computed on the values.
         """
         quotient = _quotient(self, other)
         if quotient is not None:
             return quotient, 0
         terms = _terms(other)
+        if terms is not None and self.scope is not None and least(divisor := unbound(other)) > 0:
+            return floor_divided(self, divisor), remaining(self, divisor)
         if terms is None or len(terms) != 1 or terms[0][0] or terms[0][1] <= 0:
             return self.value // other, self.value % other
         quotient = floor_divided(self, terms[0][1])
@@ -233,13 +223,13 @@ def _value_operator(f: Callable[[Any, Any], Any], reflected: bool) -> Any:
     return (lambda self, other: f(other, self.value)) if reflected else lambda self, other: f(self.value, other)
 
 
-_VALUE_OPERATORS = (operator.truediv, operator.pow, operator.and_, operator.or_, operator.xor, operator.lshift,
+_VALUE_OPERATORS = (operator.truediv, operator.and_, operator.or_, operator.xor, operator.lshift,
                     operator.rshift)
 for _f in _VALUE_OPERATORS:
     _name = _f.__name__.strip("_")
     setattr(Extent, f"__{_name}__", _value_operator(_f, False))
     setattr(Extent, f"__r{_name}__", _value_operator(_f, True))
-for _f in (operator.floordiv, operator.mod):
+for _f in (operator.floordiv, operator.mod, operator.pow):
     setattr(Extent, f"__r{_f.__name__}__", _value_operator(_f, True))
 
 
@@ -255,32 +245,52 @@ def extent(terms: Any) -> Any:
         return key[0][1] if key else 0
     interned = _INTERNED.get(key)
     if interned is None:
+        check_scopes([x for monomial, _ in key for x in monomial])
         new = object.__new__(Extent)
         _set_terms(new, key)
         interned = _INTERNED.setdefault(key, new)  # two threads that make the same one get one object
     return interned
 
 
-def length(number: int) -> Extent:
-    """The symbolic dimension ``n<number>``, the length of one ragged axis."""
+def check_scopes(factors: Iterable[Any]) -> None:
+    """Raises: ShapeMismatch: there are symbols of several scopes among these."""
+    symbols = {x.scope: x for x in factors if type(x) is Symbol}
+    if len(symbols) > 1:
+        first, second, *_ = symbols.values()
+        raise ShapeMismatch(
+            f"symbolic_shape: sizes must be of one scope, got {first} of {first.scope} and {second} of {second.scope}.",
+            hint="symbolic_shape(..., scope=scope), with one SymbolicScope for all.",
+        )
+
+
+def length(number: int | Symbol) -> Extent:
+    """The symbolic dimension ``n<number>``, the length of one ragged axis, or that of a symbol."""
     return extent([((number,), 1)])
 
 
-def part_extent(part: PositivePart | Quotient) -> Extent:
+def described(size: Extent) -> str:
+    """The size with what it is, for messages."""
+    if size.scope is None:
+        return f"{size}, the length of a lane, which differs from lane to lane"
+    return f"{size}, a symbolic size, which differs from call to call"
+
+
+def part_extent(part: PositivePart | Quotient | Remainder) -> Extent:
     """The atom, which must have its normal form, as an extent."""
     return extent([((part,), 1)])
 
 
 def _order(factor: Any) -> tuple[int, str]:
-    return (factor, "") if type(factor) is int else (sys.maxsize, repr(factor))
+    return (factor, "") if type(factor) is int else (sys.maxsize - (type(factor) is Symbol), repr(factor))
 
 
 def _parts(size: Extent) -> list[tuple[Any, int, Any]]:
     """For each term that is a single atom times a coefficient: the atom, the coefficient, and the sum of all other
-    terms.
+    terms. Quotients and remainders by extents are left out.
     """
     alone = [(monomial[0], factor) for monomial, factor in size.terms if len(monomial) == 1]
-    return [(x, factor, size - factor * part_extent(x)) for x, factor in alone if type(x) is not int]
+    parts = [(x, k) for x, k in alone if type(x) is PositivePart or (type(x) is Quotient and type(x.divisor) is int)]
+    return [(x, factor, size - factor * part_extent(x)) for x, factor in parts]
 
 
 def positive(size: Any) -> Any:
@@ -292,13 +302,13 @@ def positive(size: Any) -> Any:
     """
     if type(size) is not Extent:
         return max(size, 0)
-    linear = _lines(size)
-    if linear is not None:
-        return _positive_lines(*linear)
     if size.least >= 0:
         return size
     if least(-size) >= 0:
         return 0
+    linear = _lines(size)
+    if linear is not None:
+        return _positive_lines(*linear)
     common = gcd(*[factor for _, factor in size.terms])
     if common > 1:
         return common * positive(extent([(m, factor // common) for m, factor in size.terms]))
@@ -335,6 +345,33 @@ def _lines(size: Extent) -> Any:
     return None if type(x[0]) is Quotient and x[0].of.least < 0 else (x, constant, bends)
 
 
+def _least(size: Extent) -> float:
+    """The lower bound of an extent without the constraints on its symbols."""
+    linear = _lines(size)
+    if linear is None or sum(linear[2].values()) < 0:
+        return -most(-size, _unknown)
+    (x, *_), constant, bends = linear
+    first = int(type(x) is Symbol)
+    edges = [first, *[at for at in bends if at > first]]
+    return min([constant + sum([k * max(at - a, 0) for a, k in bends.items()]) for at in edges])
+
+
+def least_given(size: Any, facts: Sequence[Extent]) -> float:
+    """A lower bound of a size where each of the ``facts`` is at least 0: of what a multiple of a fact leaves of it."""
+    if type(size) is not Extent:
+        return size
+    bound = _least(size)
+    for i, fact in enumerate(facts):
+        known = dict(fact.terms)
+        for monomial, factor in size.terms:
+            other = known.get(monomial, 0)
+            if monomial and factor * other > 0:
+                rest = abs(other) * size - abs(factor) * fact
+                left = least_given(rest, [*facts[:i], *facts[i + 1 :]])
+                bound = max(bound, left if left in (inf, -inf) else -(-left // abs(other)))
+    return bound
+
+
 def _positive_lines(x: Monomial, constant: int, bends: dict[int, int]) -> Any:
     """The extent ``max(c + sum of k max(x - a, 0), 0)`` in that piecewise linear form, which is unique for each
     function of x = 0, 1, 2, ...
@@ -361,13 +398,16 @@ def _positive_lines(x: Monomial, constant: int, bends: dict[int, int]) -> Any:
     return size
 
 
-def floor_divided(size: Any, divisor: int) -> Any:
-    """``size // divisor``, in its normal form, for a positive divisor.
+def floor_divided(size: Any, divisor: Any) -> Any:
+    """``size // divisor``, in its normal form, for a positive divisor, an integer or an extent.
 
     >>> n = length(0)
     >>> floor_divided(2 * n + 3, 2), floor_divided(floor_divided(n, 2) + 1, 3)
     (n0+1, floordiv(n0+2,6))
     """
+    if type(divisor) is Extent:
+        exact = _quotient(size, divisor)
+        return part_extent(Quotient(size, divisor)) if exact is None else exact
     if type(size) is not Extent:
         return size // divisor
     whole = extent([(m, factor // divisor) for m, factor in size.terms])
@@ -380,6 +420,13 @@ def floor_divided(size: Any, divisor: int) -> Any:
         if type(part) is Quotient and factor == 1 and type(constant) is int:
             return whole + floor_divided(part.of + constant * part.divisor, divisor * part.divisor)
     return whole + part_extent(Quotient(rest, divisor))
+
+
+def remaining(size: Any, divisor: Any) -> Any:
+    """``size % divisor``, in its normal form, for a positive divisor, an integer or an extent."""
+    if type(divisor) is not Extent:
+        return size - divisor * floor_divided(size, divisor)
+    return part_extent(Remainder(size, divisor)) if _quotient(size, divisor) is None else 0
 
 
 def least(size: Any) -> float:
@@ -413,7 +460,12 @@ def most(size: Any, bound: Callable[[Monomial], float], lanes: int = 0) -> float
             return most(rest + factor * extent([(m, f) for m, f in part.of.terms if f > 0]), bound, lanes)
         both = most(rest + factor * part.of, bound, lanes), most(rest, bound, lanes)
         return max(both) if factor > 0 else min(both)
-    return sum([f * bound(m) if m else f * max(lanes, 1) for m, f in size.terms if f > 0 or not m])
+    return sum([f * (bound(m) if f > 0 else _smallest(m)) if m else f * max(lanes, 1) for m, f in size.terms])
+
+
+def _smallest(monomial: Monomial) -> int:
+    """A lower bound of a product: symbols are at least 1, all other factors at least 0."""
+    return int(all([type(x) is Symbol for x in monomial]))
 
 
 def in_package() -> bool:
@@ -431,25 +483,30 @@ def _terms(size: Any) -> Any:
     return [((), size.__index__())] if getattr(size, "run", None) is None else None
 
 
-def _quotient(n: Extent, divisor: Any) -> Any:
-    """``n / divisor`` if ``divisor`` has a single term that divides every term of ``n``, else None."""
+def _lengths(*parts: Any) -> frozenset[Any]:
+    """The lengths and symbols in the fields of an atom."""
+    return frozenset([n for part in parts if type(part) is Extent for n in part.lengths])
+
+
+def _quotient(n: Any, divisor: Any) -> Any:
+    """``n / divisor`` as a polynomial, or None if there is none: division by leading terms."""
     terms = _terms(divisor)
-    if terms is None or len(terms) != 1:
+    if not terms or not divisor:
         return None
-    ((own, size),) = terms
-    if not size:
-        return None
-    quotients = []
-    for monomial, factor in n.terms:
+    (leading, size), *_ = terms
+    whole: Any = 0
+    while n:
+        (monomial, factor), *_ = _terms(n)
         rest = list(monomial)
-        for number in own:
-            if number not in rest:
+        for x in leading:
+            if x not in rest:
                 return None
-            rest.remove(number)
+            rest.remove(x)
         if factor % size:
             return None
-        quotients.append((tuple(rest), factor // size))
-    return extent(quotients)
+        part = extent([(tuple(rest), factor // size)])
+        whole, n = whole + part, n - part * divisor
+    return whole
 
 
 def equal(n: Extent, other: Any, internal: bool) -> Any:
@@ -457,7 +514,7 @@ def equal(n: Extent, other: Any, internal: bool) -> Any:
     comparison of the values in each lane.
     """
     other = unbound(other)
-    if n is other or internal:
+    if n is other or internal or (n.scope is not None and _terms(other) is not None):
         return n is other
     return NotImplemented if other is None else n.value == other
 
@@ -473,11 +530,16 @@ def decided(f: Callable[[Any, Any], Any], n: Extent, other: Any, internal: bool)
     """
     if _terms(other) is not None:
         difference = n - other
-        low = difference if type(difference) is int else difference.least
-        high = difference if type(difference) is int else most(difference, _unknown)
+        low = least(difference)
+        high = difference if type(difference) is int else min(most(difference, _unknown), -least(-difference))
         answers = {f(low, 0), f(high, 0)}
         if len(answers) == 1:
             return answers.pop()
+        if n.scope is not None:
+            raise TracerBoolConversionError(
+                f"shape: how {n} compares with {other} must follow from the scope of the sizes, got {n.scope}.",
+                hint="a constraint, such as symbolic_shape(..., constraints=['a >= b']).",
+            )
     if internal:
         raise TracerBoolConversionError(
             f"shape: the size {n} differs from lane to lane, and so does how it compares with {other}.",
@@ -525,44 +587,3 @@ def as_size(size: Any, where: str = "a size") -> Any:
 def is_size(x: Any) -> bool:
     """Whether ``x`` is one size: a Python integer or an extent."""
     return isinstance(x, (int, Extent, BoundSize))
-
-
-class Sized:
-    """Base class of values that contain sizes, such as types and programs, so that ``extents_in`` and ``with_sizes``
-    find them.
-    """
-
-    __slots__ = ()
-
-    def extents(self) -> Any:
-        """The symbolic dimensions that it contains."""
-
-    def with_sizes(self, size: Callable[[Extent], int]) -> Any:
-        """The same value with ``size(e)`` in place of every extent ``e``."""
-
-
-def extents_in(value: Any) -> list[Extent]:
-    """The symbolic dimensions in a field of an operation or in a shape: in nested tuples, types and programs."""
-    if isinstance(value, BoundSize):
-        value = value.extent
-    if type(value) is Extent:
-        return [value]
-    if isinstance(value, tuple):
-        return [extent for item in value for extent in extents_in(item)]
-    return [*value.extents()] if isinstance(value, Sized) else []
-
-
-def with_sizes(value: Any, size: Callable[[Extent], int]) -> Any:
-    """The field or shape with ``size(e)`` in place of every extent ``e``."""
-    if isinstance(value, BoundSize):
-        value = value.extent
-    if type(value) is Extent:
-        return size(value)
-    if isinstance(value, Sized):
-        return value.with_sizes(size)
-    if not isinstance(value, tuple):
-        return value
-    items = [with_sizes(item, size) for item in value]
-    if all([new is old for new, old in zip(items, value)]):
-        return value
-    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)

@@ -39,8 +39,9 @@ from ..effects.operations.reductions.reductions import argmax
 from ..effects.operations.reductions.sorting import sort_key_val, top_k
 from ..effects.types.array_type import array_type
 from ..effects.types.dtypes import FLOATING, INTEGER, default_int, int32
-from ..effects.types.extent import Extent, extents_in, fits, is_size, unbound
+from ..effects.types.extent import Extent, fits, is_size, unbound
 from ..effects.types.extent import single as single_size
+from ..effects.types.sized import extents_in
 from ..interpreters.core.eager_programs import programs
 from .basic_samplers import floating, randint, spread, unit
 from .keys import pair, single

@@ -29,7 +29,7 @@ from ...effects.control.checkpoint_policies import (
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
-from ...effects.types.extent import extents_in
+from ...effects.types.sized import extents_in
 from ..analysis.dependence import is_root
 from ..analysis.flops import equation_flops, program_flops
 from ..analysis.min_cut import INFINITE, Network

@@ -29,7 +29,8 @@ from ...effects.core.containers import (
 )
 from ...effects.operations.manipulation.creation import iota
 from ...effects.trees import pytrees
-from ...effects.types.extent import as_size, extents_in
+from ...effects.types.extent import as_size
+from ...effects.types.sized import extents_in
 from ..batching.batch import Batch
 from ..batching.mapped_axes import dimension, flat_arguments, stacked
 from .lane_by_lane import LaneByLane

@@ -20,7 +20,7 @@ from ...effects.core.operation import Operation, is_pure, result_type
 from ...effects.operations.foundations.shapes import move_axis
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
-from ...effects.types.extent import extents_in
+from ...effects.types.sized import extents_in
 from ..batching.batch import BatchBox, lane_box
 from ..core.record import Record
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark, ragged_axes

@@ -17,7 +17,7 @@ from ...effects.operations.indexing.relocation import take_rows
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.programs.program import interpret
 from ...effects.types.array_type import BOOL, array_type
-from ...effects.types.extent import extents_in
+from ...effects.types.sized import extents_in
 from ..batching.taken_lanes import where_taken
 from ..core.body_transform import cross
 from ..core.record import Record

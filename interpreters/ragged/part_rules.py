@@ -30,7 +30,8 @@ from ...effects.operations.manipulation.slicing import (
     slice_in_dim,
 )
 from ...effects.operations.manipulation.slicing import slice as slice_at
-from ...effects.types.extent import extents_in, positive
+from ...effects.types.extent import positive
+from ...effects.types.sized import extents_in
 from .lane_lengths import INT32, line
 from .moved_rows import Frame, along, moved
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes

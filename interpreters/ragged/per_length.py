@@ -14,7 +14,8 @@ from ...effects.core.containers import is_axis
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
 from ...effects.trees import pytrees
-from ...effects.types.extent import extents_in, length
+from ...effects.types.extent import length
+from ...effects.types.sized import extents_in
 from ..batching.batch import Batch
 from ..batching.mapped_axes import stacked
 from .lane_lengths import INT32, Bucket, LaneLengths, Partition, Segments

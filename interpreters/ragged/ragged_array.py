@@ -24,7 +24,8 @@ from ...effects.operations.reductions.sorting import sort_key_val
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.dtype_families import short_name
-from ...effects.types.extent import extents_in, length
+from ...effects.types.extent import length
+from ...effects.types.sized import extents_in
 from .lane_lengths import INT32, LaneLengths, RaggedLanes, Segments, capacity, fitting_ends, line
 
 

@@ -33,7 +33,8 @@ from ...effects.operations.indexing.relocation import relocated
 from ...effects.operations.manipulation.slicing import axis_at, concatenate, slice_in_dim
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import INEXACT
-from ...effects.types.extent import Extent, extents_in, with_sizes
+from ...effects.types.extent import Extent
+from ...effects.types.sized import extents_in, with_sizes
 from ..batching.batch import Batch, by_batch_rule, lane_box
 from ..core.body_transform import StateFlow, cross
 from ..differentiation.linear_rules import cross_linear

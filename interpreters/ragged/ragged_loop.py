@@ -33,7 +33,8 @@ from ...effects.operations.reductions.sorting import Sort
 from ...effects.programs.higher_order import HigherOrder, record_body
 from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.extent import Extent, extents_in
+from ...effects.types.extent import Extent
+from ...effects.types.sized import extents_in
 from ..batching.batch import BatchBox
 from .lane_lengths import INT32, LaneLengths, Partition, RaggedLanes, constant, lane_sizes, line, rows_bound
 from .ragged_batch import PaddedMark, RaggedBatch, RowsMark

@@ -27,7 +27,7 @@ from ...effects.operations.random_blocks import BlockFunction
 from ...effects.operations.random_generators import joined
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import uint32, uint64
-from ...effects.types.extent import extents_in, with_sizes
+from ...effects.types.sized import extents_in, with_sizes
 from .ragged_batch import RAGGED, RaggedBatch, ResultTypes
 from .row_rules import beside, elementwise
 

@@ -30,7 +30,7 @@ from ...effects.operations.foundations.shapes import (
 )
 from ...effects.operations.indexing.relocation import Relocate, relocate
 from ...effects.operations.manipulation.creation import Iota, broadcasted_iota
-from ...effects.types.extent import extents_in, with_sizes
+from ...effects.types.sized import extents_in, with_sizes
 from .merged_axes import divided, merged, merges
 from .moved_rows import interchanged
 from .ragged_batch import RAGGED, PaddedMark, RaggedBatch, ResultTypes, RowsMark, at_rest, equal_lengths

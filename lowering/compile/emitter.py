@@ -22,6 +22,8 @@ from ...effects.sharding.mesh import AbstractMesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
+from ...effects.types.extent import Extent
+from ...effects.types.sized import extents_in
 from ...interpreters.core.record import record
 from ..xla.host_callbacks import HostCall
 from ..xla.lazy import runtime
@@ -30,6 +32,7 @@ from .extremes import BOUNDS, extreme, extreme_reduction
 from .foreign_calls import foreign_call
 from .host_calls import host_call
 from .manual_computation import device_number
+from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced
 
 if TYPE_CHECKING:
     from . import composites
@@ -52,12 +55,12 @@ class Emitter:
     program, its host functions, the symbols of its meshes by their axes, and the names of tables of numbers by their
     texts; ``platform`` is that of its devices, "cpu" or "cuda"; ``mesh_of_all`` their mesh, None for one. ``manual`` is
     the mesh whose devices execute what is emitted on their own pieces, if any. ``constants`` are those of the function,
-    or of the current region.
+    or of the current region; ``symbols`` the values of the dimension variables.
     """
 
     __slots__ = (
         "lines", "count", "made", "here", "functions", "calls", "meshes", "tables", "mesh_of_all", "platform", "manual",
-        "constants",
+        "constants", "symbols",
     )
 
     def __init__(self, module: Emitter | None = None, mesh: MeshAxes | None = None, platform: str = "cpu"):
@@ -74,6 +77,9 @@ class Emitter:
         self.platform: str = platform if module is None else module.platform
         self.manual: Any = None if module is None else module.manual
         self.constants: dict[Any, SsaValue] = {}
+        self.symbols: dict[Any, SsaValue] = {}
+
+    size, sizes, slice, pad, dynamic_slice, gather = size_value, sizes_vector, sliced, padded, slice_at, gathered
 
     def new(self, text: str, type: ArrayType) -> SsaValue:
         """Append a line ``%n = text``; gives its value, of this type."""
@@ -141,7 +147,11 @@ class Emitter:
         return self.new(f"stablehlo.{name} {text} : {takes}{tensor(out)}", out)
 
     def constant(self, value: Any, type: ArrayType) -> SsaValue:
-        """A constant of this type: a number, or an array of its shape; emitted once per function or region."""
+        """A constant of this type: a number, a size, or an array of its shape; emitted once per function or region."""
+        if isinstance(value, Extent):
+            return self.spread(self.convert(self.size(value), type.dtype), type=type)[0]
+        if type.ragged:
+            return self.full(value, type)
         _, dtype = storage(type)
         data = np.asarray(value).astype(dtype)
         key = (data.tobytes(), data.shape, type)
@@ -156,12 +166,16 @@ class Emitter:
         dims = list(dims)
         if isinstance(x.type.dtype, ExtendedDType):
             dims += range(len(shape), len(shape) + len(x.type.dtype.shape))
+        if out.ragged:
+            return sized(self, "dynamic_broadcast_in_dim", [x], [storage(out)[0]], out, broadcast_dimensions=dims)
         return self.inline("broadcast_in_dim", f"{x.name}, dims = {dims}", x, type=out)
 
     def reshape(self, x: SsaValue, shape: Sequence[int]) -> SsaValue:
         out = x.type.update(shape=tuple(shape))
         if out is x.type:
             return x
+        if out.ragged:
+            return sized(self, "dynamic_reshape", [x], [storage(out)[0]], out)
         return self.inline("reshape", x.name, x, type=out)
 
     def transpose(self, x: SsaValue, permutation: Sequence[int]) -> SsaValue:
@@ -224,6 +238,8 @@ class Emitter:
         return self.inline("real", x.name, x, type=out), self.inline("imag", x.name, x, type=out)
 
     def iota(self, type: ArrayType, dimension: int) -> SsaValue:
+        if type.ragged:
+            return sized(self, "dynamic_iota", [], [type.shape], type, iota_dimension=dimension)
         return self.new(f"stablehlo.iota dim = {dimension} : {tensor(type)}", type)
 
     def full(self, value: Any, type: ArrayType) -> SsaValue:
@@ -295,6 +311,8 @@ class Emitter:
             one = ((1,), (1,), ((0, 0),), (1,), (1,))
             wide = [t.update(shape=(1,)) for t in types]
             return [self.reshape(y, ()) for y in self.reduce_window(vectors, starts, one, wide, body)]
+        if extents_in((*sizes, *padding)):
+            return reduced_windows(self, xs, starts, window, types, body)
         rows = ", ".join([f"[{low}, {high}]" for low, high in padding])
         labels = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
         fields = zip(labels, (sizes, strides, base, dilation))
@@ -411,8 +429,7 @@ class Emitter:
         """``x[index]`` along the first axis."""
         sizes = [1, *storage(x.type)[0][1:]]
         one = x.type.update(shape=(1, *x.type.shape[1:]))
-        operands = [x, index, *[self.constant(0, index.type)] * (len(sizes) - 1)]
-        y = self.inline("dynamic_slice", f"{names(operands)}, sizes = {sizes}", *operands, type=one)
+        y = self.dynamic_slice(x, [index, *[self.constant(0, index.type)] * (len(sizes) - 1)], sizes, one)
         return self.reshape(y, x.type.shape[1:])
 
     def put(self, x: SsaValue, y: SsaValue, index: SsaValue) -> SsaValue:
@@ -472,7 +489,9 @@ class Emitter:
         return str(self.functions[key][0])
 
     def call(self, program: Program, label: str, values: Sequence[SsaValue]) -> list[SsaValue]:
-        """A call of the private function of ``program``."""
+        """A call of the private function of ``program``; for symbolic sizes, which belong to a function, inline."""
+        if self.symbols:
+            return self.program(program, values)
         return self.call_of(self.private(program, label), values, program.out_types)
 
     def call_of(self, symbol: str, values: Sequence[SsaValue], types: Sequence[ArrayType]) -> list[SsaValue]:
@@ -498,7 +517,9 @@ class Emitter:
         return self.ops("optimization_barrier", *values, types=_types(values))
 
     def composite(self, op: Any, values: Sequence[SsaValue]) -> list[SsaValue]:
-        """An operation by name, of which a private function is the decomposition."""
+        """An operation by name, of which a private function is the decomposition; for symbolic sizes inline."""
+        if self.symbols:
+            return self.program(op.bodies[0], values)
         decomposition = self.private(op.bodies[0], op.label, exact=True)
         return self.results(composites.composite_text(op, decomposition, values), op.bodies[0].out_types)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import bfloat16, is_floating
+from ...effects.types.extent import fits
 from ..xla.stablehlo_types import tensor
 
 BOUNDS = {"maximum": inf, "minimum": -inf}
@@ -32,7 +33,7 @@ def extreme(emit: Any, name: str, x: Any, y: Any, out: ArrayType) -> Any:
 
 def extreme_reduction(emit: Any, name: str, x: Any, unit: Any, axes: Sequence[int]) -> Any:
     """The reduction of ``x`` by ``name``, "maximum" or "minimum", with unit ``unit``; NaN where an element is NaN."""
-    if not _loses_nan(emit, x.type) or x.type.size < _LEAST:
+    if not _loses_nan(emit, x.type) or not fits(_LEAST, x.type.size):
         return emit.reduce(name, x, unit, axes, keeps_nan=False)
     if x.type.ndim - 1 in axes and x.type.dtype != bfloat16:
         return _with_flags(emit, name, x, unit, axes)

@@ -26,6 +26,8 @@ def foreign_call(emit: Any, call: ForeignCall, values: Sequence[Any]) -> list[An
                 hint="call it inside hx.shard_map, where each device does, on its piece.",
             )
         need_no_automatic(call.target, emit.manual)
+    if any([t.ragged for t in call.types]):  # the shapes of all results follow the operands
+        values = [*values, *[emit.sizes(storage(t)[0]) for t in call.types]]
     text = _text(call, values, emit.mesh_of_all is not None)
     results: list[Any] = emit.results(text, call.types)
     return results
@@ -40,6 +42,9 @@ def _text(call: ForeignCall, values: Sequence[Any], partitioned: bool) -> str:
         parts.append("has_side_effect = true")
     parts.append(f"operand_layouts = {_layouts(call.operand_layouts, given)}")
     parts.append(f"result_layouts = {_layouts(call.result_layouts, types)}")
+    if any([t.ragged for t in types]):
+        places = [*range(len(values) - len(types), len(values))]
+        parts.append(f"indices_of_shape_operands = dense<{places}> : tensor<{len(types)}xi64>")
     if call.into:
         aliases = [_alias(i, y, len(types)) for i, y in call.into.items()]
         parts.append(f"output_operand_aliases = [{', '.join(aliases)}]")
@@ -52,7 +57,7 @@ def _text(call: ForeignCall, values: Sequence[Any], partitioned: bool) -> str:
 
 def _layouts(layouts: Layouts, types: Sequence[ArrayType]) -> str:
     """The orders of the dimensions in memory, in StableHLO's words: the one whose neighbours are adjacent first."""
-    orders = layouts or [None] * len(types)
+    orders = [*(layouts or ()), *[None] * (len(types) - len(layouts or ()))]
     return f"[{', '.join([_layout(len(storage(t)[0]), order) for t, order in zip(types, orders)])}]"
 
 

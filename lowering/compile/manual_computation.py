@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import BadArgument, CannotCross
+from ...effects.base.errors import BadArgument, CannotCross, NotExportable
 from ...effects.control.shard_map import ShardMap
 from ...effects.core.columns import LOWER
 from ...effects.core.named_axes import SizedAxis
@@ -91,7 +91,13 @@ def manual_computation(
     types: Sequence[ArrayType],
     body: Any,
 ) -> Sequence[Any]:
-    """Emit the region: ``blocks`` are the types of a device's pieces, ``ins`` and ``outs`` how the whole is cut."""
+    """Emit the region: ``blocks`` are the types of a device's pieces, ``ins`` and ``outs`` how the whole is cut.
+
+    Raises: NotExportable: sizes are symbolic, which XLA's shape refinement does not compute within such a region.
+    """
+    if emit.symbols:
+        sizes = ", ".join(map(str, emit.symbols))
+        raise NotExportable(f"export: in shard_map the sizes must be numbers, got a program with the sizes {sizes}.")
     region = emit.region(blocks, body, "sdy.return")
     over = ", ".join([sdy_axis(name) for name, _ in axes])
     attributes = (

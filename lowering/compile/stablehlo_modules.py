@@ -35,7 +35,8 @@ class EntryEmitter(Emitter):
         """The text of the module of the entry function ``main``, for so many devices."""
         functions = "".join([text for _, text in self.functions.values()])
         meshes = "".join([_declaration(symbol, axes) for axes, symbol in self.meshes.items()])
-        head = f"mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32"
+        symbolic = "jax.uses_shape_polymorphism = true, " if self.symbols else ""
+        head = f"{symbolic}mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32"
         tables = "".join([f"{name} = {table}\n" for table, name in self.tables.items()])
         return f"{tables}module @{identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
 

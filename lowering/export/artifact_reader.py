@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArtifact, HandlaxError, NotExportable
+from ...effects.base.errors import BadArtifact, BadShape, HandlaxError, NotExportable
 from ...effects.base.frozen_values import Value
 from ...effects.base.tracebacks import boundary
 from ...effects.sharding.mesh import AbstractDevice, AbstractMesh
@@ -13,6 +13,7 @@ from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import canonical
+from ...effects.types.symbolic_shapes import SymbolicScope, parse_size
 from ..xla import mlir_modules
 from ..xla.stablehlo_types import tensor
 from .artifact_schema import (
@@ -53,16 +54,17 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     of its functions a changed byte within the program itself may not be found, and may even end the process.
 
     Raises: BadArtifact: the bytes are damaged, are of another format or of a later version of it, or have nodes of
-    types that are not registered here. NotExportable: the function has sizes that are not numbers.
+    types that are not registered here.
     """
     if not isinstance(blob, (bytes, bytearray, memoryview)):
         raise damaged(f"a {type(blob).__name__}")
-    return _exported(decode(SCHEMA, "Exported", bytes(blob)))
+    return _exported(decode(SCHEMA, "Exported", bytes(blob)), SymbolicScope())
 
 
-def _exported(table: Fields) -> Exported:
+def _exported(table: Fields, scope: SymbolicScope) -> Exported:
+    """The exported function of a table, of whose dimension variables the program says what must hold."""
     _check_versions(table)
-    avals = [_aval(part) for part in table["unique_avals"]]
+    avals = [_aval(part, scope) for part in table["unique_avals"]]
     meshes = [_mesh(part) for part in table["unique_abstract_meshes"]]
     cuts = [None, *[_sharding(part, meshes) for part in table["unique_named_shardings"]]]
     ins, outs = [_chosen(avals, table[f"{end}_avals_idxs"]) for end in ("in", "out")]
@@ -86,7 +88,7 @@ def _exported(table: Fields) -> Exported:
         calling_convention_version=table["calling_convention_version"],
         module_kept_var_idx=tuple(table["module_kept_var_idx"]),
         uses_global_constants=bool(table["uses_global_constants"]),
-        _get_vjp=None if vjp is None else ReadVjp(_exported(vjp)),
+        _get_vjp=None if vjp is None else ReadVjp(_exported(vjp, scope)),
     )
     _check_parts(found)
     return found
@@ -145,19 +147,23 @@ def _chosen(values: Sequence[Any], indices: Sequence[int]) -> tuple[Any, ...]:
     return tuple([values[i] for i in indices])
 
 
-def _aval(table: Fields) -> ArrayType:
-    """The type of an argument or result. Raises: NotExportable: a size is no number, or it is in the host's memory."""
+def _aval(table: Fields, scope: SymbolicScope) -> ArrayType:
+    """The type of an argument or result. Raises: NotExportable: it is in the host's memory."""
     if table["kind"] or not 0 <= table["dtype"] < len(DTYPES):
         raise damaged(f"a type of the kind {table['kind']} and the dtype {table['dtype']}")
     if table["memory_space"] not in MEMORIES:
         raise NotExportable("deserialize: arguments and results must be in the memory of devices, got the host's.")
-    for size in table["shape"]:
-        if not (size.isascii() and size.isdigit() and len(size) < 19):
-            raise NotExportable(
-                f"deserialize: the sizes of arguments and results must be numbers, got {size!r}.",
-                hint="export the function for shapes without symbolic sizes.",
-            )
-    return array_type(tuple(map(int, table["shape"])), canonical(DTYPES[table["dtype"]]))
+    return array_type(tuple([_size(text, scope) for text in table["shape"]]), canonical(DTYPES[table["dtype"]]))
+
+
+def _size(text: str, scope: SymbolicScope) -> Any:
+    try:
+        size = parse_size(text, scope)
+    except BadShape as error:
+        raise damaged(f"a size {text!r}") from error
+    if isinstance(size, int) and not 0 <= size < 2**63:
+        raise damaged(f"a size {text!r}")
+    return size
 
 
 def _mesh(table: Fields) -> AbstractMesh:

@@ -20,13 +20,15 @@ from ...effects.sharding.mesh import AbstractMesh
 from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import float0
-from ...interpreters.core.trace_cache import leaf_names
+from ...effects.types.extent import Extent
 from ...interpreters.custom.custom_vjp import custom_vjp
 from ...interpreters.custom.custom_vmap import sequential_vmap
 from ..compile.emitter import identifier
 from ..jit.jit import jit
 from ..xla import mlir_modules
-from ..xla.stablehlo_types import names, signature
+from ..xla.stablehlo_types import names, signature, tensor
+from .dimension_arguments import argument_labels, called_sizes, called_types
+from .refined_functions import refined
 
 
 # (y, ...) = f(x, ...), of which the StableHLO alone is known; ``call`` gives it a derivative, and lanes
@@ -36,20 +38,20 @@ class CallExported:
     multiple_results = True
 
     def result_type(op, *types):
-        check_types(op.exported, types)
-        return op.exported.out_avals
+        return called_types(op.exported, check_types(op.exported, types))
 
     def lower(op, emit, *values):
-        exported = op.exported
+        exported = refined(op.exported, tuple([x.type.strong() for x in values]))
         _check_devices(exported, emit)
         given = _constrained(emit, exported, values, exported._in_named_shardings)
-        taken = [given[i] for i in exported.module_kept_var_idx]
+        taken = [_converted(emit, given[i], exported.in_avals[i]) for i in exported.module_kept_var_idx]
         index = _platform(exported, emit.platform)
         if len(exported.platforms) > 1:
             taken.insert(0, emit.constant(index, _index_type(exported)))
         types = exported.out_avals
         text = f"func.call @{_entry(emit, exported)}({names(taken)}) : {signature(taken, types)}"
-        return _constrained(emit, exported, emit.results(text, types), exported._out_named_shardings)
+        made = [_converted(emit, y, t) for y, t in zip(emit.results(text, types), emit.made)]
+        return _constrained(emit, exported, made, exported._out_named_shardings)
 
 
 def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -91,16 +93,29 @@ def _differentiable(exported: Any) -> Any:
     return jit(function)
 
 
-def check_types(exported: Any, types: Sequence[Any]) -> None:
-    """Raises: ShapeMismatch, DTypeMismatch: an argument has another type than that which was exported."""
+def check_types(exported: Any, types: Sequence[Any]) -> dict[Any, Any]:
+    """The sizes of the dimension variables in a call with arguments of these types.
+
+    Raises: ShapeMismatch, DTypeMismatch: an argument has another type than that which was exported.
+    """
     for i, (t, wanted) in enumerate(zip(types, exported.in_avals)):
-        if (t.shape, t.dtype) != (wanted.shape, wanted.dtype):
-            name = leaf_names(lambda n: f"args[{n}]", exported.in_tree)[i]
-            kind = ShapeMismatch if t.shape != wanted.shape else DTypeMismatch
+        fits = len(t.shape) == len(wanted.shape) and all(
+            [type(size) is Extent or size == n for size, n in zip(wanted.shape, t.shape)]
+        )
+        if not fits or t.dtype != wanted.dtype:
+            name = argument_labels(exported.in_tree)[i]
+            kind = DTypeMismatch if fits else ShapeMismatch
             raise kind(
                 f"{exported.fun_name}: argument {name} must be {wanted}, as it was exported, got {t}.",
                 hint="convert it, or export the function for this type.",
             )
+    return called_sizes(exported, types)
+
+
+def _converted(emit: Any, x: Any, type: Any) -> Any:
+    """A value with the sizes of a type that are numbers there, and without those that are not."""
+    text = f"stablehlo.convert {x.name} : ({tensor(x.type)}) -> {tensor(type)}"
+    return x._replace(type=type) if tensor(x.type) == tensor(type) else emit.new(text, type)
 
 
 def _check_devices(exported: Any, emit: Any) -> None:

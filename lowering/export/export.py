@@ -11,7 +11,11 @@ from ...effects.base.tracebacks import boundary
 from ...effects.functions.captured import jit_info
 from ...effects.programs.program import Program
 from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.trees import pytrees
+from ...effects.types.dimension_equations import solve
 from ...effects.types.dtypes import tangent_dtype
+from ...effects.types.extent import check_scopes
+from ...effects.types.sized import extents_in
 from ...interpreters.transformations.derivatives import vjp
 from ..compile.placement import settle
 from ..jit.ahead_of_time import described, traced_call
@@ -19,10 +23,9 @@ from ..jit.devices import platform_in_force
 from ..jit.jit import jit
 from ..xla.lazy import runtime
 from .artifact_reader import CALLING_CONVENTION
+from .dimension_arguments import argument_labels
 from .exported import DisabledSafetyCheck, Exported
 from .exported_module import exported_module, shardings
-
-_PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
 def default_export_platform() -> str:
@@ -48,11 +51,12 @@ def export(
     The program has all that ``f`` captured, and needs neither its source nor this version; JAX can call it too.
 
     Args:
-        fun_jit: what ``jit`` returned.
-        platforms: for which it is lowered: of "cpu", "cuda", "rocm" and "tpu"; by default the one in force.
+        fun_jit: what ``jit`` returned, or a function of handlax.
+        platforms: the names of those for which it is lowered, such as "cpu", "cuda", "rocm" and "tpu"; by default the
+            one in force.
         disabled_checks: checks to leave out.
 
-    Raises: BadArgument: ``fun_jit`` is not jitted, or a platform is none. The result raises NotExportable where the
+    Raises: BadArgument: ``fun_jit`` is not jitted, or platforms are no names. The result raises NotExportable where the
     function calls the host, or what has no promised meaning, and as ``jit(f).lower``.
 
     >>> from handlax import ShapeDtypeStruct, jit, lax
@@ -62,20 +66,23 @@ def export(
     >>> type(exported.serialize())
     <class 'bytearray'>
     """
-    jitted = jit_info(fun_jit)
+    jitted = jit_info(jit(fun_jit) if _is_of_handlax(fun_jit) else fun_jit)
     if jitted is None:
         raise BadArgument(f"export: a jitted function is needed, got {fun_jit!r}.", hint="export(jit(f)).")
     chosen = (default_export_platform(),) if platforms is None else tuple(platforms)
-    if not chosen or not {*chosen} <= {*_PLATFORMS} or len({*chosen}) != len(chosen):
-        raise BadArgument(f"export: platforms must be different ones of {', '.join(_PLATFORMS)}, got {platforms!r}.")
+    if not chosen or len({*chosen}) != len(chosen) or not all([isinstance(name, str) for name in chosen]):
+        raise BadArgument(f"export: platforms must be different names, such as 'cpu' and 'cuda', got {platforms!r}.")
     checks = tuple(disabled_checks)
 
     def exported(*args_specs: Any, **kwargs_specs: Any) -> Exported:
+        shapes = [getattr(x, "shape", ()) for x in pytrees.leaves((args_specs, kwargs_specs))]
+        check_scopes([symbol for shape in shapes for size in extents_in(tuple(shape)) for symbol in size.lengths])
         call = traced_call(jitted, args_specs, kwargs_specs, "export")
         program, name = call.trace.recorded, call.jitted.name
         placement = settle(program, name, call.placement)
         allowed = [target for check in checks if (target := check.is_custom_call()) is not None]
-        module = exported_module(program, name, jitted.keep_unused, placement, chosen, allowed)
+        equations = solve(call.types, argument_labels(call.in_tree), f"export: {name}")
+        module = exported_module(program, name, jitted.keep_unused, placement, chosen, allowed, equations)
         ins, outs = [tuple([t.strong() for t in types]) for types in (call.types, program.out_types)]
         takes = shardings(placement.arguments, range(len(ins)))
         cuts = [_without_devices(s) if i in module.kept else None for i, s in enumerate(takes)]
@@ -97,11 +104,17 @@ def export(
             mlir_module_serialized=module.artifact,
             calling_convention_version=CALLING_CONVENTION,
             module_kept_var_idx=module.kept,
-            uses_global_constants=len(chosen) > 1,
+            uses_global_constants=len(chosen) > 1 or bool(equations.solutions),
             _get_vjp=ProgramVjp(program),
         )
 
     return exported
+
+
+def _is_of_handlax(fun: Any) -> bool:
+    """Whether this is a function such as ``numpy.sin``."""
+    own, module = __name__.partition(".")[0], str(getattr(fun, "__module__", ""))
+    return callable(fun) and module.partition(".")[0] == own and jit_info(fun) is None
 
 
 def _without_devices(sharding: NamedSharding | None) -> NamedSharding | None:

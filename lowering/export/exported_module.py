@@ -16,6 +16,7 @@ from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import array_type
+from ...effects.types.dimension_equations import NO_VARIABLES, DimensionEquations
 from ...effects.types.dtypes import int32
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ..compile.compile import check_lowerable
@@ -23,12 +24,14 @@ from ..compile.emitter import function_text
 from ..compile.placement import Placement
 from ..compile.stablehlo_modules import EntryEmitter, attributes
 from ..xla import mlir_modules
+from .dimension_arguments import bind_variables
 
 PLATFORM_INDEX = array_type((), int32)
 _DEVICE_ROUTINES = (
     r"lapack_[sdcz](potrf|geqrf|(or|un)gqr|(sy|he)evd|geev|gesdd|getrf|(sy|he)trd|gehrd|gees|trsm|gtsv)_ffi",
     r"(cusolver|hipsolver)_(getrf|geqrf|orgqr|potrf|syevd|gesvdj?|gesdd|sytrd)_ffi", r"cusparse_gtsv2_ffi",
     r"(cu|hip)_(lu_pivots_to_permutation|threefry2x32_ffi)", r"Eigh|Qr|LuDecomposition|ApproxTopK",
+    r"shape_assertion|stablehlo\.dynamic_(reduce_window|top_k|approx_top_k|rng_bit_generator)",
     r"ProductOfElementaryHouseholderReflectors|Sharding|SPMD(FullToShard|ShardToFull)Shape|annotate_device_placement",
 )
 _STABLE = re.compile("|".join(_DEVICE_ROUTINES))
@@ -49,8 +52,11 @@ def exported_module(
     placement: Placement,
     platforms: Sequence[str],
     allowed: Collection[str] = (),
+    equations: DimensionEquations = NO_VARIABLES,
 ) -> ExportedModule:
     """The artifact of a program; ``allowed`` are what it may call by name though jaxlib does not promise its meaning.
+
+    ``equations`` give the dimension variables of its arguments, all of which it then takes.
 
     Raises: NotExportable: it calls the host, or something by name. UnhandledEffect: an effect has no lowering.
     EscapedBox: it captured a traced value.
@@ -61,11 +67,11 @@ def exported_module(
             raise escaped_box_error(x)
     check_lowerable(closed, name)
     count = len(captured)
-    keep = [False] * count + [keep_unused] * (len(closed.in_types) - count)
+    keep = [False] * count + [keep_unused or bool(equations.solutions)] * (len(closed.in_types) - count)
     pruned, used = dead_code_elimination(closed, instantiate=keep)
     kept = tuple([i for i, yes in enumerate(used[count:]) if yes])
     constants = [x for x, yes in zip(captured, used) if yes]
-    artifact = mlir_modules.portable_artifact(_text(pruned, constants, name, kept, placement, platforms))
+    artifact = mlir_modules.portable_artifact(_text(pruned, constants, name, kept, placement, platforms, equations))
     _check_targets(name, artifact, allowed)
     return ExportedModule(artifact, kept)
 
@@ -77,6 +83,7 @@ def _text(
     kept: Sequence[int],
     placement: Placement,
     platforms: Sequence[str],
+    equations: DimensionEquations,
 ) -> str:
     """The module of a program whose first inputs are ``constants``, its others the arguments ``kept``."""
     mesh = None if placement.mesh is None or placement.mesh.size == 1 else placement.mesh
@@ -85,6 +92,7 @@ def _text(
     types = [*chosen, *program.in_types[len(constants) :]]
 
     def body(*values: Any) -> Any:
+        bind_variables(emit, values[len(chosen) :], equations)
         given = [*[emit.constant(x.value, x.type) for x in constants], *values[len(chosen) :]]
         if not chosen:
             return emit.program(program, given)

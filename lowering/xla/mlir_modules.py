@@ -29,8 +29,8 @@ class ArtifactFunction(NamedTuple):
     text: str
 
 
-def parsed(text: str) -> Any:
-    """The module of a text."""
+def parsed(text: str | bytes) -> Any:
+    """The module of a text, or of bytecode."""
     return mlir_bindings.ir.Module.parse(text, mlir_bindings.new_context())
 
 
@@ -117,6 +117,14 @@ def entry_types(artifact: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     raise BadArtifact("deserialize: the program must have a function main, got none.")
 
 
+def refined(text: str) -> bytes:
+    """A module whose entry has known types, with the types that follow from them, as bytecode.
+
+    Raises: ValueError, RuntimeError: an assertion does not hold, or a type does not follow.
+    """
+    return bytes(_jax.mlir.refine_polymorphic_shapes(text.encode(), enable_shardy="sdy.mesh" in text))
+
+
 def called_targets(module: Any) -> set[str]:
     """The names of what the module calls by name outside of it."""
     every = [module.operation]
@@ -140,6 +148,11 @@ def meshes_of(module: Any) -> dict[str, AxisSizes]:
     return found
 
 
+def mesh_texts(module: Any) -> list[str]:
+    """The lines that declare the module's meshes."""
+    return [f"  {op}" for op in _all_of("sdy", "MeshOp", module.body.operations)]
+
+
 def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFunction]:
     """The functions of the module, private, in which symbols have these names. It changes the module."""
     operations = list(module.body.operations)
@@ -150,8 +163,8 @@ def renamed_functions(module: Any, names: Mapping[str, str]) -> list[ArtifactFun
             table.replace_all_symbol_uses(symbol, new(symbol), module.operation)
             table.set_symbol_name(op.operation, new(symbol))
     functions = _all_of("func", "FuncOp", operations)
-    for op in functions:
-        table.set_visibility(op.operation, "private")
+    for op in functions:  # not all have a visibility that could be set
+        op.operation.attributes["sym_visibility"] = mlir_bindings.ir.StringAttr.get("private", module.context)
     # the short form of a dynamic_slice without indices does not parse; the generic form always does
     return [
         ArtifactFunction(_symbol(op), str(op.operation.get_asm(use_local_scope=True, print_generic_op_form=True)))

@@ -33,12 +33,16 @@ def storage(type: ArrayType) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def tensor(type: ArrayType) -> str:
-    """The tensor type, such as ``tensor<2x3xf32>``."""
+    """The tensor type, such as ``tensor<2x3xf32>``; symbolic sizes are ``?``."""
     found = _TENSORS.entries.get(type)
     if found is None:
         shape, dtype = storage(type)
-        found = _TENSORS.add(type, f"tensor<{''.join([f'{n}x' for n in shape])}{ELEMENT[dtype.name]}>")
+        found = _TENSORS.add(type, f"tensor<{''.join([f'{_size(n)}x' for n in shape])}{ELEMENT[dtype.name]}>")
     return str(found)
+
+
+def _size(n: Any) -> Any:
+    return n if isinstance(n, int) else "?"
 
 
 def names(values: Sequence[Any]) -> str:

@@ -125,11 +125,66 @@ def test_a_program_of_a_call_goes_to_jax_and_back():
     np.testing.assert_allclose(hx.grad(lambda x: back.call(x).sum())(X), expected, rtol=1e-5)
 
 
-def test_symbolic_sizes_are_refused():
-    (b,) = jax.export.symbolic_shape("b")
-    theirs = jax.export.export(jax.jit(lambda x: x + 1))(jax.ShapeDtypeStruct((b,), "float32"))
-    with pytest.raises(NotExportable, match="must be numbers, got 'b'"):
-        by_handlax(theirs)
+KERNEL = np.linspace(-1, 1, 54, dtype=np.float32).reshape(2, 3, 3, 3)
+SYMBOLIC = {
+    "layer": (lambda lib, m, x: m.tanh(x @ KERNEL[0, 0, :, :].repeat(2, 0)[:4]), "b, 4"),
+    "reductions": (lambda lib, m, x: (x.mean(0), x.max(0), x.argmax(0), m.sort(x, 0), m.cumsum(x, 0)), "b, 4"),
+    "sizes": (lambda lib, m, x: m.arange(2 * x.shape[0] + 1) * x.shape[0], "b, 4"),
+    "slices": (lambda lib, m, x: (x[1:], x[::2], x[::-1], x[-1], x[m.array([0, 1])]), "b, 4"),
+    "padding": (lambda lib, m, x: m.concatenate([m.pad(x, ((1, 2), (0, 0))), x]), "b, 4"),
+    "reshape": (lambda lib, m, x: (x.reshape(-1), x.reshape(2 * x.shape[0], -1)), "b, 4"),
+    "multiples": (lambda lib, m, x: x.reshape(2, -1), "2*b, 3"),
+    "loops": (lambda lib, m, x: lib.lax.scan(lambda c, row: (c + row, c * row), m.zeros(4), x), "b, 4"),
+    "lanes": (lambda lib, m, x: lib.vmap(lambda row: row @ row)(x), "b, 4"),
+    "bits": (lambda lib, m, x: lib.random.normal(lib.random.key(0), x.shape), "b, 4"),
+    "top": (lambda lib, m, x: lib.lax.top_k(x, 2), "b, 4"),
+    "convolution": (lambda lib, m, x: lib.lax.conv(x, KERNEL, (2, 2), "SAME"), "b, 3, n, n"),
+    "factors": (lambda lib, m, x: m.linalg.cholesky(x @ m.swapaxes(x, 1, 2) + 3 * m.eye(3)), "b, 3, 3"),
+    "softmax": (lambda lib, m, x: lib.nn.softmax(lib.nn.relu(x) @ m.swapaxes(x, 1, 2)), "b, n, 4"),
+}
+
+
+def symbolic(lib, name, vjp_order=0):
+    f, shape = SYMBOLIC[name]
+    spec = lib.ShapeDtypeStruct(lib.export.symbolic_shape(shape), "float32")
+    return lib.export.export(lib.jit(lambda x: f(lib, lib.numpy, x)))(spec)
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+@pytest.mark.parametrize(("write", "read", "lib"), WAYS, ids=["to jax", "from jax"])
+def test_symbolic_sizes_cross_both_ways(write, read, lib, name):
+    written = symbolic(write, name)
+    found = read(written)
+    assert [str(t.shape).replace(" ", "") for t in found.in_avals] == [
+        str(t.shape).replace(" ", "") for t in written.in_avals
+    ]
+    f, shape = SYMBOLIC[name]
+    for b in (2, 3):
+        sizes = [eval(size, {"b": b, "n": b + 3}) for size in shape.split(",")]
+        x = np.random.default_rng(0).uniform(0.1, 1.0, sizes).astype(np.float32)
+        expected = jax.tree.leaves(f(jax, jax.numpy, jax.numpy.asarray(x)))
+        for y, z in zip(jax.tree.leaves(found.call(x)), expected, strict=True):
+            np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("write", "read", "lib"), WAYS, ids=["to jax", "from jax"])
+def test_derivatives_with_symbolic_sizes_cross_both_ways(write, read, lib):
+    found = read(symbolic(write, "softmax"), 1)
+    f, x = SYMBOLIC["softmax"][0], np.random.default_rng(0).uniform(-1, 1, (2, 3, 4)).astype(np.float32)
+    expected = jax.grad(lambda x: (f(jax, jax.numpy, x) ** 2).sum())(x)
+    np.testing.assert_allclose(lib.grad(lambda x: (found.call(x) ** 2).sum())(x), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("write", "read", "lib"), WAYS, ids=["to jax", "from jax"])
+def test_constraints_are_checked_by_whoever_calls(write, read, lib):
+    types = [
+        write.ShapeDtypeStruct(shape, "float32")
+        for shape in zip(write.export.symbolic_shape("a, b", constraints=["a >= 2*b"]))
+    ]
+    found = read(write.export.export(write.jit(lambda x, y: x.sum() + y.sum()))(*types))
+    assert float(found.call(np.ones(4, np.float32), np.ones(2, np.float32))) == 6.0
+    with pytest.raises(ValueError, match=r"a >= 2\*b|[Rr]efin"):
+        found.call(np.ones(3, np.float32), np.ones(2, np.float32))
 
 
 def test_names_of_effects_are_kept():

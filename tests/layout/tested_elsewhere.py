@@ -54,6 +54,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "effects/programs/parse_result.py": (("effects/programs/test_parser.py",), "the parser as a Result"),
     "effects/sharding/devices.py": (
         ("effects/sharding/test_mesh.py", "effects/sharding/test_named_sharding.py"), "what meshes ask of devices"),
+    "effects/types/extent_factors.py": (("effects/types/test_extent.py",), "what extents consist of"),
+    "effects/types/sized.py": (("effects/types/test_extent.py",), "extents within values"),
     "effects/trees/failures.py": (("effects/trees/test_cpp_pytrees.py",), "what errors leave behind in a thread"),
     "effects/trees/flatten.py": (("effects/trees/test_pytrees.py",), "laws of leaves and structures together"),
     "effects/trees/node_types.py": (("effects/trees/test_registration.py",), "what registering a type does"),
@@ -132,6 +134,10 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         "the tables of JAX's format"),
     "lowering/export/artifact_writer.py": (
         ("lowering/export/test_artifact_reader.py",), "what is written is read"),
+    "lowering/export/refined_functions.py": (
+        ("lowering/export/test_dimension_arguments.py",), "what a call with known sizes calls"),
+    "lowering/export/symbolic_arguments.py": (
+        ("lowering/export/test_dimension_arguments.py",), "the arguments of exported functions with symbolic sizes"),
     "lowering/export/exported.py": (("lowering/export/test_export.py",), "what export returns"),
     "lowering/export/exported_module.py": (("lowering/export/test_export.py",), "the program of what export returns"),
     "lowering/jit/call_fastpath.py": (("lowering/jit/test_jit.py",), "the fast path of a call"),
@@ -152,6 +158,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("lowering/clients/test_processes.py",), "the process at which others meet"),
     "lowering/clients/jaxlib_modules.py": (
         ("lowering/xla/test_jax_import_guard.py", "lowering/xla/test_executables.py"), "jaxlib's own modules"),
+    "lowering/xla/shape_refinement.py": (
+        ("lowering/export/test_dimension_arguments.py", "lowering/compile/test_symbolic_sizes.py"),
+        "what calls of functions with symbolic sizes do"),
     "lowering/xla/mlir_bindings.py": (("handlax/extend/test_mlir.py",), "what lowering rules of users build with it"),
     "lowering/clients/genuine_jax.py": (("handlax/as_jax/test_views.py",), "it is about views of handlax.as_jax"),
     "lowering/xla/jaxlib_runtime.py": (

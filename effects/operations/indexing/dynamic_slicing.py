@@ -90,8 +90,7 @@ class DynamicSlice:
 
     @mapped_over_key_data
     def lower(op, emit, x, *starts):
-        names = "".join([f", {s.name}" for s in starts])
-        return emit.inline("dynamic_slice", f"{x.name}{names}, sizes = {list(op.slice_sizes)}", x, *starts)
+        return emit.dynamic_slice(x, starts, op.slice_sizes, emit.made)
 
     flops = data_movement
 

@@ -23,6 +23,7 @@ from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, FOUR_BITS, NUMERIC, ORDERED
 from ...types.extent import fits
+from ...types.sized import smaller
 from ..elementwise.arithmetic import add, div, like, neg, sub
 from ..elementwise.comparison import eq, max, min, select
 from ..foundations.half_precision import in_bytes
@@ -127,11 +128,8 @@ class Gather:
         if prod(result.shape) == 0:
             return emit.full(0, result)
         numbers = numbers_text("gather", op.dimension_numbers, i)
-        y = emit.op(
-            "gather", x, i,
-            attributes=f"dimension_numbers = {numbers}, indices_are_sorted = {_flag(op.indices_are_sorted)}, "
-            f"slice_sizes = array<i64{': ' * bool(op.slice_sizes)}{', '.join(map(str, op.slice_sizes))}>",
-        )
+        flags = {"dimension_numbers": numbers, "indices_are_sorted": _flag(op.indices_are_sorted)}
+        y = emit.gather(x, i, op.slice_sizes, **flags)
         if not op.mode.fills or not op.dimension_numbers.start_index_map:
             return y
         inside = emit_inside(emit, op, x.type.shape, i)
@@ -165,8 +163,7 @@ def numbers_text(kind: str, numbers: Any, i: Any) -> str:
 def _bounds(emit: Any, i: Any, last: Sequence[int]) -> Any:
     """The largest valid start for each entry of an index vector, as an array of the type of the indices."""
     largest = int(dtypes.iinfo(i.type.dtype).max)
-    values = np.asarray([bound if bound < largest else largest for bound in last])
-    line = emit.constant(values, i.type.update(shape=(len(last),)))
+    line = emit.sizes([smaller(bound, largest) for bound in last], i.type.dtype)
     return emit.broadcast_in_dim(line, i.type.shape, (len(i.type.shape) - 1,))
 
 

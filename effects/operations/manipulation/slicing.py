@@ -14,8 +14,9 @@ from ...core.arrays import Array, as_array, as_arrays
 from ...core.columns import data_movement, linear, zeros_like
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
-from ...types.extent import Extent, as_size, extents_in, fits, least, positive
+from ...types.extent import Extent, as_size, fits, least, positive
 from ...types.parts_of_axes import ceiling_divided, part_of
+from ...types.sized import extents_in
 from ..elementwise.comparison import select
 from ..foundations.key_arrays import mapped_over_key_data
 from ..foundations.shapes import as_tuple, broadcast_in_dim, canonical_axis, full, move_axis, sum_all
@@ -88,10 +89,7 @@ class Slice:
 
     @mapped_over_key_data
     def lower(op, emit, x):
-        ranges = ", ".join(
-            [f"{a}:{b}" + (f":{s}" if s != 1 else "") for a, b, s in zip(op.start, op.limit, op.strides)]
-        )
-        return emit.inline("slice", f"{x.name} [{ranges}]", x)
+        return emit.slice(x, op.start, op.limit, op.strides, emit.made)
 
     flops = data_movement
 
@@ -168,9 +166,7 @@ class Pad:
 
     @mapped_over_key_data
     def lower(op, emit, x, value):
-        low, high, interior = (list(part) for part in zip(*op.config)) if op.config else ([], [], [])
-        text = f"{x.name}, {value.name}, low = {low}, high = {high}, interior = {interior}"
-        return emit.inline("pad", text, x, value)
+        return emit.pad(x, value, op.config)
 
     flops = data_movement
 
@@ -296,8 +292,9 @@ class Split:
     def lower(op, emit, x):
         results, start = [], 0
         for result, size in zip(emit.made, op.sizes):
-            ranges = [f"{start}:{start + size}" if d == op.axis else f"0:{n}" for d, n in enumerate(x.type.shape)]
-            results.append(emit.inline("slice", f"{x.name} [{', '.join(ranges)}]", x, type=result))
+            starts = [start if d == op.axis else 0 for d in range(len(x.type.shape))]
+            limits = [start + size if d == op.axis else n for d, n in enumerate(x.type.shape)]
+            results.append(emit.slice(x, starts, limits, [1] * len(starts), result))
             start += size
         return results
 

@@ -10,6 +10,7 @@ group. Source: the StableHLO specification, ``convolution``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf, prod
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, DType, float32, is_complex, to_real
+from ...types.sized import extents_in
 from ..dot_general import SHARED_BY_BLAS, accumulator, common_dtype, multilinear_or_zero, need_represented
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, inverse_permutation, move_axis, reshape
@@ -346,6 +348,8 @@ def lower_convolution(op: Any, emit: Any, x: Any, y: Any) -> Any:
     out = emit.made
     if not x.type.size or not y.type.size or not out.size:
         return emit.full(0, out)
+    if extents_in(op.padding):
+        x, op = _padded(op, emit, x)
     if not is_complex(out.dtype):
         return _emit(op, emit, x, y, out)
     if not is_complex(x.type.dtype):
@@ -355,6 +359,17 @@ def lower_convolution(op: Any, emit: Any, x: Any, y: Any) -> Any:
     real = emit.binary("subtract", _emit(op, emit, a, c, part), _emit(op, emit, b, d, part))
     imaginary = emit.binary("add", _emit(op, emit, a, d, part), _emit(op, emit, b, c, part))
     return emit.op("complex", real, imaginary)
+
+
+def _padded(op: Any, emit: Any, x: Any) -> tuple[Any, Any]:
+    """The left operand with its padding, and the convolution that adds none."""
+    config = [(0, 0, 0)] * len(x.type.shape)
+    for d, (low, high), step in zip(op.dimension_numbers[0][2:], op.padding, op.lhs_dilation):
+        config[d] = (low, high, step - 1)
+    sizes = tuple([low + high + spread(n, step + 1) for n, (low, high, step) in zip(x.type.shape, config)])
+    zero = emit.constant(0, x.type.update(shape=()))
+    wide = emit.making(x.type.update(shape=sizes), lambda: emit.pad(x, zero, config))
+    return wide, replace(op, padding=((0, 0),) * len(op.padding), lhs_dilation=(1,) * len(op.padding))
 
 
 def _emit(op: Any, emit: Any, x: Any, y: Any, out: ArrayType) -> Any:

@@ -32,7 +32,7 @@ def integers(name: str, what: str, values: Any, least: int) -> tuple[int, ...]:
 def pairs(name: str, padding: Any) -> tuple[tuple[int, int], ...]:
     """Padding as pairs of integers, low and high. Raises BadArgument: it is something else."""
     try:
-        return tuple([(low.__index__(), high.__index__()) for low, high in padding])
+        return tuple([(as_size(low), as_size(high)) for low, high in padding])
     except (AttributeError, TypeError, ValueError):
         raise BadArgument(
             f"{name}: padding must be a name or a sequence of pairs of integers, got {padding!r}.",

@@ -23,7 +23,8 @@ from ...effects.operations.manipulation.slicing import Concatenate
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
-from ...effects.types.extent import Extent, as_size, extents_in, positive, unbound
+from ...effects.types.extent import Extent, as_size, positive, unbound
+from ...effects.types.sized import extents_in
 from ...interpreters.core.eager_programs import programs
 from .argument_conversion import rows_of
 from .creation import shape_of

@@ -23,7 +23,8 @@ from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, together
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
-from ...effects.types.extent import as_size, extents_in, fits, positive
+from ...effects.types.extent import as_size, fits, positive
+from ...effects.types.sized import extents_in
 from ...interpreters.core.eager_programs import programs
 from .creation import asarray, shape_of
 from .index_reading import FILL, limited, on_host, positions, wrapped

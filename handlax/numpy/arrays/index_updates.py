@@ -34,7 +34,8 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.operations.reductions.scatter_products import ScatterMul
 from ...effects.types.dtypes import result_type
-from ...effects.types.extent import extents_in, fits
+from ...effects.types.extent import fits
+from ...effects.types.sized import extents_in
 from .adding_elements import resize
 from .building_matrices import eye
 from .creation import array_beside

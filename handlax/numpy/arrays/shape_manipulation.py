@@ -22,8 +22,9 @@ from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
 from ...effects.operations.manipulation.rearranging import completed
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
-from ...effects.types.extent import Extent, extents_in
+from ...effects.types.extent import Extent
 from ...effects.types.lengths import read
+from ...effects.types.sized import extents_in
 from ...interpreters.core.eager_programs import programs
 from .creation import asarray, shape_of
 from .joining_splitting import unstack

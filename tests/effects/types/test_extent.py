@@ -11,16 +11,15 @@ from handlax.effects.programs.program import Program
 from handlax.effects.types.array_type import array_type
 from handlax.effects.types.extent import (
     Extent,
-    extents_in,
     fits,
     floor_divided,
     length,
     most,
     positive,
     single,
-    with_sizes,
 )
 from handlax.effects.types.extent_text import parse_extent
+from handlax.effects.types.sized import extents_in, with_sizes
 
 n, m = length(0), length(1)
 

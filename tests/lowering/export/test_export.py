@@ -91,9 +91,9 @@ def test_a_program_for_another_platform_is_refused_here_unless_the_check_is_left
     np.testing.assert_array_equal(reread(anywhere).call(X), X + 1)
 
 
-@pytest.mark.parametrize("platforms", [[], ["gpu"], ["cpu", "cpu"], ["abacus"]])
+@pytest.mark.parametrize("platforms", [[], ["cpu", "cpu"], [3]])
 def test_platforms_that_are_none_are_refused(platforms):
-    with pytest.raises(BadArgument, match="platforms must be different ones of cpu, cuda, rocm, tpu"):
+    with pytest.raises(BadArgument, match="platforms must be different names"):
         export.export(hx.jit(lambda x: x), platforms=platforms)
 
 

@@ -1,0 +1,70 @@
+"""Sizes, numbers or symbolic: the larger of two, and those in values such as types, programs and fields of operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .extent import BoundSize, Extent, positive
+
+
+def larger(x: Any, y: Any) -> Any:
+    """The larger of two sizes.
+
+    >>> from handlax.effects.types.extent import length
+    >>> larger(length(0), 2), larger(3, 2)
+    (max(n0-2,0)+2, 3)
+    """
+    return y + positive(x - y)
+
+
+def smaller(x: Any, y: Any) -> Any:
+    """The smaller of two sizes.
+
+    >>> from handlax.effects.types.extent import length
+    >>> smaller(length(0), 2), smaller(3, 2)
+    (-max(n0-2,0)+n0, 2)
+    """
+    return x - positive(x - y)
+
+
+class Sized:
+    """Base class of values that contain sizes, such as types and programs, so that ``extents_in`` and ``with_sizes``
+    find them.
+    """
+
+    __slots__ = ()
+
+    def extents(self) -> Any:
+        """The symbolic dimensions that it contains."""
+
+    def with_sizes(self, size: Callable[[Extent], int]) -> Any:
+        """The same value with ``size(e)`` in place of every extent ``e``."""
+
+
+def extents_in(value: Any) -> list[Extent]:
+    """The symbolic dimensions in a field of an operation or in a shape: in nested tuples, types and programs."""
+    if isinstance(value, BoundSize):
+        value = value.extent
+    if type(value) is Extent:
+        return [value]
+    if isinstance(value, tuple):
+        return [extent for item in value for extent in extents_in(item)]
+    return [*value.extents()] if isinstance(value, Sized) else []
+
+
+def with_sizes(value: Any, size: Callable[[Extent], int]) -> Any:
+    """The field or shape with ``size(e)`` in place of every extent ``e``."""
+    if isinstance(value, BoundSize):
+        value = value.extent
+    if type(value) is Extent:
+        return size(value)
+    if isinstance(value, Sized):
+        return value.with_sizes(size)
+    if not isinstance(value, tuple):
+        return value
+    items = [with_sizes(item, size) for item in value]
+    if all([new is old for new, old in zip(items, value)]):
+        return value
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)

@@ -1,0 +1,184 @@
+"""Symbolic shapes as text, ``"b, 2*n + 1"``, and the scopes of their variables."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from ..base.errors import BadArgument, BadShape
+from ..base.immutables import OwnCopy
+from .extent import SYMBOLIC, Extent, length, positive, unbound
+from .extent_factors import Symbol
+from .sized import larger, smaller
+
+
+class SizeConstraint(NamedTuple):
+    """What holds of sizes: their ``difference`` is 0, or at least 0."""
+
+    text: str
+    difference: Any
+    equal: bool
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class SymbolicScope(OwnCopy):
+    """The variables of symbolic shapes, and what is known of them: each is at least 1, and the constraints hold.
+
+    Variables of different scopes are different ones, also those of one name. A constraint is the text of a comparison,
+    ``a >= 2*b``, ``a <= b`` or ``a == b``; one that says what a variable equals replaces it.
+
+    Raises: BadArgument: a constraint is none.
+
+    >>> scope = SymbolicScope(["a >= b", "c == 4*a"])
+    >>> a, b, c = symbolic_shape("a, b, c", scope=scope)
+    >>> a - b >= 0, c
+    (True, 4*a)
+    """
+
+    __slots__ = ("constraints", "facts", "replaced")
+    _guard = ("scopes", "SymbolicScope(constraints) makes another one.")
+    constraints: tuple[SizeConstraint, ...]
+    facts: tuple[Extent, ...]  # sizes that are at least 0
+    replaced: dict[str, Any]  # the sizes that variables equal, by name
+
+    def __init__(self, constraints_str: Sequence[str] = ()):
+        self._fill(constraints=(), facts=(), replaced={})
+        for text in [constraints_str] if isinstance(constraints_str, str) else constraints_str:
+            self._add(text)
+
+    def _add(self, text: str) -> None:
+        match _parsed(text, "SymbolicScope"):
+            case ast.Compare(x, [(ast.GtE() | ast.LtE() | ast.Eq()) as kind], [y]):
+                left, right = [_size(part, self, text) for part in ((y, x) if isinstance(kind, ast.LtE) else (x, y))]
+            case _:
+                raise BadArgument(f"SymbolicScope: a constraint must compare sizes by >=, <= or ==, got {text!r}.")
+        equal, difference = isinstance(kind, ast.Eq), left - right
+        facts = [size for size in ((difference, -difference) if equal else (difference,)) if type(size) is Extent]
+        if not facts and (difference != 0 if equal else difference < 0):
+            raise BadArgument(f"SymbolicScope: a constraint must be one that can hold, got {text!r}.")
+        constraint = SizeConstraint(text, difference, equal)
+        self._fill(constraints=(*self.constraints, constraint), facts=(*self.facts, *facts))
+        if equal and isinstance(x, ast.Name):
+            self.replaced[x.id] = right
+
+    def variable(self, name: str) -> Any:
+        """The size with this name: a symbol, or what it equals."""
+        return self.replaced.get(name) or length(Symbol(name, self))
+
+    def __repr__(self) -> str:
+        return f"SymbolicScope({', '.join(map(str, self.constraints))})"
+
+
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: lambda size, exponent: prod([size] * exponent),
+}
+
+
+def _parsed(text: str, function: str) -> ast.expr:
+    """The tree of an expression, in which ``^`` is a power. Raises: BadShape: it is none."""
+    try:
+        return ast.parse(text.strip().replace("^", "**"), mode="eval").body
+    except SyntaxError as error:
+        raise BadShape(f"{function}: sizes must be written as in '2*b + 1, max(n - 1, 0), 4', got {text!r}.") from error
+
+
+def _size(node: ast.expr, scope: SymbolicScope, text: str) -> Any:
+    """The size of an expression. Raises: BadShape: it is none."""
+    size = lambda node: _size(node, scope, text)
+    match node:
+        case ast.Constant(int() as number) if type(number) is int:
+            return number
+        case ast.Name(name):
+            return scope.variable(name)
+        case ast.UnaryOp(ast.USub(), x):
+            return -size(x)
+        case ast.BinOp(x, kind, y) if type(kind) in _OPERATORS:
+            return _OPERATORS[type(kind)](size(x), size(y))
+        case ast.Call(ast.Name("floordiv"), [x, y], []):
+            return size(x) // size(y)
+        case ast.Call(ast.Name("mod"), [x, y], []):
+            return size(x) % size(y)
+        case ast.Call(ast.Name("max"), [x, y], []):
+            return larger(size(x), size(y))
+        case ast.Call(ast.Name("min"), [x, y], []):
+            return smaller(size(x), size(y))
+        case ast.Call(ast.Name("non_negative"), [x], []):
+            return positive(size(x))
+    raise BadShape(
+        f"symbolic_shape: sizes must be numbers, variables, and sums, products and floordiv, mod, max and min of "
+        f"these, got {ast.unparse(node)!r} in {text!r}.",
+    )
+
+
+def parse_size(text: str, scope: SymbolicScope) -> Any:
+    """The size that this text denotes. Raises: BadShape: it denotes none."""
+    return _size(_parsed(text, "symbolic_shape"), scope, text)
+
+
+def symbolic_shape(
+    shape_spec: str | None,
+    *,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+    like: Sequence[int | None] | None = None,
+) -> tuple[Any, ...]:
+    """The shape that a text denotes: numbers, variables, and sums, differences, products, powers and ``floordiv``,
+    ``mod``, ``max`` and ``min`` of these.
+
+        symbolic_shape("b, 2*n + 1, 4")
+
+    Args:
+        shape_spec: the sizes, with commas; ``_`` stands for that of ``like``, ``...`` for all others; None is ``...``.
+        constraints: what is known of the variables, of a new scope.
+        scope: that of the variables, by default a new one.
+        like: the sizes that are left open.
+
+    Raises: BadShape: the text denotes no shape, or none like ``like``. BadArgument: both ``constraints`` and a scope.
+
+    >>> symbolic_shape("b, _, 4", like=(8, 3, 4))
+    (b, 3, 4)
+    """
+    if scope is not None and constraints:
+        raise BadArgument("symbolic_shape: constraints are those of a scope, got both.", hint="SymbolicScope([...]).")
+    if not isinstance(shape_spec, str | None):
+        raise BadArgument(f"symbolic_shape: a shape is written as text, got {shape_spec!r}.")
+    scope = SymbolicScope(constraints) if scope is None else scope
+    text = "..." if shape_spec is None else shape_spec
+    tree = _parsed(text, "symbolic_shape") if text.strip() else ast.Tuple([])
+    nodes = _completed(tree.elts if isinstance(tree, ast.Tuple) else [tree], like, text)
+    sizes = []
+    for node, known in nodes:
+        open_size = isinstance(node, ast.Name) and node.id == "_"
+        size = known if open_size else _size(node, scope, text)
+        if size is None or (isinstance(size, int) and known not in (None, size)):
+            raise BadShape(f"symbolic_shape: the shape must be like {like}, got {text!r}.")
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _completed(nodes: list[ast.expr], like: Any, text: str) -> list[tuple[ast.expr, Any]]:
+    """The expressions, each with the size of ``like`` at its place, ``...`` replaced by as many as are left open."""
+    dots = [i for i, node in enumerate(nodes) if isinstance(node, ast.Constant) and node.value is ...]
+    known = [None] * len(nodes) if like is None else [*like]
+    if dots:
+        if len(dots) > 1 or like is None or len(known) < len(nodes) - 1:
+            raise BadShape(f"symbolic_shape: one '...' may stand for sizes of like={like}, got {text!r}.")
+        nodes[dots[0] : dots[0] + 1] = [ast.Name("_")] * (len(known) - len(nodes) + 1)
+    if len(nodes) != len(known):
+        raise BadShape(f"symbolic_shape: the shape must have the rank of like={like}, got {text!r}.")
+    return [*zip(nodes, known)]
+
+
+def is_symbolic_dim(p: Any) -> bool:
+    """Whether a size is symbolic, not a number.
+
+    >>> [is_symbolic_dim(size) for size in symbolic_shape("b, 4")]
+    [True, False]
+    """
+    return isinstance(unbound(p), SYMBOLIC)

@@ -1,0 +1,26 @@
+"""Functions exported for symbolic sizes, compared with themselves."""
+
+import numpy as np
+
+import handlax as hx
+from handlax import export, random
+from handlax import numpy as hnp
+
+
+def exported(f, *shapes, dtype="float32", scope=None, vjp_order=0):
+    """The function, exported for these symbolic shapes, written and read."""
+    scope = export.SymbolicScope() if scope is None else scope
+    types = [hx.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), dtype) for shape in shapes]
+    return export.deserialize(export.export(hx.jit(f))(*types).serialize(vjp_order))
+
+
+def array(*shape):
+    return np.random.default_rng(0).uniform(0.1, 1.0, shape).astype(np.float32)
+
+
+def agree(f, call, *xs):
+    for found, expected in zip(hx.tree.leaves(call(*xs)), hx.tree.leaves(hx.jit(f)(*xs)), strict=True):
+        assert found.dtype == expected.dtype
+        keys = hnp.issubdtype(found.dtype, hx.dtypes.prng_key)
+        found, expected = (random.key_data(found), random.key_data(expected)) if keys else (found, expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

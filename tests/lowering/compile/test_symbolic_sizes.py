@@ -1,0 +1,109 @@
+"""Operations whose sizes are symbolic, in exported functions."""
+
+import numpy as np
+import pytest
+from helpers.exported_functions import agree, array, exported
+
+import handlax as hx
+from handlax import export, lax, nn, random
+from handlax import numpy as hnp
+from handlax.errors import NotExportable
+
+
+def layers(x):
+    weights = hnp.linspace(-1.0, 1.0, 16).reshape(4, 4)
+    for _ in range(2):
+        x = nn.relu(hnp.tanh(x @ weights) + weights[0])
+    return nn.softmax(x)
+
+
+def scanned(x):
+    return lax.scan(lambda c, row: (hnp.sin(c + row), c), hnp.zeros(4), x)
+
+
+MATRIX = {
+    "layers": layers,
+    "broadcast": lambda x: x + hnp.ones((x.shape[0], 1)),
+    "broadcast_to": lambda x: hnp.broadcast_to(x[:, None], (x.shape[0], 3, 4)),
+    "reshape": lambda x: (x.reshape(-1), x.reshape(x.shape[0] * 2, 2), x.reshape(-1, 2, 2)),
+    "reductions": lambda x: (x.sum(0), x.sum(), x.mean(0), x.var(0), x.max(0), x.argmax(0), hnp.all(x > 0, 0)),
+    "dot": lambda x: (x @ x.T, hnp.einsum("ij,kj->ik", x, x)),
+    "concatenate": lambda x: hnp.concatenate([x, x, hnp.ones((1, 4))]),
+    "pad": lambda x: (hnp.pad(x, ((1, 2), (0, 0))), lax.pad(x, 0.0, ((x.shape[0], 0, 0), (0, 0, 0)))),
+    "slice": lambda x: (x[1:], x[:-1], x[::2], x[::-1], x[:, 1:3], hnp.split(x, 2, axis=1)),
+    "index": lambda x: (x[0], x[-1], x[hnp.array([0, 1, 1])], x[hnp.arange(x.shape[0]), 0]),
+    "scatter": lambda x: (x.at[0].set(7.0), x.at[:, hnp.array([0, 2])].add(7.0)),
+    "iota": lambda x: (hnp.arange(x.shape[0]), hnp.eye(x.shape[0]), hnp.linspace(0, 1, x.shape[0])),
+    "dynamic_slice": lambda x: (
+        lax.dynamic_slice(x, (1, 0), (1, 4)), lax.dynamic_slice(x, (0, 1), (x.shape[0], 2)),
+        lax.dynamic_update_slice(x, hnp.zeros((1, 4)), (1, 0)),
+    ),
+    "cond": lambda x: lax.cond(x.sum() > 1, lambda x: x * 2, lambda x: x, x),
+    "while": lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x)),
+    "scan": lambda x: (scanned(x), lax.scan(lambda c, r: (c + r, c * r), hnp.zeros(x.shape[0]), x.T)),
+    "fori_loop": lambda x: lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i], hnp.zeros(4)),
+    "map": lambda x: lax.map(lambda row: row * 2, x),
+    "sort": lambda x: (hnp.sort(x, axis=0), hnp.argsort(x, axis=0), lax.top_k(x, 2), hnp.median(x, axis=0)),
+    "cumulative": lambda x: (hnp.cumsum(x, 0), lax.cummax(x, axis=0), lax.cumprod(x, axis=0, reverse=True)),
+    "random": lambda x: (random.normal(random.key(0), x.shape), random.split(random.key(0), x.shape[0])),
+    "vmap": lambda x: hx.vmap(lambda row: (row @ row, hnp.sort(row)[:2]))(x),
+    "jit": lambda x: hx.jit(hnp.sin)(x) + hx.jit(hnp.sin)(x),
+    "sizes": lambda x: x.shape[0] * x.sum() / x.size,
+    "gradients": lambda x: [hx.grad(f)(x) for f in (
+        lambda x: (hnp.tanh(x) ** 2).mean(), lambda x: (x[1:] * x[:-1]).sum(), lambda x: x.max(0).sum(),
+        lambda x: (hnp.cumsum(x, 0) ** 2).sum(), lambda x: (x[hnp.array([0, 1, 1])] ** 2).sum(),
+        lambda x: scanned(x)[0].sum(), lambda x: hx.checkpoint(hnp.sin)(x).sum(), lambda x: layers(x)[0, 0],
+    )],
+}
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_functions_of_a_matrix_with_any_number_of_rows(name):
+    call = exported(MATRIX[name], "b, 4").call
+    for rows in (2, 5):
+        agree(MATRIX[name], call, array(rows, 4))
+
+
+KERNEL = np.linspace(-1, 1, 54, dtype=np.float32).reshape(2, 3, 3, 3)
+
+
+@pytest.mark.parametrize(("f", "shape"), [
+    (lambda x: lax.conv(x, KERNEL, (1, 1), "SAME"), "b, 3, 8, 8"),
+    (lambda x: lax.conv(x, KERNEL, (1, 1), "SAME"), "b, 3, n, n"),
+    (lambda x: lax.conv(x, KERNEL, (2, 2), "SAME"), "b, 3, n, n"),
+    (lambda x: lax.conv(x, KERNEL, (1, 1), "VALID"), "b, 3, n + 2, n + 2"),
+    (lambda x: hx.grad(lambda x: (lax.conv(x, KERNEL, (1, 1), "SAME") ** 2).sum())(x), "b, 3, 8, 8"),
+    (lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"), "b, 3, 2*n, 2*n"),
+    (lambda x: hnp.linalg.cholesky(x @ hnp.swapaxes(x, -1, -2) + 3 * hnp.eye(3)), "b, 3, 3"),
+    (lambda x: nn.dot_product_attention(x, x, x), "b, n, 2, 4"),
+])
+def test_functions_of_images_matrices_and_sequences(f, shape):
+    call = exported(f, shape).call
+    for b in (1, 3):
+        agree(f, call, array(*[eval(size, {"b": b, "n": b + 2}) for size in shape.split(",")]))
+
+
+def test_sizes_of_results_are_computed_from_those_of_arguments():
+    def f(x):
+        b = x.shape[0]
+        sizes = (b + b, b * b, (b + 13) // b, (b + 13) % b, hx.core.max_dim(b - 5, 0), hx.core.min_dim(b, 3), b**2)
+        return [hnp.ones(size) for size in sizes]
+
+    found = exported(f, "b")
+    assert [str(t.shape) for t in found.out_avals[:4]] == ["(2*b,)", "(b*b,)", "(floordiv(b+13,b),)", "(mod(b+13,b),)"]
+    for b in (1, 5, 8):
+        agree(f, found.call, array(b))
+
+
+def test_a_program_with_symbolic_sizes_is_not_compiled():
+    with pytest.raises(NotExportable, match="must be those of arguments of an exported function"):
+        hx.jit(lambda x: hnp.zeros(x.shape)).lower(hx.ShapeDtypeStruct(export.symbolic_shape("b"), "float32"))
+
+
+def test_shard_map_with_symbolic_sizes_is_refused():
+    if len(hx.devices()) < 2:
+        pytest.skip("two devices")
+    mesh = hx.make_mesh((2,), ("i",))
+    f = hx.shard_map(hnp.sin, mesh=mesh, in_specs=hx.P("i"), out_specs=hx.P("i"))
+    with pytest.raises(NotExportable, match="in shard_map the sizes must be numbers"):
+        exported(f, "2*b")
