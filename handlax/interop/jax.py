@@ -3,109 +3,71 @@
     from_jax(f)(*xs) == f(*xs)        performs operations of handlax, for its transformations and handlers
     to_jax(f)(*xs) == f(*xs)          binds primitives of JAX's, for JAX's transformations
 
+Programs keep what they consist of: calls, loops and branches, functions with rules of their own, random bits, calls of
+the host. Trees may have nodes of either library. Arrays share their memory, as far as DLPack knows their dtype.
+
 JAX itself has to be installed; it is imported when one of the two is called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..effects.base import config
-from ..effects.base.caches import WeakCache
 from ..effects.base.errors import need_function
-from ..effects.base.wrapping import name_of, wraps
-from ..effects.control.recorded_bodies import body_of
+from ..effects.base.wrapping import wraps
 from ..effects.programs.program import Program
-from .jax_modules import jax, need_jax
-from .jax_values import our_array, our_type, their_array, their_type, with_widths
+from . import readers as readers  # which adds to READERS
+from . import writers as writers  # which adds to WRITERS
+from .converted_functions import FromJax, ToJax
+from .jax_modules import need_jax
 from .jaxpr_reader import is_jaxpr, program_of
-from .jaxpr_writer import bind_program
-from .mixed_trees import MixedStructure, flatten
 
 __all__ = ["from_jax", "to_jax"]
 
-_FROM, _TO = WeakCache("functions of JAX"), WeakCache("functions for JAX")
-_SETTINGS = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_default_prng_impl")
-
-
-class Converted(NamedTuple):
-    """A function for arguments of some types: its program, and the structure of its result."""
-
-    program: Program
-    structure: MixedStructure
-
 
 def from_jax(f: Any) -> Any:
-    """A function of JAX's as a function of handlax, which performs the operations that JAX traces.
+    """A function of JAX's as a function of handlax; a ``ClosedJaxpr`` as a ``Program``.
 
-        from_jax(f)(*xs) == f(*xs)        make_program(from_jax(f))(*xs)  is its program
+        from_jax(f)(*xs) == f(*xs)        make_program(from_jax(f))(*xs) is its program
 
-    The program of a ``ClosedJaxpr`` is a ``Program``.
+    The first call for arguments of some types traces ``f`` by ``jax.make_jaxpr``; what is performed is the same for all
+    further ones. Derivatives, lanes and handlers are those of handlax; a function with a rule of its own keeps it.
+
+    Args:
+        f: its arguments and results are trees of arrays. One of 64 bits enables these in JAX while ``f`` is traced.
+
+    Raises: MissingModule: JAX is not installed, or ``as_jax`` stands for it. NotProvided: JAX traced an operation that
+    handlax does not have; the message has its line. EscapedBox: an argument is a traced value of JAX's.
     """
     need_jax("from_jax")
     if is_jaxpr(f):
         return program_of(f)
     need_function("from_jax", f)
-    known = _FROM.part(f)
-
-    @wraps(f)
-    def performed(*args: Any, **kwargs: Any) -> Any:
-        leaves, structure = flatten((args, kwargs))
-        xs = [our_array(leaf) for leaf in leaves]
-        key = (structure, *[x.type for x in xs], *[getattr(jax.config, name) for name in _SETTINGS])
-        converted = known.get(key) or _FROM.add(known, key, _traced_by_jax(f, structure, [x.type for x in xs]))
-        return converted.structure.unflatten(converted.program(*xs))
-
-    return performed
-
-
-def _traced_by_jax(f: Callable[..., Any], structure: MixedStructure, types: Any) -> Converted:
-    """The program that JAX traces for arguments of this structure and these types."""
-    found: list[MixedStructure] = []
-
-    def of_leaves(*xs: Any) -> list[Any]:
-        args, kwargs = structure.unflatten(xs)
-        results, tree = flatten(f(*args, **kwargs))
-        found.append(tree)
-        return results
-
-    of_leaves.__name__ = name_of(f)
-    with with_widths(types):
-        jaxpr = jax.make_jaxpr(of_leaves)(*map(their_type, types))
-    return Converted(program_of(jaxpr, name_of(f)), found[-1])
+    return _wrapped(f, FromJax(f))
 
 
 def to_jax(f: Callable[..., Any] | Program) -> Callable[..., Any]:
-    """A function or a program of handlax as a function of JAX's, which binds the primitives of its operations.
+    """A function or a program of handlax as a function of JAX's.
 
         to_jax(f)(*xs) == f(*xs)
+
+    The first call for arguments of some types records ``f``. Derivatives and lanes are those of JAX; a function with a
+    rule of its own keeps it. A pure operation that JAX does not have, a user's too, becomes a primitive there.
+
+    Effects: calls of the host are JAX's; any other must be handled inside ``f``.
+
+    Raises: MissingModule: JAX is not installed, or ``as_jax`` stands for it. UnhandledEffect: an effect is not handled.
+    EscapedBox: an argument is a traced value of handlax.
     """
     need_jax("to_jax")
     need_function("to_jax", f)
-    known = _TO.part(f)
+    return _wrapped(f, ToJax(f))
 
+
+def _wrapped(f: Callable[..., Any], converted: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(f)
-    def bound(*args: Any, **kwargs: Any) -> Any:
-        leaves, structure = flatten((args, kwargs))
-        xs = [their_array(leaf) for leaf in leaves]
-        types = [our_type(jax.typeof(x)) for x in xs]
-        key = (structure, config.current(), *types)
-        converted = known.get(key) or _TO.add(known, key, _recorded(f, structure, types))
-        with with_widths([*types, *converted.program.numbered_types()]):
-            return converted.structure.unflatten(bind_program(converted.program, xs))
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return converted(*args, **kwargs)
 
-    return bound
-
-
-def _recorded(f: Callable[..., Any], structure: MixedStructure, types: Any) -> Converted:
-    """The program that handlax records for arguments of this structure and these types."""
-    found: list[MixedStructure] = []
-
-    def of_leaves(*xs: Any) -> list[Any]:
-        args, kwargs = structure.unflatten(xs)
-        results, tree = flatten(f(*args, **kwargs))
-        found.append(tree)
-        return results
-
-    return Converted(body_of(name_of(f), of_leaves, types, "to_jax").program, found[-1])
+    return function

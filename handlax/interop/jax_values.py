@@ -54,6 +54,11 @@ def our_type(aval: Any) -> ArrayType:
     return array_type(tuple(aval.shape), dtype, bool(getattr(aval, "weak_type", False)) and not dtypes.is_bool(dtype))
 
 
+def type_in_jax(x: Any) -> ArrayType:
+    """The array type of a value, or an abstract value, of JAX's."""
+    return our_type(x if isinstance(x, jax.core.ShapedArray) else jax.typeof(x))
+
+
 def their_type(t: ArrayType) -> Any:
     """The ``ShapeDtypeStruct`` of JAX's of an array type."""
     return jax.ShapeDtypeStruct(t.shape, their_dtype(t.dtype), weak_type=t.weak)
@@ -113,7 +118,7 @@ def their_array(x: Any) -> Any:
 
 def their_weakness(y: Any, t: ArrayType) -> Any:
     """A value of JAX's with the weakness of a type."""
-    if bool(y.weak_type) == t.weak:
+    if type_in_jax(y).weak == t.weak:
         return y
     return jax_primitives()["convert_element_type"].bind(y, new_dtype=t.dtype, weak_type=t.weak, sharding=None)
 

@@ -17,9 +17,11 @@ from ..effects.base.errors import HandlaxError, NotProvided, TypeCheckError
 from ..effects.base.source_locations import NOWHERE, Site, is_internal
 from ..effects.base.stack import BASE, at_site, inside, perform
 from ..effects.core.arrays import Array
+from ..effects.core.operation import Operation
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.programs.primitives import primitive_called
 from ..effects.programs.program import Program
+from ..effects.types.dtypes import KeyDType
 from ..interpreters.core.record import record
 from .jax_modules import folder_of_jax
 from .jax_values import our_array, our_dtype, our_type, translated
@@ -83,6 +85,8 @@ def performed(eqn: Any, xs: Sequence[Array]) -> Sequence[Array]:
     name = eqn.primitive.name
     if name in READERS:
         return READERS[name](eqn, *xs)
+    if isinstance(op := eqn.params.get("operation"), Operation):  # a primitive that to_jax made
+        return op.as_results(perform(op, *xs))  # type: ignore[no-any-return]
     primitive = primitive_called(_NAMES.get(name, name))
     kind = None if primitive is None else primitive.operation
     if kind is None or kind.effectful or (eqn.effects and not kind.bodied):
@@ -117,7 +121,9 @@ def our_parameter(value: Any) -> Any:
 def _ours(value: Any) -> Any:
     if is_jaxpr(value):
         return program_of(value)
-    return our_dtype(value) if str(value).startswith("key<") else None
+    if type(value).__name__ == "PRNGImpl":
+        return KeyDType(value.tag)
+    return our_dtype(value) if type(value).__name__ == "KeyTy" else None
 
 
 # Source lines
