@@ -12,6 +12,7 @@ from ..as_jax.views import is_installed
 from ..effects.base.caches import once
 from ..effects.base.errors import MissingModule
 from ..effects.base.lazy_module import LazyModule, late_module
+from ..effects.base.source_locations import register_exclusion
 
 jax: Any = LazyModule("jax")
 lax: Any = LazyModule("jax.lax")
@@ -27,12 +28,13 @@ def need_jax(where: str) -> None:
         )
     if "jax" not in sys.modules and find_spec("jax") is None:
         raise MissingModule(f"{where}: JAX itself is needed, and it is not installed.", hint="pip install jax.")
+    _exclude_frames()
 
 
 @once
-def folder_of_jax() -> str:
-    """The folder of JAX's source, which is no user's."""
-    return os.path.join(os.path.dirname(jax.__file__), "")
+def _exclude_frames() -> None:
+    """From now on a line of JAX's source is no user's: messages and programs name the line that called it."""
+    register_exclusion(os.path.join(os.path.dirname(jax.__file__), ""))
 
 
 @once

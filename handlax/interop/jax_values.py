@@ -142,7 +142,8 @@ def _namesake(value: Any, root: str) -> Any:
 def translated(value: Any, root: str, change: Callable[[Any], Any]) -> Any:
     """A parameter as the other library, ``root``, has it; ``change`` gives programs, functions and dtypes, or None.
 
-    A tuple is translated element by element, an enumeration and a named tuple to those of the same name.
+    A tuple is translated element by element, an enumeration and a named tuple to those of the same name; an integer of
+    NumPy's becomes one of Python's.
     """
     changed = change(value)
     if changed is not None:
@@ -153,4 +154,4 @@ def translated(value: Any, root: str, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, (tuple, list)):
         items = [translated(item, root, change) for item in value]
         return _namesake(value, root)(*items) if hasattr(value, "_fields") else tuple(items)
-    return value
+    return int(value) if isinstance(value, np.integer) else value

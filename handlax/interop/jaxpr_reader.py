@@ -19,16 +19,17 @@ from ..effects.base.stack import BASE, at_site, inside, perform
 from ..effects.core.arrays import Array
 from ..effects.core.operation import Operation
 from ..effects.operations.elementwise.conversion import convert
+from ..effects.operations.foundations.elementwise_factory import Elementwise
+from ..effects.operations.manipulation.rearranging import broadcast_in_dim
 from ..effects.programs.primitives import primitive_called
 from ..effects.programs.program import Program
 from ..effects.types.dtypes import KeyDType
 from ..interpreters.core.record import record
-from .jax_modules import folder_of_jax
 from .jax_values import our_array, our_dtype, our_type, translated
 
 READERS: dict[str, Callable[..., Any]] = {}
 """Primitive -> function of the equation and its operands that performs it, where that of the same name does not."""
-_NAMES = {"remat2": "checkpoint", "add_any": "add"}
+_NAMES = {"add_any": "add"}
 # Parameters that say how XLA is to use memory, or repeat what the operands or the other parameters say.
 _REDUNDANT = {
     "jit": ("donated_invars", "keep_unused", "compiler_options_kvs", "ctx_mesh"), "conj": ("input_dtype",),
@@ -96,7 +97,14 @@ def performed(eqn: Any, xs: Sequence[Array]) -> Sequence[Array]:
         op = kind.from_params({key: x for key, x in params.items() if kind.has_param(key) or not _says_nothing(x)})
     except HandlaxError as error:
         raise NotProvided(f"from_jax: {name} {where(eqn)}: {error.what}", hint=error.hint) from error
-    return op.as_results(perform(op, *xs))  # type: ignore[no-any-return]
+    operands = [_repeated(x, eqn) for x in xs] if issubclass(kind, Elementwise) else xs
+    return op.as_results(perform(op, *operands))  # type: ignore[no-any-return]
+
+
+def _repeated(x: Array, eqn: Any) -> Array:
+    """An operand of an elementwise equation, whose sizes 1 JAX repeats."""
+    shape = tuple(eqn.outvars[0].aval.shape)
+    return x if x.type.shape in ((), shape) else broadcast_in_dim(x, shape, range(len(shape)))
 
 
 def _says_nothing(value: Any) -> bool:
@@ -121,6 +129,8 @@ def our_parameter(value: Any) -> Any:
 def _ours(value: Any) -> Any:
     if is_jaxpr(value):
         return program_of(value)
+    if type(value).__name__ == "Inline":
+        return value.name == "JAX_EARLY"
     if type(value).__name__ == "PRNGImpl":
         return KeyDType(value.tag)
     return our_dtype(value) if type(value).__name__ == "KeyTy" else None
@@ -133,11 +143,7 @@ def site_of(eqn: Any) -> tuple[Any, int]:
     """The user's line at which JAX traced an equation."""
     traceback = eqn.source_info.traceback
     frames = zip(*traceback.raw_frames()) if traceback else ()
-    return next((frame for frame in frames if _is_users(frame[0].co_filename)), NOWHERE)
-
-
-def _is_users(file: str) -> bool:
-    return not file.startswith(folder_of_jax()) and not is_internal(file)
+    return next((frame for frame in frames if not is_internal(frame[0].co_filename)), NOWHERE)
 
 
 def where(eqn: Any) -> str:

@@ -9,7 +9,7 @@ handlax make of the operation. An effect that nobody handles is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..effects.base.caches import Cache
@@ -57,12 +57,12 @@ def bound(op: Operation, xs: Sequence[Any], site: Site = NOWHERE) -> Sequence[An
     ys = WRITERS[name](op, *xs) if name in WRITERS else None
     if ys is not None:
         return ys  # type: ignore[no-any-return]
-    if op.effects and not op.bodied:
+    known = name not in WRITERS and name in jax_primitives()
+    if op.effects and not (op.bodied and known):
         raise UnhandledEffect(
             f"to_jax: every effect must be handled, got {op.name} at {site}.",
             hint="handle it inside: to_jax(hx.handle(handler, state)(f)).",
         )
-    known = name not in WRITERS and name in jax_primitives()
     return by_name(op, *xs) if known else made_primitive(type(op)).bind(*xs, operation=op)  # type: ignore[no-any-return]
 
 
@@ -100,6 +100,16 @@ def in_jax(f: Callable[..., Sequence[Any]], *xs: Any) -> list[Any]:
     return bind_program(record_body(f, [*map(type_in_jax, xs)], "to_jax"), xs)
 
 
+def performed_on(op: Operation, xs: Sequence[Any], others: Mapping[int, Any]) -> list[Any]:
+    """The results of an operation on ``xs``, with ``others`` in their places."""
+    return list(op.as_results(perform(op, *[others.get(i, x) for i, x in enumerate(xs)])))
+
+
+def inexact(xs: Sequence[Any]) -> list[int]:
+    """The places of the values that have tangents."""
+    return [i for i, x in enumerate(xs) if is_inexact(x.dtype)]
+
+
 def their_parameter(value: Any) -> Any:
     """A parameter of an operation as JAX's primitive has it."""
     return translated(value, "jax", _theirs)
@@ -131,10 +141,6 @@ def _made(name: str) -> Any:
     return p
 
 
-def _performed(op: Operation, *xs: Any) -> list[Any]:
-    return list(op.as_results(perform(op, *xs)))
-
-
 def _abstract_eval(*avals: Any, operation: Operation) -> list[Any]:
     types = operation.as_results(result_type(operation, tuple(map(type_in_jax, avals))))
     return [jax.core.ShapedArray(t.shape, their_dtype(t.dtype), weak_type=t.weak) for t in types]
@@ -145,26 +151,31 @@ def _compiled(*xs: Any, operation: Operation) -> Any:
     types = tuple(map(type_in_jax, xs))
 
     def exported() -> Any:
-        f = jit(lambda *xs: _performed(operation, *xs))
+        f = jit(lambda *xs: performed_on(operation, xs, {}))
         return _export.deserialize(export(f)(*types).serialize())
 
     return _EXPORTED.get((operation, types), exported).call(*xs)
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operation: Operation) -> tuple[list[Any], list[Any]]:
-    moving = [i for i, dx in enumerate(tangents) if type(dx) is not _ad.Zero]
-    count = len(primals)
+    moving = {i: dx for i, dx in enumerate(tangents) if type(dx) is not _ad.Zero}
+    ys, dys = pushed_forward(operation, primals, moving)
+    return ys, [_ad.Zero.from_primal_value(y) if dy is None else dy for y, dy in zip(ys, dys)]
+
+
+def pushed_forward(op: Operation, xs: Sequence[Any], moving: Mapping[int, Any]) -> tuple[list[Any], list[Any]]:
+    """The results in JAX of an operation, and their tangents, None for integers; ``moving``: tangents by operand."""
 
     def both(*values: Any) -> list[Any]:
-        xs = values[:count]
-        f = lambda *some: _performed(operation, *[dict(zip(moving, some)).get(i, x) for i, x in enumerate(xs)])
-        ys, dys = jvp(f, tuple([xs[i] for i in moving]), values[count:])
-        return [*ys, *[dy for dy in dys if is_inexact(dy.dtype)]]
+        xs, dxs = values[: len(values) - len(moving)], values[len(values) - len(moving) :]
+        f = lambda *some: performed_on(op, xs, dict(zip(moving, some)))
+        ys, dys = jvp(f, tuple([xs[i] for i in moving]), dxs)
+        return [*ys, *[dys[i] for i in inexact(ys)]]
 
-    results = in_jax(both, *primals, *[tangents[i] for i in moving])
-    ys = results[: len(results) - sum([is_inexact(t.dtype) for t in map(type_in_jax, results)]) // 2]
-    dys = iter(results[len(ys) :])
-    return ys, [next(dys) if is_inexact(type_in_jax(y).dtype) else _ad.Zero.from_primal_value(y) for y in ys]
+    results = in_jax(both, *xs, *moving.values())
+    count = len(op.as_results(result_type(op, tuple(map(type_in_jax, xs)))))
+    tangents = dict(zip(inexact(results[:count]), results[count:]))
+    return results[:count], [tangents.get(i) for i in range(count)]
 
 
 def _transpose(cts: Sequence[Any], *xs: Any, operation: Operation) -> list[Any]:
@@ -174,10 +185,10 @@ def _transpose(cts: Sequence[Any], *xs: Any, operation: Operation) -> list[Any]:
     cts = [_ad.instantiate_zeros(ct) for ct in cts]
 
     def adjoint(*values: Any) -> Any:
-        given, cts = iter(values[: len(known)]), list(values[len(known) :])
-        fixed = {i: next(given) for i in range(len(xs)) if i not in types}
-        f = lambda *some: _performed(operation, *[x for _, x in sorted({**fixed, **dict(zip(linear, some))}.items())])
-        return linear_transpose(f, *types.values())(cts)
+        places, given = iter(values), [None if i in types else 0 for i in range(len(xs))]
+        operands = [x if x is None else next(places) for x in given]
+        f = lambda *some: performed_on(operation, operands, dict(zip(linear, some)))
+        return linear_transpose(f, *types.values())([*places])
 
     found = dict(zip(linear, in_jax(adjoint, *known, *cts)))
     return [found.get(i) for i in range(len(xs))]
@@ -185,5 +196,5 @@ def _transpose(cts: Sequence[Any], *xs: Any, operation: Operation) -> list[Any]:
 
 def _batch(xs: Sequence[Any], dims: Sequence[Any], *, operation: Operation) -> tuple[list[Any], list[int]]:
     axes = tuple(dims)
-    ys = in_jax(vmap(lambda *lane: _performed(operation, *lane), axes), *xs)
+    ys = in_jax(vmap(lambda *lane: performed_on(operation, lane, {}), axes), *xs)
     return ys, [0] * len(ys)

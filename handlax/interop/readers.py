@@ -11,11 +11,14 @@ import numpy as np
 from ..effects.base.errors import NotProvided
 from ..effects.base.stack import perform
 from ..effects.control.callbacks import io_callback, pure_callback
+from ..effects.control.checkpoint import Checkpoint
 from ..effects.control.debug_callbacks import callback as debug_callback
+from ..effects.control.debug_callbacks import print as debug_print
 from ..effects.control.loops import Scan
 from ..effects.core.arrays import Array
 from ..effects.operations.linalg.eigh import Eigh
 from ..effects.operations.manipulation.rearranging import squeeze, stack, tile
+from ..effects.operations.manipulation.slicing import slice
 from ..effects.operations.random_bits import random_unwrap, random_wrap
 from ..effects.operations.random_generators import fold_keys, key_bits, seed_keys, split_keys
 from ..effects.operations.reductions.generic_reduce import reduce
@@ -36,6 +39,7 @@ from ..random.rejection_samplers import gamma, loggamma
 from .converted_functions import FromJax
 from .jax_modules import jax
 from .jaxpr_reader import READERS, our_parameter, perform_jaxpr, program_of, where
+from .translated_policies import policy_of_jax
 
 
 def reads(*names: str) -> Callable[[Any], Any]:
@@ -56,6 +60,7 @@ def composed(name: str, function: Callable[..., Any]) -> None:
 # Compositions
 
 composed("squeeze", squeeze)
+composed("slice", slice)
 composed("tile", tile)
 composed("stack", lambda *xs, axis: stack(xs, axis))
 composed("copy", lambda x: x)
@@ -117,6 +122,16 @@ def _(eqn: Any, dx: Array, x: Array) -> Sequence[Array]:
 @reads("eval_jaxpr", "closed_call", "core_call", "core_closed_call")
 def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     return perform_jaxpr(eqn.params["call_jaxpr"], xs)
+
+
+@reads("remat2", "checkpoint")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    params = eqn.params
+    prevents = params["prevent_cse"]  # for each operand, or for all
+    prevent_cse = any(prevents) if isinstance(prevents, tuple) else prevents
+    policy = policy_of_jax(params["policy"])
+    op = Checkpoint((program_of(params["jaxpr"]),), policy, prevent_cse, params["differentiated"])
+    return perform(op, *xs)  # type: ignore[no-any-return]
 
 
 @reads("scan")
@@ -277,6 +292,16 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
 @reads("debug_callback")
 def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     debug_callback(_host_function(eqn), *xs, ordered="Ordered" in type(eqn.params["effect"]).__name__)
+    return []
+
+
+@reads("debug_print")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    params, leaves = eqn.params, list(xs)
+    for place, value in sorted(dict(params["static_args"]).items()):
+        leaves.insert(place, value)
+    args, kwargs = jax.tree_util.tree_unflatten(params["in_tree"], leaves)
+    debug_print(params["fmt"], *args, ordered=params["ordered"], **kwargs)
     return []
 
 

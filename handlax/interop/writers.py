@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..effects.base.errors import NotProvided
+from ..effects.base.lazy_module import LazyModule
+from ..effects.types.dtypes import float0
+from ..interpreters.transformations.derivatives import vjp
+from ..interpreters.transformations.make_program import closure_convert
 from .jax_modules import jax, lax
-from .jaxpr_writer import WRITERS, by_name, function_of, their_parameter
+from .jax_values import their_type
+from .jaxpr_writer import (
+    WRITERS,
+    by_name,
+    function_of,
+    in_jax,
+    inexact,
+    performed_on,
+    pushed_forward,
+    their_parameter,
+)
+from .translated_policies import policy_for_jax
+
+_experimental: Any = LazyModule("jax.experimental")
 
 
 def writes(*names: str) -> Callable[[Any], Any]:
@@ -62,6 +81,17 @@ def _(op: Any, x: Any, indices: Any, updates: Any) -> Any:
                      indices_are_sorted=op.indices_are_sorted, unique_indices=op.unique_indices)]
 
 
+@writes("reduce_max", "reduce_min")
+def _(op: Any, x: Any) -> Any:
+    return by_name(type(op)(op.axes), x)  # with the NaN that the operation may pass over
+
+
+@writes("select_n")
+def _(op: Any, which: Any, *cases: Any) -> Any:
+    shape = jax.numpy.broadcast_shapes(*[case.shape for case in cases])
+    return [lax.select_n(which, *[case if case.shape == shape else lax.broadcast(case, shape) for case in cases])]
+
+
 # Bodies
 
 
@@ -72,7 +102,7 @@ def _(op: Any, *xs: Any) -> Any:
 
 @writes("checkpoint")
 def _(op: Any, *xs: Any) -> Any:
-    policy = their_parameter(op.policy)
+    policy = policy_for_jax(op.policy)
     return jax.checkpoint(function_of(op.bodies[0]), prevent_cse=op.prevent_cse, policy=policy)(*xs)
 
 
@@ -87,3 +117,74 @@ def _(op: Any, *xs: Any) -> Any:
 
     last, stacked = lax.scan(step, carry, each, length=op.length, reverse=op.backwards, unroll=op.unroll)
     return [*last, *stacked]
+
+
+# Calls of the host
+
+
+def _data(xs: Sequence[Any]) -> list[Any]:
+    """The values as the host gets them: of keys their words."""
+    extended = jax.dtypes.extended
+    return [jax.random.key_data(x) if jax.numpy.issubdtype(x.dtype, extended) else x for x in xs]
+
+
+@writes("pure_callback")
+def _(op: Any, *xs: Any) -> Any:
+    return jax.pure_callback(op.call, [*map(their_type, op.results)], *_data(xs), vmap_method=op.vmap_method)
+
+
+@writes("io_callback")
+def _(op: Any, *xs: Any) -> Any:
+    return _experimental.io_callback(op.call, [*map(their_type, op.results)], *_data(xs), ordered=op.ordered)
+
+
+@writes("debug_callback", "debug_print")
+def _(op: Any, *xs: Any) -> Any:
+    jax.debug.callback(op.call, *_data(xs), ordered=op.ordered)
+    return []
+
+
+# Functions with rules: a rule is what handlax makes of the operation, under its own transformation
+
+
+@writes("custom_jvp_call")
+def _(op: Any, *xs: Any) -> Any:
+    f = jax.custom_jvp(function_of(op.bodies[0]))
+
+    @f.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        ys, dys = pushed_forward(op, primals, {i: tangents[i] for i in inexact(primals)})
+        return ys, [np.zeros(y.shape, float0) if dy is None else dy for y, dy in zip(ys, dys)]
+
+    return f(*xs)
+
+
+@writes("custom_vjp_call")
+def _(op: Any, *xs: Any) -> Any:
+    moving = inexact(xs)
+    pulls: list[Any] = []  # of the last call of ``forward``, as a function of cotangents and residuals
+
+    def forward(*ys: Any) -> list[Any]:
+        def split(*some: Any) -> Any:
+            results = performed_on(op, ys, dict(zip(moving, some)))
+            return [results[i] for i in inexact(results)], results
+
+        some, pull, results = vjp(split, *[ys[i] for i in moving], has_aux=True)
+        converted, residuals = closure_convert(pull, some)
+        pulls.append(converted)
+        return [*results, *residuals]
+
+    def fwd(*ys: Any) -> Any:
+        results = in_jax(forward, *ys)
+        count = len(op.bodies[0].outs)
+        return results[:count], results[count:]
+
+    def bwd(residuals: Any, cts: Any) -> Any:
+        some = [cts[i] for i in inexact(cts)]
+        pull = lambda *values: pulls[-1](list(values[: len(some)]), *values[len(some) :])
+        found = dict(zip(moving, in_jax(pull, *some, *residuals)))
+        return tuple([found.get(i) for i in range(len(xs))])
+
+    f = jax.custom_vjp(function_of(op.bodies[0]))
+    f.defvjp(fwd, bwd)
+    return f(*xs)
