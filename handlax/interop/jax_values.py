@@ -14,6 +14,7 @@ import numpy as np
 
 from ..effects.base.errors import BadArgument, EscapedBox
 from ..effects.base.lazy_module import late_module
+from ..effects.base.stack import BASE, inside
 from ..effects.core.arrays import Array, as_array
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.types import dtypes
@@ -91,7 +92,13 @@ def our_array(x: Any) -> Array:
         shared = imported(x, copy=False)
     except Exception:  # several devices, or a dtype that DLPack does not have
         shared = as_array(np.asarray(x))
-    return convert(shared, t.dtype, t.weak)
+    return our_weakness(shared, t)
+
+
+def our_weakness(x: Array, t: ArrayType) -> Array:
+    """A concrete array with the weakness of a type, whatever the handlers in force."""
+    with inside(BASE):
+        return convert(x, t.dtype, t.weak)
 
 
 def their_array(x: Any) -> Any:
@@ -114,6 +121,15 @@ def their_array(x: Any) -> Any:
         except Exception:  # a dtype that DLPack does not have
             y = jax.numpy.asarray(np.asarray(x))
         return their_weakness(y, x.type)
+
+
+def their_constant(x: Array) -> Any:
+    """A constant of a program as a value of JAX's; a number is one that JAX's programs have as a literal."""
+    t = x.type
+    if t.shape or dtypes.is_extended(t.dtype) or t.dtype.isbuiltin != 1:
+        return their_array(x)
+    number = x.item() if t.weak else np.asarray(x)[()]
+    return number if type_in_jax(number) == t else their_array(x)
 
 
 def their_weakness(y: Any, t: ArrayType) -> Any:

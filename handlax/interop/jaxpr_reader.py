@@ -23,9 +23,10 @@ from ..effects.operations.foundations.elementwise_factory import Elementwise
 from ..effects.operations.manipulation.rearranging import broadcast_in_dim
 from ..effects.programs.primitives import primitive_called
 from ..effects.programs.program import Program
+from ..effects.types.array_type import ArrayType
 from ..effects.types.dtypes import KeyDType
 from ..interpreters.core.record import record
-from .jax_values import our_array, our_dtype, our_type, translated
+from .jax_values import our_array, our_dtype, our_type, our_weakness, translated
 
 READERS: dict[str, Callable[..., Any]] = {}
 """Primitive -> function of the equation and its operands that performs it, where that of the same name does not."""
@@ -33,6 +34,7 @@ _NAMES = {"add_any": "add"}
 # Parameters that say how XLA is to use memory, or repeat what the operands or the other parameters say.
 _REDUNDANT = {
     "jit": ("donated_invars", "keep_unused", "compiler_options_kvs", "ctx_mesh"), "conj": ("input_dtype",),
+    "cond": ("branches_platforms",),
     **dict.fromkeys([f"scatter{by}" for by in ("", "-add", "-sub", "-mul", "-min", "-max")], (
         "update_jaxpr", "update_consts")),
 }
@@ -68,7 +70,7 @@ def perform_jaxpr(jaxpr: Any, args: Sequence[Array]) -> list[Array]:
     values = dict(zip(inner.constvars, map(our_array, consts))) | dict(zip(inner.invars, args))
 
     def read(atom: Any) -> Array:
-        return values[atom] if not hasattr(atom, "val") else typed(our_array(atom.val), our_type(atom.aval))
+        return our_weakness(our_array(atom.val), our_type(atom.aval)) if hasattr(atom, "val") else values[atom]
 
     for eqn in inner.eqns:
         with at_site(site_of(eqn)):
@@ -87,7 +89,7 @@ def performed(eqn: Any, xs: Sequence[Array]) -> Sequence[Array]:
     if name in READERS:
         return READERS[name](eqn, *xs)
     if isinstance(op := eqn.params.get("operation"), Operation):  # a primitive that to_jax made
-        return op.as_results(perform(op, *xs))  # type: ignore[no-any-return]
+        return op.as_results(perform(op, *xs))
     primitive = primitive_called(_NAMES.get(name, name))
     kind = None if primitive is None else primitive.operation
     if kind is None or kind.effectful or (eqn.effects and not kind.bodied):
@@ -98,7 +100,7 @@ def performed(eqn: Any, xs: Sequence[Array]) -> Sequence[Array]:
     except HandlaxError as error:
         raise NotProvided(f"from_jax: {name} {where(eqn)}: {error.what}", hint=error.hint) from error
     operands = [_repeated(x, eqn) for x in xs] if issubclass(kind, Elementwise) else xs
-    return op.as_results(perform(op, *operands))  # type: ignore[no-any-return]
+    return op.as_results(perform(op, *operands))
 
 
 def _repeated(x: Array, eqn: Any) -> Array:
@@ -114,7 +116,7 @@ def _says_nothing(value: Any) -> bool:
     return value is None or value is False or type(value).__name__ == "UnspecifiedValue"
 
 
-def typed(y: Array, t: Any, eqn: Any = None) -> Array:
+def typed(y: Array, t: ArrayType, eqn: Any) -> Array:
     """A result with the weakness that JAX states for it. Raises: TypeCheckError: its shape or dtype is another one."""
     if (y.type.shape, y.type.dtype) != (t.shape, t.dtype):
         raise TypeCheckError(f"from_jax: a result of {eqn.primitive.name} must be {t}, got {y.type}, {where(eqn)}.")
@@ -139,13 +141,13 @@ def _ours(value: Any) -> Any:
 # Source lines
 
 
-def site_of(eqn: Any) -> tuple[Any, int]:
-    """The user's line at which JAX traced an equation."""
+def site_of(eqn: Any) -> tuple[Any, int] | None:
+    """The user's line at which JAX traced an equation; None where JAX does not say."""
     traceback = eqn.source_info.traceback
     frames = zip(*traceback.raw_frames()) if traceback else ()
-    return next((frame for frame in frames if not is_internal(frame[0].co_filename)), NOWHERE)
+    return next((frame for frame in frames if not is_internal(frame[0].co_filename)), None)
 
 
 def where(eqn: Any) -> str:
     """The place of an equation, for messages."""
-    return f"(at {Site(*site_of(eqn))})"
+    return f"(at {Site(*(site_of(eqn) or NOWHERE))})"

@@ -9,6 +9,7 @@ handlax make of the operation. An effect that nobody handles is refused.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,15 @@ from ..interpreters.transformations.vmap import vmap
 from ..lowering.export.export import export
 from ..lowering.jit.jit import jit
 from .jax_modules import jax, jax_primitives
-from .jax_values import their_array, their_dtype, their_type, their_weakness, translated, type_in_jax
+from .jax_values import (
+    their_array,
+    their_constant,
+    their_dtype,
+    their_type,
+    their_weakness,
+    translated,
+    type_in_jax,
+)
 
 _ad: Any = LazyModule("jax.interpreters.ad")
 _batching: Any = LazyModule("jax.interpreters.batching")
@@ -39,16 +48,16 @@ _export: Any = LazyModule("jax.export")
 _PRIMITIVES = Cache("primitives made for JAX")
 _EXPORTED = Cache("operations exported to JAX", 256)
 WRITERS: dict[str, Callable[..., Any]] = {}
-"""Primitive -> function of the operation and of JAX's values that gives its results in JAX; None: a primitive is made of it."""
+"""Primitive -> function of the operation and of JAX's values that gives its results; None: a primitive is made of it."""
 
 
 def bind_program(program: Program, args: Sequence[Any]) -> list[Any]:
     """The results of a program on values of JAX's, by primitives of JAX's, with exactly the types that it states."""
-    values = [*args, *[None] * (program.count - len(args)), *map(their_array, reversed(program.consts))]
+    values = [*args, *[None] * (program.count - len(args)), *map(their_constant, reversed(program.consts))]
     for (op, numbers, results, types), site in zip(program.steps(), program.sites):
         ys = bound(op, [values[n] for n in numbers], Site(*site))
         values[results.start : results.stop] = map(their_weakness, ys, types)
-    return [values[n] for n in program.outs]
+    return [their_array(values[n]) if n < 0 else values[n] for n in program.outs]
 
 
 def bound(op: Operation, xs: Sequence[Any], site: Site = NOWHERE) -> Sequence[Any]:
@@ -56,14 +65,14 @@ def bound(op: Operation, xs: Sequence[Any], site: Site = NOWHERE) -> Sequence[An
     name = primitive_of(type(op)).name
     ys = WRITERS[name](op, *xs) if name in WRITERS else None
     if ys is not None:
-        return ys  # type: ignore[no-any-return]
+        return ys
     known = name not in WRITERS and name in jax_primitives()
     if op.effects and not (op.bodied and known):
         raise UnhandledEffect(
             f"to_jax: every effect must be handled, got {op.name} at {site}.",
             hint="handle it inside: to_jax(hx.handle(handler, state)(f)).",
         )
-    return by_name(op, *xs) if known else made_primitive(type(op)).bind(*xs, operation=op)  # type: ignore[no-any-return]
+    return by_name(op, *xs) if known else made_primitive(type(op)).bind(*xs, operation=op)
 
 
 def by_name(op: Operation, *xs: Any) -> Sequence[Any]:
@@ -126,7 +135,8 @@ def _theirs(value: Any) -> Any:
 
 def made_primitive(kind: type[Operation]) -> Any:
     """The primitive of JAX's that is made of a class of pure operations; its parameter is the operation."""
-    return _PRIMITIVES.get(kind, lambda: _made(f"handlax.{kind.name}"))
+    key: Any = kind
+    return _PRIMITIVES.get(key, lambda: _made(f"handlax.{kind.name}"))
 
 
 def _made(name: str) -> Any:
@@ -149,12 +159,19 @@ def _abstract_eval(*avals: Any, operation: Operation) -> list[Any]:
 def _compiled(*xs: Any, operation: Operation) -> Any:
     """The results by the StableHLO that handlax emits."""
     types = tuple(map(type_in_jax, xs))
+    return _EXPORTED.get((operation, types), lambda: _exported(operation, types)).call(*xs)
 
-    def exported() -> Any:
-        f = jit(lambda *xs: performed_on(operation, xs, {}))
-        return _export.deserialize(export(f)(*types).serialize())
 
-    return _EXPORTED.get((operation, types), exported).call(*xs)
+def _exported(op: Operation, types: Sequence[ArrayType]) -> Any:
+    """An operation as an ``Exported`` of JAX's, which has the fields of that of handlax."""
+    made = export(jit(lambda *xs: performed_on(op, xs, {})))(*types)
+    ins, outs = [[jax.core.ShapedArray(t.shape, their_dtype(t.dtype)) for t in each]
+                 for each in (made.in_avals, made.out_avals)]
+    structure = jax.tree_util.tree_structure
+    parts = dict(in_avals=tuple(ins), in_tree=structure(((0,) * len(ins), {})), out_avals=tuple(outs),
+                 out_tree=structure([0] * len(outs)), _has_named_shardings=True, _get_vjp=None)
+    names = [field.name for field in dataclasses.fields(_export.Exported)]
+    return _export.Exported(**{name: parts[name] if name in parts else getattr(made, name) for name in names})
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operation: Operation) -> tuple[list[Any], list[Any]]:

@@ -14,18 +14,19 @@ from ..effects.control.callbacks import io_callback, pure_callback
 from ..effects.control.checkpoint import Checkpoint
 from ..effects.control.debug_callbacks import callback as debug_callback
 from ..effects.control.debug_callbacks import print as debug_print
-from ..effects.control.loops import Scan
-from ..effects.core.arrays import Array
+from ..effects.control.loops import Scan, While
+from ..effects.core.arrays import Array, scalar
 from ..effects.operations.linalg.eigh import Eigh
+from ..effects.operations.linalg.svd import Svd
 from ..effects.operations.manipulation.rearranging import squeeze, stack, tile
-from ..effects.operations.manipulation.slicing import slice
+from ..effects.operations.manipulation.slicing import slice as lax_slice
 from ..effects.operations.random_bits import random_unwrap, random_wrap
 from ..effects.operations.random_generators import fold_keys, key_bits, seed_keys, split_keys
 from ..effects.operations.reductions.generic_reduce import reduce
-from ..effects.operations.windows.geometry import Window
 from ..effects.operations.windows.generic_window import reduce_window
+from ..effects.operations.windows.geometry import Window
 from ..effects.operations.windows.window_reductions import ReduceWindowMax, ReduceWindowMin
-from ..effects.types.dtypes import float0, is_inexact
+from ..effects.types.dtypes import float0, int32, is_inexact
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.custom.custom_vjp import custom_vjp
 from ..interpreters.custom.custom_vmap import custom_vmap
@@ -34,6 +35,7 @@ from ..interpreters.transformations.derivatives import jvp, vjp
 from ..lax.bit_generators import rng_uniform
 from ..lax.composed import log2, one_minus_square, polynomial, unstack
 from ..lax.composed_linalg import cholesky_update
+from ..lowering.export.export import default_export_platform
 from ..numpy.arrays.creation import zeros
 from ..random.rejection_samplers import gamma, loggamma
 from .converted_functions import FromJax
@@ -60,7 +62,7 @@ def composed(name: str, function: Callable[..., Any]) -> None:
 # Compositions
 
 composed("squeeze", squeeze)
-composed("slice", slice)
+composed("slice", lax_slice)
 composed("tile", tile)
 composed("stack", lambda *xs, axis: stack(xs, axis))
 composed("copy", lambda x: x)
@@ -82,12 +84,19 @@ reads("unstack")(lambda eqn, x: unstack(x, eqn.params["axis"]))
 reads("empty", "empty2")(lambda eqn: [zeros(v.aval.shape, v.aval.dtype) for v in eqn.outvars])
 
 
+@reads("svd")
+def _(eqn: Any, x: Array) -> Sequence[Array]:
+    names = ("full_matrices", "compute_uv", "algorithm")
+    results = perform(Svd(*[our_parameter(eqn.params[name]) for name in names]), x)
+    return (results[1], results[0], results[2]) if len(results) == 3 else results
+
+
 @reads("eigh")
 def _(eqn: Any, x: Array) -> Sequence[Array]:
     params = eqn.params
     if params.get("subset_by_index") is not None:
         raise NotProvided(f"from_jax: eigh gives all eigenvalues, a subset is asked for {where(eqn)}.")
-    return perform(Eigh(params["lower"], False, True, our_parameter(params.get("algorithm"))), x)  # type: ignore[no-any-return]
+    return perform(Eigh(params["lower"], False, True, our_parameter(params.get("algorithm"))), x)
 
 
 @reads("device_put")
@@ -97,13 +106,22 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     return xs
 
 
+@reads("platform_index")
+def _(eqn: Any) -> Sequence[Array]:
+    platforms, here = eqn.params["platforms"], default_export_platform()
+    numbers = [i for i, names in enumerate(platforms) if names is None or here in names]
+    if not numbers:
+        raise NotProvided(f"from_jax: there must be a branch for {here}, got {platforms} {where(eqn)}.")
+    return [scalar(numbers[0], int32)]
+
+
 def _extreme_of(params: Any) -> Callable[[Array], Array]:
     """The window reduction of which JAX's ``select_and_...`` are the derivatives."""
     ones = (1,) * len(params["window_dimensions"])
     dilations = [params.get(name, ones) for name in ("base_dilation", "window_dilation")]
     sizes = [params[name] for name in ("window_dimensions", "window_strides", "padding")]
     kind = ReduceWindowMax if params["select_prim"].name == "ge" else ReduceWindowMin
-    return lambda x: perform(kind(Window(*sizes, *dilations)), x)  # type: ignore[no-any-return]
+    return lambda x: perform(kind(Window(*sizes, *dilations)), x)
 
 
 @reads("select_and_scatter_add")
@@ -131,7 +149,7 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     prevent_cse = any(prevents) if isinstance(prevents, tuple) else prevents
     policy = policy_of_jax(params["policy"])
     op = Checkpoint((program_of(params["jaxpr"]),), policy, prevent_cse, params["differentiated"])
-    return perform(op, *xs)  # type: ignore[no-any-return]
+    return perform(op, *xs)
 
 
 @reads("scan")
@@ -145,11 +163,23 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     return perform(Scan(bodies, shared, carry, params["length"], params["reverse"], params["unroll"]), *xs)
 
 
+@reads("while")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    op = While.from_params({name: our_parameter(value) for name, value in eqn.params.items()})
+    numbers: dict[Any, int] = {}  # of the constants, which the test and the body may share
+    places = [numbers.setdefault(atom, len(numbers)) for atom in map(id, eqn.invars[: op.shared])]
+    shared = [xs[places.index(number)] for number in range(len(numbers))]
+    operands = [*shared, *xs[op.shared :]]
+    inputs = [*places, *range(len(shared), len(operands))]
+    bodies = [body.rewired([x.type for x in operands], inputs) for body in op.bodies]
+    return perform(op.with_bodies(bodies, shared=len(shared)), *operands)
+
+
 def _fold(eqn: Any, xs: Sequence[Array], function: Callable[..., Any], *sizes: Any) -> Sequence[Array]:
     count = len(xs) // 2
     body = program_of(eqn.params["jaxpr"])
     computation = lambda a, b: list(body(*a, *b))
-    return function(list(xs[:count]), list(xs[count:]), computation, *sizes)  # type: ignore[no-any-return]
+    return function(list(xs[:count]), list(xs[count:]), computation, *sizes)
 
 
 @reads("reduce")

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..effects.base.errors import NotProvided
 from ..effects.base.lazy_module import LazyModule
-from ..effects.types.dtypes import float0
+from ..effects.types.dtypes import float0, is_extended
 from ..interpreters.transformations.derivatives import vjp
 from ..interpreters.transformations.make_program import closure_convert
 from .jax_modules import jax, lax
-from .jax_values import their_type
+from .jax_values import their_type, type_in_jax
 from .jaxpr_writer import (
     WRITERS,
     by_name,
@@ -42,6 +42,9 @@ def writes(*names: str) -> Callable[[Any], Any]:
 # JAX's function knows which parameters its version has.
 writes("mul")(lambda op, x, y: [lax.mul(x, y)])
 writes("conj")(lambda op, x: [lax.conj(x)])
+writes("reduce_max")(lambda op, x: [lax.reduce_max(x, op.axes)])
+writes("reduce_min")(lambda op, x: [lax.reduce_min(x, op.axes)])
+writes("top_k")(lambda op, x: lax.top_k(x, op.k, axis=op.axis))
 writes("random_wrap")(lambda op, x: [jax.random.wrap_key_data(x, impl=op.dtype.impl.name)])
 writes("random_unwrap")(lambda op, keys: [jax.random.key_data(keys)])
 # JAX has no such primitive, or not for all parameters: one is made of the operation.
@@ -64,6 +67,12 @@ def _(op: Any, *xs: Any) -> Any:
     raise NotProvided(f"to_jax: {op.name} must be left to JAX, devices of handlax are not those of JAX.")
 
 
+@writes("svd")
+def _(op: Any, x: Any) -> Any:
+    results = by_name(op, x)
+    return (results[1], results[0], results[2]) if op.vectors else results
+
+
 @writes("eigh")
 def _(op: Any, x: Any) -> Any:
     vectors, values = lax.linalg.eigh(
@@ -81,15 +90,10 @@ def _(op: Any, x: Any, indices: Any, updates: Any) -> Any:
                      indices_are_sorted=op.indices_are_sorted, unique_indices=op.unique_indices)]
 
 
-@writes("reduce_max", "reduce_min")
-def _(op: Any, x: Any) -> Any:
-    return by_name(type(op)(op.axes), x)  # with the NaN that the operation may pass over
-
-
 @writes("select_n")
 def _(op: Any, which: Any, *cases: Any) -> Any:
-    shape = jax.numpy.broadcast_shapes(*[case.shape for case in cases])
-    return [lax.select_n(which, *[case if case.shape == shape else lax.broadcast(case, shape) for case in cases])]
+    shape = jax.numpy.broadcast_shapes(*map(jax.numpy.shape, (which, *cases)))
+    return [lax.select_n(which, *[jax.numpy.broadcast_to(case, shape) for case in cases])]
 
 
 # Bodies
@@ -124,8 +128,7 @@ def _(op: Any, *xs: Any) -> Any:
 
 def _data(xs: Sequence[Any]) -> list[Any]:
     """The values as the host gets them: of keys their words."""
-    extended = jax.dtypes.extended
-    return [jax.random.key_data(x) if jax.numpy.issubdtype(x.dtype, extended) else x for x in xs]
+    return [jax.random.key_data(x) if is_extended(type_in_jax(x).dtype) else x for x in xs]
 
 
 @writes("pure_callback")
@@ -161,7 +164,7 @@ def _(op: Any, *xs: Any) -> Any:
 
 @writes("custom_vjp_call")
 def _(op: Any, *xs: Any) -> Any:
-    moving = inexact(xs)
+    moving = inexact(op.bodies[0].in_types)
     pulls: list[Any] = []  # of the last call of ``forward``, as a function of cotangents and residuals
 
     def forward(*ys: Any) -> list[Any]:
