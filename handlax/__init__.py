@@ -184,6 +184,7 @@ if _typing.TYPE_CHECKING:
     from . import ffi as ffi
     from . import flatten_util as flatten_util
     from . import image as image
+    from . import interop as interop
     from . import lax as lax
     from . import library as library
     from . import monitoring as monitoring

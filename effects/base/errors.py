@@ -310,7 +310,7 @@ class JaxIsLoaded(HandlaxError, ImportError):
 
 
 class MissingModule(HandlaxError, ModuleNotFoundError):
-    """``as_jax``: a module or name of JAX's that handlax does not have."""
+    """A module or name of JAX's that is not there: handlax does not have it for ``as_jax``, or JAX is not installed."""
 
 
 JAXTypeError = HandlaxError

@@ -63,6 +63,12 @@ class Parametrised:
                 raise BadStaticArgument(f"{cls.name}: {name} must be {expected!r}, got {params[name]!r}.")
         return made
 
+    @classmethod
+    def has_param(cls, name: str) -> bool:
+        """Whether the primitive has a parameter of this name."""
+        fields = [cls.param_names.get(field) or field for field in cls._names]
+        return name in (*fields, *cls.fixed_params, *cls.derived_params)
+
     def primitive_operands(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The operands of the primitive, from a sequence parallel to those of the operation."""
         return operands

@@ -97,6 +97,10 @@ class HigherOrder(Operation):
             params = {"bodies": (params[cls.body_param],), **params}
         return super().from_params({name: value for name, value in params.items() if name != cls.body_param})
 
+    @classmethod
+    def has_param(cls, name: str) -> bool:
+        return name == cls.body_param or super().has_param(name)
+
     @property
     def label(self) -> str:
         """The name of the compiled function of the body."""

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 
 # Folders and modules of handlax that are no namespaces of JAX's.
 OWN = frozenset((
-    "ad", "as_jax", "effects", "interpreters", "late_operations", "launch", "library", "lowering", "operations",
-    "probability", "testing",
+    "ad", "as_jax", "effects", "interop", "interpreters", "late_operations", "launch", "library", "lowering",
+    "operations", "probability", "testing",
 ))
 
 # A module of JAX's -> the module whose names it hands on.

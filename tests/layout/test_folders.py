@@ -79,6 +79,7 @@ LINE = (
     "handlax/experimental/sparse",
     "handlax/experimental",
     "handlax/as_jax",
+    "handlax/interop",
     "handlax/launch",
     "handlax/example_libraries",
     "handlax/extend/core",

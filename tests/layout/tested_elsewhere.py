@@ -175,6 +175,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/extend/core/primitives.py": (("laws/test_parameters.py",), "the primitive of every operation"),
     "handlax/as_jax/__main__.py": (("handlax/as_jax/test_run.py",), "what is executed as a program"),
     "handlax/as_jax/version.py": (("handlax/as_jax/test_run.py",), "a constant"),
+    "handlax/interop/": (
+        ("beside_jax/test_interop.py", "handlax/interop/test_jax.py"), "what converts functions shows in them"),
     "handlax/launch/__main__.py": (("lowering/clients/test_processes.py",), "what is executed as several processes"),
     "handlax/": (("public_interface/test_names.py",), "names of functions that are tested where they are written"),
     "handlax/experimental/": (

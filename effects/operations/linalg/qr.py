@@ -89,6 +89,7 @@ class HouseholderProduct(EachMatrix):
 class Ormqr(EachMatrix):
     left: bool
     adjoint: bool
+    param_names = {"adjoint": "transpose"}
     dtypes = LAPACK
     flops = factorisation_flops
 

@@ -190,6 +190,10 @@ class WindowReduction(Operation):
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         return super().from_params({"window": Window(*[params[name] for name in _WINDOW_PARAMS])})
 
+    @classmethod
+    def has_param(cls, name: str) -> bool:
+        return name in _WINDOW_PARAMS
+
     def result_type(op: Any, x: ArrayType) -> ArrayType:
         need_dtype(op, x)
         return x.update(shape=shape_over(op.name, op.window, x))

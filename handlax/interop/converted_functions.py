@@ -1,0 +1,92 @@
+"""Functions of one library, converted for arguments of given types: a program, and the structure of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..effects.base import config
+from ..effects.base.caches import WeakCache
+from ..effects.base.wrapping import name_of
+from ..effects.control.recorded_bodies import body_of
+from ..effects.core.arrays import Array
+from ..effects.programs.program import Program
+from ..effects.types.array_type import ArrayType
+from .jax_modules import jax
+from .jax_values import our_array, their_array, their_type, type_in_jax, with_widths
+from .jaxpr_reader import program_of
+from .jaxpr_writer import bind_program
+from .mixed_trees import MixedStructure, flatten
+
+_FROM, _TO = WeakCache("functions converted from JAX"), WeakCache("functions converted to JAX")
+_SETTINGS = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_default_prng_impl")
+
+
+class Converted(NamedTuple):
+    """A function for arguments of some types: its program, and the structure of its result."""
+
+    program: Program
+    structure: MixedStructure
+
+
+class FromJax:
+    """A function of JAX's in handlax: it performs the programs that JAX traces."""
+
+    def __init__(self, f: Callable[..., Any]):
+        self.f = f
+        self.known = _FROM.part(f)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, structure = flatten((args, kwargs))
+        xs = [our_array(leaf) for leaf in leaves]
+        program, tree = self._converted(structure, [x.type for x in xs])
+        return tree.unflatten(program(*xs))
+
+    def convert(self, *args: Array) -> Converted:
+        """The program for arrays of these types, and the structure of its results."""
+        return self._converted(flatten((args, {}))[1], [x.type for x in args])
+
+    def _converted(self, structure: MixedStructure, types: Sequence[ArrayType]) -> Converted:
+        key = (structure, *types, *[getattr(jax.config, name) for name in _SETTINGS])
+        return self.known.get(key) or _FROM.add(self.known, key, self._traced(structure, types))
+
+    def _traced(self, structure: MixedStructure, types: Sequence[ArrayType]) -> Converted:
+        of_leaves, found = on_leaves(self.f, structure)
+        with with_widths(types):
+            jaxpr = jax.make_jaxpr(of_leaves)(*map(their_type, types))
+        return Converted(program_of(jaxpr, name_of(self.f)), found[-1])
+
+
+class ToJax:
+    """A function of handlax in JAX: it binds the primitives of the programs that handlax records."""
+
+    def __init__(self, f: Callable[..., Any]):
+        self.f = f
+        self.known = _TO.part(f)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, structure = flatten((args, kwargs))
+        xs = [their_array(leaf) for leaf in leaves]
+        types = [*map(type_in_jax, xs)]
+        key = (structure, config.current(), *types)
+        program, tree = self.known.get(key) or _TO.add(self.known, key, self._recorded(structure, types))
+        with with_widths([*types, *program.numbered_types()]):
+            return tree.unflatten(bind_program(program, xs))
+
+    def _recorded(self, structure: MixedStructure, types: Sequence[ArrayType]) -> Converted:
+        of_leaves, found = on_leaves(self.f, structure)
+        return Converted(body_of(name_of(self.f), of_leaves, types, "to_jax").program, found[-1])
+
+
+def on_leaves(f: Callable[..., Any], structure: MixedStructure) -> tuple[Callable[..., Any], list[MixedStructure]]:
+    """``f`` as a function of the leaves of its arguments to those of its result, and the structures of its results."""
+    found: list[MixedStructure] = []
+
+    def of_leaves(*xs: Any) -> list[Any]:
+        args, kwargs = structure.unflatten(xs)
+        results, tree = flatten(f(*args, **kwargs))
+        found.append(tree)
+        return results
+
+    of_leaves.__name__ = name_of(f)
+    return of_leaves, found

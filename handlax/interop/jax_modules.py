@@ -1,0 +1,45 @@
+"""JAX itself, imported when a function of ``handlax.interop.jax`` is first called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from ..as_jax.views import is_installed
+from ..effects.base.caches import once
+from ..effects.base.errors import MissingModule
+from ..effects.base.lazy_module import LazyModule, late_module
+from ..effects.base.source_locations import register_exclusion
+
+jax: Any = LazyModule("jax")
+lax: Any = LazyModule("jax.lax")
+_HAVE_PRIMITIVES = ("jax.lax.linalg", "jax.lax", "jax.extend.core.primitives")
+
+
+def need_jax(where: str) -> None:
+    """Raises MissingModule: JAX is not installed, or ``handlax.as_jax`` stands for it in this process."""
+    if is_installed():
+        raise MissingModule(
+            f"{where}: JAX itself is needed, and in this process handlax stands for it.",
+            hint="behind as_jax a function written for JAX is one of handlax already.",
+        )
+    if "jax" not in sys.modules and find_spec("jax") is None:
+        raise MissingModule(f"{where}: JAX itself is needed, and it is not installed.", hint="pip install jax.")
+    _exclude_frames()
+
+
+@once
+def _exclude_frames() -> None:
+    """From now on a line of JAX's source is no user's: messages and programs name the line that called it."""
+    register_exclusion(os.path.join(os.path.dirname(jax.__file__), ""))
+
+
+@once
+def jax_primitives() -> Mapping[str, Any]:
+    """JAX's primitives by their names."""
+    kind = late_module("jax.extend.core").Primitive
+    values = [value for name in _HAVE_PRIMITIVES for value in vars(late_module(name)).values()]
+    return {value.name: value for value in values if isinstance(value, kind)}

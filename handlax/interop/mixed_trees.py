@@ -1,0 +1,57 @@
+"""Trees with nodes of both libraries: each is flattened by the library that knows it, handlax first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..effects.trees import pytrees
+from .jax_modules import jax
+
+
+class MixedStructure(NamedTuple):
+    """The structure of a tree; hashable.
+
+    ``outer``: handlax's treedef. ``inner``: for each leaf of it JAX's treedef and the structures of that one's leaves;
+    None where the leaf is one for both.
+    """
+
+    outer: Any
+    inner: tuple[tuple[Any, tuple[MixedStructure, ...]] | None, ...]
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """The tree of this structure with these leaves."""
+        return self._built(iter(leaves))
+
+    def _built(self, leaves: Iterator[Any]) -> Any:
+        parts = []
+        for node in self.inner:
+            if node is None:
+                parts.append(next(leaves))
+            else:
+                treedef, structures = node
+                parts.append(jax.tree_util.tree_unflatten(treedef, [part._built(leaves) for part in structures]))
+        return pytrees.unflatten(self.outer, parts)
+
+
+def flatten(tree: Any) -> tuple[list[Any], MixedStructure]:
+    """The leaves of a tree, which neither library can flatten, and its structure.
+
+        leaves, structure = flatten(tree);  structure.unflatten(leaves) == tree
+    """
+    leaves: list[Any] = []
+    return leaves, _flattened(tree, leaves)
+
+
+def _flattened(tree: Any, leaves: list[Any]) -> MixedStructure:
+    """The structure of a tree, whose leaves are appended to ``leaves``."""
+    nodes, outer = pytrees.flatten(tree)
+    inner: list[Any] = []
+    for node in nodes:
+        parts, treedef = jax.tree_util.tree_flatten(node)
+        if len(parts) == 1 and parts[0] is node:
+            leaves.append(node)
+            inner.append(None)
+        else:
+            inner.append((treedef, tuple([_flattened(part, leaves) for part in parts])))
+    return MixedStructure(outer, tuple(inner))

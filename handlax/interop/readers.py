@@ -1,0 +1,341 @@
+"""Equations of JAX's that are other operations in handlax, or compositions of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..effects.base.errors import NotProvided
+from ..effects.base.stack import perform
+from ..effects.control.callbacks import io_callback, pure_callback
+from ..effects.control.checkpoint import Checkpoint
+from ..effects.control.debug_callbacks import callback as debug_callback
+from ..effects.control.debug_callbacks import print as debug_print
+from ..effects.control.loops import Scan, While
+from ..effects.core.arrays import Array, scalar
+from ..effects.operations.linalg.eigh import Eigh
+from ..effects.operations.linalg.svd import Svd
+from ..effects.operations.manipulation.rearranging import squeeze, stack, tile
+from ..effects.operations.manipulation.slicing import slice as lax_slice
+from ..effects.operations.random_bits import random_unwrap, random_wrap
+from ..effects.operations.random_generators import fold_keys, key_bits, seed_keys, split_keys
+from ..effects.operations.reductions.generic_reduce import reduce
+from ..effects.operations.windows.generic_window import reduce_window
+from ..effects.operations.windows.geometry import Window
+from ..effects.operations.windows.window_reductions import ReduceWindowMax, ReduceWindowMin
+from ..effects.types.dtypes import float0, int32, is_inexact
+from ..interpreters.custom.custom_jvp import custom_jvp
+from ..interpreters.custom.custom_vjp import custom_vjp
+from ..interpreters.custom.custom_vmap import custom_vmap
+from ..interpreters.custom.implicit import custom_linear_solve
+from ..interpreters.transformations.derivatives import jvp, vjp
+from ..lax.bit_generators import rng_uniform
+from ..lax.composed import log2, one_minus_square, polynomial, unstack
+from ..lax.composed_linalg import cholesky_update
+from ..lowering.export.export import default_export_platform
+from ..numpy.arrays.creation import zeros
+from ..random.rejection_samplers import gamma, loggamma
+from .converted_functions import FromJax
+from .jax_modules import jax
+from .jaxpr_reader import READERS, our_parameter, perform_jaxpr, program_of, where
+from .translated_policies import policy_of_jax
+
+
+def reads(*names: str) -> Callable[[Any], Any]:
+    """Decorator: the reader of the primitives of these names, a function of an equation and its operands."""
+
+    def register(reader: Callable[..., Any]) -> Callable[..., Any]:
+        READERS.update(dict.fromkeys(names, reader))
+        return reader
+
+    return register
+
+
+def composed(name: str, function: Callable[..., Any]) -> None:
+    """Make a function of the operands, and of the parameters by name, the reader of a primitive with one result."""
+    reads(name)(lambda eqn, *xs: [function(*xs, **{key: our_parameter(x) for key, x in eqn.params.items()})])
+
+
+# Compositions
+
+composed("squeeze", squeeze)
+composed("slice", lax_slice)
+composed("tile", tile)
+composed("stack", lambda *xs, axis: stack(xs, axis))
+composed("copy", lambda x: x)
+composed("copy_p", lambda x: x)
+composed("log2", lambda x, accuracy=None: log2(x))
+composed("one_minus_square", one_minus_square)
+composed("polynomial", lambda x, *coefficients, unroll=None: polynomial(x, coefficients, unroll=unroll))
+composed("rng_uniform", rng_uniform)
+composed("cholesky_update", cholesky_update)
+composed("random_clone", lambda keys: keys)
+composed("random_bits", lambda keys, bit_width, shape: key_bits(keys, bit_width, shape))
+composed("random_split", lambda keys, shape: split_keys(keys, shape))
+composed("random_fold_in", fold_keys)
+composed("random_seed", lambda seeds, impl: seed_keys(seeds, impl))
+composed("random_wrap", lambda data, impl: random_wrap(data, impl))
+composed("random_unwrap", random_unwrap)
+composed("random_gamma", lambda keys, a, log_space: (loggamma if log_space else gamma)(keys, a, dtype=a.dtype))
+reads("unstack")(lambda eqn, x: unstack(x, eqn.params["axis"]))
+reads("empty", "empty2")(lambda eqn: [zeros(v.aval.shape, v.aval.dtype) for v in eqn.outvars])
+
+
+@reads("svd")
+def _(eqn: Any, x: Array) -> Sequence[Array]:
+    names = ("full_matrices", "compute_uv", "algorithm")
+    results = perform(Svd(*[our_parameter(eqn.params[name]) for name in names]), x)
+    return (results[1], results[0], results[2]) if len(results) == 3 else results
+
+
+@reads("eigh")
+def _(eqn: Any, x: Array) -> Sequence[Array]:
+    params = eqn.params
+    if params.get("subset_by_index") is not None:
+        raise NotProvided(f"from_jax: eigh gives all eigenvalues, a subset is asked for {where(eqn)}.")
+    return perform(Eigh(params["lower"], False, True, our_parameter(params.get("algorithm"))), x)
+
+
+@reads("device_put")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    if any([device is not None for device in eqn.params["devices"]]):
+        raise NotProvided(f"from_jax: no device may be named, got {eqn.params['devices']} {where(eqn)}.")
+    return xs
+
+
+@reads("platform_index")
+def _(eqn: Any) -> Sequence[Array]:
+    platforms, here = eqn.params["platforms"], default_export_platform()
+    numbers = [i for i, names in enumerate(platforms) if names is None or here in names]
+    if not numbers:
+        raise NotProvided(f"from_jax: there must be a branch for {here}, got {platforms} {where(eqn)}.")
+    return [scalar(numbers[0], int32)]
+
+
+def _extreme_of(params: Any) -> Callable[[Array], Array]:
+    """The window reduction of which JAX's ``select_and_...`` are the derivatives."""
+    ones = (1,) * len(params["window_dimensions"])
+    dilations = [params.get(name, ones) for name in ("base_dilation", "window_dilation")]
+    sizes = [params[name] for name in ("window_dimensions", "window_strides", "padding")]
+    kind = ReduceWindowMax if params["select_prim"].name == "ge" else ReduceWindowMin
+    return lambda x: perform(kind(Window(*sizes, *dilations)), x)
+
+
+@reads("select_and_scatter_add")
+def _(eqn: Any, ct: Array, x: Array) -> Sequence[Array]:
+    return vjp(_extreme_of(eqn.params), x)[1](ct)
+
+
+@reads("select_and_gather_add")
+def _(eqn: Any, dx: Array, x: Array) -> Sequence[Array]:
+    return [jvp(_extreme_of(eqn.params), (x,), (dx,))[1]]
+
+
+# Bodies
+
+
+@reads("eval_jaxpr", "closed_call", "core_call", "core_closed_call")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    return perform_jaxpr(eqn.params["call_jaxpr"], xs)
+
+
+@reads("remat2", "checkpoint")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    params = eqn.params
+    prevents = params["prevent_cse"]  # for each operand, or for all
+    prevent_cse = any(prevents) if isinstance(prevents, tuple) else prevents
+    policy = policy_of_jax(params["policy"])
+    op = Checkpoint((program_of(params["jaxpr"]),), policy, prevent_cse, params["differentiated"])
+    return perform(op, *xs)
+
+
+@reads("scan")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    params = eqn.params
+    if "ft_in" in params:  # the groups of operands, since JAX 0.11
+        shared, carry = map(len, params["ft_in"].unpack()[:2])
+    else:
+        shared, carry = params["num_consts"], params["num_carry"]
+    bodies = (program_of(params["jaxpr"]),)
+    return perform(Scan(bodies, shared, carry, params["length"], params["reverse"], params["unroll"]), *xs)
+
+
+@reads("while")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    op = While.from_params({name: our_parameter(value) for name, value in eqn.params.items()})
+    numbers: dict[Any, int] = {}  # of the constants, which the test and the body may share
+    places = [numbers.setdefault(atom, len(numbers)) for atom in map(id, eqn.invars[: op.shared])]
+    shared = [xs[places.index(number)] for number in range(len(numbers))]
+    operands = [*shared, *xs[op.shared :]]
+    inputs = [*places, *range(len(shared), len(operands))]
+    bodies = [body.rewired([x.type for x in operands], inputs) for body in op.bodies]
+    return perform(op.with_bodies(bodies, shared=len(shared)), *operands)
+
+
+def _fold(eqn: Any, xs: Sequence[Array], function: Callable[..., Any], *sizes: Any) -> Sequence[Array]:
+    count = len(xs) // 2
+    body = program_of(eqn.params["jaxpr"])
+    computation = lambda a, b: list(body(*a, *b))
+    return function(list(xs[:count]), list(xs[count:]), computation, *sizes)
+
+
+@reads("reduce")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    return _fold(eqn, xs, reduce, eqn.params["dimensions"])
+
+
+@reads("reduce_window")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    names = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
+    return _fold(eqn, xs, reduce_window, *[eqn.params[name] for name in names])
+
+
+@reads("custom_linear_solve")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    counts, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
+    consts, rest = {}, iter(xs)
+    for name, count in zip(counts._fields, counts):
+        consts[name] = [next(rest) for _ in range(count)]
+    b = [*rest]
+
+    def called(name: str) -> Callable[..., Any] | None:
+        jaxpr = getattr(jaxprs, name)
+        return None if jaxpr is None else lambda *ys: perform_jaxpr(jaxpr, [*consts[name], *ys])
+
+    matvec, solve, transposed = map(called, ("matvec", "solve", "transpose_solve"))
+    assert matvec is not None and solve is not None
+    solved = lambda _, ys: _with_aux(solve(*ys), len(b))
+    adjoint = None if transposed is None else lambda _, ys: _with_aux(transposed(*ys), len(b))
+    x, aux = custom_linear_solve(lambda x: matvec(*x), b, solved, adjoint, has_aux=True)
+    return [*x, *aux]
+
+
+def _with_aux(ys: Sequence[Array], count: int) -> tuple[list[Array], list[Array]]:
+    return list(ys[:count]), list(ys[count:])
+
+
+# Functions with rules: a rule is what JAX makes of the equation, under its own transformation
+
+
+def _again(eqn: Any) -> Callable[..., Any]:
+    """An equation as a function of JAX's."""
+
+    def function(*xs: Any) -> Any:
+        bound = eqn.primitive.get_bind_params(eqn.params)
+        functions, params = bound if isinstance(bound, tuple) else ((), bound)
+        return eqn.primitive.bind(*functions, *xs, **params)
+
+    return function
+
+
+def _inexact(xs: Sequence[Any]) -> list[int]:
+    """The numbers of the values that have tangents."""
+    return [i for i, x in enumerate(xs) if is_inexact(x.dtype)]
+
+
+def _in_places(places: Sequence[int], some: Sequence[Any], xs: Sequence[Any]) -> list[Any]:
+    """``xs`` with ``some`` in these places."""
+    chosen = dict(zip(places, some))
+    return [chosen.get(i, x) for i, x in enumerate(xs)]
+
+
+@reads("custom_jvp_call")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    moving, again = _inexact(xs), _again(eqn)
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        def pushed(ys: Any, dys: Any) -> Any:
+            results, dresults = jax.jvp(lambda *some: again(*_in_places(moving, some, ys)),
+                                        [ys[i] for i in moving], dys)
+            return results, [dresults[i] for i in _inexact(results)]
+
+        results, some = FromJax(pushed)(list(primals), [tangents[i] for i in moving])
+        zeros = [np.zeros(y.shape, float0) for y in results]
+        return results, _in_places(_inexact(results), some, zeros)
+
+    f = custom_jvp(lambda *ys: perform_jaxpr(eqn.params["call_jaxpr"], ys))
+    f.defjvp(rule)
+    return f(*xs)
+
+
+@reads("custom_vjp_call")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    moving, again = _inexact(xs), _again(eqn)
+
+    def forward(*ys: Any) -> Any:
+        def split(*some: Any) -> Any:
+            results = again(*_in_places(moving, some, ys))
+            return [results[i] for i in _inexact(results)], results
+
+        _, pull, results = jax.vjp(split, *[ys[i] for i in moving], has_aux=True)
+        return results, pull
+
+    recorded = cache(lambda: FromJax(forward).convert(*xs))
+
+    def fwd(*ys: Any) -> Any:
+        results = recorded().program(*ys)
+        count = len(eqn.outvars)
+        return list(results[:count]), list(results[count:])
+
+    def bwd(residuals: Any, cts: Any) -> Any:
+        pull = lambda values, some: recorded().structure.unflatten([*[0.0] * len(eqn.outvars), *values])[1](some)
+        some = FromJax(pull)(residuals, [cts[i] for i in _inexact([v.aval for v in eqn.outvars])])
+        return tuple(_in_places(moving, some, [None] * len(xs)))
+
+    f = custom_vjp(lambda *ys: perform_jaxpr(eqn.params["call_jaxpr"], ys))
+    f.defvjp(fwd, bwd)
+    return f(*xs)
+
+
+@reads("custom_vmap_call")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    f = custom_vmap(lambda *ys: perform_jaxpr(eqn.params["call"], ys))
+
+    @f.def_vmap
+    def rule(size: int, mapped: Any, *ys: Any) -> Any:
+        axes = [0 if yes else None for yes in mapped]
+        results = FromJax(jax.vmap(_again(eqn), axes, axis_size=size))(*ys)
+        return results, [True] * len(results)
+
+    return f(*xs)
+
+
+# Calls of the host
+
+
+@reads("pure_callback")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    params = eqn.params
+    types = [jax.ShapeDtypeStruct(t.shape, t.dtype) for t in params["result_avals"]]
+    return pure_callback(_host_function(eqn), types, *xs, vmap_method=params["vmap_method"])
+
+
+@reads("io_callback")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    types = [jax.ShapeDtypeStruct(t.shape, t.dtype) for t in eqn.params["result_avals"]]
+    return io_callback(_host_function(eqn), types, *xs, ordered=eqn.params["ordered"])
+
+
+@reads("debug_callback")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    debug_callback(_host_function(eqn), *xs, ordered="Ordered" in type(eqn.params["effect"]).__name__)
+    return []
+
+
+@reads("debug_print")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    params, leaves = eqn.params, list(xs)
+    for place, value in sorted(dict(params["static_args"]).items()):
+        leaves.insert(place, value)
+    args, kwargs = jax.tree_util.tree_unflatten(params["in_tree"], leaves)
+    debug_print(params["fmt"], *args, ordered=params["ordered"], **kwargs)
+    return []
+
+
+def _host_function(eqn: Any) -> Callable[..., Any]:
+    """The function that an equation calls on the host, of NumPy's arrays."""
+    function = eqn.params["callback"]
+    return lambda *xs: function(*map(np.asarray, xs))

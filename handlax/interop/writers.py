@@ -1,0 +1,193 @@
+"""Operations of handlax that JAX binds otherwise than by a primitive of the same name and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..effects.base.errors import NotProvided
+from ..effects.base.lazy_module import LazyModule
+from ..effects.types.dtypes import float0, is_extended
+from ..interpreters.transformations.derivatives import vjp
+from ..interpreters.transformations.make_program import closure_convert
+from .jax_modules import jax, lax
+from .jax_values import their_type, type_in_jax
+from .jaxpr_writer import (
+    WRITERS,
+    by_name,
+    function_of,
+    in_jax,
+    inexact,
+    performed_on,
+    pushed_forward,
+    their_parameter,
+)
+from .translated_policies import policy_for_jax
+
+_experimental: Any = LazyModule("jax.experimental")
+
+
+def writes(*names: str) -> Callable[[Any], Any]:
+    """Decorator: the writer of the primitives of these names."""
+
+    def register(writer: Callable[..., Any]) -> Callable[..., Any]:
+        WRITERS.update(dict.fromkeys(names, writer))
+        return writer
+
+    return register
+
+
+# JAX's function knows which parameters its version has.
+writes("mul")(lambda op, x, y: [lax.mul(x, y)])
+writes("conj")(lambda op, x: [lax.conj(x)])
+writes("reduce_max")(lambda op, x: [lax.reduce_max(x, op.axes)])
+writes("reduce_min")(lambda op, x: [lax.reduce_min(x, op.axes)])
+writes("top_k")(lambda op, x: lax.top_k(x, op.k, axis=op.axis))
+writes("random_wrap")(lambda op, x: [jax.random.wrap_key_data(x, impl=op.dtype.impl.name)])
+writes("random_unwrap")(lambda op, keys: [jax.random.key_data(keys)])
+# JAX has no such primitive, or not for all parameters: one is made of the operation.
+_MADE: Any = lambda op, *xs: None
+writes("random_seed", "lu_pivots_to_permutation")(_MADE)
+
+
+@writes("fft")
+def _(op: Any, x: Any) -> Any:
+    return by_name(op, x) if 0 < len(op.lengths) < 4 and x.size else None  # as far as XLA goes
+
+
+@writes("cholesky")
+def _(op: Any, x: Any) -> Any:
+    return [jax.numpy.tril(by_name(op, x)[0])]  # the primitive leaves what is above the diagonal
+
+
+@writes("sharding_constraint", "shard_map")
+def _(op: Any, *xs: Any) -> Any:
+    raise NotProvided(f"to_jax: {op.name} must be left to JAX, devices of handlax are not those of JAX.")
+
+
+@writes("svd")
+def _(op: Any, x: Any) -> Any:
+    results = by_name(op, x)
+    return (results[1], results[0], results[2]) if op.vectors else results
+
+
+@writes("eigh")
+def _(op: Any, x: Any) -> Any:
+    vectors, values = lax.linalg.eigh(
+        x, lower=op.lower_triangle, symmetrize_input=False, implementation=their_parameter(op.implementation)
+    )
+    return [vectors, values] if op.vectors else [values]
+
+
+@writes("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
+def _(op: Any, x: Any, indices: Any, updates: Any) -> Any:
+    if not indices.shape[-1]:
+        return None  # XLA would refuse what JAX makes of it
+    function = getattr(lax, op.name)
+    return [function(x, indices, updates, their_parameter(op.dimension_numbers), mode=their_parameter(op.mode),
+                     indices_are_sorted=op.indices_are_sorted, unique_indices=op.unique_indices)]
+
+
+@writes("select_n")
+def _(op: Any, which: Any, *cases: Any) -> Any:
+    shape = jax.numpy.broadcast_shapes(*map(jax.numpy.shape, (which, *cases)))
+    return [lax.select_n(which, *[jax.numpy.broadcast_to(case, shape) for case in cases])]
+
+
+# Bodies
+
+
+@writes("jit")
+def _(op: Any, *xs: Any) -> Any:
+    return jax.jit(function_of(op.bodies[0].with_name(op.label)), inline=their_parameter(op.inline))(*xs)
+
+
+@writes("checkpoint")
+def _(op: Any, *xs: Any) -> Any:
+    policy = policy_for_jax(op.policy)
+    return jax.checkpoint(function_of(op.bodies[0]), prevent_cse=op.prevent_cse, policy=policy)(*xs)
+
+
+@writes("scan")
+def _(op: Any, *xs: Any) -> Any:
+    _, shared, carry, each = op.groups(xs)
+    body = function_of(op.bodies[0])
+
+    def step(carry: Any, row: Any) -> Any:
+        ys = body(*shared, *carry, *row)
+        return ys[: op.carry], ys[op.carry :]
+
+    last, stacked = lax.scan(step, carry, each, length=op.length, reverse=op.backwards, unroll=op.unroll)
+    return [*last, *stacked]
+
+
+# Calls of the host
+
+
+def _data(xs: Sequence[Any]) -> list[Any]:
+    """The values as the host gets them: of keys their words."""
+    return [jax.random.key_data(x) if is_extended(type_in_jax(x).dtype) else x for x in xs]
+
+
+@writes("pure_callback")
+def _(op: Any, *xs: Any) -> Any:
+    return jax.pure_callback(op.call, [*map(their_type, op.results)], *_data(xs), vmap_method=op.vmap_method)
+
+
+@writes("io_callback")
+def _(op: Any, *xs: Any) -> Any:
+    return _experimental.io_callback(op.call, [*map(their_type, op.results)], *_data(xs), ordered=op.ordered)
+
+
+@writes("debug_callback", "debug_print")
+def _(op: Any, *xs: Any) -> Any:
+    jax.debug.callback(op.call, *_data(xs), ordered=op.ordered)
+    return []
+
+
+# Functions with rules: a rule is what handlax makes of the operation, under its own transformation
+
+
+@writes("custom_jvp_call")
+def _(op: Any, *xs: Any) -> Any:
+    f = jax.custom_jvp(function_of(op.bodies[0]))
+
+    @f.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        ys, dys = pushed_forward(op, primals, {i: tangents[i] for i in inexact(primals)})
+        return ys, [np.zeros(y.shape, float0) if dy is None else dy for y, dy in zip(ys, dys)]
+
+    return f(*xs)
+
+
+@writes("custom_vjp_call")
+def _(op: Any, *xs: Any) -> Any:
+    moving = inexact(op.bodies[0].in_types)
+    pulls: list[Any] = []  # of the last call of ``forward``, as a function of cotangents and residuals
+
+    def forward(*ys: Any) -> list[Any]:
+        def split(*some: Any) -> Any:
+            results = performed_on(op, ys, dict(zip(moving, some)))
+            return [results[i] for i in inexact(results)], results
+
+        some, pull, results = vjp(split, *[ys[i] for i in moving], has_aux=True)
+        converted, residuals = closure_convert(pull, some)
+        pulls.append(converted)
+        return [*results, *residuals]
+
+    def fwd(*ys: Any) -> Any:
+        results = in_jax(forward, *ys)
+        count = len(op.bodies[0].outs)
+        return results[:count], results[count:]
+
+    def bwd(residuals: Any, cts: Any) -> Any:
+        some = [cts[i] for i in inexact(cts)]
+        pull = lambda *values: pulls[-1](list(values[: len(some)]), *values[len(some) :])
+        found = dict(zip(moving, in_jax(pull, *some, *residuals)))
+        return tuple([found.get(i) for i in range(len(xs))])
+
+    f = jax.custom_vjp(function_of(op.bodies[0]))
+    f.defvjp(fwd, bwd)
+    return f(*xs)
