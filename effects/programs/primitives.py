@@ -17,7 +17,7 @@ from ..base.caches import clear_caches
 from ..base.errors import BadCall, MissingRule, NotProvided
 from ..base.lazy_module import late_module
 from ..base.source_locations import is_ours
-from ..base.stack import BASE, current, inside
+from ..base.stack import BASE, Run, current, inside
 from ..base.value_identity import bits
 from ..base.wrapping import wraps
 from ..core.arrays import as_array, concrete
@@ -138,6 +138,11 @@ class Primitive:
         op = self.operation.from_params(params)
         y = current().answer(op, tuple([as_array(x) for x in args]))
         return list(y) if op.multiple_results else y
+
+    def bind_with_trace(self, trace: Run, args: Sequence[Any], avals: Any, params: Mapping[str, Any]) -> Any:
+        """``bind`` answered by this run, whichever is in force; ``avals``, the types of ``args``, follow from these."""
+        with inside(trace):
+            return self.bind(*args, **params)
 
     def def_impl(self, impl: Rule) -> Rule:
         """Make ``impl(*arrays, **params)`` what the primitive means; returns it."""
