@@ -12,9 +12,11 @@ import numpy as np
 from ..base.caches import cached
 from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch
 from ..base.immutables import KeyedObject
+from ..base.later_layers import LaterLayers
 from ..types.array_type import Shape
 from .devices import MeshDevice, checked_memory_kind, devices_of_numbers, is_addressable
 from .mesh import AbstractMesh, Mesh, MeshAxes, sdy_axis
+from .mesh_scope import get_abstract_mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
 Index = tuple[slice, ...]
@@ -349,3 +351,11 @@ def single_device_of_number(
     """The sharding of a whole array on the platform's device with this id. Raises BadArgument: there is none."""
     (single_device,) = devices_of_numbers("SingleDeviceSharding", platform, [device])
     return SingleDeviceSharding(single_device, memory_kind=memory_kind)
+
+
+def _whole(rank: int) -> NamedSharding:
+    """Arrays of this rank, of which no dimension is cut, over the mesh in force."""
+    return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * rank))
+
+
+LaterLayers.whole = staticmethod(_whole)

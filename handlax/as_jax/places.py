@@ -20,6 +20,7 @@ MODULES: Mapping[str, str] = {
     "jax.interpreters.batching": "handlax.extend.batching",
     "jax.interpreters.mlir": "handlax.extend.mlir",
     "jax.interpreters.partial_eval": "handlax.extend.partial_eval",
+    "jax.interpreters.xla": "handlax.extend.xla",
     "jax.version": "handlax.as_jax.version",
     # Private modules, each with the libraries that import it.
     "jax._src.checkify": "handlax.experimental.checkify",  # flax
@@ -29,12 +30,11 @@ MODULES: Mapping[str, str] = {
     "jax._src.public_test_util": "handlax.test_util",  # tinygp
 }
 
+_VERSION = {name: f"handlax.as_jax.version:{name}" for name in ("__version__", "__version_info__")}
 # A module of JAX's -> names of it that stand elsewhere, each as ``module:name``; a module may have these alone.
 NAMES: Mapping[str, Mapping[str, str]] = {
-    "jax": {
-        "__version__": "handlax.as_jax.version:__version__",
-        "__version_info__": "handlax.as_jax.version:__version_info__",
-    },
+    "jax": _VERSION,
+    "jax.version": _VERSION,
     "jax.custom_derivatives": {
         "custom_jvp_call_p": "handlax.extend.core.primitives:custom_jvp_call_p",
         "custom_vjp_call_p": "handlax.extend.core.primitives:custom_vjp_call_p",

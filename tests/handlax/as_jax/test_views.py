@@ -24,6 +24,7 @@ assert norm is jax.scipy.stats.norm and norm.logpdf is handlax.scipy.stats.norm.
 assert all(module is not getattr(handlax, module.__name__[4:], None) for module in (jnp, lax, tree_util))
 assert handlax.numpy.__spec__.name == handlax.numpy.__name__ == "handlax.numpy" and jnp.__spec__.name == "jax.numpy"
 assert {"sin", "linalg"} <= set(dir(jnp)) and {"numpy", "jit", "__version__", "interpreters"} <= set(dir(jax))
+assert jax.version.__version_info__ is jax.__version_info__ and jax.version.__version__ == jax.__version__
 assert importlib.import_module("jax.nn") is jax.nn and importlib.reload(jax) is jax
 space = {}
 exec("from jax.numpy import *", space)
