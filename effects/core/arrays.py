@@ -100,14 +100,8 @@ class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
             owner = owner.base
         return value.view()
 
-    def item(self, *index: int) -> Any:
-        return self.value.item(*index)
-
-    def tolist(self) -> Any:
-        return self.value.tolist()
-
-    def tobytes(self, order: str = "C") -> bytes:
-        return self.value.tobytes(order)  # type: ignore[arg-type]
+    def _read(self, name: str) -> np.ndarray[Any, Any]:
+        return self.value
 
     def block_until_ready(self) -> ConcreteArray:
         if self._buffer is not None:
@@ -324,14 +318,7 @@ class Box(OnNoDevice, Array):
         hint = f"keep it an array (astype), or move {name}() outside the transformed function."
         return self._unknown(ConcretizationTypeError, f"{name}: a Python number needs a known value", hint)
 
-    def item(self, *index: int) -> Any:
-        return self._scalar("item")
-
-    def tolist(self) -> Any:
-        return self._scalar("tolist")
-
-    def tobytes(self, order: str = "C") -> bytes:
-        return self._scalar("tobytes")
+    _read = _scalar
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self._unknown(

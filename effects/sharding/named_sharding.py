@@ -83,7 +83,12 @@ class Sharding(KeyedObject):
     @property
     def addressable_devices(self) -> set[Any]:
         """The devices of this process."""
-        return {device for device in self._device_assignment if is_addressable(device)}
+        return {*self._addressable_device_assignment}
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[MeshDevice, ...]:
+        """The devices of this process in order, under the name by which libraries ask for them."""
+        return tuple([device for device in self._device_assignment if is_addressable(device)])
 
     @property
     def has_addressable_devices(self) -> bool:
