@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import Signature
 from typing import Any, NamedTuple
 
 from .effects.base.errors import BadArgument, BadCall, ShapeMismatch
@@ -11,11 +12,11 @@ from .effects.core.arrays import type_of
 from .effects.trees import pytrees
 from .effects.trees.paths import keystr
 from .extend import linear_util
-from .interpreters.core.static_arguments import argument_names
+from .interpreters.core.static_arguments import ArgumentNames, Positions, argument_names, choose_by
 
 __all__ = [
-    "DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map",
-    "shaped_abstractify",
+    "DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs", "infer_argnums_and_argnames",
+    "rebase_donate_argnums", "safe_map", "shaped_abstractify",
 ]
 
 shaped_abstractify = type_of
@@ -52,6 +53,20 @@ def debug_info(
     trees += [(key, x) for key, x in kwargs.items() if key not in static_argnames]
     paths = [key + keystr(path) for key, x in trees for path, _ in pytrees.leaves_with_path(x)]
     return DebugInfo(traced_for, sourceinfo or name_of(fun), tuple(paths))
+
+
+def infer_argnums_and_argnames(
+    sig: Signature, argnums: Positions, argnames: ArgumentNames
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Arguments by position and by name; where one of these is None, as the signature has them.
+
+    Raises: BadArgument: the signature has no such position or name.
+
+    >>> from inspect import signature
+    >>> infer_argnums_and_argnames(signature(lambda x, y, z: x), (0, 2), None)
+    ((0, 2), ('x', 'z'))
+    """
+    return tuple(choose_by(sig, "the function", "infer", argnums, argnames))  # type: ignore[return-value]
 
 
 def flatten_fun(f: Callable[..., Any], in_tree: Any) -> tuple[linear_util.WrappedFun, Callable[[], Any]]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .effects.base.errors import NotAnArray
+from .effects.core.arrays import TYPE_RULES as pytype_aval_mappings
 from .effects.core.arrays import Box, type_of
 from .effects.core.operation import EMPTY_ROW
 from .effects.programs.equation_views import DropVar, Literal, with_constants
@@ -17,13 +18,14 @@ from .effects.types.array_type import ArrayType
 from .effects.types.extent import as_size
 from .effects.types.sized import larger, smaller
 from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_as_fun
+from .extend.core.primitive_traces import PrimitiveTrace as Trace
 from .interpreters.core.compile_time import ensure_compile_time_eval
 from .interpreters.handlers.handle import trace_state_clean
 
 __all__ = [
     "AbstractValue", "Atom", "ClosedJaxpr", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict", "ShapedArray",
-    "Tracer", "Var", "check_jaxpr", "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "get_aval",
-    "jaxpr_as_fun", "max_dim", "min_dim", "no_effects", "trace_state_clean", "valid_jaxtype",
+    "Trace", "Tracer", "Var", "check_jaxpr", "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "get_aval",
+    "jaxpr_as_fun", "max_dim", "min_dim", "no_effects", "pytype_aval_mappings", "trace_state_clean", "valid_jaxtype",
 ]
 
 Tracer = Box

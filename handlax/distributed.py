@@ -107,6 +107,30 @@ def shutdown() -> None:
     runtime.disconnect()
 
 
+class GlobalState:
+    """This process among the others, as libraries ask for it; ``client`` is jaxlib's, None where ``initialize`` was not
+    called.
+    """
+
+    @property
+    def client(self) -> Any:
+        joined = runtime.connection()
+        return None if joined is None else joined.client
+
+    @property
+    def process_id(self) -> int:
+        joined = runtime.connection()
+        return 0 if joined is None else joined.index
+
+    @property
+    def num_processes(self) -> int:
+        joined = runtime.connection()
+        return 1 if joined is None else joined.count
+
+
+global_state = GlobalState()
+
+
 def _local_devices(given: int | Sequence[int] | None) -> tuple[int, ...] | None:
     """The numbers of this process's devices, by default from the environment; None: not known."""
     if given is None:

@@ -14,7 +14,7 @@ import numpy as np
 
 TOOLS = Path(__file__).resolve().parent
 PAGE = TOOLS.parent / "docs" / "libraries.md"
-DISTRIBUTIONS = {"haiku": "dm-haiku"}
+DISTRIBUTIONS = {"e3nn": "e3nn-jax", "haiku": "dm-haiku", "orbax": "orbax-checkpoint"}
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}  # of solvers in 32 bits, whose steps amplify rounding
 HEAD = """# Libraries written for JAX
 

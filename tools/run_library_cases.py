@@ -38,7 +38,7 @@ def outcome(case: Any) -> Any:
 def main(library: str) -> None:
     module = importlib.import_module(f"library_cases.{library}_cases")
     programs = {
-        name: case for name, case in vars(module).items()
+        name: case for name, case in vars(module).items() if not name.startswith("_")
         if inspect.isfunction(case) and case.__module__ == module.__name__ and not inspect.signature(case).parameters
     }
     print(json.dumps({name: outcome(case) for name, case in programs.items()}))

@@ -22,6 +22,9 @@ class LaterLayers:
     imported: Callable[[Any], Any]
     """The array of an object with ``__dlpack__``, a copy."""
 
+    whole: Callable[[int], Any]
+    """The sharding of arrays of a rank that cuts no dimension, over the mesh in force."""
+
     numpy: Any
     """The module that ``__array_namespace__`` of arrays returns."""
 

@@ -112,6 +112,11 @@ class Run:
         return self
 
     @property
+    def main(self) -> Run:
+        """``home``, under the name by which libraries compare transformations."""
+        return self.home
+
+    @property
     def labeller(self) -> CodeLabeller:
         """Appends the labels of this run and of those outside it, up to the innermost run that records everything.
 

@@ -9,7 +9,7 @@ are a NumPy array, a device buffer, or both; ``ArrayBackend`` converts between t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -100,14 +100,8 @@ class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
             owner = owner.base
         return value.view()
 
-    def item(self, *index: int) -> Any:
-        return self.value.item(*index)
-
-    def tolist(self) -> Any:
-        return self.value.tolist()
-
-    def tobytes(self, order: str = "C") -> bytes:
-        return self.value.tobytes(order)  # type: ignore[arg-type]
+    def _read(self, name: str) -> np.ndarray[Any, Any]:
+        return self.value
 
     def block_until_ready(self) -> ConcreteArray:
         if self._buffer is not None:
@@ -264,6 +258,14 @@ class Box(OnNoDevice, Array):
     run: Run
     __array_priority__ = 1000
 
+    def __init__(self, run: Run, type: ArrayType):
+        self.run = run
+        self.type = type
+
+    @property
+    def _trace(self) -> Run:  # as libraries that have interpreters of their own call it
+        return self.run
+
     @property
     def shape(self) -> tuple[Any, ...]:
         return read(*self.type.shape) if self.type.ragged else self.type.shape
@@ -316,14 +318,7 @@ class Box(OnNoDevice, Array):
         hint = f"keep it an array (astype), or move {name}() outside the transformed function."
         return self._unknown(ConcretizationTypeError, f"{name}: a Python number needs a known value", hint)
 
-    def item(self, *index: int) -> Any:
-        return self._scalar("item")
-
-    def tolist(self) -> Any:
-        return self._scalar("tolist")
-
-    def tobytes(self, order: str = "C") -> bytes:
-        return self._scalar("tobytes")
+    _read = _scalar
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self._unknown(
@@ -438,6 +433,13 @@ _LISTS = "hx.numpy.array makes an array of nested lists."
 PYTHON_NUMBERS: frozenset[type] = frozenset((bool, int, float, complex))
 
 
+# Classes of arrays -> the array of an instance, or what is one; and its type. Libraries add classes of their own.
+CONVERSIONS: dict[type, Callable[[Any], Any]] = {np.ndarray: from_numpy}
+TYPE_RULES: dict[type, Callable[[Any], ArrayType]] = {
+    np.ndarray: lambda x: array_type(x.shape, dtypes.canonicalize_dtype(x.dtype))
+}
+
+
 def as_array(x: Any) -> Array:
     """``x`` as an array: an array itself, a Python or NumPy number, a copy of a NumPy array.
 
@@ -447,6 +449,10 @@ def as_array(x: Any) -> Array:
         return x
     if type(x) in PYTHON_NUMBERS:
         return scalar(x)
+    convert = CONVERSIONS.get(type(x))
+    if convert is not None:
+        made = convert(x)
+        return made if isinstance(made, Array) else as_array(made)
     if isinstance(x, np.ndarray):
         return from_numpy(x)
     if isinstance(x, np.generic):
@@ -554,8 +560,11 @@ def type_of(x: Any) -> ArrayType:
         return x.type
     if type(x) in PYTHON_NUMBERS:
         return array_type((), *dtypes.scalar_type(x))
-    if isinstance(x, np.ndarray):
-        return array_type(x.shape, dtypes.canonicalize_dtype(x.dtype))
+    rule = TYPE_RULES.get(type(x))
+    if rule is None and isinstance(x, np.ndarray):
+        rule = TYPE_RULES[np.ndarray]
+    if rule is not None:
+        return rule(x)
     said = getattr(x, "type", None)
     return said if isinstance(said, ArrayType) else as_array(x).type
 

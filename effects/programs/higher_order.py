@@ -192,7 +192,7 @@ class Call(HigherOrder):
     shared = 0
     carry = 0
     primitive_name = "jit"
-    primitive_aliases = ("pjit",)
+    primitive_aliases = ("pjit", "closed_call")
     param_names = {"label": "name"}
     fixed_params = {"keep_unused": False}
     derived_params = {"donated_invars": lambda op: (False,) * len(op.bodies[0].in_types)}

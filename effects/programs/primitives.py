@@ -18,7 +18,7 @@ from ..base.caches import clear_caches
 from ..base.errors import BadCall, MissingRule
 from ..base.lazy_module import late_module
 from ..base.source_locations import is_ours
-from ..base.stack import BASE, current, inside
+from ..base.stack import BASE, Run, current, inside
 from ..base.value_identity import bits
 from ..base.wrapping import wraps
 from ..core.arrays import as_array, concrete
@@ -179,6 +179,11 @@ class Primitive:
             _, effects = self.abstract_eval(*types, **params)
             op = replace(op, row=frozenset(effects))  # type: ignore[type-var]
         return op
+
+    def bind_with_trace(self, trace: Run, args: Sequence[Any], avals: Any, params: Mapping[str, Any]) -> Any:
+        """``bind`` answered by this run, whichever is in force; ``avals``, the types of ``args``, follow from these."""
+        with inside(trace):
+            return self.bind(*args, **params)
 
     def def_impl(self, impl: Rule) -> Rule:
         """Make ``impl(*arrays, **params)`` what the primitive means; returns it."""

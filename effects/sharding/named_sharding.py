@@ -12,9 +12,11 @@ import numpy as np
 from ..base.caches import cached
 from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch
 from ..base.immutables import KeyedObject
+from ..base.later_layers import LaterLayers
 from ..types.array_type import Shape
 from .devices import MeshDevice, checked_memory_kind, devices_of_numbers, is_addressable
 from .mesh import AbstractMesh, Mesh, MeshAxes, sdy_axis
+from .mesh_scope import get_abstract_mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
 Index = tuple[slice, ...]
@@ -81,7 +83,12 @@ class Sharding(KeyedObject):
     @property
     def addressable_devices(self) -> set[Any]:
         """The devices of this process."""
-        return {device for device in self._device_assignment if is_addressable(device)}
+        return {*self._addressable_device_assignment}
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[MeshDevice, ...]:
+        """The devices of this process in order, under the name by which libraries ask for them."""
+        return tuple([device for device in self._device_assignment if is_addressable(device)])
 
     @property
     def has_addressable_devices(self) -> bool:
@@ -349,3 +356,11 @@ def single_device_of_number(
     """The sharding of a whole array on the platform's device with this id. Raises BadArgument: there is none."""
     (single_device,) = devices_of_numbers("SingleDeviceSharding", platform, [device])
     return SingleDeviceSharding(single_device, memory_kind=memory_kind)
+
+
+def _whole(rank: int) -> NamedSharding:
+    """Arrays of this rank, of which no dimension is cut, over the mesh in force."""
+    return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * rank))
+
+
+LaterLayers.whole = staticmethod(_whole)

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.errors import ShapeMismatch
+from ..base.errors import NotProvided, ShapeMismatch
 from ..base.immutables import ImmutableObject, setter
+from ..base.later_layers import LaterLayers
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
 from .extent import SYMBOLIC, Extent, as_size
 from .lengths import read
@@ -40,8 +41,13 @@ class ArrayType(ImmutableObject, Sized):
     ragged: ClassVar[bool] = False  # whether a dimension is symbolic
 
     def __new__(
-        cls, shape: Sequence[int], dtype: Any, weak: bool = False, *, weak_type: bool = False
+        cls, shape: Sequence[int], dtype: Any, weak: bool = False, *, weak_type: bool = False, sharding: Any = None
     ) -> ArrayType:
+        if sharding is not None and sharding.spec.axes:
+            raise NotProvided(
+                f"ArrayType: a type states no sharding, got {sharding.spec}.",
+                hint="with_sharding_constraint and out_shardings say where values are.",
+            )
         return array_type(tuple(shape), dtype, weak or weak_type)
 
     @property
@@ -61,6 +67,11 @@ class ArrayType(ImmutableObject, Sized):
     def mat(self) -> ManualAxisType:
         """``vma`` as JAX's later versions tell it: ``t.mat.varying == t.vma``."""
         return ManualAxisType(varying=self.vma)
+
+    @property
+    def sharding(self) -> Any:
+        """The sharding that a type states, under JAX's name: no dimension is cut along an axis of the mesh in force."""
+        return LaterLayers.whole(self.ndim)
 
     def extents(self) -> list[Extent]:
         return extents_in(self.shape)

@@ -369,8 +369,8 @@ _CONCRETE = frozenset(d.type for d in EVERY)
 
 
 def _width_named(dtype_like: Any) -> Any:
-    """``canonical``, except that ``float`` is float64 as in NumPy, whatever the default dtypes are."""
-    return np.dtype(dtype_like) if isinstance(dtype_like, type) else named(dtype_like)
+    """``canonical``, except that ``float`` and None are float64 as in NumPy, whatever the default dtypes are."""
+    return np.dtype(dtype_like) if dtype_like is None or isinstance(dtype_like, type) else named(dtype_like)
 
 
 _KINDS: Mapping[str, Any] = MappingProxyType({

@@ -20,25 +20,38 @@ MODULES: Mapping[str, str] = {
     "jax.interpreters.batching": "handlax.extend.batching",
     "jax.interpreters.mlir": "handlax.extend.mlir",
     "jax.interpreters.partial_eval": "handlax.extend.partial_eval",
+    "jax.interpreters.xla": "handlax.extend.xla",
     "jax.version": "handlax.as_jax.version",
     # Private modules, each with the libraries that import it.
+    "jax._src.api_util": "handlax.api_util",  # e3nn-jax
     "jax._src.checkify": "handlax.experimental.checkify",  # flax
     "jax._src.core": "handlax.core",  # flax, numpyro
     "jax._src.dtypes": "handlax.dtypes",  # equinox, flax, tinygp
     "jax._src.flatten_util": "handlax.flatten_util",  # blackjax
+    "jax._src.tree_util": "handlax.tree_util",  # orbax
     "jax._src.public_test_util": "handlax.test_util",  # tinygp
 }
 
-# A module of JAX's -> names of it that stand elsewhere, each as ``module:name``; a module may have these alone.
+_VERSION = {name: f"handlax.as_jax.version:{name}" for name in ("__version__", "__version_info__")}
+# A module of JAX's -> names of it that stand elsewhere, each as ``module:name``; a module may have these alone, or
+# none: then a library imports it for what it uses elsewhere than here, and a name is missing where it is used.
 NAMES: Mapping[str, Mapping[str, str]] = {
-    "jax": {
-        "__version__": "handlax.as_jax.version:__version__",
-        "__version_info__": "handlax.as_jax.version:__version_info__",
-    },
+    "jax": _VERSION,
+    "jax.version": _VERSION,
     "jax.custom_derivatives": {
         "custom_jvp_call_p": "handlax.extend.core.primitives:custom_jvp_call_p",
         "custom_vjp_call_p": "handlax.extend.core.primitives:custom_vjp_call_p",
     },
+    # orbax: files written by JAX itself, and Python, meshes and programs on the machines of a cloud
+    "jax.experimental.array_serialization": {},
+    "jax.experimental.array_serialization.serialization": {},
+    "jax.experimental.colocated_python": {},
+    "jax.experimental.colocated_python.func": {},
+    "jax.experimental.colocated_python.serialization": {"DeviceList": "jaxlib._jax:DeviceList"},
+    "jax.experimental.pjit": {"pjit": "handlax:jit"},
+    "jax.extend.ifrt_programs": {},
+    "jax.extend.ifrt_programs.ifrt_programs": {},
+    "jax.interpreters.pxla": {},
     "jax.extend.core": {"valid_jaxtype": "handlax.core:valid_jaxtype"},
     "jax.interpreters": {},
     "jax.lib": {"__version__": "jaxlib:__version__"},
@@ -54,6 +67,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "jax._src.dispatch": {"wait_for_tokens": "handlax:effects_barrier"},  # equinox
     "jax._src.interpreters": {},
     "jax._src.interpreters.ad": {"CustomVJPException": "handlax.errors:NotDifferentiable"},  # diffrax's tests
+    "jax._src.distributed": {"global_state": "handlax.distributed:global_state"},  # orbax
     "jax._src.traceback_util": {  # equinox, flax, jaxtyping
         "api_boundary": "handlax.effects.base.tracebacks:boundary",
         "include_frame": "handlax.effects.base.source_locations:include_frame",

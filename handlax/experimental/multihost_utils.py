@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ProcessesDiffer
+from ..effects.base.errors import BadArgument, ProcessesDiffer, ProcessFailure
 from ..effects.core.arrays import Array, as_array
 from ..effects.sharding.mesh import Mesh
 from ..effects.sharding.named_sharding import NamedSharding
@@ -71,6 +71,17 @@ def sync_global_devices(name: str) -> None:
     """
     _check_same([("", name, repr(name))], "sync_global_devices: every process must give the same name")
     broadcast_one_to_all(np.uint8(0))  # the devices wait for each other too
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether this is the step at which all processes save what they have, because one of them is to end soon: it is
+    never where this process is alone.
+
+    Raises: ProcessFailure: there are others, of which nothing says that they are to end.
+    """
+    if runtime.connection() is not None:
+        raise ProcessFailure("reached_preemption_sync_point: that a process is to end soon is not announced here.")
+    return False
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:

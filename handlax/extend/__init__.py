@@ -35,5 +35,6 @@ if _typing.TYPE_CHECKING:
     from . import linear_util as linear_util
     from . import mlir as mlir
     from . import partial_eval as partial_eval
+    from . import xla as xla
 else:
     __getattr__, __dir__, __all__ = _late_names(__name__)

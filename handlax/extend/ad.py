@@ -23,12 +23,13 @@ from ..effects.trees.registration import register_pytree_node
 from ..effects.types.array_type import ArrayType
 from ..effects.types.dtypes import float0
 from ..interpreters.differentiation.deferred_rules import checked, pair_of
+from ..interpreters.differentiation.jvp import JvpBox as JVPTracer
 from .checked_results import checked_results, list_of, types_of_results
 from .rule_registries import RuleRegistry
 
 __all__ = [
-    "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defbilinear", "defjvp", "defjvp2", "defjvp_zero",
-    "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros", "is_undefined_primal",
+    "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defbilinear", "defjvp", "defjvp2",
+    "defjvp_zero", "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros", "is_undefined_primal",
     "primitive_jvps", "primitive_transposes", "zeros_like_aval",
 ]
 

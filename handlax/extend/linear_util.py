@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any
 
 from ..effects.base.wrapping import name_of
 
-__all__ = ["WrappedFun", "wrap_init"]
+__all__ = ["WrappedFun", "transformation", "wrap_init"]
 
 
 class WrappedFun:
@@ -32,3 +33,29 @@ def wrap_init(f: Callable[..., Any], params: Mapping[str, Any] | None = None, *,
     3
     """
     return WrappedFun(partial(f, **params) if params else f, debug_info)
+
+
+def transformation(steps: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., WrappedFun]:
+    """A transformation of functions, from a generator that stands around each call.
+
+    The generator yields the arguments of the function, is sent its result, and yields the result of the transformed
+    one: ``transformation(steps)(f, *parameters)(*args)`` calls ``steps(*parameters, *args)``.
+
+    >>> @transformation
+    ... def offset(by, x):
+    ...     y = yield (x - by,), {}
+    ...     yield y + by
+    >>> offset(wrap_init(lambda x: 2 * x), 1).call_wrapped(3)
+    5
+    """
+
+    def transformed(f: WrappedFun, *parameters: Any) -> WrappedFun:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with closing(steps(*parameters, *args, **kwargs)) as running:
+                inner_args, inner_kwargs = next(running)
+                return running.send(f.call_wrapped(*inner_args, **inner_kwargs))
+
+        call.__name__ = f.__name__
+        return WrappedFun(call, f.debug_info)
+
+    return transformed

@@ -24,6 +24,7 @@ class RecordBox(Box):
     """A variable of the program being recorded, by its number. Created by ``box``."""
 
     __slots__ = ("number",)
+    __init__ = object.__init__
 
     run: Record
     number: int

@@ -13,6 +13,7 @@ class SitedBox(Box):
 
     __slots__ = ("site",)
     site: Any
+    __init__ = object.__init__  # created for every operation: slots are set without a slower ``__init__``
 
     @property
     def made_at(self) -> Site:

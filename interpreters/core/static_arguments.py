@@ -46,9 +46,15 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
     """
     if positions is None and names is None:
         return ArgumentChoice()
+    return choose_by(signature_of(fun), name_of(fun), what, positions, names)
+
+
+def choose_by(
+    signature: inspect.Signature | None, function: str, what: str, positions: Positions, names: ArgumentNames
+) -> ArgumentChoice:
+    """``choose`` for a function that is known by its signature; ``function`` is its name in messages."""
     chosen = listed_positions(positions, what)
     chosen_names = listed_names(names, what)
-    signature = signature_of(fun)
     if signature is None:
         return ArgumentChoice(chosen, chosen_names)
     parameters = list(signature.parameters.values())
@@ -59,7 +65,7 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
         for number in chosen:
             if not -len(ordered) <= number < len(ordered):
                 raise BadArgument(
-                    f"{what}_argnums: {name_of(fun)} has {len(ordered)} positional parameters, got {number}.",
+                    f"{what}_argnums: {function} has {len(ordered)} positional parameters, got {number}.",
                     hint=f"name it by {what}_argnames if it is keyword-only.",
                 )
     parameter_names = {p.name for p in parameters if p.kind in (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)}
@@ -68,7 +74,7 @@ def choose(fun: Callable[..., Any], what: str, positions: Positions, names: Argu
     for name in chosen_names:
         if name in positional_only or name in spread or not (open_ended or name in parameter_names):
             raise BadArgument(
-                f"{what}_argnames: {name_of(fun)} must have a parameter that can be given as {name!r}, it has "
+                f"{what}_argnames: {function} must have a parameter that can be given as {name!r}, it has "
                 f"{', '.join(map(str, signature.parameters)) or 'none'}."
             )
     if names is None:

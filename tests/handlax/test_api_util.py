@@ -1,5 +1,7 @@
 """Functions of trees as functions of leaves."""
 
+import inspect
+
 import pytest
 
 from handlax import api_util, tree
@@ -39,3 +41,13 @@ def test_safe_map_needs_sequences_of_one_length():
     with pytest.raises(ValueError, match="one length"):
         api_util.safe_map(max, [1], [2, 3])
     assert api_util.shaped_abstractify(1.0).weak_type
+
+
+def test_arguments_are_inferred_from_a_signature():
+    sig = inspect.signature(lambda x, y, *, z: x)
+    assert api_util.infer_argnums_and_argnames(sig, None, "y") == ((1,), ("y",))
+    assert api_util.infer_argnums_and_argnames(sig, (0, 1), None) == ((0, 1), ("x", "y"))
+    assert api_util.infer_argnums_and_argnames(sig, 0, "z") == ((0,), ("z",))
+    assert api_util.infer_argnums_and_argnames(sig, None, None) == ((), ())
+    with pytest.raises(BadArgument, match="the function"):
+        api_util.infer_argnums_and_argnames(sig, 5, None)

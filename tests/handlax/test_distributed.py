@@ -98,3 +98,8 @@ def test_processes_are_joined_once_and_before_a_device_is_used(joined, monkeypat
 def test_a_program_that_was_never_joined_has_nothing_to_leave():
     assert hx.distributed.shutdown() is None
     assert in_new_process("import sys, handlax as hx; hx.distributed; print('jaxlib' in sys.modules)") == "False"
+
+
+def test_a_process_that_is_alone_is_the_first_of_one():
+    state = hx.distributed.global_state
+    assert (state.client, state.process_id, state.num_processes) == (None, 0, 1)

@@ -46,7 +46,9 @@ def test_every_operation_has_one_primitive(kind):
     assert primitive.name == (kind.primitive_name or kind.name) and f"{kind.name}_p" in dir(primitives)
 
 
-@pytest.mark.parametrize("name", ["custom_jvp_call", "custom_vjp_call", "jit", "pjit", "remat", "scatter_add", "while"])
+@pytest.mark.parametrize("name", [
+    "custom_jvp_call", "custom_vjp_call", "jit", "pjit", "closed_call", "remat", "scatter_add", "while",
+])
 def test_the_names_of_jax_are_listed(name):
     assert f"{name}_p" in dir(primitives) and getattr(primitives, f"{name}_p") is getattr(lax, f"{name}_p")
 

@@ -1,4 +1,4 @@
-"""``handlax.extend.core``: primitives, programs and their parts, and the state of tracing, under JAX's names."""
+"""``handlax.extend.core``: primitives, programs and their parts, traces and their state, under JAX's names."""
 
 from ...effects.base.errors import JaxprTypeError as JaxprTypeError
 from ...effects.core.operation import EMPTY_ROW
@@ -19,6 +19,10 @@ from .jaxprs import jaxpr_as_fun as jaxpr_as_fun
 from .jaxprs import jaxprs_in_params as jaxprs_in_params
 from .jaxprs import new_jaxpr_eqn as new_jaxpr_eqn
 from .jaxprs import subjaxprs as subjaxprs
+from .primitive_traces import TraceTag as TraceTag
+from .primitive_traces import find_top_trace as find_top_trace
+from .primitive_traces import set_current_trace as set_current_trace
+from .primitive_traces import take_current_trace as take_current_trace
 from .trace_state import OpaqueTraceState as OpaqueTraceState
 from .trace_state import concrete_or_error as concrete_or_error
 from .trace_state import get_opaque_trace_state as get_opaque_trace_state

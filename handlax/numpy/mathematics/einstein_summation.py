@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
 
 from ...effects.base.caches import cached
-from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
+from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.core.arrays import Array
 from ...effects.functions.unsupported import no_sharding
 from ...effects.operations.elementwise.arithmetic import mul
@@ -47,7 +47,8 @@ def einsum(
         einsum("ij,jk->ik", a, b)[i, k] == sum over j of a[i, j] * b[j, k]
 
     Without ``->`` the result has the indices that occur once, in alphabetic order. ``...`` stands for leading
-    dimensions, which broadcast. ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` names indices by numbers.
+    dimensions, which broadcast. ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` names indices by numbers, texts or
+    other values, in their order.
 
     Args:
         optimize: the order of contractions: "auto", "optimal", "greedy" or True for a cheap one, False for the
@@ -123,22 +124,29 @@ def _spelled(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
     if isinstance(subscripts, str):
         return subscripts.replace(" ", ""), list(operands)
     listed = [subscripts, *operands]
-    result = _letters(listed.pop()) if len(listed) % 2 else None
-    words = ",".join([_letters(word) for word in listed[1::2]])
-    return words if result is None else f"{words}->{result}", listed[::2]
+    words = [_names(word) for word in [*listed[1::2], *listed[2 * (len(listed) // 2) :]]]
+    given = {name for word in words for name in word} - {Ellipsis}
+    try:
+        letters = {name: _letter(i) for i, name in enumerate(sorted(given))} | {Ellipsis: "..."}
+    except TypeError:
+        raise BadArgument(f"einsum: indices must be numbers, or texts, or alike in another way, got {words}.") from None
+    spelled = ["".join([letters[name] for name in word]) for word in words]
+    count = len(listed) // 2
+    return ",".join(spelled[:count]) + "".join([f"->{result}" for result in spelled[count:]]), listed[: 2 * count : 2]
 
 
-def _letters(word: Any) -> str:
-    """The subscripts of one operand, given as a list of numbers. Raises BadArgument: it is no list."""
+def _names(word: Any) -> list[Any]:
+    """The indices of one operand, given as a list. Raises BadArgument: it is no list, or one cannot be compared."""
     if not isinstance(word, (list, tuple)):
         raise BadArgument(f"einsum: after each operand comes a list of its indices, got {word!r}.")
-    return "".join(["..." if i is Ellipsis else _letter(whole_number("einsum: an index", i)) for i in word])
+    names = [name.__index__() if hasattr(name, "__index__") else name for name in word]
+    if not all([isinstance(name, Hashable) for name in names]):
+        raise BadArgument(f"einsum: an index must be a number, a text or another hashable value, got {word!r}.")
+    return names
 
 
 def _letter(i: int) -> str:
-    """The letter that stands for index number ``i`` in subscripts: a-z, A-Z, then ideographs."""
-    if not 0 <= i < 20_000:
-        raise BadArgument(f"einsum: an index must lie between 0 and 19999, got {i}.")
+    """The letter that stands in subscripts for the index that is number ``i`` in order: a-z, A-Z, then ideographs."""
     return _LETTERS[i] if i < len(_LETTERS) else chr(0x4E00 + i)
 
 

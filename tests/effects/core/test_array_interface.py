@@ -49,7 +49,7 @@ def test_all_operators_and_methods_are_declared(declared):
 
 def test_what_concrete_arrays_alone_can_do_is_declared(declared):
     further = set(vars(declared["Array"])) - OF_CLASSES - set(vars(Array))
-    assert {"__index__", "__iter__", "item"} <= further
+    assert {"__index__", "__iter__", "is_deleted"} <= further
     for name in further:
         assert_declared_as(vars(declared["Array"])[name], inspect.getattr_static(ConcreteArray, name))
         if name in vars(Box):

@@ -292,3 +292,13 @@ def test_a_program_of_the_array_api_standard(name):
         assert isinstance(mine, hx.Array)
         assert mine.dtype == other.dtype
         np.testing.assert_allclose(mine, other, rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["item", "tolist", "tobytes", "sum", "astype", "T", "at"])
+def test_the_class_of_arrays_has_their_methods(name):
+    x = hnp.float32([2.5])
+    assert hasattr(hx.Array, name)
+    if name in ("item", "tolist", "tobytes"):
+        assert getattr(hx.Array, name)(x) == getattr(np.asarray(x), name)()
+        with pytest.raises(hx.errors.ConcretizationTypeError, match=name):
+            hx.jit(lambda x: getattr(x, name)())(x)

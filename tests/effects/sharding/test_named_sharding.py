@@ -136,3 +136,9 @@ def test_what_is_no_sharding(call):
     with pytest.raises(ValueError, match="got") as raised:
         call()
     assert isinstance(raised.value, hx.errors.HandlaxError)
+
+
+def test_the_devices_of_this_process_are_in_the_order_of_all():
+    sharding = hx.device_put(np.ones(3)).sharding
+    assert sharding._addressable_device_assignment == sharding._device_assignment
+    assert {*sharding._addressable_device_assignment} == sharding.addressable_devices

@@ -45,3 +45,14 @@ def test_effect_whose_answer_names_a_scalar_type_crosses_jit():
     softened = hx.jit(lambda x: x / hx.perform(Temperature()))
     assert hx.handle(warm)(softened)(1.0) == 0.5
     assert hx.handle(warm)(hx.grad(softened))(1.0) == 0.5
+
+
+def test_a_type_states_that_no_dimension_is_cut():
+    whole = hx.typeof(hnp.ones((2, 3))).sharding
+    assert whole.spec == hx.P(None, None) and whole.mesh.empty
+    mesh = hx.sharding.AbstractMesh((2,), ("rows",))
+    with hx.sharding.use_abstract_mesh(mesh):
+        assert hx.typeof(1.0).sharding == hx.NamedSharding(mesh, hx.P())
+    assert hx.core.ShapedArray((2, 3), "float32", sharding=whole) is array_type((2, 3), f32)
+    with pytest.raises(errors.NotProvided, match="no sharding"):
+        hx.core.ShapedArray((2, 3), "float32", sharding=hx.NamedSharding(mesh, hx.P("rows")))

@@ -195,3 +195,8 @@ def test_result_type_takes_arrays_dtypes_and_scalars():
     assert dt.result_type(KEY) == KEY
     with pytest.raises(DTypeMismatch, match="at least one"):
         dt.result_type()
+
+
+def test_none_is_float64_as_in_numpy():
+    assert dt.issubdtype(None, np.floating) and dt.issubdtype(None, np.float64)
+    assert not dt.issubdtype(None, np.integer) and not dt.issubdtype(None, dt.prng_key)

@@ -43,5 +43,5 @@ def test_an_exception_of_a_name_leads_somewhere(module, name):
 
 def test_a_package_of_the_tables_has_what_is_there():
     assert {"ad_util", "core", "dispatch", "traceback_util"} <= set(children_of("jax._src"))
-    assert set(children_of("jax.interpreters")) <= {"ad", "batching", "mlir", "partial_eval"}
+    assert set(children_of("jax.interpreters")) <= {"ad", "batching", "mlir", "partial_eval", "pxla", "xla"}
     assert is_there("jax._src") and not is_there("jax._src.numpy") and not is_there("jax.no_such")

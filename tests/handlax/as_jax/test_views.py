@@ -24,6 +24,7 @@ assert norm is jax.scipy.stats.norm and norm.logpdf is handlax.scipy.stats.norm.
 assert all(module is not getattr(handlax, module.__name__[4:], None) for module in (jnp, lax, tree_util))
 assert handlax.numpy.__spec__.name == handlax.numpy.__name__ == "handlax.numpy" and jnp.__spec__.name == "jax.numpy"
 assert {"sin", "linalg"} <= set(dir(jnp)) and {"numpy", "jit", "__version__", "interpreters"} <= set(dir(jax))
+assert jax.version.__version_info__ is jax.__version_info__ and jax.version.__version__ == jax.__version__
 assert importlib.import_module("jax.nn") is jax.nn and importlib.reload(jax) is jax
 space = {}
 exec("from jax.numpy import *", space)
@@ -36,14 +37,15 @@ def test_a_missing_name_is_missing_by_an_error_that_says_so():
 import jax
 caught = []
 for program in ("jax.no_such", "jax.effects", "jax.numpy._np", "import jax.no_such", "from jax import no_such",
-                "from jax.numpy import no_such", "import jax._src.no_such"):
+                "from jax.interpreters import pxla; pxla.no_such", "from jax.numpy import no_such",
+                "import jax._src.no_such"):
     try:
         exec(program)
     except (AttributeError, ImportError) as error:
         assert "handlax, behind as_jax, has no" in str(error), error
         caught.append(type(error).__name__)
 assert not hasattr(jax, "no_such")
-print(*caught)""") == "AttributeError " * 3 + " ".join(["MissingModule"] * 4)
+print(*caught)""") == "AttributeError " * 3 + "MissingModule MissingModule AttributeError MissingModule MissingModule"
 
 
 def test_an_assigned_name_is_found_by_every_importer_and_can_be_taken_back():

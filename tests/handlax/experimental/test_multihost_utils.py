@@ -78,3 +78,7 @@ def test_arrays_over_a_mesh_of_what_each_process_has(spec):
 def test_specs_that_do_not_fit(specs):
     with pytest.raises(hx.errors.HandlaxError):
         mh.host_local_array_to_global_array({"x": np.ones((6, 6))}, MESH, specs)
+
+
+def test_a_process_that_is_alone_does_not_save_because_others_end():
+    assert mh.reached_preemption_sync_point(3) is False
