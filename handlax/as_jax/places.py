@@ -55,10 +55,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "jax.extend.core": {"valid_jaxtype": "handlax.core:valid_jaxtype"},
     "jax.interpreters": {},
     "jax.lib": {"__version__": "jaxlib:__version__"},
-    "jax.version": {
-        "__version__": "handlax.as_jax.version:__version__",
-        "__version_info__": "handlax.as_jax.version:__version_info__",
-    },
     "jax._src": {},
     "jax._src.ad_util": {"stop_gradient_p": "handlax.lax:stop_gradient_p"},  # lineax
     "jax._src.compiler": {  # chex, which replaces it
