@@ -45,6 +45,18 @@ def test_a_rule_is_called_with_a_zero_cotangent_of_what_is_used(wrapped, jitted)
     assert (dx, replaced) == (1.0, 13.0)
 
 
+def test_a_rule_is_not_called_where_nothing_is_differentiated():
+    called = []
+
+    @hx.custom_vjp
+    def noted(x):
+        return x
+
+    noted.defvjp(lambda x: (x, None), lambda _, ct: (called.append(ct) or ct,))
+    linear = hx.make_program(hx.grad(lambda x, y: x * straight_through(2.0, noted(y), 1.0)))(1.0, 3.0)
+    assert linear(2.0, 3.0) == (3.0,) and not called
+
+
 def test_a_rule_is_not_called_for_results_that_are_not_used():
     unused = lambda x, scale: (quantized(x, scale), x)[1]
     for f in (unused, hx.jit(unused), lambda x, scale: x + lax.stop_gradient(quantized(x, scale)[0])):
