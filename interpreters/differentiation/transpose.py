@@ -101,7 +101,8 @@ class _Backward:
         op, args, start = tape.ops[i], tape.args[i], self.starts[i]
         if op.multiple_results:
             ct = tuple(grads[start : start + len(tape.types[i])])
-            if not any([part is not None for part in ct]) and not (op.answers_zero and self.is_needed(start)):
+            zero = not any([part is not None for part in ct])
+            if zero and not (ct and op.answers_zero and self.is_needed(start)):
                 return
         else:
             ct = grads[start]
@@ -117,13 +118,15 @@ class _Backward:
                 self.add(n, part)
 
     def is_needed(self, n: int) -> bool:
-        """Whether an output of the tape is made of variable ``n``, or of another result of its equation."""
+        """Whether variable ``n`` is linear in the inputs, and an output of the tape is made of it, or of another result
+        of its equation.
+        """
         if self.needed is None:
             self.needed = {*self.outs}
             for _, args, results, _ in reversed([*self.tape.steps()]):
                 if not self.needed.isdisjoint(results):
                     self.needed.update(args, results)
-        return n in self.needed
+        return self.values[n] is None and n in self.needed
 
     def block(self, first: int, block: InlinedBlock) -> bool:
         """Transpose an inlined block, whose first equation is ``first``, as a unit. False: it has no adjoint."""

@@ -107,6 +107,22 @@ def test_a_leak_is_found_when_the_trace_ends():
             hx.jit(lambda x: kept.append(x * 2) or x)(1.0)
 
 
+def test_garbage_is_collected_only_where_a_value_is_referred_to_and_is_no_leak(monkeypatch):
+    collected = []
+    monkeypatch.setattr(gc, "collect", lambda collect=gc.collect: collected.append(collect()))
+
+    def in_a_cycle(x):
+        cycle = [x * 2]
+        cycle.append(cycle)
+        return x
+
+    with hx.check_tracer_leaks():
+        hx.make_jaxpr(lambda x: x * 6)(1.0)
+        assert not collected
+        hx.make_jaxpr(in_a_cycle)(1.0)
+        assert collected
+
+
 WHERE = {
     "jit": lambda f: hx.jit(f)(1.0),
     "scan": lambda f: hx.lax.scan(lambda c, x: (f(c), None), 1.0, np.ones(3, np.float32)),
