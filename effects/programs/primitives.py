@@ -168,7 +168,8 @@ class Primitive:
         Raises: BadCall: it has other parameters. NotAnArray: an argument is no array.
         """
         operands = tuple([as_array(x) for x in args])
-        op = self.performed_on([x.type for x in operands], params)
+        pure = self._pure
+        op = self.operation.from_params(params) if pure else self.performed_on([x.type for x in operands], params)
         y = current().answer(op, operands)
         return list(y) if op.multiple_results else y
 

@@ -24,7 +24,8 @@ class ManualAxisType(Value):
     reduced: frozenset[Hashable]
 
     def __init__(
-        self, *, varying: Iterable[Hashable] = (), unreduced: Iterable[Hashable] = (), reduced: Iterable[Hashable] = ()
+        self, *, varying: Iterable[Hashable] = frozenset(), unreduced: Iterable[Hashable] = frozenset(),
+        reduced: Iterable[Hashable] = frozenset(),
     ):
         super().__init__(frozenset(varying), frozenset(unreduced), frozenset(reduced))
         if self.unreduced or self.reduced:
