@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...effects.base.caches import cached
 from ...effects.base.errors import ShapeMismatch
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dimension_equations import DimensionEquations, holds, solve, substituted
@@ -55,20 +56,25 @@ def called_sizes(exported: Any, types: Sequence[ArrayType]) -> dict[Any, Any]:
 
     Raises: ShapeMismatch: the sizes do not fit together, or a constraint does not hold.
     """
-    labels = argument_labels(exported.in_tree)
-    equations = solve(exported.in_avals, labels, exported.fun_name)
+    equations = _equations(exported.in_avals, exported.in_tree, exported.fun_name)
     actual = lambda equation: types[equation.argument].shape[equation.axis]
     values = equations.values(actual, floor_divided)
     for check in equations.checks:
         if not holds(check, values, actual):
             found = ", ".join([f"{symbol} = {size}" for symbol, size in values.items()])
-            shown = ", ".join([f"{name}: {t}" for name, t in zip(labels, types) if not isinstance(t, int)])
+            shown = ", ".join([f"{name}: {t}" for name, t in zip(argument_labels(exported.in_tree), types)])
             raise ShapeMismatch(
                 f"{exported.fun_name}: the sizes of the arguments must be such that {check.claim}, as it was exported, "
                 f"got {shown}, from which {found}.",
                 hint="other sizes, or export the function for these.",
             )
     return values
+
+
+@cached("dimension equations", 1024)
+def _equations(types: tuple[ArrayType, ...], tree: Any, name: str) -> DimensionEquations:
+    """The solutions for the variables in the types of the arguments of an exported function."""
+    return solve(types, argument_labels(tree), name)
 
 
 def called_types(exported: Any, sizes: dict[Any, Any]) -> tuple[ArrayType, ...]:
