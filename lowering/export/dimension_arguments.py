@@ -13,7 +13,7 @@ from ...effects.types.extent import floor_divided
 from ...interpreters.core.trace_cache import leaf_names
 from ..compile.attributes import quoted
 from ..compile.symbolic_sizes import SIZE
-from ..xla.stablehlo_types import names, tensors
+from ..xla.stablehlo_types import names, signature
 
 
 def argument_labels(tree: Any) -> list[str]:
@@ -38,11 +38,9 @@ def bind_variables(emit: Any, values: Sequence[Any], equations: DimensionEquatio
             size = emit.binary("subtract", size, _measured(emit, values, check.equation))
         ok = emit.compare("EQ" if check.equal else "GE", size, emit.constant(0, SIZE))
         message = quoted(f"the sizes of arguments must be such that {check.claim}, got {{0}} for the difference.")
+        call = f"stablehlo.custom_call @shape_assertion({names([ok, size])})"
         attributes = f"{{error_message = {message}, has_side_effect = true}}"
-        operands = [ok, size]
-        emit.results(
-            f"stablehlo.custom_call @shape_assertion({names(operands)}) {attributes} : ({tensors(operands)}) -> ()", []
-        )
+        emit.results(f"{call} {attributes} : {signature([ok, size], [])}", [])
 
 
 def _measured(emit: Any, values: Sequence[Any], equation: Any) -> Any:
@@ -56,6 +54,8 @@ def called_sizes(exported: Any, types: Sequence[ArrayType]) -> dict[Any, Any]:
 
     Raises: ShapeMismatch: the sizes do not fit together, or a constraint does not hold.
     """
+    if not any([t.ragged for t in exported.in_avals]):
+        return {}
     equations = _equations(exported.in_avals, exported.in_tree, exported.fun_name)
     actual = lambda equation: types[equation.argument].shape[equation.axis]
     values = equations.values(actual, floor_divided)
