@@ -51,10 +51,11 @@ class Extent(ImmutableObject):
     (n0+1, 2*n0, 4, 0, True)
     """
 
-    __slots__ = ("terms",)
+    __slots__ = ("terms", "scope")
     __array_ufunc__ = None  # NumPy's numbers leave arithmetic to this class
     _guard = ("extents", "arithmetic makes another one.")
     terms: tuple[tuple[Monomial, int], ...]
+    scope: Any  # that of the symbols that occur in it; None: there are none
 
     def at(self, sizes: Mapping[int, Any]) -> Any:
         """The value of the polynomial for these values of its lengths, by index."""
@@ -69,11 +70,6 @@ class Extent(ImmutableObject):
         """The lengths that occur in it, by index, and symbols: those of ``n0*n1`` are {0, 1}."""
         factors = [x for monomial, _ in self.terms for x in monomial]
         return frozenset([n for x in factors for n in ((x,) if type(x) in VARIABLES else _lengths(*x))])
-
-    @property
-    def scope(self) -> Any:
-        """The scope of the symbols that occur in it; None: there are none."""
-        return next((n.scope for n in self.lengths if type(n) is Symbol), None)
 
     def __handlax_array__(self) -> Any:
         return LaterLayers.lane_length(self)
@@ -205,7 +201,7 @@ class Extent(ImmutableObject):
         return extent, (self.terms,)
 
 
-_set_terms = setter(Extent, "terms")
+_set_terms, _set_scope = setter(Extent, "terms"), setter(Extent, "scope")
 
 
 class BoundSize:
@@ -245,22 +241,23 @@ def extent(terms: Any) -> Any:
         return key[0][1] if key else 0
     interned = _INTERNED.get(key)
     if interned is None:
-        check_scopes([x for monomial, _ in key for x in monomial])
         new = object.__new__(Extent)
         _set_terms(new, key)
+        _set_scope(new, common_scope(new.lengths))
         interned = _INTERNED.setdefault(key, new)  # two threads that make the same one get one object
     return interned
 
 
-def check_scopes(factors: Iterable[Any]) -> None:
-    """Raises: ShapeMismatch: there are symbols of several scopes among these."""
-    symbols = {x.scope: x for x in factors if type(x) is Symbol}
+def common_scope(lengths: Iterable[Any]) -> Any:
+    """The scope of the symbols among these lengths; None: there are none. Raises: ShapeMismatch: there are several."""
+    symbols = {x.scope: x for x in lengths if type(x) is Symbol}
     if len(symbols) > 1:
         first, second, *_ = symbols.values()
         raise ShapeMismatch(
             f"symbolic_shape: sizes must be of one scope, got {first} of {first.scope} and {second} of {second.scope}.",
             hint="symbolic_shape(..., scope=scope), with one SymbolicScope for all.",
         )
+    return next(iter(symbols), None)
 
 
 def length(number: int | Symbol) -> Extent:

@@ -24,7 +24,7 @@ def smaller(x: Any, y: Any) -> Any:
 
     >>> from handlax.effects.types.extent import length
     >>> smaller(length(0), 2), smaller(3, 2)
-    (-max(n0-2,0)+n0, 2)
+    (n0-max(n0-2,0), 2)
     """
     return x - positive(x - y)
 

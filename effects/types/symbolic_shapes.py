@@ -70,6 +70,9 @@ class SymbolicScope(OwnCopy):
         """The size with this name: a symbol, or what it equals."""
         return self.replaced.get(name) or length(Symbol(name, self))
 
+    def __reduce__(self) -> Any:
+        return SymbolicScope, ([constraint.text for constraint in self.constraints],)
+
     def __repr__(self) -> str:
         return f"SymbolicScope({', '.join(map(str, self.constraints))})"
 

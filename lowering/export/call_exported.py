@@ -99,9 +99,7 @@ def check_types(exported: Any, types: Sequence[Any]) -> dict[Any, Any]:
     Raises: ShapeMismatch, DTypeMismatch: an argument has another type than that which was exported.
     """
     for i, (t, wanted) in enumerate(zip(types, exported.in_avals)):
-        fits = len(t.shape) == len(wanted.shape) and all(
-            [type(size) is Extent or size == n for size, n in zip(wanted.shape, t.shape)]
-        )
+        fits = t.shape == wanted.shape or _fits(t.shape, wanted.shape)
         if not fits or t.dtype != wanted.dtype:
             name = argument_labels(exported.in_tree)[i]
             kind = DTypeMismatch if fits else ShapeMismatch
@@ -110,6 +108,11 @@ def check_types(exported: Any, types: Sequence[Any]) -> dict[Any, Any]:
                 hint="convert it, or export the function for this type.",
             )
     return called_sizes(exported, types)
+
+
+def _fits(shape: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Whether a shape has the sizes of another that are numbers."""
+    return len(shape) == len(wanted) and all([type(n) is Extent or size == n for size, n in zip(shape, wanted)])
 
 
 def _converted(emit: Any, x: Any, type: Any) -> Any:

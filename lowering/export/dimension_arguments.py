@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...effects.base.caches import cached
 from ...effects.base.errors import ShapeMismatch
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dimension_equations import DimensionEquations, holds, solve, substituted
@@ -12,7 +13,7 @@ from ...effects.types.extent import floor_divided
 from ...interpreters.core.trace_cache import leaf_names
 from ..compile.attributes import quoted
 from ..compile.symbolic_sizes import SIZE
-from ..xla.stablehlo_types import names, tensors
+from ..xla.stablehlo_types import names, signature
 
 
 def argument_labels(tree: Any) -> list[str]:
@@ -37,11 +38,9 @@ def bind_variables(emit: Any, values: Sequence[Any], equations: DimensionEquatio
             size = emit.binary("subtract", size, _measured(emit, values, check.equation))
         ok = emit.compare("EQ" if check.equal else "GE", size, emit.constant(0, SIZE))
         message = quoted(f"the sizes of arguments must be such that {check.claim}, got {{0}} for the difference.")
+        call = f"stablehlo.custom_call @shape_assertion({names([ok, size])})"
         attributes = f"{{error_message = {message}, has_side_effect = true}}"
-        operands = [ok, size]
-        emit.results(
-            f"stablehlo.custom_call @shape_assertion({names(operands)}) {attributes} : ({tensors(operands)}) -> ()", []
-        )
+        emit.results(f"{call} {attributes} : {signature([ok, size], [])}", [])
 
 
 def _measured(emit: Any, values: Sequence[Any], equation: Any) -> Any:
@@ -55,20 +54,27 @@ def called_sizes(exported: Any, types: Sequence[ArrayType]) -> dict[Any, Any]:
 
     Raises: ShapeMismatch: the sizes do not fit together, or a constraint does not hold.
     """
-    labels = argument_labels(exported.in_tree)
-    equations = solve(exported.in_avals, labels, exported.fun_name)
+    if not any([t.ragged for t in exported.in_avals]):
+        return {}
+    equations = _equations(exported.in_avals, exported.in_tree, exported.fun_name)
     actual = lambda equation: types[equation.argument].shape[equation.axis]
     values = equations.values(actual, floor_divided)
     for check in equations.checks:
         if not holds(check, values, actual):
             found = ", ".join([f"{symbol} = {size}" for symbol, size in values.items()])
-            shown = ", ".join([f"{name}: {t}" for name, t in zip(labels, types) if not isinstance(t, int)])
+            shown = ", ".join([f"{name}: {t}" for name, t in zip(argument_labels(exported.in_tree), types)])
             raise ShapeMismatch(
                 f"{exported.fun_name}: the sizes of the arguments must be such that {check.claim}, as it was exported, "
                 f"got {shown}, from which {found}.",
                 hint="other sizes, or export the function for these.",
             )
     return values
+
+
+@cached("dimension equations", 1024)
+def _equations(types: tuple[ArrayType, ...], tree: Any, name: str) -> DimensionEquations:
+    """The solutions for the variables in the types of the arguments of an exported function."""
+    return solve(types, argument_labels(tree), name)
 
 
 def called_types(exported: Any, sizes: dict[Any, Any]) -> tuple[ArrayType, ...]:

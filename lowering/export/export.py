@@ -14,7 +14,7 @@ from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.trees import pytrees
 from ...effects.types.dimension_equations import solve
 from ...effects.types.dtypes import tangent_dtype
-from ...effects.types.extent import check_scopes
+from ...effects.types.extent import common_scope
 from ...effects.types.sized import extents_in
 from ...interpreters.transformations.derivatives import vjp
 from ..compile.placement import settle
@@ -76,7 +76,7 @@ def export(
 
     def exported(*args_specs: Any, **kwargs_specs: Any) -> Exported:
         shapes = [getattr(x, "shape", ()) for x in pytrees.leaves((args_specs, kwargs_specs))]
-        check_scopes([symbol for shape in shapes for size in extents_in(tuple(shape)) for symbol in size.lengths])
+        common_scope([symbol for shape in shapes for size in extents_in(tuple(shape)) for symbol in size.lengths])
         call = traced_call(jitted, args_specs, kwargs_specs, "export")
         program, name = call.trace.recorded, call.jitted.name
         placement = settle(program, name, call.placement)

@@ -71,9 +71,9 @@ def exported_module(
     pruned, used = dead_code_elimination(closed, instantiate=keep)
     kept = tuple([i for i, yes in enumerate(used[count:]) if yes])
     constants = [x for x, yes in zip(captured, used) if yes]
-    artifact = mlir_modules.portable_artifact(_text(pruned, constants, name, kept, placement, platforms, equations))
-    _check_targets(name, artifact, allowed)
-    return ExportedModule(artifact, kept)
+    module = mlir_modules.parsed(_text(pruned, constants, name, kept, placement, platforms, equations))
+    _check_targets(name, module, allowed)
+    return ExportedModule(mlir_modules.portable_artifact(module), kept)
 
 
 def _text(
@@ -123,9 +123,9 @@ def shardings(said: Sequence[NamedSharding | None], indices: Sequence[int]) -> l
     return [said[i] if said else None for i in indices]
 
 
-def _check_targets(name: str, artifact: bytes, allowed: Collection[str]) -> None:
+def _check_targets(name: str, module: Any, allowed: Collection[str]) -> None:
     """Raises: NotExportable: the program calls something whose meaning under its name is not promised."""
-    called = mlir_modules.called_targets(mlir_modules.read_artifact(artifact))
+    called = mlir_modules.called_targets(module)
     found = sorted([target for target in called if not _STABLE.fullmatch(target) and target not in allowed])
     if found:
         raise NotExportable(

@@ -34,14 +34,13 @@ def parsed(text: str | bytes) -> Any:
     return mlir_bindings.ir.Module.parse(text, mlir_bindings.new_context())
 
 
-def portable_artifact(text: str) -> bytes:
-    """A module's text as a portable artifact, which jaxlib reads from twelve weeks before this version on.
+def portable_artifact(module: Any) -> bytes:
+    """A module as a portable artifact, which jaxlib reads from twelve weeks before this version on.
 
     Raises: NotExportable: it has operations that are younger.
     """
     dialect = mlir_bindings.stablehlo
     window = dialect.StablehloCompatibilityRequirement.WEEK_12
-    module = parsed(text)
     with Diagnostics(module.context) as messages:
         try:
             target = dialect.get_version_from_compatibility_requirement(window)

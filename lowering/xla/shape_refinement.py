@@ -26,7 +26,7 @@ def refined_artifact(artifact: bytes, name: str, takes: Sequence[str], gives: Se
         if "shape_assertion" in str(error):
             raise ShapeMismatch(f"{name}: {said}", hint="other sizes, or export the function for these.") from error
         raise NotExportable(f"{name}: sizes must follow from those of the arguments, got {said}.") from error
-    return mlir_modules.portable_artifact(mlir_modules.module_text(mlir_modules.parsed(refined)))
+    return mlir_modules.portable_artifact(mlir_modules.parsed(refined))
 
 
 def _entry_text(artifact: bytes, takes: Sequence[str], gives: Sequence[str]) -> str:

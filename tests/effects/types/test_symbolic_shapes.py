@@ -1,6 +1,7 @@
 """Symbolic shapes as text, and their scopes."""
 
 import itertools
+import pickle
 
 import pytest
 
@@ -80,6 +81,12 @@ def test_constraints_are_those_of_one_scope():
         symbolic_shape("b", constraints=["b >= 2"], scope=SymbolicScope())
     with pytest.raises(BadArgument, match="written as text"):
         symbolic_shape(3)
+
+
+def test_shapes_and_their_scope_pickle():
+    a, b = pickle.loads(pickle.dumps(symbolic_shape("a, floordiv(b, a)", constraints=["a >= b + 2"])))
+    (divided,) = [x for monomial, _ in b.terms for x in monomial]
+    assert str((a, b)) == "(a, floordiv(b,a))" and a > divided.of and a.scope is b.scope
 
 
 def test_which_sizes_are_symbolic():

@@ -64,6 +64,34 @@ def test_functions_of_a_matrix_with_any_number_of_rows(name):
         agree(MATRIX[name], call, array(rows, 4))
 
 
+def transformer(parameters, tokens):
+    """A block of causal attention and one of two layers, with embeddings of tokens and of their places."""
+    batch, length = tokens.shape
+    x = parameters["embedding"][tokens] + parameters["places"][hnp.arange(length) % 8]
+    q, k, v = [hnp.reshape(part, (batch, length, 2, -1)) for part in hnp.split(x @ parameters["heads"], 3, axis=-1)]
+    scores = hnp.einsum("bqhd,bkhd->bhqk", q, k) / k.shape[-1] ** 0.5
+    scores = hnp.where(hnp.tril(hnp.ones((length, length), bool)), scores, -1e9)
+    mixed = hnp.einsum("bhqk,bkhd->bqhd", nn.softmax(scores), v).reshape(batch, length, -1)
+    x = nn.standardize(x + mixed)
+    x = nn.standardize(x + nn.gelu(x @ parameters["up"]) @ parameters["down"])
+    return x @ parameters["embedding"].T
+
+
+def next_token_loss(parameters, tokens):
+    logits = nn.log_softmax(transformer(parameters, tokens)[:, :-1])
+    return -hnp.take_along_axis(logits, tokens[:, 1:, None], axis=-1).mean()
+
+
+def test_a_transformer_with_any_batch_and_length_and_its_gradient():
+    sizes = {"embedding": (11, 6), "places": (8, 6), "heads": (6, 18), "up": (6, 12), "down": (12, 6)}
+    parameters = {name: array(*size) - 0.5 for name, size in sizes.items()}
+    for f in (transformer, hx.value_and_grad(next_token_loss)):
+        types = export.symbolic_args_specs((parameters, np.zeros((1, 1), "int32")), (None, "batch, length"))
+        call = export.deserialize(export.export(hx.jit(f))(*types).serialize()).call
+        for shape in ((2, 5), (3, 9)):
+            agree(f, call, parameters, np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape) % 11)
+
+
 KERNEL = np.linspace(-1, 1, 54, dtype=np.float32).reshape(2, 3, 3, 3)
 
 

@@ -21,9 +21,9 @@ TEXT = """module @m {
 
 
 def test_an_artifact_is_read_as_it_was_written():
-    artifact = mlir_modules.portable_artifact(TEXT)
+    artifact = mlir_modules.portable_artifact(mlir_modules.parsed(TEXT))
     module = mlir_modules.read_artifact(artifact)
-    assert mlir_modules.portable_artifact(mlir_modules.module_text(module)) == artifact
+    assert mlir_modules.portable_artifact(module) == artifact
     assert mlir_modules.entry_types(artifact) == (("tensor<3xf32>",), ("tensor<3xf32>", "tensor<f32>"))
     assert mlir_modules.called_targets(module) == {"target"}
     assert mlir_modules.meshes_of(module) == {"mesh": (("a", 2), ("b", 4))}
@@ -49,9 +49,9 @@ def test_meshes_with_an_order_of_devices_are_refused():
 
 
 def test_bytes_that_are_no_artifact_are_refused():
-    artifact = mlir_modules.portable_artifact(TEXT)
+    artifact = mlir_modules.portable_artifact(mlir_modules.parsed(TEXT))
     for data in (artifact[:50], artifact[:-1], artifact + b"\1", artifact[1:], b"no artifact", b""):
         with pytest.raises(BadArtifact, match="must be MLIR's bytecode, all of it"):
             mlir_modules.read_artifact(data)
     with pytest.raises(BadArtifact, match="a function main"):
-        mlir_modules.entry_types(mlir_modules.portable_artifact("module {}"))
+        mlir_modules.entry_types(mlir_modules.portable_artifact(mlir_modules.parsed("module {}")))

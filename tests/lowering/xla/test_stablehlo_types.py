@@ -44,3 +44,14 @@ def test_a_program_gives_its_constants_back_bit_for_bit():
     bits = np.array([0, 1, 0x7F800001, 0x80000000, 0x7FC12345, 0xFF7FFFFF], "uint32")
     constant = bits.view("float32")
     assert np.asarray(hx.jit(lambda: hx.numpy.asarray(constant))()).view("uint32").tolist() == bits.tolist()
+
+
+@pytest.mark.parametrize("dtype", [
+    "float32", "float16", "complex64", "int8", "uint32", "int64", "float64", ml_dtypes.bfloat16,
+])
+def test_long_constants_are_given_back_bit_for_bit(dtype):
+    bits = np.random.default_rng(0).integers(0, 256, 8 * 40, dtype=np.uint8)
+    constant = bits.view(dtype).reshape(-1, 5, 2)
+    assert dense(constant).startswith('dense<"0x') == (dtype != ml_dtypes.bfloat16)
+    kept = np.asarray(hx.jit(lambda: hx.numpy.asarray(constant))())
+    assert kept.tobytes() == constant.tobytes()
