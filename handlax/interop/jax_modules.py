@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from ..as_jax.views import is_installed
+from ..as_jax import is_installed
 from ..effects.base.caches import once
 from ..effects.base.errors import MissingModule
 from ..effects.base.lazy_module import LazyModule, late_module

@@ -20,7 +20,7 @@ from ..effects.operations.elementwise.conversion import convert
 from ..effects.types import dtypes
 from ..effects.types.array_type import ArrayType, array_type
 from ..lowering.arrays.imported_arrays import imported
-from ..random.keys import key_data, wrap_key_data
+from ..random import key_data, wrap_key_data
 from .jax_modules import jax, jax_primitives
 
 _NAMESPACES = ("", ".lax", ".lax.linalg")  # in which both libraries have their enumerations and records
