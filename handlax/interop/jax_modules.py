@@ -34,7 +34,7 @@ def need_jax(where: str) -> None:
 @once
 def _exclude_frames() -> None:
     """From now on a line of JAX's source is no user's: messages and programs name the line that called it."""
-    register_exclusion(os.path.join(os.path.dirname(jax.__file__), ""))
+    register_exclusion(os.path.join(os.path.dirname(late_module("jax").__file__), ""))
 
 
 @once
