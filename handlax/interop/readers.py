@@ -123,7 +123,7 @@ def _extreme_of(params: Any) -> Callable[[Array], Array]:
     return lambda x: perform(kind(Window(*sizes, *dilations)), x)
 
 
-_CHOSEN_BY = {primitive_of(Ge): ReduceWindowMax, primitive_of(Le): ReduceWindowMin}
+_CHOSEN_BY: dict[Any, Any] = {primitive_of(Ge): ReduceWindowMax, primitive_of(Le): ReduceWindowMin}
 
 
 @reads("select_and_scatter_add")
