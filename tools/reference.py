@@ -32,6 +32,7 @@ NAMESPACES = (
     "handlax.sharding", "handlax.extend", "handlax.extend.ad", "handlax.extend.batching", "handlax.extend.mlir",
     "handlax.extend.partial_eval",
     "handlax.experimental.multihost_utils", "handlax.distributed", "handlax.launch", "handlax.as_jax",
+    "handlax.interop.jax",
     "handlax.tree", "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
     "handlax.ops", "handlax.ref", "handlax.test_util", "handlax.flatten_util", "handlax.extend.core", "handlax.typing",
     "handlax.ad", "handlax.api_util", "handlax.scipy", "handlax.scipy.integrate", "handlax.scipy.fft",

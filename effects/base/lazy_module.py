@@ -89,6 +89,8 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what inspection asks of any object
+            raise AttributeError(f"{self._name} is imported by its own names, not by {name!r}.", name=name, obj=self)
         value = getattr(late_module(self._name), name)
         self.__dict__[name] = value
         return value

@@ -10,7 +10,8 @@ from ..effects.base.caches import WeakCache
 from ..effects.base.wrapping import name_of
 from ..effects.control.recorded_bodies import body_of
 from ..effects.core.arrays import Array
-from ..effects.programs.program import Program
+from ..effects.programs.higher_order import HigherOrder
+from ..effects.programs.program import Program, derived_once
 from ..effects.types.array_type import ArrayType
 from .jax_modules import jax
 from .jax_values import our_array, their_array, their_type, type_in_jax, with_widths
@@ -70,12 +71,19 @@ class ToJax:
         types = [*map(type_in_jax, xs)]
         key = (structure, config.current(), *types)
         program, tree = self.known.get(key) or _TO.add(self.known, key, self._recorded(structure, types))
-        with with_widths([*types, *program.numbered_types()]):
+        with with_widths([*types, *types_within(program)]):
             return tree.unflatten(bind_program(program, xs))
 
     def _recorded(self, structure: MixedStructure, types: Sequence[ArrayType]) -> Converted:
         of_leaves, found = on_leaves(self.f, structure)
         return Converted(body_of(name_of(self.f), of_leaves, types, "to_jax").program, found[-1])
+
+
+@derived_once
+def types_within(program: Program) -> frozenset[ArrayType]:
+    """The types of all values of a program, those in its bodies included."""
+    bodies = [body for op in program.ops if isinstance(op, HigherOrder) for body in op.bodies]
+    return frozenset(program.value_types()).union(*map(types_within, bodies))
 
 
 def on_leaves(f: Callable[..., Any], structure: MixedStructure) -> tuple[Callable[..., Any], list[MixedStructure]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from ..as_jax.views import is_installed
+from ..as_jax import is_installed
 from ..effects.base.caches import once
 from ..effects.base.errors import MissingModule
 from ..effects.base.lazy_module import LazyModule, late_module
@@ -34,7 +34,7 @@ def need_jax(where: str) -> None:
 @once
 def _exclude_frames() -> None:
     """From now on a line of JAX's source is no user's: messages and programs name the line that called it."""
-    register_exclusion(os.path.join(os.path.dirname(jax.__file__), ""))
+    register_exclusion(os.path.join(os.path.dirname(late_module("jax").__file__), ""))
 
 
 @once

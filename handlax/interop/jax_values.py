@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, EscapedBox
+from ..effects.base.errors import BadArgument, EscapedBox, TypeCheckError
 from ..effects.base.lazy_module import late_module
 from ..effects.base.stack import BASE, inside
 from ..effects.core.arrays import Array, as_array
@@ -20,7 +20,7 @@ from ..effects.operations.elementwise.conversion import convert
 from ..effects.types import dtypes
 from ..effects.types.array_type import ArrayType, array_type
 from ..lowering.arrays.imported_arrays import imported
-from ..random.keys import key_data, wrap_key_data
+from ..random import key_data, wrap_key_data
 from .jax_modules import jax, jax_primitives
 
 _NAMESPACES = ("", ".lax", ".lax.linalg")  # in which both libraries have their enumerations and records
@@ -90,7 +90,7 @@ def our_array(x: Any) -> Array:
         return wrap_key_data(our_array(jax.random.key_data(x)), dtype=t.dtype)
     try:
         shared = imported(x, copy=False)
-    except Exception:  # several devices, or a dtype that DLPack does not have
+    except (BufferError, RuntimeError, TypeError):  # several devices, or a dtype that DLPack does not have
         shared = as_array(np.asarray(x))
     return our_weakness(shared, t)
 
@@ -118,7 +118,7 @@ def their_array(x: Any) -> Any:
     with with_widths([x.type]), jax.ensure_compile_time_eval():
         try:
             y = jax.numpy.from_dlpack(x)
-        except Exception:  # a dtype that DLPack does not have
+        except (BufferError, RuntimeError, TypeError):  # a dtype that DLPack does not have
             y = jax.numpy.asarray(np.asarray(x))
         return their_weakness(y, x.type)
 
@@ -133,8 +133,11 @@ def their_constant(x: Array) -> Any:
 
 
 def their_weakness(y: Any, t: ArrayType) -> Any:
-    """A value of JAX's with the weakness of a type."""
-    if type_in_jax(y).weak == t.weak:
+    """A value of JAX's with the weakness of a type. Raises: TypeCheckError: it has another shape or dtype."""
+    found = type_in_jax(y)
+    if (found.shape, found.dtype) != (t.shape, t.dtype):
+        raise TypeCheckError(f"to_jax: a result must be {t}, JAX gives {found}.")
+    if found.weak == t.weak:
         return y
     return jax_primitives()["convert_element_type"].bind(y, new_dtype=t.dtype, weak_type=t.weak, sharding=None)
 

@@ -48,7 +48,7 @@ _export: Any = LazyModule("jax.export")
 _PRIMITIVES = Cache("primitives made for JAX")
 _EXPORTED = Cache("operations exported to JAX", 256)
 WRITERS: dict[str, Callable[..., Any]] = {}
-"""Primitive -> function of the operation and of JAX's values that gives its results; None: a primitive is made of it."""
+"""Primitive -> function of the operation and of JAX's values that gives its results; None: one is made of it."""
 
 
 def bind_program(program: Program, args: Sequence[Any]) -> list[Any]:

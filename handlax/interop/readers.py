@@ -16,6 +16,7 @@ from ..effects.control.debug_callbacks import callback as debug_callback
 from ..effects.control.debug_callbacks import print as debug_print
 from ..effects.control.loops import Scan, While
 from ..effects.core.arrays import Array, scalar
+from ..effects.operations.elementwise.comparison import Ge, Le
 from ..effects.operations.linalg.eigh import Eigh
 from ..effects.operations.linalg.svd import Svd
 from ..effects.operations.manipulation.rearranging import squeeze, stack, tile
@@ -26,18 +27,17 @@ from ..effects.operations.reductions.generic_reduce import reduce
 from ..effects.operations.windows.generic_window import reduce_window
 from ..effects.operations.windows.geometry import Window
 from ..effects.operations.windows.window_reductions import ReduceWindowMax, ReduceWindowMin
+from ..effects.programs.primitives import primitive_called, primitive_of
 from ..effects.types.dtypes import float0, int32, is_inexact
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.custom.custom_vjp import custom_vjp
 from ..interpreters.custom.custom_vmap import custom_vmap
 from ..interpreters.custom.implicit import custom_linear_solve
 from ..interpreters.transformations.derivatives import jvp, vjp
-from ..lax.bit_generators import rng_uniform
-from ..lax.composed import log2, one_minus_square, polynomial, unstack
-from ..lax.composed_linalg import cholesky_update
+from ..lax import linalg, log2, one_minus_square, polynomial, rng_uniform, unstack
 from ..lowering.export.export import default_export_platform
-from ..numpy.arrays.creation import zeros
-from ..random.rejection_samplers import gamma, loggamma
+from ..numpy import zeros
+from ..random import gamma, loggamma
 from .converted_functions import FromJax
 from .jax_modules import jax
 from .jaxpr_reader import READERS, our_parameter, perform_jaxpr, program_of, where
@@ -66,12 +66,11 @@ composed("slice", lax_slice)
 composed("tile", tile)
 composed("stack", lambda *xs, axis: stack(xs, axis))
 composed("copy", lambda x: x)
-composed("copy_p", lambda x: x)
 composed("log2", lambda x, accuracy=None: log2(x))
 composed("one_minus_square", one_minus_square)
 composed("polynomial", lambda x, *coefficients, unroll=None: polynomial(x, coefficients, unroll=unroll))
 composed("rng_uniform", rng_uniform)
-composed("cholesky_update", cholesky_update)
+composed("cholesky_update", linalg.cholesky_update)
 composed("random_clone", lambda keys: keys)
 composed("random_bits", lambda keys, bit_width, shape: key_bits(keys, bit_width, shape))
 composed("random_split", lambda keys, shape: split_keys(keys, shape))
@@ -120,8 +119,11 @@ def _extreme_of(params: Any) -> Callable[[Array], Array]:
     ones = (1,) * len(params["window_dimensions"])
     dilations = [params.get(name, ones) for name in ("base_dilation", "window_dilation")]
     sizes = [params[name] for name in ("window_dimensions", "window_strides", "padding")]
-    kind = ReduceWindowMax if params["select_prim"].name == "ge" else ReduceWindowMin
+    kind = _CHOSEN_BY[primitive_called(params["select_prim"].name)]
     return lambda x: perform(kind(Window(*sizes, *dilations)), x)
+
+
+_CHOSEN_BY: dict[Any, Any] = {primitive_of(Ge): ReduceWindowMax, primitive_of(Le): ReduceWindowMin}
 
 
 @reads("select_and_scatter_add")
@@ -201,20 +203,19 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
         consts[name] = [next(rest) for _ in range(count)]
     b = [*rest]
 
-    def called(name: str) -> Callable[..., Any] | None:
-        jaxpr = getattr(jaxprs, name)
-        return None if jaxpr is None else lambda *ys: perform_jaxpr(jaxpr, [*consts[name], *ys])
+    def called(name: str) -> Callable[..., Any]:
+        return lambda *ys: perform_jaxpr(getattr(jaxprs, name), [*consts[name], *ys])
 
-    matvec, solve, transposed = map(called, ("matvec", "solve", "transpose_solve"))
-    assert matvec is not None and solve is not None
-    solved = lambda _, ys: _with_aux(solve(*ys), len(b))
-    adjoint = None if transposed is None else lambda _, ys: _with_aux(transposed(*ys), len(b))
-    x, aux = custom_linear_solve(lambda x: matvec(*x), b, solved, adjoint, has_aux=True)
+    def solver(name: str) -> Callable[..., Any]:
+        def solved(_: Any, ys: Any) -> Any:
+            results = called(name)(*ys)
+            return results[: len(b)], results[len(b) :]
+
+        return solved
+
+    adjoint = None if jaxprs.transpose_solve is None else solver("transpose_solve")
+    x, aux = custom_linear_solve(lambda x: called("matvec")(*x), b, solver("solve"), adjoint, has_aux=True)
     return [*x, *aux]
-
-
-def _with_aux(ys: Sequence[Array], count: int) -> tuple[list[Array], list[Array]]:
-    return list(ys[:count]), list(ys[count:])
 
 
 # Functions with rules: a rule is what JAX makes of the equation, under its own transformation

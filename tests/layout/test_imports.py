@@ -86,9 +86,9 @@ def test_jaxlib_is_called_by_the_files_of_its_runtime_alone():
 
 
 def records_a_peer(file: Path) -> bool:
-    """Say whether a file is no test but a program that records another library's results, or is run with both."""
+    """Say whether a file is no test but a program that records another library's results, or works with both."""
     folder, *inner = file.relative_to(ROOT).parts
-    both = folder == "benchmarks" or (folder == "tools" and "library_cases" in inner[0])
+    both = folder == "benchmarks" or (folder == "tools" and "library_cases" in inner[0]) or inner[0] == "interop"
     return both or (folder == "tests" and file.name.startswith("record"))
 
 

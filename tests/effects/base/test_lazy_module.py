@@ -1,5 +1,6 @@
 """Modules imported at first use, and which ones ``import handlax`` leaves for then."""
 
+import inspect
 import subprocess
 import sys
 import time
@@ -30,6 +31,13 @@ def loaded(use: str) -> list[str]:
     """Give the modules of LATER that a program has loaded."""
     code = [sys.executable, "-P", "-c", PROGRAM.format(use=use), *LATER]
     return subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_inspection_does_not_import_the_module():
+    nowhere = LazyModule("no_such_module")
+    assert inspect.unwrap(nowhere) is nowhere and not hasattr(nowhere, "__file__")
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        nowhere.name
 
 
 def test_the_module_is_imported_when_a_name_of_it_is_used():
