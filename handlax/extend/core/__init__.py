@@ -5,12 +5,14 @@ from ...effects.programs.equation_views import Literal as Literal
 from ...effects.programs.primitives import Primitive as Primitive
 from . import primitives as primitives
 from .jaxprs import ClosedJaxpr as ClosedJaxpr
+from .jaxprs import Effect as Effect
 from .jaxprs import Jaxpr as Jaxpr
 from .jaxprs import JaxprEqn as JaxprEqn
 from .jaxprs import Var as Var
 from .jaxprs import check_jaxpr as check_jaxpr
 from .jaxprs import jaxpr_as_fun as jaxpr_as_fun
 from .jaxprs import new_jaxpr_eqn as new_jaxpr_eqn
+from .primitive_traces import PrimitiveTrace as PrimitiveTrace
 from .primitive_traces import TraceTag as TraceTag
 from .primitive_traces import find_top_trace as find_top_trace
 from .primitive_traces import set_current_trace as set_current_trace
