@@ -18,7 +18,7 @@ from .effects.types.array_type import ArrayType
 from .effects.types.extent import as_size
 from .effects.types.sized import larger, smaller
 from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_as_fun
-from .extend.core.primitive_traces import PrimitiveTrace as Trace
+from .extend.core import PrimitiveTrace as Trace
 from .interpreters.core.compile_time import ensure_compile_time_eval
 from .interpreters.handlers.handle import trace_state_clean
 

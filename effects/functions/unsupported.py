@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.errors import BadArgument
+from ..sharding.named_sharding import NamedSharding
 
 
 def no_sharding(name: str, out_sharding: Any) -> None:
-    """Check that no sharding is given: types have none, and the compiler chooses that of a result."""
-    if out_sharding is not None:
+    """Check that no sharding is given but that of a type, ``typeof(x).sharding``, which cuts no dimension over a mesh
+    without devices: the compiler chooses how a result is cut.
+
+    Raises: BadArgument: another one is given.
+    """
+    if out_sharding is not None and not (isinstance(out_sharding, NamedSharding) and out_sharding.of_a_type):
         raise BadArgument(
             f"{name}: the sharding of the result must be None, as the compiler chooses it, got {out_sharding!r}.",
             hint="leave it out; with_sharding_constraint(y, sharding) says how the result is cut.",

@@ -227,6 +227,11 @@ class NamedSharding(Sharding):
         return bool(self._device_assignment) and not self.mesh.is_multi_process
 
     @property
+    def of_a_type(self) -> bool:
+        """Whether a type may state it, ``typeof(x).sharding``: it names no axis, and no device."""
+        return isinstance(self.mesh, AbstractMesh) and not self.spec.axes
+
+    @property
     def replicated_axes(self) -> frozenset[Any]:
         """The mesh axes along which arrays are replicated."""
         return frozenset(self.mesh.axis_names) - {*self.spec.axes}

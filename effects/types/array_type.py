@@ -43,7 +43,7 @@ class ArrayType(ImmutableObject, Sized):
     def __new__(
         cls, shape: Sequence[int], dtype: Any, weak: bool = False, *, weak_type: bool = False, sharding: Any = None
     ) -> ArrayType:
-        if sharding is not None and sharding.spec.axes:
+        if sharding is not None and not sharding.of_a_type:
             raise NotProvided(
                 f"ArrayType: a type states no sharding, got {sharding.spec}.",
                 hint="with_sharding_constraint and out_shardings say where values are.",

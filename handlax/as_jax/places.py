@@ -16,6 +16,7 @@ OWN = frozenset((
 # A module of JAX's -> the module whose names it hands on.
 MODULES: Mapping[str, str] = {
     "jax": "handlax",
+    "jax.experimental.hijax": "handlax.extend.hijax",
     "jax.interpreters.ad": "handlax.extend.ad",
     "jax.interpreters.batching": "handlax.extend.batching",
     "jax.interpreters.mlir": "handlax.extend.mlir",
@@ -48,6 +49,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "jax.experimental.colocated_python": {},
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "jaxlib._jax:DeviceList"},
+    "jax.experimental.hijax": {  # flax.nnx
+        "AbstractValue": "handlax.core:AbstractValue", "ShapedArray": "handlax.core:ShapedArray",
+    },
     "jax.experimental.pjit": {"pjit": "handlax:jit"},
     "jax.extend.ifrt_programs": {},
     "jax.extend.ifrt_programs.ifrt_programs": {},
@@ -63,13 +67,23 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "jax._src.dispatch": {"wait_for_tokens": "handlax:effects_barrier"},  # equinox
     "jax._src.interpreters": {},
     "jax._src.interpreters.ad": {"CustomVJPException": "handlax.errors:NotDifferentiable"},  # diffrax's tests
+    "jax._src.state": {},
+    "jax._src.state.types": {},
     "jax._src.distributed": {"global_state": "handlax.distributed:global_state"},  # orbax
+    "jax._src.tree_util": {"_registry": "handlax.effects.trees.node_types:_KEYED"},  # flax.nnx
     "jax._src.traceback_util": {  # equinox, flax, jaxtyping
         "api_boundary": "handlax.effects.base.tracebacks:boundary",
         "include_frame": "handlax.effects.base.source_locations:include_frame",
         "register_exclusion": "handlax.effects.base.source_locations:register_exclusion",
     },
     "jax._src.xla_bridge": {"_backends": "handlax.lowering.clients.platforms:_backends"},  # chex
+}
+
+# Classes that a library takes where it is imported, and that mean nothing here; what is made of them has no use.
+ABSENT: Mapping[str, tuple[str, ...]] = {
+    # flax.nnx, for variables that have types of their own
+    "jax.experimental.hijax": ("AvalMutableQDD", "AvalQDD", "MutableHiType", "aval_method", "aval_property"),
+    "jax._src.state.types": ("AbstractRef",),
 }
 
 

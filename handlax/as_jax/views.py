@@ -13,7 +13,7 @@ from typing import Any
 from ..effects.base.config import config
 from ..effects.base.errors import JaxIsLoaded, MissingModule
 from ..effects.base.lazy_module import late_module
-from .places import NAMES, children_of, is_there, place_of
+from .places import ABSENT, NAMES, children_of, is_there, place_of
 
 
 class View(ModuleType):
@@ -34,6 +34,8 @@ class View(ModuleType):
         if name in NAMES.get(module, ()):
             stands, attribute = _standing(module, name)
             value = getattr(stands, attribute)
+        elif name in ABSENT.get(module, ()):
+            value = _absent(f"{module}.{name}")
         elif is_there(f"{module}.{name}"):
             return import_module(f"{module}.{name}")
         elif hasattr(self._base, name) and _is_handed_on(name, getattr(self._base, name)):
@@ -56,6 +58,20 @@ class View(ModuleType):
     def __dir__(self) -> list[str]:
         named = NAMES.get(self.__name__, ())
         return sorted({*vars(self), *dir(self._base), *named, *children_of(self.__name__)} - {"_base"})
+
+
+def _absent(name: str) -> type:
+    """A class of which instances and subclasses can be made, and which handlax does not have: its use says so."""
+
+    def __getattr__(self: object, attribute: str) -> Any:
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute {attribute!r}: handlax, behind as_jax, has no {name}."
+        )
+
+    def __init__(self: object, *args: Any, **kwargs: Any) -> None:
+        """Nothing is kept."""
+
+    return type(name.rpartition(".")[2], (), {"__init__": __init__, "__getattr__": __getattr__})
 
 
 def _is_private(module: str, name: str) -> bool:

@@ -32,6 +32,7 @@ if _typing.TYPE_CHECKING:
     from . import ad as ad
     from . import batching as batching
     from . import core as core
+    from . import hijax as hijax
     from . import linear_util as linear_util
     from . import mlir as mlir
     from . import partial_eval as partial_eval

@@ -35,6 +35,7 @@ X = hnp.ones((2, 3))
 ])
 def test_a_sharding_of_the_result_is_refused_and_none_is_not(call):
     call(None)
+    call(hx.typeof(X).sharding)
     with pytest.raises(BadArgument, match=r"sharding of the result must be None, .* got 'x'"):
         call("x")
 

@@ -19,6 +19,7 @@ from .jaxprs import jaxpr_as_fun as jaxpr_as_fun
 from .jaxprs import jaxprs_in_params as jaxprs_in_params
 from .jaxprs import new_jaxpr_eqn as new_jaxpr_eqn
 from .jaxprs import subjaxprs as subjaxprs
+from .primitive_traces import PrimitiveTrace as PrimitiveTrace
 from .primitive_traces import TraceTag as TraceTag
 from .primitive_traces import find_top_trace as find_top_trace
 from .primitive_traces import set_current_trace as set_current_trace

@@ -1,6 +1,6 @@
 """Programs and their parts under JAX's names.
 
-``Jaxpr`` and ``ClosedJaxpr`` are one class here, ``Program``, whose constants are literals.
+``Jaxpr`` and ``ClosedJaxpr`` are one class here, ``Program``, whose constants are literals; an effect is an operation.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 from ...effects.base.source_locations import NOWHERE, Site
+from ...effects.core.operation import Operation
 from ...effects.programs.equation_views import Equation, Literal, Variable
 from ...effects.programs.primitives import Primitive
 from ...effects.programs.program import Program
@@ -19,6 +20,7 @@ from ...interpreters.analysis.typecheck import typecheck
 Jaxpr = ClosedJaxpr = Program
 JaxprEqn = Equation
 Var = Variable
+Effect = Operation
 
 
 class Effect:

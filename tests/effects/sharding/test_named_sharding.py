@@ -142,3 +142,9 @@ def test_the_devices_of_this_process_are_in_the_order_of_all():
     sharding = hx.device_put(np.ones(3)).sharding
     assert sharding._addressable_device_assignment == sharding._device_assignment
     assert {*sharding._addressable_device_assignment} == sharding.addressable_devices
+
+
+def test_a_sharding_of_a_type_names_no_axis_and_no_device():
+    abstract, devices = AbstractMesh((1,), ("a",)), hx.make_mesh((1,), ("a",), devices=hx.devices("cpu")[:1])
+    assert NamedSharding(abstract, P(None)).of_a_type and hx.typeof(1.0).sharding.of_a_type
+    assert not NamedSharding(abstract, P("a")).of_a_type and not NamedSharding(devices, P(None)).of_a_type

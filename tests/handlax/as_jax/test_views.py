@@ -145,3 +145,19 @@ import jax, numpy as np
 x = jax.dlpack.from_dlpack(np.arange(3.0, dtype=np.float32))
 assert sys.modules["jax"] is jax and jax.numpy.from_dlpack(x).tolist() == x.tolist()
 print(jax.jit(lambda x: x + 1)(x).tolist(), sys.modules["jax"] is jax)""") == "[1.0, 2.0, 3.0] True"
+
+
+def test_a_class_that_is_only_taken_by_an_import_says_that_it_is_missing_where_it_is_used():
+    assert shown("""
+from jax.experimental import hijax
+class Mine(hijax.MutableHiType):
+    method = hijax.aval_method(len)
+said = []
+for use in (lambda: Mine().shape, lambda: Mine.method.fun, lambda: hijax.AvalQDD(1, 2).aval):
+    try:
+        use()
+    except AttributeError as error:
+        assert "handlax, behind as_jax, has no jax.experimental.hijax." in str(error), error
+        said.append(str(error).rpartition(".")[0].rpartition(".")[2])
+print(*said, hasattr(hijax.AvalQDD(), "shape"), hasattr(hijax, "HiPrimitive"))""") == (
+        "MutableHiType aval_method AvalQDD False True")
