@@ -61,3 +61,6 @@ DEVICE_MEMORY = 1
 MEMORIES = (0, DEVICE_MEMORY, 3)  # not said, of the device, any; 2 is that of the host
 AXIS_TYPES = {1: AxisType.Auto, 2: AxisType.Explicit, 3: AxisType.Manual}
 PLATFORM_CHECK, CUSTOM_CALL_CHECK = 0, 1
+
+FOREIGN_EFFECT = "<class 'jax._src.ffi.FfiEffect'>"
+"""The name of the effect of calling foreign functions with side effects."""

@@ -14,7 +14,7 @@ from ...effects.base.caches import cached
 from ...effects.base.errors import DeviceMismatch, DTypeMismatch, NotExportable, ShapeMismatch, TreeMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import as_array
-from ...effects.core.operation import operation
+from ...effects.core.operation import effect, operation
 from ...effects.operations.foundations.shapes import zeros
 from ...effects.sharding.mesh import AbstractMesh
 from ...effects.trees import pytrees
@@ -27,6 +27,7 @@ from ..compile.emitter import identifier
 from ..jit.jit import jit
 from ..xla import mlir_modules
 from ..xla.stablehlo_types import names, signature, tensor
+from .artifact_schema import FOREIGN_EFFECT
 from .dimension_arguments import argument_labels, called_sizes, called_types
 from .refined_functions import refined
 
@@ -54,6 +55,12 @@ class CallExported:
         return _constrained(emit, exported, made, exported._out_named_shardings)
 
 
+# the same, of a program that calls foreign functions with side effects: in every call, and in that of every lane
+@effect(vmap="per_lane")
+class CallExportedEffect(CallExported):
+    calls_host = True
+
+
 def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The results of an exported function. Raises: as ``Exported.call``."""
     leaves, tree = pytrees.flatten((args, kwargs))
@@ -64,10 +71,11 @@ def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         )
     xs = [as_array(x) for x in leaves]
     check_types(exported, [x.type for x in xs])
-    if exported.ordered_effects or exported.unordered_effects:
-        listed = ", ".join([*exported.ordered_effects, *exported.unordered_effects])
+    unknown = [*exported.ordered_effects, *[name for name in exported.unordered_effects if name != FOREIGN_EFFECT]]
+    if unknown:
         raise NotExportable(
-            f"{exported.fun_name}: a function that is called must have no effects of other libraries, got {listed}.",
+            f"{exported.fun_name}: a function that is called must have no effects but those of foreign functions, got "
+            f"{', '.join(unknown)}.",
             hint="call it where it was exported.",
         )
     return exported.out_tree.unflatten(_differentiable(exported)(*xs))
@@ -77,8 +85,10 @@ def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def _differentiable(exported: Any) -> Any:
     """The function of leaves, whose reverse derivative is the exported one; lanes of ``vmap`` are a loop."""
 
+    kind = CallExportedEffect if exported.unordered_effects else CallExported
+
     def call(*xs: Any) -> Any:
-        return perform(CallExported(exported), *xs)
+        return perform(kind(exported), *xs)
 
     def backward(xs: Any, cts: Any) -> tuple[Any, ...]:
         derivative = exported.vjp()

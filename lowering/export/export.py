@@ -23,6 +23,7 @@ from ..jit.devices import platform_in_force
 from ..jit.jit import jit
 from ..xla.lazy import runtime
 from .artifact_reader import CALLING_CONVENTION
+from .artifact_schema import FOREIGN_EFFECT
 from .dimension_arguments import argument_labels
 from .exported import DisabledSafetyCheck, Exported
 from .exported_module import exported_module, shardings
@@ -85,6 +86,7 @@ def export(
         module = exported_module(program, name, jitted.keep_unused, placement, chosen, allowed, equations)
         ins, outs = [tuple([t.strong() for t in types]) for types in (call.types, program.out_types)]
         takes = shardings(placement.arguments, range(len(ins)))
+        gives = shardings(placement.results, range(len(outs)))
         cuts = [_without_devices(s) if i in module.kept else None for i, s in enumerate(takes)]
         return Exported(
             fun_name=name,
@@ -93,19 +95,19 @@ def export(
             out_tree=call.trace.out_tree,
             out_avals=outs,
             _in_named_shardings=tuple(cuts),
-            _out_named_shardings=tuple(map(_without_devices, shardings(placement.results, range(len(outs))))),
+            _out_named_shardings=tuple(map(_without_devices, gives)),
             in_shardings_hlo=(None,) * len(ins),
             out_shardings_hlo=(None,) * len(outs),
             nr_devices=1 if placement.mesh is None else placement.mesh.size,
             platforms=chosen,
             ordered_effects=(),
-            unordered_effects=(),
+            unordered_effects=(FOREIGN_EFFECT,) if program.effects else (),
             disabled_safety_checks=checks,
             mlir_module_serialized=module.artifact,
             calling_convention_version=CALLING_CONVENTION,
             module_kept_var_idx=module.kept,
             uses_global_constants=len(chosen) > 1 or bool(equations.solutions),
-            _get_vjp=ProgramVjp(program),
+            _get_vjp=ProgramVjp(program, tuple(takes), tuple(gives)),
         )
 
     return exported
@@ -125,13 +127,16 @@ def _without_devices(sharding: NamedSharding | None) -> NamedSharding | None:
 
 
 class ProgramVjp(Value):
-    """The exported pullback of an exported program, made when it is asked for."""
+    """The exported pullback of an exported program, made when it is asked for; the shardings are those of the program's
+    arguments and results.
+    """
 
     program: Program
+    takes: tuple[NamedSharding | None, ...]
+    gives: tuple[NamedSharding | None, ...]
 
     def __call__(self, exported: Exported) -> Exported:
         count = len(exported.in_avals)
-        takes, gives = exported._in_named_shardings, exported._out_named_shardings
 
         def pullback(*arguments: Any) -> Any:
             _, pull = vjp(lambda *xs: tuple(self.program(*xs)), *arguments[:count])
@@ -139,6 +144,6 @@ class ProgramVjp(Value):
 
         pullback.__name__ = f"{exported.fun_name}_vjp"
         types = [*exported.in_avals, *[t.update(dtype=tangent_dtype(t.dtype)) for t in exported.out_avals]]
-        jitted = jit(pullback, in_shardings=(*takes, *gives), out_shardings=takes)
+        jitted = jit(pullback, in_shardings=(*self.takes, *self.gives), out_shardings=self.takes)
         make = export(jitted, platforms=exported.platforms, disabled_checks=exported.disabled_safety_checks)
         return make(*map(described, types))

@@ -133,7 +133,7 @@ class Exported(Value):
 
         Raises: TreeMismatch, ShapeMismatch, DTypeMismatch: the arguments are not those for which it was exported.
         DeviceMismatch: it was exported for another number of devices. NotExportable: it was exported for other
-        platforms, or has effects. MissingRule: under ``vmap``, and in forward mode, which have no rule for it.
+        platforms, or has effects other than those of foreign functions. NotDifferentiable: in forward mode.
         """
         return call_exported(self, args, kwargs)
 

@@ -6,8 +6,8 @@ A table is a dictionary from its fields to numbers, strings, bytes, lists and ot
 the bytes is None, an empty list, or the number 0; None and fields that are left out are not written. References point
 forwards, so that no bytes, however they were damaged, make the reader run in a circle.
 
-A checksum follows the tables, where other readers do not look: they begin at the root. MLIR's reader of programs, which
-may end the process on damaged ones, is so given what was written.
+What is written has a file identifier, and a checksum behind the tables, where other readers do not look. MLIR's reader
+of programs, which may end the process on damaged ones, is so given what was written.
 
 Source: the FlatBuffers specification, internals.
 """
@@ -56,21 +56,21 @@ Field = Number | Text | Bytes | Many | Table
 Schema = Mapping[str, Mapping[str, Field]]
 """For each kind of table its fields in the order of their slots."""
 _WIDTH = 4  # of an offset; everything begins at a multiple of it
-_MARK = b"handlax "
+_IDENTIFIER = b"hlax"  # behind the reference to the root; bytes that have it end in their checksum
 
 
 def encode(schema: Schema, kind: str, record: Fields) -> bytes:
     """The bytes of a table of this kind as the root. Raises: NotExportable: the tables are too deep in each other."""
     writer = _Writer(schema)
     on_deep_stack(writer.put, Table(kind), record, 0, 0)
-    return bytes(writer.out + _MARK + _checksum(writer.out))
+    return bytes(writer.out + _checksum(writer.out))
 
 
 class _Writer:
-    """Appends tables and vectors to ``out``, which begins with the reference to the root."""
+    """Appends tables and vectors to ``out``, which begins with the reference to the root and the identifier."""
 
     def __init__(self, schema: Schema):
-        self.schema, self.out = schema, bytearray(_WIDTH)
+        self.schema, self.out = schema, bytearray(_WIDTH) + _IDENTIFIER
 
     def put(self, field: Field, value: Any, place: int, depth: int) -> None:
         """Write a number to ``place``; append any other value, and write there how far away it is."""
@@ -131,8 +131,7 @@ def _size(field: Field) -> int:
 
 def decode(schema: Schema, kind: str, data: bytes) -> Fields:
     """The table of this kind that is the root of ``data``. Raises: BadArtifact: the bytes are not such a table."""
-    tables, mark, checksum = data[: -len(_MARK) - 4], data[-len(_MARK) - 4 : -4], data[-4:]
-    if mark == _MARK and checksum != _checksum(tables):
+    if data[_WIDTH : _WIDTH + len(_IDENTIFIER)] == _IDENTIFIER and data[-4:] != _checksum(data[:-4]):
         raise damaged("bytes that do not have their checksum")
     reader = _Reader(schema, data)
     return on_deep_stack(reader.table, kind, reader.target(0), 1)

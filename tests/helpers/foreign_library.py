@@ -70,6 +70,20 @@ def library() -> ctypes.CDLL:
     return found
 
 
+def calls_of(f, *args):
+    """How often ``f(*args)`` calls the function that counts its calls."""
+    before = library().calls_so_far()
+    hx.block_until_ready(f(*args))
+    hx.effects_barrier()
+    return library().calls_so_far() - before
+
+
+def count(x, effectful=True, method=None):
+    """``x``, after a call of the function that counts its calls."""
+    hx.ffi.ffi_call("test_count", (), has_side_effect=effectful, vmap_method=method)(x)
+    return x
+
+
 @functools.cache
 def rms_norm():
     """The function of the page with its derivative."""

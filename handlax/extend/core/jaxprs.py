@@ -10,7 +10,6 @@ from itertools import count
 from typing import Any
 
 from ...effects.base.source_locations import NOWHERE, Site
-from ...effects.core.operation import Operation
 from ...effects.programs.equation_views import Equation, Literal, Variable
 from ...effects.programs.primitives import Primitive
 from ...effects.programs.program import Program
@@ -20,7 +19,6 @@ from ...interpreters.analysis.typecheck import typecheck
 Jaxpr = ClosedJaxpr = Program
 JaxprEqn = Equation
 Var = Variable
-Effect = Operation
 
 
 class Effect:

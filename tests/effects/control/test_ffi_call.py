@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from helpers import foreign_library
+from helpers.foreign_library import calls_of, count
 
 import handlax as hx
 from handlax import errors, lax
@@ -227,19 +228,6 @@ def test_a_function_that_is_not_registered_is_a_compile_error():
 
 
 # effects
-
-
-def calls_of(f, *args):
-    library = foreign_library.library()
-    before = library.calls_so_far()
-    hx.block_until_ready(f(*args))
-    hx.effects_barrier()
-    return library.calls_so_far() - before
-
-
-def count(x, effectful=True, method=None):
-    ffi_call("test_count", (), has_side_effect=effectful, vmap_method=method)(x)
-    return x
 
 
 def test_an_effect_is_called_each_time_and_a_pure_call_only_if_its_result_is_used():

@@ -4,11 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+from helpers.foreign_library import calls_of, count
 
 import handlax as hx
 from handlax import export, lax
 from handlax import numpy as hnp
 from handlax.errors import DTypeMismatch, NotDifferentiable, NotExportable, ShapeMismatch, TreeMismatch
+from handlax.lowering.export.artifact_schema import FOREIGN_EFFECT
 
 X = np.linspace(0.5, 1.5, 3, dtype=np.float32)
 SINE = export.deserialize(export.export(hx.jit(hnp.sin))(X).serialize(vjp_order=1))
@@ -86,5 +88,20 @@ def test_a_function_with_effects_of_others_is_kept_but_not_called():
     with_effects = dataclasses.replace(SINE, unordered_effects=("<class 'theirs.Effect'>",), _get_vjp=None)
     read = export.deserialize(with_effects.serialize())
     assert read.unordered_effects == ("<class 'theirs.Effect'>",)
-    with pytest.raises(NotExportable, match=r"must have no effects of other libraries, got <class 'theirs.Effect'>"):
+    with pytest.raises(NotExportable, match=r"must have no effects but those of foreign functions, got <class 'theirs.Effect'>"):
         read.call(X)
+
+
+def test_side_effects_of_foreign_functions_are_called_in_every_call():
+    check = export.DisabledSafetyCheck.custom_call("test_count")
+    made = export.export(hx.jit(lambda x: (count(x), 2 * x)[1]), disabled_checks=[check])(1.0)
+    read = export.deserialize(made.serialize())
+    assert made.unordered_effects == read.unordered_effects == (FOREIGN_EFFECT,)
+    for f in (made.call, read.call):
+        assert len(hx.effects_of(f)(1.0)) == 1
+        assert calls_of(lambda x: f(x), 1.0) == calls_of(hx.jit(lambda x: (f(x), x)[1]), 1.0) == 1
+        assert calls_of(hx.jit(lambda x: (f(x), f(x), x)[2]), 1.0) == 2
+        assert calls_of(hx.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: (f(x), c)[1], x)), 1.0) == 3
+        assert calls_of(hx.jit(hx.vmap(lambda x: (f(x), x)[1])), np.ones(4, "float32")) == 4
+    again = export.export(hx.jit(lambda x: (read.call(x), x)[1]), disabled_checks=[check])(1.0)
+    assert again.unordered_effects == (FOREIGN_EFFECT,) and calls_of(again.call, 1.0) == 1

@@ -195,3 +195,16 @@ def test_a_program_of_one_device_is_called_on_several(mesh):
     read = reread(export.export(hx.jit(hnp.sin))(S((8,), "float32")))
     x = hx.device_put(np.arange(8, dtype=np.float32), hx.NamedSharding(mesh, hx.P("a")))
     np.testing.assert_allclose(read.call(x), np.sin(np.arange(8)), rtol=1e-5)
+
+
+def test_the_derivative_of_a_shard_map_is_exported(mesh):
+    def f(x):
+        return hx.shard_map(
+            lambda x: hnp.sin(x) - lax.pmean(hnp.mean(x), "a"), mesh=mesh, in_specs=hx.P("a"), out_specs=hx.P("a"))(x)
+
+    cut = hx.NamedSharding(mesh, hx.P("a"))
+    x = hx.device_put(np.arange(8, dtype="float32"), cut)
+    exported = export.export(hx.jit(f, in_shardings=cut))(x)
+    read = export.deserialize(exported.serialize(vjp_order=1))
+    expected = hx.grad(lambda x: (f(x) ** 2).sum())(x)
+    np.testing.assert_allclose(hx.grad(lambda x: (read.call(x) ** 2).sum())(x), expected, rtol=1e-6)
