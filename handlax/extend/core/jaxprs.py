@@ -24,7 +24,7 @@ JaxprEqn = Equation
 Var = Variable
 
 
-class Effect(metaclass=ABCMeta):
+class Effect(metaclass=ABCMeta):  # noqa: B024 (abstract so that operations and axes can be registered)
     """The elements of effect rows: operations, axes, and what primitives have as effects.
 
     A base class for the latter, which may be objects of any class, if they hash.
