@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 from ...effects.base.source_locations import NOWHERE, Site
+from ...effects.core.named_axes import Axis
+from ...effects.core.operation import Operation
 from ...effects.programs.equation_views import Equation, Literal, Variable
 from ...effects.programs.primitives import Primitive
 from ...effects.programs.program import Program
@@ -21,10 +24,15 @@ JaxprEqn = Equation
 Var = Variable
 
 
-class Effect:
-    """A base class for the effects of primitives, which may be objects of any class, if they hash."""
+class Effect(metaclass=ABCMeta):  # noqa: B024 (abstract so that operations and axes can be registered)
+    """The elements of effect rows: operations, axes, and what primitives have as effects.
+
+    A base class for the latter, which may be objects of any class, if they hash.
+    """
 
 
+Effect.register(Operation)
+Effect.register(Axis)
 Effects = frozenset[Effect]
 
 _NEW_NUMBERS = count(1 << 40)  # above those of all programs

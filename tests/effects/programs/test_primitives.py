@@ -14,6 +14,7 @@ import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.core import ShapedArray
+from handlax.effects.core.named_axes import Axis
 from handlax.effects.programs.primitives import primitive_of
 from handlax.extend.core import Effect, Primitive
 from handlax.testing import LAWS
@@ -259,6 +260,8 @@ def test_an_effect_may_be_an_object_of_a_class_of_its_own(noted):
     one, two = Ringing(), Ringing()
     program = hx.make_jaxpr(lambda x: (p.bind(x, effect=one), p.bind(x, effect=two)))(X)
     assert program.effects == {one, two} and str(program).count("Ringing") >= 2
+    (put,) = hx.make_jaxpr(lambda x: hx.put("n", x))(1.0).effects
+    assert [isinstance(effect, Effect) for effect in (put, Axis("i"), one, "a")] == [True, True, True, False]
     assert hx.jit(hx.grad(lambda x: p.bind(x, effect=one)))(1.0) == 2.0
 
 
