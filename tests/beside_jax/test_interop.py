@@ -384,6 +384,18 @@ def test_handlers_see_what_jax_traced():
     same(hx.jit(hx.handle(sines)(from_jax(f)))(X), X[0] + 2 * np.sin(X).sum(0))
 
 
+def test_the_tools_of_handlax_work_on_functions_of_jax():
+    f = from_jax(lambda x: (jnp.tanh(jnp.log(x)) * 2).sum())
+    origin, _ = hx.library.nan_origin(f)(X)
+    assert "log made the first NaN" in str(origin) and "test_interop.py" in str(origin)
+    assert "tanh" in str(hx.costs(f)(X))
+    products = hx.handle(hx.library.autocast("bfloat16"))(from_jax(lambda x: x @ x.T))
+    assert "bf16" in str(hx.make_program(products)(X))
+    program = hx.make_program(f)(X)
+    assert hx.Program.parse(str(program)) == program
+    assert "tanh" in str(hx.step(f)(X).program) and hx.draw(f)(X)
+
+
 @hx.operation
 class Thrice:
     def result_type(op, x):
