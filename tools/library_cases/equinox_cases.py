@@ -1,8 +1,11 @@
 """Modules and filtered transformations of equinox."""
 
+import tempfile
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 
 KEY = jax.random.key(0)
 X = jax.random.normal(jax.random.key(1), (8, 3))
@@ -112,3 +115,57 @@ def changed_and_saved():
     model = eqx.tree_at(lambda m: m.weight, model, model.weight * 2)
     arrays, static = eqx.partition(model, eqx.is_array)
     return eqx.combine(arrays, static)(X[0]), eqx.tree_equal(model, model)
+
+
+def a_directional_derivative():
+    model = eqx.nn.MLP(3, 2, 4, 1, key=KEY)
+    arrays, static = eqx.partition(model, eqx.is_inexact_array)
+    f = lambda arrays, x: (eqx.combine(arrays, static)(x), "kept", x.shape)
+    out, slopes = eqx.filter_jvp(f, (arrays, X[0]), (jax.tree.map(jnp.ones_like, arrays), X[1]))
+    return out[0], slopes[0], out[2]
+
+
+def a_training_loop():
+    model = eqx.nn.MLP(3, 1, 8, 1, key=KEY)
+    optimizer = optax.adam(1e-2)
+
+    @eqx.filter_jit
+    def step(model, state, x):
+        loss = lambda model: ((jax.vmap(model)(x)[:, 0] - x.sum(1)) ** 2).mean()
+        value, slopes = eqx.filter_value_and_grad(loss)(model)
+        updates, state = optimizer.update(slopes, state, eqx.filter(model, eqx.is_array))
+        return eqx.apply_updates(model, updates), state, value
+
+    state, losses = optimizer.init(eqx.filter(model, eqx.is_array)), []
+    for _ in range(10):
+        model, state, value = step(model, state, X)
+        losses.append(value)
+    return losses, eqx.filter(model, eqx.is_array)
+
+
+def leaves_in_a_file():
+    model = eqx.nn.GRUCell(3, 4, key=KEY)
+    with tempfile.TemporaryFile() as file:
+        eqx.tree_serialise_leaves(file, model)
+        file.seek(0)
+        stored = eqx.tree_deserialise_leaves(file, eqx.filter_eval_shape(eqx.nn.GRUCell, 3, 4, key=KEY))
+    return stored(X[0], jnp.zeros(4)), eqx.tree_equal(stored, model)
+
+
+def a_state_that_counts():
+    class Counter(eqx.Module):
+        index: eqx.nn.StateIndex = eqx.field(default_factory=lambda: eqx.nn.StateIndex(jnp.array(0)))
+
+        def __call__(self, x, state):
+            return x * state.get(self.index), state.set(self.index, state.get(self.index) + 1)
+
+    counter, state = eqx.nn.make_with_state(Counter)()
+    counted = eqx.filter_jit(counter)
+    first, state = counted(X[0], state)
+    second, state = counted(X[0], state)
+    return first, second, state.get(counter.index)
+
+
+def models_in_an_ensemble():
+    models = eqx.filter_vmap(lambda key: eqx.nn.MLP(3, 2, 4, 1, key=key))(jax.random.split(KEY, 3))
+    return eqx.filter_vmap(lambda model, x: model(x), in_axes=(eqx.if_array(0), None))(models, X[0])

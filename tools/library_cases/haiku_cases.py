@@ -48,3 +48,58 @@ def transformations_within():
 
     network = hk.transform(f)
     return network.apply(network.init(KEY, X), KEY, X)
+
+
+def training_with_a_state():
+    def f(x):
+        return hk.Linear(1)(jax.nn.relu(hk.BatchNorm(True, True, 0.9)(hk.Linear(5)(x), True)))
+
+    network = hk.transform_with_state(f)
+    params, state = network.init(KEY, X)
+
+    @jax.jit
+    def step(params, state):
+        loss = lambda p: (lambda y, s: ((y**2).mean(), s))(*network.apply(p, state, None, X))
+        (value, state_after), slopes = jax.value_and_grad(loss, has_aux=True)(params)
+        return jax.tree.map(lambda p, d: p - 0.1 * d, params, slopes), state_after, value
+
+    values = []
+    for _ in range(3):
+        params, state, value = step(params, state)
+        values.append(value)
+    return values, state, params
+
+
+def stacked_recurrent_cores():
+    def f(x):
+        core = hk.DeepRNN([hk.GRU(4), jnp.tanh, hk.LSTM(3)])
+        return hk.dynamic_unroll(core, x, core.initial_state(4))
+
+    network = hk.transform(f)
+    x = jax.random.normal(KEY, (5, 4, 6))
+    return network.apply(network.init(KEY, x), None, x)
+
+
+def attention_and_embeddings():
+    def f(tokens):
+        x = hk.Embed(10, 8)(tokens)
+        x = hk.MultiHeadAttention(2, 4, w_init=hk.initializers.VarianceScaling(1.0))(x, x, x)
+        return hk.LayerNorm(-1, True, True)(x)
+
+    network = hk.transform(f)
+    tokens = jnp.array([[1, 2, 3]])
+    return network.apply(network.init(KEY, tokens), None, tokens)
+
+
+def the_graph_of_a_network():
+    network = hk.transform(lambda x: hk.Linear(3, name="first")(x) * 2.0)
+    params = network.init(KEY, X)
+    text = hk.to_dot(lambda p, x: network.apply(p, None, x))(params, X)
+    abstract = hk.experimental.abstract_to_dot(lambda p, x: network.apply(p, None, x))(params, X)
+    return [(word in text, word in abstract) for word in ("digraph", "first", "dot_general", "args[0]")]
+
+
+def the_modules_of_a_network():
+    f = lambda x: hk.nets.MLP([8, 1])(x)
+    rows = hk.experimental.eval_summary(hk.transform(f))(X)
+    return [row.module_details.module.module_name for row in rows]

@@ -90,3 +90,40 @@ def losses():
         optax.cosine_similarity(logits, logits[::-1]),
         optax.ctc_loss(logits[None], jnp.zeros((1, 8)), jnp.array([[1, 2, 3]]), jnp.zeros((1, 3))),
     )
+
+
+def schedules():
+    steps = jnp.arange(0, 60, 7)
+    kinds = (
+        optax.cosine_decay_schedule(1.0, 50), optax.linear_onecycle_schedule(50, 1.0), optax.polynomial_schedule(
+            1.0, 0.1, 2, 40), optax.piecewise_constant_schedule(1.0, {10: 0.5, 30: 0.1}), optax.sgdr_schedule(
+            [{"init_value": 0.0, "peak_value": 1.0, "decay_steps": 20, "warmup_steps": 5, "end_value": 0.1}] * 2),
+        optax.join_schedules([optax.linear_schedule(0.0, 1.0, 10), optax.exponential_decay(1.0, 10, 0.5)], [10]))
+    return [[kind(step) for step in steps] for kind in kinds], jax.jit(jax.vmap(kinds[0]))(steps)
+
+
+def chains_of_transformations():
+    chain = optax.chain(
+        optax.zero_nans(), optax.add_noise(0.01, 0.5, 0), optax.scale_by_adam(), optax.add_decayed_weights(1e-3),
+        optax.masked(optax.scale(0.5), lambda params: jax.tree.map(lambda p: p.ndim > 1, params)),
+        optax.scale_by_schedule(lambda count: -0.01 / (1 + count)))
+    return _train(optax.apply_if_finite(chain, 3)), _train(optax.inject_hyperparams(optax.rmsprop)(learning_rate=0.01))
+
+
+def averages_and_lookahead():
+    average = optax.ema(0.9)
+    state = average.init(jnp.zeros(2))
+    values = []
+    for i in range(4):
+        value, state = average.update(jnp.array([i, 1.0]), state)
+        values.append(value)
+    params = optax.LookaheadParams.init_synced({"w": jnp.ones(2)})
+    slow = optax.lookahead(optax.sgd(0.1), 2, 0.5)
+    updates, _ = slow.update({"w": jnp.ones(2)}, slow.init(params), params)
+    return values, optax.apply_updates(params, updates), optax.tree.norm(params)
+
+
+def further_optimisers():
+    kinds = (optax.adagrad(0.1), optax.adadelta(0.5), optax.nadam(0.01), optax.radam(0.01), optax.yogi(0.01),
+             optax.lars(0.1), optax.amsgrad(0.01), optax.contrib.prodigy(0.1), optax.contrib.muon(0.01))
+    return [_train(kind, 8)[0] for kind in kinds]
