@@ -46,7 +46,7 @@ _NAMES = {
     "handlax.interpreters.library.effectful.stop_at_failure": "stop",
     "handlax.interpreters.library.effectful.writers": "tell",
     "handlax.interpreters.ragged.ragged_loop": "ragged_loop",
-    "handlax.lowering.export.call_exported": "call_exported",
+    "handlax.lowering.export.call_exported": "call_exported call_exported_effect",
     "handlax.probability.plates": "plate",
     "handlax.probability.sites": "sample",
 }

@@ -88,7 +88,7 @@ def test_a_function_with_effects_of_others_is_kept_but_not_called():
     with_effects = dataclasses.replace(SINE, unordered_effects=("<class 'theirs.Effect'>",), _get_vjp=None)
     read = export.deserialize(with_effects.serialize())
     assert read.unordered_effects == ("<class 'theirs.Effect'>",)
-    with pytest.raises(NotExportable, match=r"must have no effects but those of foreign functions, got <class 'theirs.Effect'>"):
+    with pytest.raises(NotExportable, match=r"but those of foreign functions, got <class 'theirs\.Effect'>"):
         read.call(X)
 
 
