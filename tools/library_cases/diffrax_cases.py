@@ -42,3 +42,32 @@ def stochastic_equations():
 
 def many_at_once():
     return jax.vmap(lambda a: _solve(a, diffrax.Tsit5()))(jnp.array([1.0, 2.0, 3.0]))
+
+
+def adjoints():
+    kinds = (diffrax.RecursiveCheckpointAdjoint(), diffrax.DirectAdjoint(), diffrax.ForwardMode())
+    last = lambda args, adjoint: _solve(args, diffrax.Tsit5(), adjoint=adjoint, max_steps=64)[-1].sum()
+    slopes = [jax.jacfwd(last)(2.0, kind) if kind is kinds[2] else jax.grad(last)(2.0, kind) for kind in kinds]
+    return slopes
+
+
+def dense_output_and_events():
+    term = diffrax.ODETerm(_oscillator)
+    dense = diffrax.diffeqsolve(term, diffrax.Tsit5(), 0.0, 2.0, 0.1, Y, 2.0, saveat=diffrax.SaveAt(dense=True))
+    event = diffrax.Event(lambda t, y, args, **_: y[0])
+    stopped = diffrax.diffeqsolve(term, diffrax.Tsit5(), 0.0, 9.0, 0.1, Y, 2.0, event=event)
+    return dense.evaluate(0.7), dense.derivative(0.7), stopped.ts, stopped.stats["num_steps"] > 0
+
+
+def stochastic_solvers():
+    def solve(key, solver, levy):
+        path = diffrax.VirtualBrownianTree(0.0, 1.0, 1e-2, (2,), key, levy_area=levy)
+        terms = diffrax.MultiTerm(
+            diffrax.ODETerm(lambda t, y, args: -y), diffrax.ControlTerm(lambda t, y, args: 0.1 * jnp.diag(y), path))
+        return diffrax.diffeqsolve(terms, solver, 0.0, 1.0, 0.05, Y).ys
+
+    keys = jax.random.split(jax.random.key(1), 3)
+    return (
+        jax.vmap(lambda k: solve(k, diffrax.ItoMilstein(), diffrax.BrownianIncrement))(keys),
+        solve(keys[0], diffrax.SPaRK(), diffrax.SpaceTimeLevyArea),
+        solve(keys[0], diffrax.Heun(), diffrax.BrownianIncrement))
