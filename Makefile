@@ -54,6 +54,7 @@ peer: $(PEER)/ready          ## the tests that compare with JAX
 
 libraries: $(LIBRARIES)/ready          ## libraries written for JAX, on handlax and on JAX
 	$(LIBRARIES)/bin/python tools/libraries.py $(ARGS)
+	$(LIBRARIES)/bin/pytest -q -p handlax.as_jax.pytest_plugin tests/docs/test_pages.py -k models-under-handlers
 
 clean:          ## remove environments, caches and builds
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -63,7 +64,7 @@ $(DEV)/ready: EXTRAS := test,check
 $(PEER)/ready: EXTRAS := test,peer
 $(BENCH)/ready: EXTRAS := bench
 $(DEMO)/ready: EXTRAS := demo
-$(LIBRARIES)/ready: EXTRAS := libraries
+$(LIBRARIES)/ready: EXTRAS := test,libraries
 
 # The stamp is written last: an installation that was cut off is made again.
 $(VENV)-%/ready: pyproject.toml
