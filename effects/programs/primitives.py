@@ -145,7 +145,7 @@ class Primitive:
     def __init__(self, name: str):
         self.name = name
         block = {
-            "__module__": sys._getframe(1).f_globals["__name__"], "__qualname__": name, "name": name,
+            "__module__": _maker(), "__qualname__": name, "name": name,
             "__annotations__": {"params": "tuple", "row": "frozenset"}, "params": (), "row": EMPTY_ROW,
             "_primitive": self,
         }
@@ -229,6 +229,14 @@ class Primitive:
 
     def __reduce__(self) -> Any:
         return _restored, (qualified_name(self.operation),)
+
+
+def _maker() -> str:
+    """The module of the user's that makes a primitive, also by a subclass of ours."""
+    frame = sys._getframe(2)
+    while is_ours(frame.f_globals["__name__"]) and frame.f_back is not None:
+        frame = frame.f_back
+    return str(frame.f_globals["__name__"])
 
 
 class OperationPrimitive(Primitive):

@@ -19,7 +19,10 @@ from .jaxpr_reader import program_of
 from .jaxpr_writer import bind_program
 from .mixed_trees import MixedStructure, flatten
 
-_FROM, _TO = WeakCache("functions converted from JAX"), WeakCache("functions converted to JAX")
+_FROM = WeakCache("functions converted from JAX")
+"""The programs of a function of JAX's, by types of arguments and settings."""
+_TO = WeakCache("functions converted to JAX")
+"""The programs of a function that JAX calls, by types of arguments and settings."""
 _SETTINGS = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_default_prng_impl")
 
 

@@ -75,3 +75,10 @@ def test_a_class_has_the_type_that_is_registered():
     hijax.register_hitype(Held, lambda held: hx.typeof(held.x))
     assert hx.typeof(Held()) == hx.typeof(X)
     del pytype_aval_mappings[Held]
+
+
+def test_a_primitive_belongs_to_the_module_that_makes_it():
+    class Named(hijax.HiPrimitive):
+        pass
+
+    assert Named("named").operation.__module__ == __name__
