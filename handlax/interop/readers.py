@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ..effects.base.caches import once
 from ..effects.base.errors import NotProvided
 from ..effects.base.stack import perform
 from ..effects.control.callbacks import io_callback, pure_callback
@@ -274,7 +274,7 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
         _, pull, results = jax.vjp(split, *[ys[i] for i in moving], has_aux=True)
         return results, pull
 
-    recorded = cache(lambda: FromJax(forward).convert(*xs))
+    recorded = once(lambda: FromJax(forward).convert(*xs))
 
     def fwd(*ys: Any) -> Any:
         results = recorded().program(*ys)

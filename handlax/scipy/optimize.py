@@ -288,7 +288,6 @@ def minimize(
     return results
 
 
-def _in_dtype_of(x: Any, value: Any) -> Any:
-    """A value of the objective in the dtype of the vector, in which the search compares it; no real one as it is."""
-    y = hnp.asarray(value)
-    return y.astype(x.dtype) if hnp.issubdtype(y.dtype, hnp.floating) else y
+def _in_dtype_of(x: Array, value: Any) -> Any:
+    """A real value of the objective in the dtype of the vector, in which the search compares it; others as they are."""
+    return value.astype(x.dtype) if isinstance(value, Array) and hnp.issubdtype(value.dtype, hnp.floating) else value

@@ -110,6 +110,7 @@ STATE |= {
     "interpreters.ragged.lane_lengths:RaggedLanes._layouts": "one vmap: its index arrays",
     "interpreters.ragged.lane_lengths:RaggedLanes._numbers": "one vmap: the numbers of lengths",
     "lowering.compile.emitter:Emitter.constants": "one pass: a module's text",
+    "lowering.compile.emitter:Emitter.symbols": "one pass: a module's text",
 }
 MEMOISERS = {"cache", "lru_cache"}
 MAPPINGS = {
