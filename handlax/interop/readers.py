@@ -18,7 +18,6 @@ from ..effects.control.loops import Scan, While
 from ..effects.core.arrays import Array, scalar
 from ..effects.operations.elementwise.comparison import Ge, Le
 from ..effects.operations.linalg.eigh import Eigh
-from ..effects.operations.linalg.svd import Svd
 from ..effects.operations.manipulation.rearranging import squeeze, stack, tile
 from ..effects.operations.manipulation.slicing import slice as lax_slice
 from ..effects.operations.random_bits import random_unwrap, random_wrap
@@ -81,13 +80,6 @@ composed("random_unwrap", random_unwrap)
 composed("random_gamma", lambda keys, a, log_space: (loggamma if log_space else gamma)(keys, a, dtype=a.dtype))
 reads("unstack")(lambda eqn, x: unstack(x, eqn.params["axis"]))
 reads("empty", "empty2")(lambda eqn: [zeros(v.aval.shape, v.aval.dtype) for v in eqn.outvars])
-
-
-@reads("svd")
-def _(eqn: Any, x: Array) -> Sequence[Array]:
-    names = ("full_matrices", "compute_uv", "algorithm")
-    results = perform(Svd(*[our_parameter(eqn.params[name]) for name in names]), x)
-    return (results[1], results[0], results[2]) if len(results) == 3 else results
 
 
 @reads("eigh")

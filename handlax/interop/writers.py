@@ -67,12 +67,6 @@ def _(op: Any, *xs: Any) -> Any:
     raise NotProvided(f"to_jax: {op.name} must be left to JAX, devices of handlax are not those of JAX.")
 
 
-@writes("svd")
-def _(op: Any, x: Any) -> Any:
-    results = by_name(op, x)
-    return (results[1], results[0], results[2]) if op.vectors else results
-
-
 @writes("eigh")
 def _(op: Any, x: Any) -> Any:
     vectors, values = lax.linalg.eigh(

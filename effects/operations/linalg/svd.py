@@ -48,7 +48,7 @@ class SvdAlgorithm(Implementation):
     DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
-# x = u diag(s) vh, u and vh unitary, s >= 0 and descending: (u, s, vh), or (s,) without vectors; u and vh have as many
+# x = u diag(s) vh, u and vh unitary, s >= 0 and descending: (s, u, vh), or (s,) without vectors; u and vh have as many
 # columns and rows as s, or are square if full_matrices; NaN where the iteration does not converge
 @operation
 class Svd(Factorisation):
@@ -67,21 +67,21 @@ class Svd(Factorisation):
             return (s,)
         rows, columns = (m, n) if op.full_matrices else (k, k)
         u, vh = (x.update(shape=(*lanes, *shape), weak=False) for shape in ((m, rows), (columns, n)))
-        return u, s, vh
+        return s, u, vh
 
     def evaluate(op, x):
         types = op.types_for(x)
         routine = _routine(op, "cpu")
         if not x.size:
-            u, s, vh = shared(Svd, op.full_matrices, True, None).result_type(array_type(x.shape, x.dtype))
-            empty = [np.broadcast_to(np.eye(*t.shape[-2:], dtype=t.dtype), t.shape) for t in (u, vh)]
-            return (empty[0], np.zeros(s.shape, s.dtype), empty[1])[_results(op)]
+            s, *vectors = op.result_type(array_type(x.shape, x.dtype))
+            empty = [np.broadcast_to(np.eye(*t.shape[-2:], dtype=t.dtype), t.shape) for t in vectors]
+            return np.zeros(s.shape, s.dtype), *empty
         options = {"compute_uv": op.vectors, "full_matrices": op.full_matrices}
         function = routine.on_host(x.dtype, *x.shape[-2:], *options.values())
 
         def factors(x: Any) -> Any:
-            *factors_of_one, info = function(x, **options)
-            return *factors_of_one[_results(op)], info
+            u, s, vh, info = function(x, **options)
+            return *((s, u, vh) if op.vectors else (s,)), info
 
         return each_or_nan(factors, types, x, iterative=True)
 
@@ -93,35 +93,31 @@ class Svd(Factorisation):
                 f"svd: of the matrices {x.type} full_matrices has vectors that no singular value determines.",
                 hint="full_matrices=False has those that are determined.",
             )
-        u, s, vh = perform(shared(Svd, False, True, op.algorithm), x)
+        s, u, vh = perform(shared(Svd, False, True, op.algorithm), x)
         if not op.vectors:
             return (s,), (real_part(conjugate_dot(u, product(dx, adjoint(vh)))),)
         ds, du, dvh = _tangents(u, s, vh, dx)
-        return (u, s, vh), (du, ds, dvh)
+        return (s, u, vh), (ds, du, dvh)
 
     def lower(op, emit, x):
         routine = _routine(op, emit.platform)
-        u, s, vh = shared(Svd, op.full_matrices, True, None).result_type(x.type)
+        s, u, vh = shared(Svd, op.full_matrices, True, None).result_type(x.type)
+        count = 3 if op.vectors else 1
         if not x.type.size:
-            return tuple(emit.decompose(lambda: [identity(u), full(s, 0), identity(vh)])[_results(op)])
+            return tuple(emit.decompose(lambda: [full(s, 0), identity(u), identity(vh)][:count]))
         if emit.platform == "cuda" and x.type.shape[-2] < x.type.shape[-1]:  # cuSOLVER takes no wide matrices
             turned = emit.decompose(lambda x: perform(op, adjoint(x)), x)
-            return tuple(emit.decompose(lambda *ys: [adjoint(y) if y.ndim == x.ndim else y for y in ys[::-1]], *turned))
+            return tuple(emit.decompose(lambda s, *vectors: [s, *map(adjoint, reversed(vectors))], *turned))
         mode = ("A" if op.full_matrices else "S") if op.vectors else "N"
         cuda = {"full_matrices": op.full_matrices, "compute_uv": op.vectors, "transposed": False}
         types = (x.type, s, u, vh, info_type(x))
         given = emit.decompose(spoiled, x)
         _, s, u, vh, info = routine(emit, given, types=types, into={0: 0}, attributes={"mode": mode}, cuda=cuda)
-        return or_nan(emit, emit.decompose(or_not_finite, info, x), (u, s, vh)[_results(op)])
+        return or_nan(emit, emit.decompose(or_not_finite, info, x), (s, u, vh)[:count])
 
     def flops(op, operands, results):
         """About 20 m n min(m, n) floating-point operations with vectors, a fifth of it without."""
         return (20 if op.vectors else 4) * operands[0].size * min(operands[0].shape[-2:])
-
-
-def _results(op: Svd) -> slice:
-    """The slice of (u, s, vh) that is returned."""
-    return slice(0, 3) if op.vectors else slice(1, 2)
 
 
 def _routine(op: Svd, platform: str) -> Routine:
@@ -199,7 +195,8 @@ def svd(
     if full_matrices and not whole:
         raise BadArgument("svd: a subset of the vectors is no full matrix.", hint="use full_matrices=False.")
     results = perform(shared(Svd, bool(full_matrices), bool(compute_uv), algorithm), x)
-    axes = (x.ndim - 1, x.ndim - 2, x.ndim - 2) if compute_uv else (x.ndim - 2,)
     if not whole:
+        axes = x.ndim - 2, x.ndim - 1, x.ndim - 2
         results = [slice_in_dim(y, start, end, axis=axis) for y, axis in zip(results, axes)]
-    return tuple(results) if compute_uv else results[0]
+    s, *vectors = results
+    return (vectors[0], s, vectors[1]) if compute_uv else s
