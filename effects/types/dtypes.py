@@ -94,8 +94,11 @@ def canonicalize_dtype(dtype: Any) -> Any:
     >>> canonicalize_dtype(None), canonicalize_dtype("bfloat16")
     (dtype('float32'), dtype(bfloat16))
     """
-    if dtype is None:
-        return default_float()
+    return default_float() if dtype is None else _canonicalized(dtype)
+
+
+def _canonicalized(dtype: Any) -> Any:
+    """``canonicalize_dtype`` of what names a dtype. Raises: DTypeMismatch: as ``named``."""
     try:
         known = _ONE_WIDTH.get(dtype)
     except TypeError:
@@ -298,7 +301,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 def _named(dtype_like: Any) -> tuple[Any, bool]:
     """The (dtype, weak) of a dtype-like: Python's number types are weak."""
-    return canonicalize_dtype(dtype_like), isinstance(dtype_like, type) and dtype_like in (int, float, complex)
+    return _canonicalized(dtype_like), isinstance(dtype_like, type) and dtype_like in (int, float, complex)
 
 
 def _pair(arg: Any) -> tuple[Any, bool]:
@@ -309,7 +312,7 @@ def _pair(arg: Any) -> tuple[Any, bool]:
         return number_type(arg)
     if isinstance(arg, SYMBOLIC):  # an integer, weakly typed
         return default_int(), True
-    return canonicalize_dtype(arg), bool(getattr(arg, "weak_type", False))
+    return _canonicalized(arg), bool(getattr(arg, "weak_type", False))
 
 
 def dtype_of(x: Any) -> Any:

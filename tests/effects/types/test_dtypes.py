@@ -36,6 +36,9 @@ def test_without_a_dtype_data_have_the_default_of_floats():
             assert dt.canonicalize_dtype(None) == default
     with configure(default_float="float64"):
         assert dt.canonicalize_dtype(None) == dt.float64
+    for refuses in (lambda: dt.result_type(None, 1), lambda: dt.dtype_of(None), lambda: dt.canonical(None)):
+        with pytest.raises(DTypeMismatch, match="a dtype is needed"):
+            refuses()
 
 
 def test_subdtypes_of_classes_and_extended_dtypes():
