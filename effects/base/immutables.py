@@ -23,6 +23,11 @@ class ImmutableObject:
         for name, value in slots.items():
             object.__setattr__(self, name, value)
 
+    def __setstate__(self, state: Any) -> None:
+        """Of what ``pickle`` and ``copy`` read: the attributes, and with slots a pair of these and the slots."""
+        attributes, slots = state if isinstance(state, tuple) else (state, None)
+        self._fill(**(attributes or {}), **(slots or {}))
+
     def __setattr__(self, name: str, value: object) -> None:
         raise Immutable.of(self._guard[0], name, "set", self._guard[1])
 

@@ -165,7 +165,7 @@ class Operation(Parametrised, ImmutableObject):
 
     @property
     def answers_zero(self) -> bool:
-        """Whether its adjoint may not be zero for a zero cotangent: it is a user's rule, or has one in its bodies."""
+        """Whether its adjoint, a user's rule, may not be zero for a zero cotangent."""
         return False
 
     def as_results(self, y: Any) -> Any:

@@ -81,10 +81,6 @@ class HigherOrder(Operation):
                 hint="annotate them in its block, or set prunes = False and write all its cells.",
             )
 
-    @property
-    def answers_zero(self) -> bool:
-        return any([op.answers_zero for body in self.bodies for op in body.ops])
-
     def as_params(self) -> dict[str, Any]:
         """The parameters of the primitive, of which one is the only body."""
         params = super().as_params()

@@ -31,8 +31,9 @@ class custom_vjp(CustomFunction[P, R]):
 
         f.defvjp(fwd, bwd);  y, pull = vjp(f, *xs):  y, r = fwd(*xs),  pull(ct) == bwd(r, ct)
 
-    ``bwd`` is called for every result that is used, also where its cotangent is zero. Forward mode follows where
-    ``bwd`` is linear in the cotangent: its adjoint is the forward derivative.
+    ``bwd`` is called for every result that is used, also where its cotangent is zero, but not in that case within a
+    jitted function, a checkpoint, a loop or a branch. Forward mode follows where ``bwd`` is linear in the cotangent:
+    its adjoint is the forward derivative.
 
     Args:
         nondiff_argnums, nondiff_argnames: arguments that are passed on as Python values, in their positions to ``fwd``

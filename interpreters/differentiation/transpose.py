@@ -83,7 +83,7 @@ class _Backward:
 
     def seed(self, outs: Sequence[int], cts: Sequence[Any]) -> None:
         """Add the cotangents of the outputs to ``grads``."""
-        self.outs = outs
+        self.outs = [n for n, ct in zip(outs, cts) if ct is not None]
         for n, ct in zip(outs, cts):
             if ct is not None and self.values[n] is None:
                 self.add(n, ct)
@@ -118,8 +118,8 @@ class _Backward:
                 self.add(n, part)
 
     def is_needed(self, n: int) -> bool:
-        """Whether variable ``n`` is linear in the inputs, and an output of the tape is made of it, or of another result
-        of its equation.
+        """Whether variable ``n`` is linear in the inputs, and an output with a cotangent is made of it, or of another
+        result of its equation.
         """
         if self.needed is None:
             self.needed = {*self.outs}
@@ -135,7 +135,7 @@ class _Backward:
         cts = [grads[start + k] for k in block.results]
         nonzero = [ct for ct in cts if ct is not None]
         if not nonzero:
-            return not any([op.answers_zero for op in block.program.ops])
+            return True
         types = [None if ct is None else ct.type for ct in cts]
         key = (config.current().mark, *types)
         adjoint = block.adjoints.get(key)

@@ -1,5 +1,8 @@
 """make_program and what is made of it: programs, their types, their effects, and closures as functions."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -98,3 +101,13 @@ def test_a_converted_closure_takes_its_arguments_and_constants():
 def test_a_struct_has_a_shape_that_arrays_can_have(shape, message):
     with pytest.raises(errors.BadArgument, match=f"ShapeDtypeStruct: {message}"):
         hx.ShapeDtypeStruct(shape, "float32")
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize("struct", [
+    hx.ShapeDtypeStruct((2,), "float32"), hx.ShapeDtypeStruct.like(1.0), hx.eval_shape(lambda: hx.random.key(0)),
+])
+def test_a_struct_is_copied_and_pickled(struct, duplicate):
+    assert duplicate(struct) == struct
+    with pytest.raises(hx.errors.Immutable):
+        duplicate(struct).shape = ()
