@@ -68,6 +68,7 @@ class _Named:
 
 _PROGRAMS = Cache("programs of eager functions", 16384)
 """Programs of eager calls, by function, types of arrays, other arguments and settings; or that one call was made."""
+_KNOWN = _PROGRAMS.entries  # a global, since libraries read the closures of functions that they are given
 _COUNTS = Cache("values of numbers in eager functions", 4096)
 """How many programs of a function differ in the Python numbers among the arguments alone, by the rest of their key."""
 _MISSING, _ONCE = object(), object()
@@ -91,7 +92,6 @@ def programs(namespace: dict[str, Any], direct: Collection[str] = ()) -> None:
 
 def eager_program(function: F) -> F:
     """Decorator of a pure function of arrays, lists of them and static arguments: eager calls use a cached program."""
-    known = _PROGRAMS.entries
 
     @wraps(function)
     def evaluated(*args: Any, **kwargs: Any) -> Any:
@@ -112,7 +112,7 @@ def eager_program(function: F) -> F:
             elif not _read(x, kind, arrays):
                 return function(*args, **kwargs)
         key = tuple(kind)
-        entry = known.get(key, _MISSING)
+        entry = _KNOWN.get(key, _MISSING)
         if entry is None:
             return function(*args, **kwargs)
         if entry is _MISSING or entry is _ONCE:

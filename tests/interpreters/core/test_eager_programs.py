@@ -314,3 +314,9 @@ def test_a_program_belongs_to_the_settings_under_which_it_was_recorded(call):
     for width, again in ((32, 4), (64, 4), (32, 1)):
         with hx.configure(default_float=f"float{width}"):
             assert {call().dtype.name for _ in range(again)} == {f"float{width}"}
+
+
+def test_the_closure_of_a_function_holds_no_cache():
+    for function in (hnp.sum, hnp.cumsum, hnp.moveaxis, hx.nn.relu):
+        contents = [cell.cell_contents for cell in function.__closure__ or ()]
+        assert not [x for x in contents if isinstance(x, dict)]
