@@ -106,7 +106,10 @@ class PrimitiveOperation(Operation):
             )
         return tuple(map(as_array_type, made)) if self.multiple_results else as_array_type(made)
 
-    result_tree = result_type
+    def result_tree(self, *types: ArrayType) -> Any:
+        """As ``bind`` gives the results: a list of several."""
+        made = self.result_type(*types)
+        return list(made) if self.multiple_results else made
 
     def numpy_function(self, types: Sequence[ArrayType]) -> Any:
         """The implementation on random keys, which NumPy has as their data."""

@@ -119,7 +119,8 @@ def _unshared(x: Array) -> Array:
 def _pair(where: str, results: Any) -> tuple[Any, Any]:
     if isinstance(results, (tuple, list)) and len(results) == 2:
         return results[0], results[1]
-    raise TreeMismatch(f"{where}: with has_aux=True the function gives (result, aux), got {type(results).__name__}.")
+    got = results.type if isinstance(results, Array) else type(results).__name__
+    raise TreeMismatch(f"{where}: with has_aux=True the function gives (result, aux), got {got}.")
 
 
 def _unboxed(run: Jvp, tree: Any) -> Any:

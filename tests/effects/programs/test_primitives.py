@@ -353,3 +353,13 @@ def test_namespaces_have_the_primitives_of_their_functions(module, name):
     for missing in ("no_such_p", "no_such"):
         with pytest.raises(AttributeError, match=missing):
             getattr(module, missing)
+
+
+def test_a_clause_forwards_an_effectful_primitive_of_several_results_by_bind():
+    p = Primitive("two_told")
+    p.multiple_results = True
+    p.def_effectful_abstract_eval(lambda x: ([x, x], {"told"}))
+    outer = hx.handler({p.operation: lambda op, x: [x, x + 1]})
+    inner = hx.handler({p.operation: lambda op, x: p.bind(2 * x)})
+    for f in (lambda x: p.bind(x), hx.jit(lambda x: p.bind(x))):
+        assert hx.handle(outer)(hx.handle(inner)(f))(1.0) == [2.0, 3.0]
