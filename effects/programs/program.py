@@ -424,10 +424,8 @@ def _extents(program: Program) -> frozenset[Extent]:
 
 def memoised(program: Program, key: Hashable, make: Callable[[], Any]) -> Any:
     """The result memoised on a program under ``key``, computed once by ``make()``: ``derived_once`` for closures."""
-    try:
-        return program.facts[key]
-    except KeyError:
-        return _FACTS.add(_facts_of(program), key, on_deep_stack(make))
+    found = program.facts.get(key, _MISSING)
+    return _FACTS.add(_facts_of(program), key, on_deep_stack(make)) if found is _MISSING else found
 
 
 def _facts_of(program: Program) -> Part:

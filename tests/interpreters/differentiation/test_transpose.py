@@ -89,3 +89,20 @@ def test_a_rule_is_not_called_for_results_that_are_not_used():
     unused = lambda x, scale: (quantized(x, scale), x)[1]
     for f in (unused, hx.jit(unused), lambda x, scale: x + lax.stop_gradient(quantized(x, scale)[0])):
         assert hx.grad(f, (0, 1))(2.0, 3.0) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=3)[0], hx.jit, hx.checkpoint,
+])
+def test_an_error_of_a_rule_is_raised_as_it_is(wrap):
+    @hx.custom_vjp
+    def f(x):
+        return x
+
+    def bwd(residuals, ct):
+        raise ZeroDivisionError
+
+    f.defvjp(lambda x: (x, x), bwd)
+    with pytest.raises(ZeroDivisionError) as caught:
+        hx.jit(hx.grad(wrap(f)))(1.0)
+    assert caught.value.__context__ is None
