@@ -24,7 +24,7 @@ JaxprEqn = Equation
 Var = Variable
 
 
-class ClosedJaxpr(metaclass=ABCMeta):
+class ClosedJaxpr(metaclass=ABCMeta):  # noqa: B024 (abstract so that programs can be registered)
     """``ClosedJaxpr(jaxpr, consts)``: the program with these values of its constants; every ``Program`` is one.
 
     Raises: BadArgument: there is another number of constants, or one has another type.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...effects.base.errors import BadArgument, NotAnArray, ShapeMismatch
+from ...effects.base.source_locations import warn_user
 from ...effects.base.stack import current, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, scalar
 from ...effects.core.operation import shared
@@ -70,14 +70,14 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def _shape_of(where: str, a: Any) -> tuple[Any, ...]:
-    """The shape of ``a``; of what is no array, NumPy's, with a warning: JAX will refuse it, and libraries ask for it."""
+    """The shape of ``a``; of what is no array, NumPy's, with a warning: JAX will refuse it, but libraries ask it."""
     if hasattr(a, "shape"):
         return a.shape  # type: ignore[no-any-return]
     try:
         return asarray(a).type.shape
     except NotAnArray:
         text = f"{where}: a number, an array or a list is needed, got {type(a).__name__}, which counts as a scalar."
-        warnings.warn(text, DeprecationWarning, stacklevel=3)
+        warn_user(text, DeprecationWarning)
         return np.shape(a)
 
 
