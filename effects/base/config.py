@@ -341,7 +341,7 @@ class Config:
 
     @property
     def x64_enabled(self) -> bool:
-        """Whether ``enable_x64`` is True; it may also be None, under which the 64-bit dtypes that are named are kept."""
+        """Whether ``enable_x64`` is True; where that is None, the 64-bit dtypes that are named are kept."""
         return bool(self.read("enable_x64"))
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -36,7 +36,7 @@ class ClosedJaxpr(metaclass=ABCMeta):  # noqa: B024 (abstract so that programs c
     """
 
     def __new__(cls, jaxpr: Program, consts: Sequence[Any] = ()) -> Program:  # type: ignore[misc]
-        return with_constants("ClosedJaxpr", jaxpr, consts)  # type: ignore[no-any-return]
+        return with_constants("ClosedJaxpr", jaxpr, consts)
 
 
 ClosedJaxpr.register(Program)
