@@ -72,7 +72,7 @@ def size(a: Any, axis: Any = None) -> int:
 def _shape_of(where: str, a: Any) -> tuple[Any, ...]:
     """The shape of ``a``; of what is no array, NumPy's, with a warning: JAX will refuse it, but libraries ask it."""
     if hasattr(a, "shape"):
-        return a.shape  # type: ignore[no-any-return]
+        return a.shape
     try:
         return asarray(a).type.shape
     except NotAnArray:
