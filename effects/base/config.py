@@ -339,6 +339,11 @@ class Config:
         """The value of the setting ``name`` in this thread or task."""
         return getattr(self, name)
 
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether ``enable_x64`` is True; where that is None, the 64-bit dtypes that are named are kept."""
+        return bool(self.read("enable_x64"))
+
     def __setattr__(self, name: str, value: object) -> None:
         raise Immutable.of("settings", name, "set", f"hx.config.update({name!r}, value).")
 

@@ -139,10 +139,12 @@ def _one_of(
     if unrolls() and (number := concrete_or_none(int, index)) is not None:
         return pytrees.tree_map(as_array, branches[number](*pytrees.unflatten(structure, xs)))
     types = [x.type for x in xs]
-    bodies = [
-        body_of(name_of(f), lambda *ys, f=f: f(*pytrees.unflatten(structure, ys)), types, name)
-        for f in branches
-    ]
+    distinct = {id(f): f for f in branches}  # a function that stands in several places is called once
+    recorded = {
+        key: body_of(name_of(f), lambda *ys, f=f: f(*pytrees.unflatten(structure, ys)), types, name)
+        for key, f in distinct.items()
+    }
+    bodies = [recorded[id(f)] for f in branches]
     order = (1, 0) if name == "cond" else range(len(bodies))  # the bodies of cond are those of 0 and 1
     programs, captured = close_all(same_results(name, bodies, order))
     varying = index.type.varying

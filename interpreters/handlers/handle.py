@@ -195,12 +195,13 @@ def handlers() -> Handlers:
 
 
 def innermost_transformation() -> Run:
-    """The innermost run in force that is no handler of a user's; the base outside of all transformations."""
-    return next((run for run in runs() if not isinstance(run, HandlerRun | _Landing)), BASE)
+    """The innermost run in force that owns boxes, as no handler of a user's does; the base outside of them all."""
+    return next((run for run in runs() if run.owns_boxes), BASE)
 
 
 def trace_state_clean() -> bool:
-    """Whether no transformation is in force: every value is concrete. Handlers of a user's are no transformations.
+    """Whether no transformation is in force: every value is concrete. Handlers of a user's and scopes are no
+    transformations.
 
     >>> from handlax import eval_shape
     >>> trace_state_clean()

@@ -49,7 +49,8 @@ def zero_tangent(t: ArrayType) -> Any:
 def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> Any:
     """The argument ``dx`` as a tangent of a value of type ``t``, checked and converted; None for one of ``float0``.
 
-    Python numbers are converted, and NumPy arrays of 64 bits within their kind, since their width is seldom meant.
+    Python numbers are converted, complex ones to complex types alone, and NumPy arrays of 64 bits within their kind,
+    since their width is seldom meant.
     ``cotangent``: for a value without tangents any array of its shape will do, as in JAX.
     """
     if isinstance(dx, Array) and dx.type is t and dtypes.is_inexact(t.dtype):
@@ -69,7 +70,8 @@ def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> An
         raise ShapeMismatch(f"{where}: a tangent has its primal's shape {t.shape}, got {dx.type.shape}.")
     if dx.type.dtype != t.dtype:
         widest = np.float64 if dtypes.is_floating(t.dtype) else np.complex128
-        if not dx.type.weak and not (isinstance(given, np.ndarray) and given.dtype == widest):
+        same_kind = dtypes.is_complex(t.dtype) or not dtypes.is_complex(dx.type.dtype)
+        if not (dx.type.weak and same_kind) and not (isinstance(given, np.ndarray) and given.dtype == widest):
             raise DTypeMismatch(f"{where}: a tangent has its primal's dtype {t.dtype}, got {dx.type.dtype}.")
         dx = convert(dx, t.dtype)
     return dx

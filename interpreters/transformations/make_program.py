@@ -235,8 +235,15 @@ def named_call(fun: F, *, name: str | None = None) -> F:
     return named
 
 
+class NamedScope(Run):
+    """A name for the operations performed in a block; forwards them all."""
+
+    __slots__ = ()
+    owns_boxes = False
+
+
 @contextmanager
 def named_scope(name: str) -> Iterator[str]:
     """Within the block, operations are performed under ``name``, which errors list among the handlers in force."""
-    with installed(Run(STACK.get(), name, user_site(3))):
+    with installed(NamedScope(STACK.get(), name, user_site(3))):
         yield name

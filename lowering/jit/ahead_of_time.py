@@ -49,8 +49,11 @@ from .dispatch import Jitted, module_name
 
 if TYPE_CHECKING:
     from concurrent import futures
+
+    from ..xla import mlir_modules
 else:
     futures = LazyModule("concurrent.futures")
+    mlir_modules = LazyModule("handlax.lowering.xla.mlir_modules")
 
 
 class ArgInfo(NamedTuple):
@@ -192,12 +195,22 @@ class Lowered(_Stage):
         if dialect in (None, "stablehlo"):
             return self._text
         if dialect == "hlo":
-            return str(runtime.unoptimized_hlo(self._text))
+            return str(runtime.unoptimized_hlo(self._text).as_hlo_text())
         raise BadArgument(f"as_text: the dialect must be 'stablehlo' or 'hlo', got {dialect!r}.")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The module as text; ``dialect`` as for ``as_text``."""
-        return self.as_text(dialect)
+        """The module as jaxlib has it: dialect ``stablehlo`` (the default), an ``ir.Module`` of MLIR in a context of
+        its own; ``hlo``, an ``XlaComputation``.
+
+        >>> from handlax import jit
+        >>> jit(lambda x: x + 1).lower(1.0).compiler_ir("hlo").as_hlo_text().splitlines()[0][:19]
+        'HloModule jit__lamb'
+        """
+        if dialect in (None, "stablehlo"):
+            return mlir_modules.parsed(self._text)
+        if dialect == "hlo":
+            return runtime.unoptimized_hlo(self._text)
+        raise BadArgument(f"compiler_ir: the dialect must be 'stablehlo' or 'hlo', got {dialect!r}.")
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate before optimisation: "flops", "bytes accessed", ..."""

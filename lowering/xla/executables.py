@@ -313,14 +313,14 @@ def _compile_error(message: str, text: str | bytes) -> CompileError:
     return CompileError(f"XLA must be able to compile the program, got {message.strip()}")
 
 
-def unoptimized_hlo(text: str) -> str:
-    """StableHLO as HLO, before any optimisation."""
-    return str(_jax.mlir.mlir_module_to_xla_computation(text).as_hlo_text())
+def unoptimized_hlo(text: str) -> Any:
+    """StableHLO as HLO, before any optimisation: an ``XlaComputation`` of jaxlib, as text by ``as_hlo_text()``."""
+    return _jax.mlir.mlir_module_to_xla_computation(text)
 
 
 def unoptimized_cost(text: str, device: Device) -> dict[str, float]:
     """XLA's estimate for a program before any optimisation."""
-    module = _jax.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
+    module = unoptimized_hlo(text).get_hlo_module()
     return dict(_jax.hlo_module_cost_analysis(device.client, module))
 
 

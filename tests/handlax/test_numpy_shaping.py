@@ -349,6 +349,14 @@ def test_lists_have_the_shapes_and_kinds_of_their_arrays(items):
     assert hnp.shape(arrays) == np.shape(items)
 
 
+@pytest.mark.parametrize("thing", [None, object(), "text", {1: 2}, [None, "text"]])
+@pytest.mark.parametrize("name", ["shape", "ndim", "size"])
+def test_what_is_no_array_has_the_shape_of_numpy_with_a_warning(name, thing):
+    with pytest.warns(DeprecationWarning, match=f"{name}: a number, an array or a list is needed") as warned:
+        assert getattr(hnp, name)(thing) == getattr(np, name)(thing)
+    assert [each.filename for each in warned] == [__file__]
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "uint64"])
 def test_elements_are_repeated_by_counts_of_every_dtype(dtype):
     np.testing.assert_array_equal(hnp.repeat(hnp.arange(3), np.array([1, 0, 2], dtype)), [0, 2, 2])

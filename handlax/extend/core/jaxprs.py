@@ -1,6 +1,6 @@
 """Programs and their parts under JAX's names.
 
-``Jaxpr`` and ``ClosedJaxpr`` are one class here, ``Program``, whose constants are literals; an effect is an operation.
+A ``Jaxpr`` and a ``ClosedJaxpr`` are both a ``Program`` here, whose constants are literals; an effect is an operation.
 """
 
 from __future__ import annotations
@@ -13,15 +13,33 @@ from typing import Any
 from ...effects.base.source_locations import NOWHERE, Site
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
-from ...effects.programs.equation_views import Equation, Literal, Variable
+from ...effects.programs.equation_views import Equation, Literal, Variable, with_constants
 from ...effects.programs.primitives import Primitive
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.typecheck import typecheck
 
-Jaxpr = ClosedJaxpr = Program
+Jaxpr = Program
 JaxprEqn = Equation
 Var = Variable
+
+
+class ClosedJaxpr(metaclass=ABCMeta):  # noqa: B024 (abstract so that programs can be registered)
+    """``ClosedJaxpr(jaxpr, consts)``: the program with these values of its constants; every ``Program`` is one.
+
+    Raises: BadArgument: there is another number of constants, or one has another type.
+
+    >>> from handlax import lax, make_jaxpr
+    >>> p = make_jaxpr(lambda x: lax.sin(x))(1.0)
+    >>> ClosedJaxpr(p.jaxpr, p.consts) == p and isinstance(p, ClosedJaxpr)
+    True
+    """
+
+    def __new__(cls, jaxpr: Program, consts: Sequence[Any] = ()) -> Program:  # type: ignore[misc]
+        return with_constants("ClosedJaxpr", jaxpr, consts)
+
+
+ClosedJaxpr.register(Program)
 
 
 class Effect(metaclass=ABCMeta):  # noqa: B024 (abstract so that operations and axes can be registered)

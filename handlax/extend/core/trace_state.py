@@ -33,8 +33,8 @@ class OpaqueTraceState(Value):
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     """The innermost transformation in force as an ``OpaqueTraceState``; outside of all there is a state too.
 
-    Values that were made under an equal state are of the same trace. Handlers of a user's are no transformations: they
-    make no values of their own.
+    Values that were made under an equal state are of the same trace. Handlers of a user's, named scopes and
+    ``ensure_compile_time_eval`` are no transformations: they make no values of their own.
 
     >>> from handlax import jit
     >>> outside = get_opaque_trace_state()

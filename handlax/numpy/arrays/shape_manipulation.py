@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, ShapeMismatch
+from ...effects.base.errors import BadArgument, NotAnArray, ShapeMismatch
+from ...effects.base.source_locations import warn_user
 from ...effects.base.stack import current, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, scalar
 from ...effects.core.operation import shared
@@ -44,7 +45,7 @@ def ndim(a: Any) -> int:
     >>> ndim(3.0), ndim([[1, 2]])
     (0, 2)
     """
-    return a.ndim if hasattr(a, "ndim") else asarray(a).ndim
+    return a.ndim if hasattr(a, "ndim") else len(_shape_of("ndim", a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -53,7 +54,7 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> shape(3.0), shape([[1, 2]])
     ((), (1, 2))
     """
-    return read(*(a.shape if hasattr(a, "shape") else asarray(a).type.shape))
+    return read(*_shape_of("shape", a))
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -62,10 +63,22 @@ def size(a: Any, axis: Any = None) -> int:
     >>> size(3.0), size([[1, 2]], 1)
     (1, 2)
     """
-    sizes = shape(a)
+    sizes = _shape_of("size", a)
     if axis is not None:
         sizes = tuple([sizes[d] for d in shapes.canonical_axes(axis, len(sizes), "size")])
     return read(math.prod(sizes))[0]
+
+
+def _shape_of(where: str, a: Any) -> tuple[Any, ...]:
+    """The shape of ``a``; of what is no array, NumPy's, with a warning: JAX will refuse it, but libraries ask it."""
+    if hasattr(a, "shape"):
+        return a.shape
+    try:
+        return asarray(a).type.shape
+    except NotAnArray:
+        text = f"{where}: a number, an array or a list is needed, got {type(a).__name__}, which counts as a scalar."
+        warn_user(text, DeprecationWarning)
+        return np.shape(a)
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:

@@ -132,6 +132,7 @@ def test_64_bits_bring_their_default_dtypes():
         with configure(default_int="int64"), hx.enable_x64(value) as settings:
             assert (settings.default_float.name, settings.default_int.name) == widths
             assert hx.config.jax_enable_x64 is hx.config.read("enable_x64") is value
+            assert hx.config.x64_enabled is bool(value)
     with configure(enable_x64=True, default_float="float32") as settings:
         assert settings.default_float.name == "float32"
     with configure(enable_x64=True), configure(enable_x64=None):

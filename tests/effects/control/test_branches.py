@@ -31,6 +31,27 @@ def test_the_derivative_is_that_of_the_branch_taken() -> None:
     np.testing.assert_array_equal(hx.vmap(hx.grad(f))(hnp.array([3.0, -3.0])), [6, -1])
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, hx.grad, lambda f: lambda x: hx.vmap(f)(x[None])[0]])
+def test_a_function_in_several_places_is_called_once(wrap: Any) -> None:
+    calls = []
+
+    class Scaled:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __init__(self, scale: float):
+            self.scale = hnp.float32(scale)
+
+        def __call__(self, x: Any) -> Any:
+            calls.append(self)
+            return self.scale * x
+
+    f, g = Scaled(2.0), Scaled(3.0)
+    chosen = [wrap(lambda x, i=i: lax.switch(i, [f, g, f], x))(hnp.float32(1.0)) for i in range(3)]
+    assert chosen == [2.0, 3.0, 2.0] and calls == 3 * [f, g]
+    calls.clear()
+    assert wrap(lambda x: lax.cond(x > 0, f, f, x))(hnp.float32(1.0)) == 2.0 and calls == [f]
+
+
 def test_branches_of_different_results_are_refused() -> None:
     with pytest.raises(errors.HandlaxError, match="branch"):
         lax.cond(hnp.array(True), lambda: hnp.ones(2), lambda: hnp.ones(3))

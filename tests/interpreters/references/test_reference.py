@@ -335,3 +335,10 @@ def test_an_empty_reference_is_written_and_a_free_one_is_gone():
         ref[...]
     with pytest.raises(errors.BadArgument):
         hx.empty_ref(hx.ShapeDtypeStruct((3,), "float32"), pin=True)
+
+
+def test_a_reference_made_in_a_scope_outlives_it():
+    with hx.named_scope("scope"):
+        ref = hx.new_ref(1.0)
+    ref[...] += 1.0
+    assert ref[...] == 2.0 and hx.freeze(ref) == 2.0

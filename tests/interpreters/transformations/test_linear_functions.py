@@ -197,3 +197,17 @@ def test_of_two_logs_of_one_name_none_is_lost():
     named.defvjp_with_logs(lambda x, name: (x * x, x), lambda name, r, ct: ((2 * r * ct,), {name: ct}))
     cts, logs = hx.vjp(lambda x: named(named(x, "inner"), "outer"), 3.0)[1].with_logs(1.0)
     assert (cts, logs) == ((108.0,), {"outer": 1.0, "inner": 18.0})
+
+
+@pytest.mark.parametrize("given", [1j, hnp.array(1j), 2.0, 2])
+@pytest.mark.parametrize("call", [
+    lambda x, dx: hx.jvp(hnp.sin, (x,), (dx,))[1], lambda x, dx: hx.linearize(hnp.sin, x)[1](dx),
+    lambda x, dx: hx.vjp(hnp.sin, x)[1](dx)[0],
+])
+def test_a_complex_tangent_of_a_real_value_is_refused(call, given):
+    np.testing.assert_allclose(call(hnp.array(0.3j), given), np.cos(0.3j) * np.asarray(given), rtol=1e-6)
+    if np.iscomplexobj(given):
+        with pytest.raises(errors.DTypeMismatch, match="a tangent has its primal's dtype float32, got complex64"):
+            call(0.3, given)
+    else:
+        np.testing.assert_allclose(call(0.3, given), np.cos(0.3) * given, rtol=1e-6)

@@ -43,11 +43,14 @@ def test_the_program_can_be_read():
     assert traced.program is traced.jaxpr and "mul" in str(traced.program) and traced.fun_name == "f"
     assert "stablehlo.multiply" in traced.lower().as_text()
     assert traced.lower().as_text("hlo").startswith("HloModule")
-    assert traced.lower().compiler_ir() == traced.lower().as_text()
+    assert "stablehlo.multiply" in traced.lower().compiler_ir().operation.get_asm()
+    assert traced.lower().compiler_ir("hlo").as_hlo_text() == traced.lower().as_text("hlo")
     executable = traced.lower().compile().runtime_executable()
     assert "multiply" in executable.hlo_modules()[0].to_string()
     with pytest.raises(BadArgument, match="dialect"):
         traced.lower().as_text("fortran")
+    with pytest.raises(BadArgument, match="dialect"):
+        traced.lower().compiler_ir("fortran")
 
 
 def test_costs_are_known():

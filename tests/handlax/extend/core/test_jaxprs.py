@@ -22,6 +22,18 @@ def test_the_parts_have_the_names_of_jax():
         assert getattr(extend_core, name) is getattr(core, name)
 
 
+def test_a_program_is_closed_over_its_constants():
+    program = hx.make_jaxpr(f)(1.0)
+    assert isinstance(program, core.ClosedJaxpr) and core.ClosedJaxpr(program.jaxpr, program.consts) == program
+    doubled = core.ClosedJaxpr(program.jaxpr, [2 * x for x in program.consts])
+    assert type(doubled) is type(program)
+    assert doubled == program.replace(consts=doubled.consts) != program
+    without = hx.make_jaxpr(hnp.sin)(1.0)
+    assert core.ClosedJaxpr(without.jaxpr, []) == without
+    with pytest.raises(errors.BadArgument, match="ClosedJaxpr"):
+        core.ClosedJaxpr(program.jaxpr, [])
+
+
 def test_replacing_nothing_gives_the_program_again():
     program = hx.make_jaxpr(f)(1.0)
     again = program.replace(eqns=program.eqns, effects=program.effects, debug_info=None)

@@ -50,6 +50,26 @@ def test_outside_of_transformations_all_is_clean():
         assert trace_state_clean() and get_opaque_trace_state() == outside
 
 
+FORWARDING = [
+    lambda f: hx.named_call(f, name="scope")(), lambda f: hx.named_scope("scope")(f)(),
+    lambda f: hx.ensure_compile_time_eval()(f)(), lambda f: hx.handle(reader)(f)(), lambda f: hx.debug_nans(True)(f)(),
+    lambda f: hx.checking_leaks()(f)(), lambda f: hx.enable_x64(True)(f)(),
+    lambda f: hx.default_matmul_precision("highest")(f)(),
+]
+
+
+@pytest.mark.parametrize("block", FORWARDING)
+def test_what_makes_no_values_of_its_own_leaves_the_state(block):
+    def check(x):
+        outside = get_opaque_trace_state(), trace_state_clean()
+        assert block(lambda: (get_opaque_trace_state(), trace_state_clean())) == outside
+        return x
+
+    check(1.0)
+    for transform in TRANSFORMS:
+        transform(check)
+
+
 def test_states_of_two_installations_differ_also_after_they_have_ended():
     states = []
     for _ in range(2):
