@@ -77,7 +77,7 @@ class Adjoint(Operation):
         return op.backward
 
     @property
-    def answers_zero(op):
+    def answers_zero(op):  # type: ignore[override]
         return op.forward is None
 
     def result_type(op, *types):

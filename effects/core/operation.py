@@ -53,6 +53,7 @@ class Operation(Parametrised, ImmutableObject):
     named: ClassVar[bool] = False  # refers to a named axis
     has_row: ClassVar[bool] = False  # derived, one of these three: its effect row may have elements
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
+    answers_zero: ClassVar[bool] = False  # its adjoint, a user's rule, may not be zero for a zero cotangent
     contracts: ClassVar[bool] = False  # a contraction or convolution, which is expensive to recompute
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     costly: ClassVar[bool] = False  # XLA computes its result once, rather than in each kernel that reads it
@@ -162,11 +163,6 @@ class Operation(Parametrised, ImmutableObject):
     def varies(self, operands: frozenset[Any]) -> frozenset[Any]:
         """The axes of a mesh along which the results vary; ``operands``: those along which an operand does."""
         return operands
-
-    @property
-    def answers_zero(self) -> bool:
-        """Whether its adjoint, a user's rule, may not be zero for a zero cotangent."""
-        return False
 
     def as_results(self, y: Any) -> Any:
         """The results of performing, or their types, as a sequence: ``(y,)`` unless there are ``multiple_results``."""

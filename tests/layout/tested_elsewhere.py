@@ -169,6 +169,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # api
     "handlax/scipy/stats/": (("handlax/scipy/test_stats.py",), "SciPy's functions, one table of distributions"),
     "handlax/scipy/special/": (("handlax/scipy/test_special.py",), "SciPy's functions, one table with their bounds"),
+    "handlax/extend/checked_results.py": (
+        ("handlax/extend/test_ad.py", "handlax/extend/test_batching.py"), "what rules give is compared with types"),
     "handlax/extend/rule_registries.py": (
         ("handlax/extend/test_ad.py", "handlax/extend/test_batching.py"), "a registry is seen by the rules in it"),
     "handlax/extend/core/primitives.py": (("laws/test_parameters.py",), "the primitive of every operation"),
