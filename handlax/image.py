@@ -21,13 +21,13 @@ from .effects.operations.elementwise.comparison import min as smaller
 from .effects.operations.elementwise.conversion import convert
 from .effects.operations.elementwise.transcendental import sin
 from .effects.operations.foundations.shapes import canonical_axis, canonical_shape, move_axis
+from .effects.operations.manipulation.creation import broadcasted_iota
 from .effects.operations.manipulation.slicing import concatenate
 from .effects.types.dtypes import float32, float64, to_real
 from .interpreters.core.eager_programs import programs
 from .numpy.arrays.argument_conversion import array_of, choose, inexact
 from .numpy.arrays.creation import array
 from .numpy.arrays.indexing_operations import take
-from .numpy.arrays.numerical_ranges import arange
 from .numpy.mathematics.arithmetic import clip
 from .numpy.mathematics.reductions import sum as total
 
@@ -108,8 +108,9 @@ def _resampler(size: int, count: int, scale: Any, shift: Any, method: ResizeMeth
     """The matrix ``weights[size, count]`` that resamples an axis of ``size`` elements to ``count``: ``x @ weights``."""
     step = 1 / scale
     edge = _EDGE if method is ResizeMethod.CUBIC_PYTORCH else 0
-    rows = arange(-edge, size + edge, dtype=dtype)[:, None]
-    columns = arange(count, dtype=dtype)[None]
+    rows = broadcasted_iota(dtype, (size + 2 * edge, 1), 0)
+    rows = rows - edge if edge else rows
+    columns = broadcasted_iota(dtype, (1, count), 1)
     centres = (columns + 0.5 - shift) * step - 0.5
     if method is ResizeMethod.AREA:  # what the areas of two elements have in common
         first = (columns - shift) * step
