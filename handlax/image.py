@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .effects.base.errors import BadArgument, ShapeMismatch
+from .effects.base.errors import BadArgument, ShapeMismatch, whole_numbers
 from .effects.core.arrays import Array
 from .effects.operations.dot_general import Precision, dot_general
 from .effects.operations.elementwise.arithmetic import abs
@@ -21,6 +21,7 @@ from .effects.operations.elementwise.comparison import min as smaller
 from .effects.operations.elementwise.conversion import convert
 from .effects.operations.elementwise.transcendental import sin
 from .effects.operations.foundations.shapes import canonical_axis, canonical_shape, move_axis
+from .effects.operations.manipulation.creation import broadcasted_iota
 from .effects.operations.manipulation.slicing import concatenate
 from .effects.types.dtypes import float32, float64, to_real
 from .interpreters.core.eager_programs import programs
@@ -107,8 +108,9 @@ def _resampler(size: int, count: int, scale: Any, shift: Any, method: ResizeMeth
     """The matrix ``weights[size, count]`` that resamples an axis of ``size`` elements to ``count``: ``x @ weights``."""
     step = 1 / scale
     edge = _EDGE if method is ResizeMethod.CUBIC_PYTORCH else 0
-    rows = array(np.arange(-edge, size + edge)[:, None], dtype=dtype)
-    columns = array(np.arange(count)[None], dtype=dtype)
+    rows = broadcasted_iota(dtype, (size + 2 * edge, 1), 0)
+    rows = rows - edge if edge else rows
+    columns = broadcasted_iota(dtype, (1, count), 1)
     centres = (columns + 0.5 - shift) * step - 0.5
     if method is ResizeMethod.AREA:  # what the areas of two elements have in common
         first = (columns - shift) * step
@@ -213,7 +215,8 @@ def resize(
         scales = [sizes[d] / x.shape[d] if sizes[d] else 1.0 for d in axes]
         return _resampled(inexact(x), sizes, axes, scales, [0.0] * len(axes), kind, antialias, precision)
     for d in axes:
-        centres = (np.arange(sizes[d], dtype=np.float32) + np.float32(0.5)) * x.shape[d] / sizes[d]
+        size, count = whole_numbers("resize: a size by the method 'nearest'", (x.shape[d], sizes[d]))
+        centres = (np.arange(count, dtype=np.float32) + np.float32(0.5)) * size / count
         x = take(x, np.floor(centres.astype(np.float32)).astype(np.int32), axis=d)
     return x
 

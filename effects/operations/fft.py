@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import BadArgument, BadCall, ShapeMismatch
+from ..base.errors import BadArgument, BadCall, NotExportable, ShapeMismatch
 from ..base.stack import perform
 from ..core.arrays import Array, as_array
 from ..core.columns import linear
 from ..core.operation import operation, shared
 from ..types.array_type import array_type
 from ..types.dtypes import COMPLEX, float32, float64, to_complex, to_inexact, to_real
+from ..types.extent import described
+from ..types.sized import extents_in
 from .elementwise.arithmetic import div, like, mul, neg
 from .elementwise.bitwise import bitwise_or
 from .elementwise.comparison import eq, select_n
@@ -96,6 +98,11 @@ class Fft(OnLastAxes):
         return _conjugate(op, y, div(like(n, 1), n), div(like(n, 2), n))
 
     def lower(op, emit, x):
+        for size in extents_in(op.lengths):
+            raise NotExportable(
+                f"fft: the lengths of a compiled transform must be numbers, got {described(size)}.",
+                hint="export for one length; other axes may have symbolic sizes.",
+            )
         if 0 in op.lengths or 0 in x.type.shape:
             return emit.full(0, emit.made)
         return _lower(emit, op.kind, op.lengths, x)

@@ -101,8 +101,7 @@ class Extent(ImmutableObject):
     @property
     def least(self) -> float:
         """A lower bound over all lengths >= 0; it is the minimum where only one length occurs."""
-        scope = self.scope
-        return _least(self) if scope is None else least_given(self, scope.facts)
+        return least_given(self, _facts(self))
 
     def __add__(self, other: Any) -> Any:
         terms = _terms(other)
@@ -245,7 +244,7 @@ def extent(terms: Any) -> Any:
         _set_terms(new, key)
         _set_scope(new, common_scope(new.lengths))
         interned = _INTERNED.setdefault(key, new)  # two threads that make the same one get one object
-    return interned
+    return interned if interned.scope is None else interned.scope.reduced(interned)
 
 
 def common_scope(lengths: Iterable[Any]) -> Any:
@@ -303,7 +302,7 @@ def positive(size: Any) -> Any:
         return size
     if least(-size) >= 0:
         return 0
-    linear = _lines(size)
+    linear = _lines(size, _facts(size))
     if linear is not None:
         return _positive_lines(*linear)
     common = gcd(*[factor for _, factor in size.terms])
@@ -319,9 +318,14 @@ def positive(size: Any) -> Any:
     return part_extent(PositivePart(size)) if size.terms[0][1] > 0 else positive(-size) + size
 
 
-def _lines(size: Extent) -> Any:
-    """``size`` as a piecewise linear function ``c + sum of k max(x - a, 0)`` of one length or quotient x: (x, c, {a:
-    k}); None if it has no such form.
+def _facts(size: Extent) -> tuple[Extent, ...]:
+    """The sizes that are at least 0 by the constraints on the symbols of this one."""
+    return () if size.scope is None else size.scope.facts
+
+
+def _lines(size: Extent, facts: Sequence[Extent]) -> Any:
+    """``size`` as a piecewise linear function ``c + sum of k max(x - a, 0)`` of one length or quotient x, which is at
+    least 0: (x, c, {a: k}); None if it has no such form.
     """
     x: Any = None
     constant, bends = 0, {}
@@ -339,25 +343,30 @@ def _lines(size: Extent) -> Any:
         if len(monomial) > 1 or of != x or type(of[0]) is PositivePart:
             return None
         bends[bend] = factor
-    return None if type(x[0]) is Quotient and x[0].of.least < 0 else (x, constant, bends)
+    return None if type(x[0]) is Quotient and least_given(x[0].of, facts) < 0 else (x, constant, bends)
 
 
-def _least(size: Extent) -> float:
-    """The lower bound of an extent without the constraints on its symbols."""
-    linear = _lines(size)
+def _least(size: Extent, facts: Sequence[Extent]) -> float:
+    """The lower bound of an extent, where the ``facts`` bound what its quotients divide."""
+    linear = _lines(size, facts)
     if linear is None or sum(linear[2].values()) < 0:
-        return -most(-size, _unknown)
+        return -most(-size, _unknown, facts=facts)
     (x, *_), constant, bends = linear
-    first = int(type(x) is Symbol)
+    first: Any = int(type(x) is Symbol)
+    if type(x) is Quotient and type(x.divisor) is int:
+        first = least_given(x.of, facts) // x.divisor
     edges = [first, *[at for at in bends if at > first]]
     return min([constant + sum([k * max(at - a, 0) for a, k in bends.items()]) for at in edges])
 
 
 def least_given(size: Any, facts: Sequence[Extent]) -> float:
-    """A lower bound of a size where each of the ``facts`` is at least 0: of what a multiple of a fact leaves of it."""
+    """A lower bound of a size where each of the ``facts`` is at least 0: of what a multiple of a fact leaves of it.
+
+    It ends, since each step has fewer facts, or a size within this one.
+    """
     if type(size) is not Extent:
         return size
-    bound = _least(size)
+    bound = _least(size, facts)
     for i, fact in enumerate(facts):
         known = dict(fact.terms)
         for monomial, factor in size.terms:
@@ -439,23 +448,25 @@ def _divided(bound: float, divisor: int) -> float:
     return bound if bound in (inf, -inf) else bound // divisor
 
 
-def most(size: Any, bound: Callable[[Monomial], float], lanes: int = 0) -> float:
-    """An upper bound of ``size`` in one lane, or of its sum over ``lanes`` lanes, from upper bounds of its monomials.
+def most(size: Any, bound: Callable[[Monomial], float], lanes: int = 0, facts: Sequence[Extent] = ()) -> float:
+    """An upper bound of ``size`` in one lane, or of its sum over ``lanes`` lanes, from upper bounds of its monomials,
+    where the ``facts`` are at least 0.
     """
     if type(size) is not Extent:
         return size * max(lanes, 1)
+    limit = lambda size: most(size, bound, lanes, facts)
     for part, factor, rest in _parts(size):
         if type(part) is Quotient:
             low = -factor * (part.divisor - 1) if factor < 0 else 0
-            joint = _divided(most(part.divisor * rest + factor * part.of + low, bound, lanes), part.divisor)
+            joint = _divided(limit(part.divisor * rest + factor * part.of + low), part.divisor)
             if factor > 0:
-                separate = most(rest, bound, lanes) + factor * _divided(most(part.of, bound, lanes), part.divisor)
+                separate = limit(rest) + factor * _divided(limit(part.of), part.divisor)
             else:
-                separate = most(rest, bound, lanes) if part.of.least >= 0 else inf
+                separate = limit(rest) if least_given(part.of, facts) >= 0 else inf
             return min(joint, separate)
         if lanes and factor > 0:
-            return most(rest + factor * extent([(m, f) for m, f in part.of.terms if f > 0]), bound, lanes)
-        both = most(rest + factor * part.of, bound, lanes), most(rest, bound, lanes)
+            return limit(rest + factor * extent([(m, f) for m, f in part.of.terms if f > 0]))
+        both = limit(rest + factor * part.of), limit(rest)
         return max(both) if factor > 0 else min(both)
     return sum([f * (bound(m) if f > 0 else _smallest(m)) if m else f * max(lanes, 1) for m, f in size.terms])
 

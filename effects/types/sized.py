@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .extent import BoundSize, Extent, positive
+from .extent import BoundSize, Extent, least, positive
 
 
 def larger(x: Any, y: Any) -> Any:
@@ -27,6 +27,18 @@ def smaller(x: Any, y: Any) -> Any:
     (n0-max(n0-2,0), 2)
     """
     return x - positive(x - y)
+
+
+def surely_at_most(size: Any, limit: Any) -> bool:
+    """Whether ``size <= limit`` for all values of the variables; False where it is not known to hold.
+
+    What chooses the faster of two ways to compute the same asks this, and has an answer for every size.
+
+    >>> from handlax.effects.types.extent import length
+    >>> surely_at_most(3, 4), surely_at_most(length(0), 4), surely_at_most(1, length(0) + 1)
+    (True, False, True)
+    """
+    return bool(least(limit - size) >= 0)
 
 
 class Sized:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 from ..base.errors import BadArgument, BadShape
 from ..base.immutables import OwnCopy
-from .extent import SYMBOLIC, Extent, length, positive, unbound
-from .extent_factors import Symbol
+from .extent import SYMBOLIC, Extent, extent, length, positive, unbound
+from .extent_factors import VARIABLES, PositivePart, Quotient, Remainder, Symbol
 from .sized import larger, smaller
 
 
@@ -26,11 +26,44 @@ class SizeConstraint(NamedTuple):
         return self.text
 
 
+class AtomEquality(NamedTuple):
+    """``multiple * atom == value``, where ``value`` has none but smaller atoms."""
+
+    atom: Any
+    multiple: int
+    value: Any
+
+
+def _atom_equalities(difference: Extent) -> Iterator[AtomEquality]:
+    """That of the largest atom of a size that is 0, if the size is linear in it.
+
+    An atom is larger than those within it. Since values have smaller ones, replacing them ends.
+    """
+    largest = lambda factor: (type(factor) not in VARIABLES, len(repr(factor)), repr(factor))
+    atom = max([factor for monomial, _ in difference.terms for factor in monomial], key=largest)
+    match [(monomial, factor) for monomial, factor in difference.terms if atom in monomial]:
+        case [((_,), factor)] if type(atom) not in VARIABLES:
+            value = extent([term for term in difference.terms if term[0] != (atom,)])
+            yield AtomEquality(atom, abs(factor), -value if factor > 0 else value)
+
+
+def _bounds(equality: AtomEquality) -> Iterator[Any]:
+    """The sizes that are at least 0 by what the atom is: ``0 <= x - k (x // k) <= k - 1``, ``max(x, 0) >= 0``."""
+    atom, multiple, value = equality
+    match atom:
+        case Quotient(of, int() as divisor):
+            remainder = multiple * of - divisor * value
+            yield from (remainder, multiple * (divisor - 1) - remainder)
+        case PositivePart() | Remainder():
+            yield value
+
+
 class SymbolicScope(OwnCopy):
     """The variables of symbolic shapes, and what is known of them: each is at least 1, and the constraints hold.
 
     Variables of different scopes are different ones, also those of one name. A constraint is the text of a comparison,
-    ``a >= 2*b``, ``a <= b`` or ``a == b``; one that says what a variable equals replaces it.
+    ``a >= 2*b``, ``a <= b`` or ``a == b``; one that says what a variable equals replaces it, and one that says what a
+    multiple of a ``floordiv``, ``mod`` or ``max`` equals replaces that.
 
     Raises: BadArgument: a constraint is none.
 
@@ -38,16 +71,20 @@ class SymbolicScope(OwnCopy):
     >>> a, b, c = symbolic_shape("a, b, c", scope=scope)
     >>> a - b >= 0, c
     (True, 4*a)
+    >>> (n,) = symbolic_shape("n", constraints=["mod(n, 3) == 1"])
+    >>> n % 3, n // 3 * 3
+    (1, n-1)
     """
 
-    __slots__ = ("constraints", "facts", "replaced")
+    __slots__ = ("constraints", "facts", "replaced", "equalities")
     _guard = ("scopes", "SymbolicScope(constraints) makes another one.")
     constraints: tuple[SizeConstraint, ...]
     facts: tuple[Extent, ...]  # sizes that are at least 0
     replaced: dict[str, Any]  # the sizes that variables equal, by name
+    equalities: tuple[AtomEquality, ...]
 
     def __init__(self, constraints_str: Sequence[str] = ()):
-        self._fill(constraints=(), facts=(), replaced={})
+        self._fill(constraints=(), facts=(), replaced={}, equalities=())
         for text in [constraints_str] if isinstance(constraints_str, str) else constraints_str:
             self._add(text)
 
@@ -63,12 +100,27 @@ class SymbolicScope(OwnCopy):
             raise BadArgument(f"SymbolicScope: a constraint must be one that can hold, got {text!r}.")
         constraint = SizeConstraint(text, difference, equal)
         self._fill(constraints=(*self.constraints, constraint), facts=(*self.facts, *facts))
-        if equal and isinstance(x, ast.Name):
+        if equal and isinstance(x, ast.Name) and Symbol(x.id, self) not in getattr(right, "lengths", ()):
             self.replaced[x.id] = right
+        elif equal and type(difference) is Extent:
+            found = [*_atom_equalities(difference)]
+            bounded = [size for each in found for size in _bounds(each) if type(size) is Extent]
+            self._fill(equalities=(*self.equalities, *found), facts=(*self.facts, *bounded))
 
     def variable(self, name: str) -> Any:
         """The size with this name: a symbol, or what it equals."""
         return self.replaced.get(name) or length(Symbol(name, self))
+
+    def reduced(self, size: Extent) -> Any:
+        """The size with the multiples of atoms that equal a size replaced by it."""
+        for atom, multiple, value in self.equalities:
+            for monomial, factor in size.terms:
+                if atom in monomial and (times := factor // multiple):
+                    rest = list(monomial)
+                    rest.remove(atom)
+                    kept = extent([*size.terms, (monomial, -times * multiple)])
+                    return kept + times * extent([(tuple(rest), 1)]) * value
+        return size
 
     def __reduce__(self) -> Any:
         return SymbolicScope, ([constraint.text for constraint in self.constraints],)

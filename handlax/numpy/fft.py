@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, need_one_of, whole_number, whole_numbers
+from ..effects.base.errors import BadArgument, need_one_of, whole_numbers
 from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.complex_parts import conj
 from ..effects.operations.elementwise.conversion import convert
@@ -19,7 +19,7 @@ from ..effects.operations.foundations.shapes import axes_listed, canonical_axis
 from ..effects.operations.manipulation.creation import iota
 from ..effects.operations.manipulation.slicing import pad
 from ..effects.types import dtypes
-from ..effects.types.extent import positive
+from ..effects.types.extent import as_size, positive
 from ..interpreters.core.eager_programs import programs
 from .arrays.argument_conversion import array_of, inexact, like
 from .arrays.creation import array, placed
@@ -271,7 +271,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     >>> fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    n = whole_number("fftfreq: n", n)
+    n = as_size(n, "fftfreq: n")
     k = iota(np.dtype("int32"), n)
     return _frequencies("fftfreq", roll(k - like(k, n // 2), -(n // 2)) if n else k, n, d, dtype, device)
 
@@ -282,7 +282,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     >>> rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    n = whole_number("rfftfreq: n", n)
+    n = as_size(n, "rfftfreq: n")
     return _frequencies("rfftfreq", iota(np.dtype("int32"), n // 2 + 1), n, d, dtype, device)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -163,9 +164,10 @@ def correlate(
     return rev(_convolved("correlate", y, x, mode, precision, preferred_element_type), (0,))
 
 
-def _window(values: np.ndarray[Any, Any]) -> Any:
-    """NumPy's window as an array of the default float dtype."""
-    return from_numpy(values.astype(default_float()), copy=False)
+def _window(function: Callable[[Any], np.ndarray[Any, Any]], M: Any) -> Any:
+    """NumPy's window of ``M`` points as an array of the default float dtype."""
+    size = whole_number(f"{function.__name__}: M", M) if type(M) is Extent else M  # NumPy takes fractions too
+    return from_numpy(function(size).astype(default_float()), copy=False)
 
 
 def hanning(M: int) -> Array:
@@ -174,7 +176,7 @@ def hanning(M: int) -> Array:
     >>> hanning(3)
     Array([0., 1., 0.], dtype=float32)
     """
-    return _window(np.hanning(M))
+    return _window(np.hanning, M)
 
 
 def hamming(M: int) -> Array:
@@ -183,7 +185,7 @@ def hamming(M: int) -> Array:
     >>> hamming(3).shape
     (3,)
     """
-    return _window(np.hamming(M))
+    return _window(np.hamming, M)
 
 
 def blackman(M: int) -> Array:
@@ -192,7 +194,7 @@ def blackman(M: int) -> Array:
     >>> blackman(3).shape
     (3,)
     """
-    return _window(np.blackman(M))
+    return _window(np.blackman, M)
 
 
 def bartlett(M: int) -> Array:
@@ -201,7 +203,7 @@ def bartlett(M: int) -> Array:
     >>> bartlett(3)
     Array([0., 1., 0.], dtype=float32)
     """
-    return _window(np.bartlett(M))
+    return _window(np.bartlett, M)
 
 
 def kaiser(M: int, beta: Any) -> Array:

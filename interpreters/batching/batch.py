@@ -19,6 +19,7 @@ from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.extent import described
 from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
@@ -188,7 +189,8 @@ class Batch(BodyTransformer):
         """Perform ``Lanes`` of the operation, which executes it lane by lane, on the next outer handler; lanes are
         dimension 0.
 
-        Raises: CannotCross: there is no number of lanes, since they are rows of a lane that has a length of its own.
+        Raises: CannotCross: there is no number of lanes, since they are rows of a lane that has a length of its own, or
+        as many as a symbolic size says.
         """
         self._need_number(op)
         recorder = Record(BASE, "")
@@ -205,9 +207,9 @@ class Batch(BodyTransformer):
         if not isinstance(self.size, int):
             names = ", ".join(sorted({name_of_effect(e) for e in op.effects if not isinstance(e, Axis)}))
             raise CannotCross(
-                f"{names or op.name}: this effect cannot be performed for each row of a ragged axis at once, got "
-                f"{self.size} of them.",
-                hint="hx.lax.scan over the rows, or handle it inside: vmap(hx.handle(h)(f)).",
+                f"{names or op.name}: lanes that perform this effect must be of a known number, got as many as "
+                f"{described(self.size)}.",
+                hint="hx.lax.scan over the lanes, or handle it inside: vmap(hx.handle(h)(f)).",
             )
 
     def concerns(self, op: Operation) -> bool:

@@ -32,7 +32,7 @@ from .extremes import BOUNDS, extreme, extreme_reduction
 from .foreign_calls import foreign_call
 from .host_calls import host_call
 from .manual_computation import device_number
-from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced
+from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced, top
 
 if TYPE_CHECKING:
     from . import composites
@@ -322,10 +322,12 @@ class Emitter:
         region = self.region([*elements, *elements], body)
         return self.ops("reduce_window", *xs, *starts, types=types, attributes=attributes, regions=region)
 
-    def top_k(self, x: SsaValue, k: int) -> list[SsaValue]:
+    def top_k(self, x: SsaValue, k: Any) -> list[SsaValue]:
         """The ``k`` largest elements along the last dimension, and their indices."""
         types = [x.type.update(shape=(*x.type.shape[:-1], k))] * 2
         types[1] = types[1].update(dtype=np.dtype("int32"), weak=False)
+        if extents_in((k,)):
+            return top(self, x, k, types)
         gives = f"({', '.join(map(tensor, types))})"
         return self.results(f"chlo.top_k({x.name}, k = {k}) : {tensor(x.type)} -> {gives}", types)
 

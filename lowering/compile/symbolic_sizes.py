@@ -108,6 +108,14 @@ def gathered(emit: Any, x: Any, index: Any, sizes: Sequence[Any], **attributes: 
     return emit.op("gather", x, index, attributes=f"{text}, slice_sizes = {_attribute(list(sizes))}")
 
 
+def top(emit: Any, x: Any, k: Any, types: Sequence[ArrayType]) -> list[Any]:
+    """The ``k`` largest elements along the last dimension, as ``Emitter.top_k``: a call that refinement replaces."""
+    given = [x, size_value(emit, k)]
+    call = f"stablehlo.custom_call @stablehlo.dynamic_top_k({names(given)})"
+    made: list[Any] = emit.results(f"{call} : {short_signature(given, types)}", types)
+    return made
+
+
 def reduced_windows(
     emit: Any,
     xs: Sequence[Any],

@@ -92,7 +92,8 @@ def _differentiable(exported: Any) -> Any:
 
     def backward(xs: Any, cts: Any) -> tuple[Any, ...]:
         derivative = exported.vjp()
-        expected = derivative.in_avals[len(xs) :]
+        results = called_types(exported, check_types(exported, [x.type for x in xs]))
+        expected = [t.update(dtype=taken.dtype) for t, taken in zip(results, derivative.in_avals[len(xs) :])]
         cts = [zeros(t) if t.dtype == float0 else ct for t, ct in zip(expected, cts)]
         found = call_exported(derivative, (*xs, *cts), {})
         return tuple([None if ct.dtype == float0 else ct for ct in found])

@@ -90,7 +90,7 @@ REFUSED = {
         lambda: hx.vmap(chosen(lambda x: x * hx.perform(Once())))(X),
         lambda: hx.vmap(chosen(lambda x: x * hx.perform(Once())), group=True)(X),
         lambda: hx.vmap(lambda x: lax.while_loop(lambda x: x < 3, lambda x: x + hx.perform(Once()), x))(X)],
-    "cannot be performed for each row of a ragged axis at once": [lambda: hx.vmap(
+    "lanes that perform this effect must be of a known number": [lambda: hx.vmap(
         lambda row: hx.vmap(lambda x: hx.debug.print("{}", x))(row), hx.ragged_axis)(hx.Ragged(X, (3, 5)))],
     "needs all of them": [lambda: hx.vmap(chosen(printed_sum("i")), axis_name="i")(X)],
     "devices chose differently": [lambda: hx.block_until_ready(

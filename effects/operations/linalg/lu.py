@@ -14,7 +14,8 @@ from ...core.columns import data_movement, zero
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import int32
-from ..elementwise.arithmetic import add
+from ...types.sized import smaller
+from ..elementwise.arithmetic import add, like
 from ..elementwise.comparison import eq, lt, select
 from ..foundations.shapes import broadcast_in_dim
 from ..indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
@@ -44,7 +45,7 @@ class Lu(Factorisation):
     def result_type(op, x):
         check_matrices("lu", x)
         *lanes, m, n = x.shape
-        return x, array_type((*lanes, min(m, n)), int32), array_type((*lanes, m), int32)
+        return x, array_type((*lanes, smaller(m, n)), int32), array_type((*lanes, m), int32)
 
     def evaluate(op, x):
         factors, pivots = each_matrix(GETRF.on_host(x.dtype), op.types_for(x)[:2], x)
@@ -70,7 +71,7 @@ def _tangent(lu: Any, dx: Any) -> Any:
     Differentiation of matrix functionals using triangular factorization (2011).
     """
     *lanes, m, n = lu.type.shape
-    k = min(m, n)
+    k = smaller(m, n)
     l = resized(triangle(resized(lu, m, k), 1), m, m) + identity(lu.type.update(shape=(*lanes, m, m)))
     u = resized(triangle(resized(lu, k, n), 0, upper=True), n, n)
     if k < n:
@@ -156,7 +157,7 @@ def _emit_permutation(emit: Any, pivots: Any, out: Any) -> Any:
         return [add(i, scalar(1, int32)), pivots, dynamic_update_slice_in_dim(moved, at_j, i, axis)]
 
     start = emit.constant(0, array_type((), int32))
-    return emit.loop(lambda i, pivots, rows: lt(i, scalar(count, int32)), exchange, start, pivots, rows)[2]
+    return emit.loop(lambda i, pivots, rows: lt(i, like(i, count)), exchange, start, pivots, rows)[2]
 
 
 def lu(x: Any) -> Any:

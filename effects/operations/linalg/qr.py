@@ -12,6 +12,7 @@ from ...core.arrays import Array, as_array, as_arrays
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import int32, is_complex
+from ...types.sized import smaller
 from ..elementwise.complex_parts import conj, real
 from ..elementwise.conversion import convert
 from ..manipulation.last_axes import EachMatrix
@@ -34,7 +35,7 @@ def _check_reflections(name: str, a: ArrayType, taus: ArrayType) -> None:
     check_matrices(name, a)
     if a.dtype != taus.dtype:
         raise DTypeMismatch(f"{name}: operands must have one dtype, got {a} and {taus}.")
-    if taus.shape[:-1] != a.shape[:-2] or not taus.shape or taus.shape[-1] > min(a.shape[-2:]):
+    if taus.shape[:-1] != a.shape[:-2] or not taus.shape or taus.shape[-1] > smaller(*a.shape[-2:]):
         raise ShapeMismatch(
             f"{name}: there must be factors for some of the columns of the matrix, got {a} and {taus}."
         )
@@ -49,7 +50,7 @@ class Geqrf(Factorisation):
 
     def result_type(op, x):
         check_matrices("geqrf", x)
-        return x, x.update(shape=(*x.shape[:-2], min(x.shape[-2:])), weak=False)
+        return x, x.update(shape=(*x.shape[:-2], smaller(*x.shape[-2:])), weak=False)
 
     def evaluate(op, x):
         factors = lambda x: GEQRF.on_host(x.dtype, *x.shape)(x)[:2]
@@ -155,7 +156,7 @@ class Qr(Factorisation):
     def result_type(op, x):
         check_matrices("qr", x)
         *lanes, m, n = x.shape
-        k = m if op.full_matrices else min(m, n)
+        k = m if op.full_matrices else smaller(m, n)
         factors = x.update(shape=(*lanes, m, k)), x.update(shape=(*lanes, k, n))
         return (*factors, array_type((*lanes, n), int32)) if op.pivoting else factors
 
@@ -184,7 +185,7 @@ class Qr(Factorisation):
         if not x.type.size:
             columns = [emit.iota(t, len(lanes)) for t in p]
             return emit.decompose(lambda: identity(q)), emit.full(0, r), *columns
-        taus = q.update(shape=(*lanes, min(m, n)))
+        taus = q.update(shape=(*lanes, smaller(m, n)))
         if op.pivoting:
             free = emit.full(0, p[0])  # no column is fixed at the front
             a, columns, taus = GEQP3(emit, x, free, types=[x.type, p[0], taus], into={0: 0, 1: 1})
@@ -202,7 +203,7 @@ def _tangents(x: Any, q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
 
         w = c - (c's upper triangle, made Hermitian on the diagonal)     c = q^H dx_1 r_1^-1
     """
-    k = min(x.type.shape[-2:])
+    k = smaller(*x.type.shape[-2:])
     m, n = x.type.shape[-2:]
     q, r = resized(q, m, k), resized(r, k, n)
     right = triangular_solve(resized(r, k, k), resized(dx, m, k))

@@ -12,6 +12,7 @@ from ...core.arrays import as_array
 from ...core.operation import operation, shared
 from ...types.array_type import array_type
 from ...types.dtypes import to_real
+from ...types.sized import smaller
 from ..elementwise.arithmetic import like
 from ..elementwise.comparison import eq, select_n
 from ..elementwise.conversion import convert
@@ -61,7 +62,7 @@ class Svd(Factorisation):
     def result_type(op, x):
         check_matrices("svd", x)
         *lanes, m, n = x.shape
-        k = min(m, n)
+        k = smaller(m, n)
         s = array_type((*lanes, k), to_real(x.dtype))
         if not op.vectors:
             return (s,)
@@ -189,7 +190,7 @@ def svd(
     """
     x = as_array(x)
     check_matrices("svd", x.type)
-    k = min(x.shape[-2:])
+    k = smaller(*x.shape[-2:])
     start, end = subset("svd", subset_by_index, k)
     whole = end - start == k
     if full_matrices and not whole:

@@ -31,6 +31,7 @@ from ...types.dtypes import (
 )
 from ...types.extent import Extent, positive
 from ...types.parts_of_axes import smaller
+from ...types.sized import surely_at_most
 from ..elementwise import comparison, complex_functions
 from ..elementwise.arithmetic import add
 from ..elementwise.bitwise import bitwise_or
@@ -188,7 +189,7 @@ class Cumsum(Cumulative):
         return perform(shared(Cumsum, op.axis, not op.reverse), ct)
 
     def lower(op, emit, x):
-        if x.type.dtype.kind in "iu" and len(x.type.shape) == 1 and x.type.size <= FEW:
+        if x.type.dtype.kind in "iu" and len(x.type.shape) == 1 and surely_at_most(x.type.size, FEW):
             return emit.decompose(lambda x: _each_prefix(x, op.reverse), x)
         return emit.wide(x, lambda x: _lower(op, emit, x, lambda a, b: [emit.binary("add", a, b)]))
 

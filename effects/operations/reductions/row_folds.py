@@ -21,6 +21,7 @@ from ...core.columns import data_movement, linear_in, per_operand, zero
 from ...core.operation import Operation, operation, shared
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, BOOL, FOUR_BITS, INTEGER, NUMERIC, is_complex
+from ...types.sized import surely_at_most
 from ..elementwise import comparison
 from ..elementwise.arithmetic import Unread, add, div, mul
 from ..elementwise.bitwise import bitwise_and, bitwise_or, bitwise_xor, shift_left
@@ -59,7 +60,7 @@ def row_starts(ends: Any) -> Any:
 def lanes_of_rows(ends: Any, total: int) -> Any:
     """For each packed row, the index of its lane; for padding, the number of lanes."""
     count = ends.type.shape[0]
-    if count * total <= FEW:
+    if surely_at_most(count * total, FEW):
         end, row = [broadcast_in_dim(v, (total, count), (d,)) for v, d in ((ends, 1), (iota(INT32, total), 0))]
         return reduce_sum(convert(comparison.le(end, row), INT32), (1,))
     ones = broadcast_in_dim(scalar(1, INT32), ends.type.shape, ())

@@ -25,7 +25,7 @@ from ...types.dtypes import (
     int32,
     is_complex,
 )
-from ...types.extent import fits
+from ...types.extent import as_size, fits
 from ..elementwise.comparison import has_zero, total_order
 from ..foundations.half_precision import HALF
 from ..foundations.shapes import canonical_axis, reshape
@@ -321,6 +321,6 @@ def top_k(operand: Any, k: int, *, axis: int = -1, is_stable: bool = True) -> tu
     (Array([3, 2], dtype=int64), Array([1, 2], dtype=int32))
     """
     x = as_array(operand)
-    op = shared(TopK, whole_number("top_k: k", k), canonical_axis(axis, len(x.type.shape), "top_k"))
+    op = shared(TopK, as_size(k, "top_k: k"), canonical_axis(axis, len(x.type.shape), "top_k"))
     values, indices = perform(op, x)
     return values, indices

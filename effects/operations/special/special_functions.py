@@ -14,6 +14,7 @@ from ...base.stack import perform
 from ...core.arrays import Array
 from ...types import dtypes
 from ...types.dtypes import FLOATING, float32, float64, int32
+from ...types.sized import surely_at_most
 from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg, round, sub
 from ..elementwise.bitwise import bitwise_and, bitwise_or
 from ..elementwise.comparison import eq, ge, gt, le, lt, max, min, select_n
@@ -182,7 +183,7 @@ def _at_zero_and_infinity(s: Any, q: Any, y: Any) -> Any:
 def _by_sign(emit: Any, q: Any, branches: Sequence[Callable[[], list[Any]]]) -> Any:
     """The result of the second branch; of the first, for positive arguments, where a large array has only such."""
     negative = emit.decompose(lambda q: convert(PERFORMED.any(lt(q, like(q, 0.0))), int32), q)
-    return emit.case(negative, branches if q.type.size > BRANCHED else branches[1:], [q.type])[0]
+    return emit.case(negative, branches[1:] if surely_at_most(q.type.size, BRANCHED) else branches, [q.type])[0]
 
 
 def _lower_zeta(op: Any, emit: Any, s: Any, q: Any) -> Any:

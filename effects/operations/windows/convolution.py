@@ -21,7 +21,7 @@ from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, DType, float32, is_complex, to_real
-from ...types.sized import extents_in
+from ...types.sized import extents_in, surely_at_most
 from ..dot_general import SHARED_BY_BLAS, accumulator, common_dtype, multilinear_or_zero, need_represented
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, inverse_permutation, move_axis, reshape
@@ -407,8 +407,9 @@ def gains_by_loops(op: Any, y: ArrayType) -> bool:
     if y.dtype != float32 or len(rhs) == 2:
         return False
     if op.batch_group_count > 1:
-        return 1 < y.shape[rhs[0]] // op.batch_group_count <= FEW_FEATURES
-    return y.size <= FEW_WEIGHTS * op.feature_group_count
+        features = y.shape[rhs[0]] // op.batch_group_count
+        return surely_at_most(2, features) and surely_at_most(features, FEW_FEATURES)
+    return surely_at_most(y.size, FEW_WEIGHTS * op.feature_group_count)
 
 
 def _convolution(

@@ -21,7 +21,7 @@ def integers(name: str, what: str, values: Any, least: int) -> tuple[int, ...]:
     Raises: BadArgument: they are not integers. ShapeMismatch: one is less than ``least``.
     """
     try:
-        numbers = tuple([value.__index__() for value in values])
+        numbers = tuple([as_size(value) for value in values])
     except (AttributeError, TypeError):
         raise BadArgument(f"{name}: {what} must be a sequence of integers, got {values!r}.") from None
     if any([value < least for value in numbers]):

@@ -21,6 +21,7 @@ from ...core.columns import EVALUATE, linear, zero
 from ...core.operation import Operation, operation, shared
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ORDERED, bool_, float32, int32, int64, is_inexact
+from ...types.sized import surely_at_most
 from ..elementwise.arithmetic import Add, like, rem
 from ..elementwise.bitwise import bitwise_and, bitwise_or
 from ..elementwise.comparison import Max, Min, lt, select
@@ -61,7 +62,7 @@ def fold_elements(combine: Combine, starts: Sequence[Any], xs: Sequence[Any], wi
     Small windows are folded sequentially, as compiled programs do, so that ``combine`` need not be associative.
     """
     padding = any([low > 0 or high > 0 or interior for low, high, interior in window.config])
-    if prod(window.sizes) <= _FEW:
+    if surely_at_most(prod(window.sizes), _FEW):
         return _in_order(combine, starts, xs, window, padding)
     if not padding:
         return fold_windows(combine, starts, xs, window)

@@ -20,6 +20,7 @@ from ...effects.operations.manipulation.slicing import Rev, slice_in_dim
 from ...effects.operations.reductions.reductions import reduce_max, reduce_min
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
+from ...effects.types.extent import as_size
 from ...interpreters.core.eager_programs import programs
 from .joining_splitting import joined_along, leaves, stack, unstack
 from .numerical_ranges import linspace
@@ -98,7 +99,7 @@ def _widths(given: Any, rank: int) -> list[Width]:
         pairs = _pairs(given, rank, "pad_width")
     if any(not hasattr(n, "__index__") or n < 0 for pair in pairs for n in pair):
         raise BadArgument(f"pad: pad_width must be integers, not negative, got {given!r}.")
-    return [(int(before), int(after)) for before, after in pairs]
+    return [(as_size(before), as_size(after)) for before, after in pairs]
 
 
 def _constant(x: Any, widths: list[Width], values: Any) -> Any:

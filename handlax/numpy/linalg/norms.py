@@ -13,6 +13,7 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import axes_listed, canonical_axis
 from ...effects.types import dtypes
+from ...effects.types.sized import larger
 from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, axes_of, inexact, kept_shape, like
 from ..arrays.index_arrays import where
@@ -172,7 +173,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     values = svd(x, compute_uv=False, hermitian=hermitian)
     bound = tol
     if bound is None:
-        eps = max(x.type.shape[-2:]) * float(dtypes.finfo(values.type.dtype).eps)
+        eps = larger(*x.type.shape[-2:]) * float(dtypes.finfo(values.type.dtype).eps)
         bound = reductions.max(values, -1, initial=0) * (eps if rtol is None else array_of(rtol))
     bound = array_of(bound)
     return reductions.sum(greater(values, shapes.reshape(bound, (*bound.type.shape, 1))), -1)

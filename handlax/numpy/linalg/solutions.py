@@ -16,6 +16,7 @@ from ...effects.operations.linalg.matrices import adjoint, flipped, identity, pr
 from ...effects.operations.linalg.solve import solve as _solve
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...effects.types import dtypes
+from ...effects.types.sized import larger
 from ...interpreters.core.eager_programs import programs
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...interpreters.transformations.derivatives import jvp
@@ -106,7 +107,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     x = matrices("pinv", a, square=hermitian)
     rtol = rcond if rtol is None else rtol
     if rtol is None:
-        rtol = 10 * max(x.type.shape[-2:]) * float(dtypes.finfo(x.type.dtype).eps)
+        rtol = 10 * larger(*x.type.shape[-2:]) * float(dtypes.finfo(x.type.dtype).eps)
     return _pseudo_inverse(x, array_of(rtol), bool(hermitian))
 
 
@@ -202,7 +203,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
     m, n = x.type.shape
     columns = shapes.reshape(y, (m, 1)) if y.ndim == 1 else y
     eps = float(dtypes.finfo(x.type.dtype).eps)
-    bound = eps * max(m, n) if rcond is None else where(array_of(rcond) < 0, eps, rcond)
+    bound = eps * larger(m, n) if rcond is None else where(array_of(rcond) < 0, eps, rcond)
     bound = convert(array_of(bound), dtypes.to_real(x.type.dtype))
     solved, s = _least_squares(x, columns, bound)
     rank = _is_nonzero(s, bound).sum()

@@ -20,7 +20,8 @@ from ...effects.operations.reductions import sorting
 from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.types import dtypes
 from ...effects.types.dtypes import default_int
-from ...effects.types.extent import as_size
+from ...effects.types.extent import as_size, single
+from ...effects.types.sized import surely_at_most
 from ..arrays.argument_conversion import array_of, like
 from ..arrays.index_arrays import flatnonzero, need_known, where
 from ..arrays.indexing_operations import take
@@ -64,8 +65,8 @@ def _flat(x: Any) -> Any:
 def _first(x: Any, equal_nan: bool = True) -> Any:
     """The mask of elements, or rows, of a sorted array that differ from the one before."""
     size = x.type.shape[0]
-    head = shapes.full(x.type.update(shape=(min(size, 1),), dtype=dtypes.bool_, weak=False), True)
-    if size < 2:
+    head = shapes.full(x.type.update(shape=(single(size),), dtype=dtypes.bool_, weak=False), True)
+    if surely_at_most(size, 1):
         return head
     a, b = slice_in_dim(x, 1, size), slice_in_dim(x, 0, size - 1)
     new = a != b

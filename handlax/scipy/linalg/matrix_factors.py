@@ -22,6 +22,7 @@ from ...effects.operations.linalg.schur import schur as _schur
 from ...effects.operations.linalg.triangular import triangular_solve
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
+from ...effects.types.sized import smaller
 from ...interpreters.core.eager_programs import programs
 from ...lax import linalg
 from ...numpy.arrays.argument_conversion import inexact
@@ -81,7 +82,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     """
     x = decompositions.matrices("lu", a)
     m, n = x.shape[-2:]
-    k = min(m, n)
+    k = smaller(m, n)
     factors, _, order = _lu(x)
     rows = hnp.arange(m, dtype="int32").reshape(*(1,) * (order.ndim - 1), m, 1)
     p = convert(rows == order[..., None, :], dtypes.to_real(x.dtype))
@@ -146,7 +147,7 @@ def qr_multiply(
     x, vector, left = decompositions.matrices("qr_multiply", x), y.ndim == 1, mode == "left"
     y = (y[:, None] if left else y[None, :]) if vector else y
     m, n = x.shape[-2:]
-    k = min(m, n)
+    k = smaller(m, n)
     wanted = k if left else m
     if y.shape[-2 if left else -1] != wanted:
         line = "rows" if left else "columns"

@@ -96,7 +96,7 @@ def _banded(column: Any, row: Any, index: Any) -> Any:
     if not m or not n:
         return hnp.zeros((*lanes, m, n), column.dtype)
     parts = [hnp.broadcast_to(x, (*lanes, x.shape[-1])) for x in (column, row[..., 1:])]
-    return _pattern(hnp.concatenate(parts, -1), index(np.arange(m)[:, None], np.arange(n), m))
+    return _pattern(hnp.concatenate(parts, -1), index(hnp.arange(m)[:, None], hnp.arange(n), m))
 
 
 def circulant(c: Any) -> Array:

@@ -52,6 +52,39 @@ def test_what_bounds_and_constraints_decide():
     assert (a == b) is False and (a == 3) is False and (a != a) is False
 
 
+PERIODIC = [
+    "mod(a, 3) == 0", "mod(a, 4) == 1", "mod(a, 3) >= 0", "3*floordiv(a, 3) == a", "a == 3*floordiv(a, 3)",
+    "floordiv(a, 3) == 2", "max(a, 3) == a", "mod(a + b, 2) == 0", "mod(a, b) == 0", "mod(a, 3) == mod(b, 3)",
+    "2*floordiv(a, 3) + b >= a", "floordiv(a - 1, 2) == floordiv(b, 2)", "min(a, b) == 2", "mod(-a, 3) == 1",
+]
+
+
+@pytest.mark.parametrize("constraint", PERIODIC)
+@pytest.mark.parametrize("text", SIZES + ["mod(a, 3)", "3*floordiv(a, 3)", "a - floordiv(a, 3)"])
+def test_sizes_have_their_values_and_bounds_wherever_the_constraint_holds(constraint, text):
+    scope = SymbolicScope([constraint])
+    size, (a, b) = parse_size(text, scope), symbolic_shape("a, b", scope=scope)
+    (a,), (b,) = a.lengths, b.lengths
+    low, high = (size, size) if isinstance(size, int) else (size.least, -(-size).least)
+    for x, y in itertools.product(range(1, 9), range(1, 5)):
+        if eval(constraint, MEANINGS, {"a": x, "b": y}):
+            expected = eval(text.replace("^", "**"), MEANINGS, {"a": x, "b": y})
+            assert substituted(size, {a: x, b: y}) == expected and low <= expected <= high
+
+
+def test_constraints_with_quotients_and_remainders_decide():
+    (n,) = symbolic_shape("n", constraints=["mod(n, 3) == 0"])
+    assert n >= 1 and n % 3 == 0 and n // 3 * 3 is n and n // 3 >= 1 and str(n // 3) == "floordiv(n,3)"
+    (n,) = symbolic_shape("n", constraints=["mod(n, 4) == 1"])
+    assert n % 4 == 1 and 4 * (n // 4) is n - 1 and n // 4 >= 0
+    (n,) = symbolic_shape("n", constraints=["n >= 5"])
+    assert n - 5 >= 0 and (n - 5) // 2 >= 0
+    (n,) = symbolic_shape("n", constraints=["max(n, 3) == n"])
+    assert n >= 3
+    (n,) = symbolic_shape("n", constraints=["floordiv(n, 3) == 2"])
+    assert n // 3 == 2 and n >= 6 and n <= 8
+
+
 @pytest.mark.parametrize(("text", "like", "shape"), [
     ("b, 4", None, "(b, 4)"), ("(b, 4)", None, "(b, 4)"), ("b,", None, "(b,)"), ("b", None, "(b,)"), ("", None, "()"),
     ("_, b", (2, 3), "(2, b)"), ("b, ...", (2, 3, 4), "(b, 3, 4)"), (None, (2, 3), "(2, 3)"), ("...", (), "()"),

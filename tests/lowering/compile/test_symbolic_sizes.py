@@ -7,7 +7,7 @@ from helpers.exported_functions import agree, array, exported
 import handlax as hx
 from handlax import export, lax, nn, random
 from handlax import numpy as hnp
-from handlax.errors import NotExportable
+from handlax.errors import CannotCross, NotExportable, TracerIntegerConversionError
 
 
 def layers(x):
@@ -109,6 +109,81 @@ def test_functions_of_images_matrices_and_sequences(f, shape):
     call = exported(f, shape).call
     for b in (1, 3):
         agree(f, call, array(*[eval(size, {"b": b, "n": b + 2}) for size in shape.split(",")]))
+
+
+def weights_of(x):
+    return hx.grad(lambda w: (lax.conv(x, w, (1, 1), "SAME") ** 2).sum())(hnp.asarray(KERNEL))
+
+
+@pytest.mark.parametrize(("f", "shape"), [
+    (weights_of, "b, 3, 8, 8"), (weights_of, "b, 3, n, n"),
+    (lambda x: (hnp.nonzero(x > 0.5, size=3), hnp.argwhere(x > 0.5, size=3), hnp.where(x > 0.5, size=2)), "n"),
+    (lambda x: x.at[hnp.where(x > 0.5, size=2)].set(0.0), "n"),
+    (lambda x: hnp.repeat(x, hnp.arange(x.shape[0]), total_repeat_length=4), "n"),
+    (lambda x: hnp.unique(x, size=3, return_counts=True, return_inverse=True), "n"),
+    (lambda x: hx.scipy.special.zeta(x + 1.5, x - 0.5), "b, 4"),
+])
+def test_functions_that_choose_the_faster_of_two_ways(f, shape):
+    call = exported(f, shape).call
+    for b in (1, 3):
+        agree(f, call, array(*[eval(size, {"b": b, "n": b + 2}) for size in shape.split(",")]))
+
+
+VECTOR = {
+    "pad": lambda x: (hnp.pad(x, (0, x.shape[0])), hnp.pad(x, (x.shape[0], 1), mode="edge")),
+    "top_k": lambda x: (lax.top_k(x, x.shape[0]), lax.top_k(-x, x.shape[0] // 2 + 1)),
+    "gradient of top_k": hx.grad(lambda x: (lax.top_k(x, x.shape[0])[0] * hnp.arange(x.shape[0])).sum()),
+    "frequencies": lambda x: (hnp.fft.fftfreq(x.shape[0]), hnp.fft.rfftfreq(x.shape[0], 0.5)),
+    "reduce_window": lambda x: lax.reduce_window(x, 0.0, lax.add, (x.shape[0],), (1,), "SAME"),
+    "resize": lambda x: [hx.image.resize(x, (x.shape[0] * 2,), how) for how in ("linear", "cubic", "area")],
+    "smaller": lambda x: hx.image.resize(x, (x.shape[0] // 2 + 1,), "linear"),
+    "toeplitz": lambda x: (hx.scipy.linalg.toeplitz(x), hx.scipy.linalg.hankel(x)),
+}
+
+
+@pytest.mark.parametrize("name", VECTOR)
+def test_functions_of_a_vector_take_its_size_as_an_argument(name):
+    call = exported(VECTOR[name], "n").call
+    for n in (2, 5):
+        agree(VECTOR[name], call, array(n))
+
+
+@pytest.mark.parametrize("f", [
+    hnp.fft.fft, hnp.fft.rfft, hnp.fft.irfft, lambda x: hnp.fft.irfft(x, x.shape[0]),
+    lambda x: hx.image.resize(x, (4,), "nearest"), lambda x: hnp.hanning(x.shape[0]),
+    lambda x: hnp.kaiser(x.shape[0], 2.0),
+])
+def test_what_needs_a_number_is_refused_by_the_size(f):
+    with pytest.raises((NotExportable, TracerIntegerConversionError), match=r"got (n|2\*n-2), a symbolic size"):
+        exported(f, "n")
+
+
+def test_an_effect_of_each_lane_needs_a_known_number_of_lanes():
+    f = hx.vmap(lambda row: hx.debug.print("{}", row))
+    with pytest.raises(CannotCross, match="must be of a known number, got as many as n, a symbolic size"):
+        exported(f, "n")
+
+
+def test_transforms_have_other_axes_of_symbolic_sizes():
+    agree(hnp.fft.rfft, exported(hnp.fft.rfft, "n, 4").call, array(3, 4))
+
+
+FACTORS = {
+    "svd": lambda x: hnp.linalg.svd(x, compute_uv=False),
+    "singular vectors": lambda x: hnp.einsum("ij,j,jk", *hnp.linalg.svd(x, full_matrices=False)),
+    "qr": lambda x: hnp.matmul(*hnp.linalg.qr(x)),
+    "lu": lambda x: hx.scipy.linalg.lu(x),
+    "pinv": hnp.linalg.pinv,
+    "matrix_rank": hnp.linalg.matrix_rank,
+}
+
+
+@pytest.mark.parametrize("constraints", [(), ("n >= 3",)])
+@pytest.mark.parametrize("name", FACTORS)
+def test_factors_of_matrices_with_any_number_of_rows(name, constraints):
+    call = exported(FACTORS[name], "n, 3", scope=export.SymbolicScope(constraints)).call
+    for rows in (3, 5) if constraints else (2, 3, 5):
+        agree(FACTORS[name], call, array(rows, 3))
 
 
 def test_sizes_of_results_are_computed_from_those_of_arguments():

@@ -20,6 +20,24 @@ def test_derivatives_are_exported_with_it():
         np.testing.assert_allclose(hx.grad(loss(read.call))(w), hx.grad(loss(f))(w), rtol=1e-4)
 
 
+@pytest.mark.parametrize("other", [hnp.argsort, hnp.argmax, lambda x: x > 0])
+def test_results_without_derivatives_have_symbolic_sizes(other):
+    read = exported(lambda x: (x**2, other(x), x[1:] > 0), "b", vjp_order=1)
+    np.testing.assert_allclose(hx.grad(lambda x: read.call(x)[0].sum())(array(3)), 2 * array(3))
+
+
+@pytest.mark.parametrize("constraint", ["mod(n, 3) == 0", "3*floordiv(n, 3) == n"])
+def test_sizes_are_divided_exactly_where_a_constraint_says_so(constraint):
+    scope = export.SymbolicScope([constraint])
+    f = lambda x: (x.reshape(3, -1), x.reshape(-1, 3), x[: x.shape[0] // 3])
+    read = exported(f, "n", scope=scope)
+    program = export.export(hx.jit(f))(hx.ShapeDtypeStruct(export.symbolic_shape("n", scope=scope), "float32"))
+    assert [str(t) for t in read.out_avals] == ["f32[3,floordiv(n,3)]", "f32[floordiv(n,3),3]", "f32[floordiv(n,3)]"]
+    agree(f, read.call, array(6))
+    with pytest.raises(ShapeMismatch, match="must be such that"):
+        program.call(array(7))
+
+
 def test_a_call_with_symbolic_sizes_is_exported_again():
     inner = exported(lambda x: hnp.concatenate([x, 2 * x]), "a + 1, 4")
     outer = exported(lambda x: inner.call(x)[: x.shape[0]] + inner.call(x + 1)[x.shape[0] :], "2*b + 2, 4")
