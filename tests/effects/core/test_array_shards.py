@@ -75,8 +75,10 @@ def test_operations_of_half_precision_and_of_keys_are_too():
     keys = hx.random.split(hx.random.key(0), 8)
     spread = hx.device_put(keys, by("a"))
     assert spread.sharding == by("a") and (hx.random.key_data(spread) == hx.random.key_data(keys)).all()
+    bits = hx.jit(hx.vmap(lambda k: hx.random.bits(k, (4,))))
+    np.testing.assert_array_equal(bits(spread), bits(keys))
     drawn = hx.jit(hx.vmap(lambda k: hx.random.normal(k, (4,))))
-    np.testing.assert_array_equal(drawn(spread), drawn(keys))
+    np.testing.assert_allclose(drawn(spread), drawn(keys), rtol=1e-6)  # kernels differ, and so may the last bits
 
 
 def test_a_deleted_array_is_gone_on_all_devices():
