@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.caches import once
 from ..effects.base.errors import NotProvided
 from ..effects.base.stack import perform
 from ..effects.control.callbacks import io_callback, pure_callback
@@ -31,14 +30,16 @@ from ..effects.types.dtypes import float0, int32, is_inexact
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.custom.custom_vjp import custom_vjp
 from ..interpreters.custom.custom_vmap import custom_vmap
+from ..interpreters.custom.derivative_rules import SymbolicZero
 from ..interpreters.custom.implicit import custom_linear_solve
 from ..interpreters.transformations.derivatives import jvp, vjp
 from ..lax import linalg, log2, one_minus_square, polynomial, rng_uniform, unstack
 from ..lowering.export.export import default_export_platform
 from ..numpy import zeros
 from ..random import gamma, loggamma
-from .converted_functions import FromJax
+from .converted_functions import Converted, FromJax
 from .jax_modules import jax
+from .jax_values import their_type
 from .jaxpr_reader import READERS, our_parameter, perform_jaxpr, program_of, where
 from .translated_policies import policy_of_jax
 
@@ -237,9 +238,11 @@ def _in_places(places: Sequence[int], some: Sequence[Any], xs: Sequence[Any]) ->
 
 @reads("custom_jvp_call")
 def _(eqn: Any, *xs: Array) -> Sequence[Array]:
-    moving, again = _inexact(xs), _again(eqn)
+    again = _again(eqn)
 
     def rule(primals: Any, tangents: Any) -> Any:
+        moving = [i for i in _inexact(xs) if not isinstance(tangents[i], SymbolicZero)]
+
         def pushed(ys: Any, dys: Any) -> Any:
             results, dresults = jax.jvp(lambda *some: again(*_in_places(moving, some, ys)),
                                         [ys[i] for i in moving], dys)
@@ -250,36 +253,52 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
         return results, _in_places(_inexact(results), some, zeros)
 
     f = custom_jvp(lambda *ys: perform_jaxpr(eqn.params["call_jaxpr"], ys))
-    f.defjvp(rule)
+    f.defjvp(rule, symbolic_zeros=True)
     return f(*xs)
 
 
 @reads("custom_vjp_call")
 def _(eqn: Any, *xs: Array) -> Sequence[Array]:
-    moving, again = _inexact(xs), _again(eqn)
+    again, count = _again(eqn), len(eqn.outvars)
 
-    def forward(*ys: Any) -> Any:
-        def split(*some: Any) -> Any:
-            results = again(*_in_places(moving, some, ys))
-            return [results[i] for i in _inexact(results)], results
+    def linearized(*wrt: bool) -> Converted:
+        """For the arguments of which these are differentiated: the results, and the linear map in JAX."""
+        moving = [i for i, yes in enumerate(wrt) if yes]
 
-        _, pull, results = jax.vjp(split, *[ys[i] for i in moving], has_aux=True)
-        return results, pull
+        def forward(*ys: Any) -> Any:
+            def split(*some: Any) -> Any:
+                results = again(*_in_places(moving, some, ys))
+                return [results[i] for i in _inexact(results)], results
 
-    recorded = once(lambda: FromJax(forward).convert(*xs))
+            _, push, results = jax.linearize(split, *[ys[i] for i in moving], has_aux=True)
+            return results, push
+
+        return FromJax(forward).convert(*xs)
+
+    known: dict[tuple[bool, ...], Converted] = {}
 
     def fwd(*ys: Any) -> Any:
-        results = recorded().program(*ys)
-        count = len(eqn.outvars)
-        return list(results[:count]), list(results[count:])
+        wrt = tuple([y.perturbed and is_inexact(x.dtype) for x, y in zip(xs, ys)])
+        known[wrt] = known.get(wrt) or linearized(*wrt)
+        results = known[wrt].program(*[y.value for y in ys])
+        return list(results[:count]), (wrt, list(results[count:]))
 
     def bwd(residuals: Any, cts: Any) -> Any:
-        pull = lambda values, some: recorded().structure.unflatten([*[0.0] * len(eqn.outvars), *values])[1](some)
-        some = FromJax(pull)(residuals, [cts[i] for i in _inexact([v.aval for v in eqn.outvars])])
-        return tuple(_in_places(moving, some, [None] * len(xs)))
+        wrt, values = residuals
+        moving = [i for i, yes in enumerate(wrt) if yes]
+        some = [cts[i] for i in _inexact([v.aval for v in eqn.outvars])]
+        live = [i for i, ct in enumerate(some) if not isinstance(ct, SymbolicZero)]
+
+        def pull(values: Any, some: Any) -> Any:
+            push = known[wrt].structure.unflatten([*[0.0] * count, *values])[1]
+            mapped = lambda *dxs: [push(*dxs)[i] for i in live]
+            return jax.linear_transpose(mapped, *[their_type(xs[i].type) for i in moving])(some)
+
+        found = FromJax(pull)(values, [some[i] for i in live])
+        return tuple(_in_places(moving, found, [None] * len(xs)))
 
     f = custom_vjp(lambda *ys: perform_jaxpr(eqn.params["call_jaxpr"], ys))
-    f.defvjp(fwd, bwd)
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
     return f(*xs)
 
 

@@ -10,23 +10,20 @@ import numpy as np
 from ..effects.base.errors import NotProvided
 from ..effects.base.lazy_module import LazyModule
 from ..effects.types.dtypes import float0, is_extended
-from ..interpreters.transformations.derivatives import vjp
-from ..interpreters.transformations.make_program import closure_convert
 from .jax_modules import jax, lax
 from .jax_values import their_type, type_in_jax
 from .jaxpr_writer import (
     WRITERS,
     by_name,
     function_of,
-    in_jax,
     inexact,
-    performed_on,
     pushed_forward,
     their_parameter,
 )
 from .translated_policies import policy_for_jax
 
 _experimental: Any = LazyModule("jax.experimental")
+_derivatives: Any = LazyModule("jax.custom_derivatives")
 
 
 def writes(*names: str) -> Callable[[Any], Any]:
@@ -144,44 +141,15 @@ def _(op: Any, *xs: Any) -> Any:
 # Functions with rules: a rule is what handlax makes of the operation, under its own transformation
 
 
-@writes("custom_jvp_call")
+# A ``custom_vjp`` too: its tangents are those of ``Adjoint``, whose transpose in JAX is the backward rule.
+@writes("custom_jvp_call", "custom_vjp_call")
 def _(op: Any, *xs: Any) -> Any:
-    f = jax.custom_jvp(function_of(op.bodies[0]))
+    f, places = jax.custom_jvp(function_of(op.bodies[0])), inexact(op.bodies[0].in_types)
 
-    @f.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
-        ys, dys = pushed_forward(op, primals, {i: tangents[i] for i in inexact(primals)})
+        moving = {i: tangents[i] for i in places if not isinstance(tangents[i], _derivatives.SymbolicZero)}
+        ys, dys = pushed_forward(op, primals, moving)
         return ys, [np.zeros(y.shape, float0) if dy is None else dy for y, dy in zip(ys, dys)]
 
-    return f(*xs)
-
-
-@writes("custom_vjp_call")
-def _(op: Any, *xs: Any) -> Any:
-    moving = inexact(op.bodies[0].in_types)
-    pulls: list[Any] = []  # of the last call of ``forward``, as a function of cotangents and residuals
-
-    def forward(*ys: Any) -> list[Any]:
-        def split(*some: Any) -> Any:
-            results = performed_on(op, ys, dict(zip(moving, some)))
-            return [results[i] for i in inexact(results)], results
-
-        some, pull, results = vjp(split, *[ys[i] for i in moving], has_aux=True)
-        converted, residuals = closure_convert(pull, some)
-        pulls.append(converted)
-        return [*results, *residuals]
-
-    def fwd(*ys: Any) -> Any:
-        results = in_jax(forward, *ys)
-        count = len(op.bodies[0].outs)
-        return results[:count], results[count:]
-
-    def bwd(residuals: Any, cts: Any) -> Any:
-        some = [cts[i] for i in inexact(cts)]
-        pull = lambda *values: pulls[-1](list(values[: len(some)]), *values[len(some) :])
-        found = dict(zip(moving, in_jax(pull, *some, *residuals)))
-        return tuple([found.get(i) for i in range(len(xs))])
-
-    f = jax.custom_vjp(function_of(op.bodies[0]))
-    f.defvjp(fwd, bwd)
+    f.defjvp(rule, symbolic_zeros=True)
     return f(*xs)

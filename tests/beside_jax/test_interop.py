@@ -320,6 +320,63 @@ def test_policies_of_checkpoints_cross():
     assert none > dots
 
 
+def is_zero(x):
+    return type(x).__name__ == "SymbolicZero"
+
+
+def rules_that_look_at_zeros(lib, seen):
+    """Functions of two numbers, whose rules write down what they are told of the arguments and the cotangents."""
+    f, g = lib.custom_vjp(lambda x, y: (x * y, x + y)), lib.custom_jvp(lambda x, y: x * y)
+
+    def fwd(x, y):
+        seen.add(("perturbed", x.perturbed, y.perturbed))
+        return f(x.value, y.value), (x.value, y.value)
+
+    def bwd(residuals, cts):
+        seen.add(("cotangents", *map(is_zero, cts)))
+        a, b = [0.0 if is_zero(ct) else ct for ct in cts]
+        return a * residuals[1] + b, a * residuals[0] * 7.0 + b
+
+    def rule(primals, tangents):
+        seen.add(("tangents", *map(is_zero, tangents)))
+        return g(*primals), sum([3.0 * dx for dx in tangents if not is_zero(dx)])
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    g.defjvp(rule, symbolic_zeros=True)
+    return f, g
+
+
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_a_rule_sees_which_arguments_are_differentiated_and_which_cotangents_are_zero(convert, lib, np_, other):
+    def told(lib, convert, other, argnums, number):
+        seen = set()
+        f, g = rules_that_look_at_zeros(lib, seen)
+        slopes = [other.grad(lambda *xs: convert(f)(*xs)[number], argnums)(2.0, 3.0),
+                  other.grad(convert(g), argnums)(2.0, 3.0)]
+        return np.asarray(slopes).tolist(), seen
+
+    for argnums in (0, 1, (0, 1)):
+        for number in (0, 1):
+            assert told(lib, convert, other, argnums, number) == told(lib, lambda f: f, lib, argnums, number)
+
+
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_pullbacks_of_one_function_may_be_called_in_any_order(convert, lib, np_, other):
+    f = other.jit(convert(rules_that_look_at_zeros(lib, set())[0]))
+    _, first = other.vjp(lambda x: f(x, 3.0), 2.0)
+    _, second = other.vjp(lambda y: f(2.0, y), 3.0)
+    assert [float(pull((1.0, 1.0))[0]) for pull in (first, second)] == [4.0, 15.0]
+
+
+@pytest.mark.parametrize("name", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_tangents_and_cotangents_may_be_numbers(convert, lib, np_, other, name):
+    f = functions(lib, np_)[name]
+    same(other.vjp(convert(f), 3.0)[1](1.0), lib.grad(f)(3.0))
+    if (convert, name) != (from_jax, "custom_vjp"):  # in JAX it has no forward mode
+        same(other.jvp(convert(f), (3.0,), (1.0,))[1], lib.grad(f)(3.0))
+
+
 # Effects
 
 
