@@ -15,17 +15,20 @@ from ..effects.control.debug_callbacks import callback as debug_callback
 from ..effects.control.debug_callbacks import print as debug_print
 from ..effects.control.loops import Scan, While
 from ..effects.core.arrays import Array, scalar
-from ..effects.operations.elementwise.comparison import Ge, Le
+from ..effects.operations.elementwise.comparison import Ge, Le, select_n
 from ..effects.operations.linalg.eigh import Eigh
-from ..effects.operations.manipulation.rearranging import squeeze, stack, tile
+from ..effects.operations.manipulation.rearranging import broadcast_in_dim, squeeze, stack, tile
 from ..effects.operations.manipulation.slicing import slice as lax_slice
 from ..effects.operations.random_bits import random_unwrap, random_wrap
 from ..effects.operations.random_generators import fold_keys, key_bits, seed_keys, split_keys
 from ..effects.operations.reductions.generic_reduce import reduce
+from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.operations.windows.generic_window import reduce_window
 from ..effects.operations.windows.geometry import Window
 from ..effects.operations.windows.window_reductions import ReduceWindowMax, ReduceWindowMin
+from ..effects.programs.higher_order import record_body
 from ..effects.programs.primitives import primitive_called, primitive_of
+from ..effects.programs.program import Program
 from ..effects.types.dtypes import float0, int32, is_inexact
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.custom.custom_vjp import custom_vjp
@@ -167,7 +170,29 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     operands = [*shared, *xs[op.shared :]]
     inputs = [*places, *range(len(shared), len(operands))]
     bodies = [body.rewired([x.type for x in operands], inputs) for body in op.bodies]
+    lanes = op.bodies[0].out_types[0].shape
+    bodies = _lanes_together(bodies, len(shared), lanes) if lanes else bodies
     return perform(op.with_bodies(bodies, shared=len(shared)), *operands)
+
+
+def _lanes_together(bodies: Sequence[Program], shared: int, lanes: tuple[int, ...]) -> list[Program]:
+    """The test and the body of one loop over lanes, from those of JAX's, of which the test gives a bool for each lane.
+
+        while any(test(c)): c = where(test(c), body(c), c)
+
+    The leading axes of each carry are those of the lanes.
+    """
+    test, body = bodies
+
+    def more(*values: Array) -> list[Array]:
+        return [reduce_or(*test(*values), range(len(lanes)))]
+
+    def step(*values: Array) -> list[Array]:
+        going, = test(*values)
+        each = lambda y: broadcast_in_dim(going, y.shape, range(len(lanes)))
+        return [select_n(each(y), c, y) for c, y in zip(values[shared:], body(*values), strict=True)]
+
+    return [record_body(f, part.in_types, part.name) for f, part in ((more, test), (step, body))]
 
 
 def _fold(eqn: Any, xs: Sequence[Array], function: Callable[..., Any], *sizes: Any) -> Sequence[Array]:

@@ -320,6 +320,33 @@ def test_policies_of_checkpoints_cross():
     assert none > dots
 
 
+def loops_over_lanes(lax, random):
+    """Functions of a number, and of what comes with it, whose number of iterations depends on the number."""
+    return {
+        "while": lambda x, y: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * y), (x, y))[1],
+        "fori": lambda x, y: lax.fori_loop(0, x.astype(int), lambda i, c: c * y.sum() + i, 1.0),
+        "rows": lambda x, y: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2 + y), (x, y))[1],
+        "nested": lambda x, y: lax.while_loop(lambda c: c < x, lambda c: lax.while_loop(
+            lambda d: d < y.sum(), lambda d: d + 1, c) + 1.0, 0.0),
+        "keys": lambda x, y: random.bits(lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, random.split(c[1])[0]), (x, random.key(0)))[1]),
+    }
+
+
+@pytest.mark.parametrize("name", list(loops_over_lanes(lax, hx.random)))
+def test_a_loop_over_lanes_ends_for_each_lane_by_itself(name):
+    f = jax.vmap(loops_over_lanes(jax.lax, jax.random)[name])
+    xs, ys = np.array([1.0, 2.0, 5.0], "float32"), np.array([[1.0, 2.0], [3.0, 1.0], [0.5, 0.0]], "float32")
+    for args in ((xs, ys), (xs.reshape(3, 1), np.stack([ys], 1))):
+        g = f if args[0].ndim == 1 else jax.vmap(f)
+        for convert in (from_jax, lambda f: hx.jit(from_jax(f)), lambda f: to_jax(from_jax(f))):
+            same(convert(g)(*args), g(*args))
+    if name in ("while", "rows", "nested"):
+        same(hx.jvp(lambda ys: from_jax(f)(xs, ys), (ys,), (ys,)), jax.jvp(lambda ys: f(xs, ys), (ys,), (ys,)))
+    same(hx.vmap(from_jax(f), (None, 0))(xs, np.stack([ys, ys[::-1]])),
+         jax.vmap(f, (None, 0))(xs, np.stack([ys, ys[::-1]])))
+
+
 def is_zero(x):
     return type(x).__name__ == "SymbolicZero"
 
