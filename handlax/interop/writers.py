@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..effects.base.errors import NotProvided
 from ..effects.base.lazy_module import LazyModule
+from ..effects.programs.higher_order import HigherOrder
+from ..effects.programs.program import Program, derived_once
 from ..effects.types.dtypes import float0, is_extended
+from ..interpreters.transformations.vmap import vmap
 from .jax_modules import jax, lax
 from .jax_values import their_type, type_in_jax
 from .jaxpr_writer import (
     WRITERS,
     by_name,
     function_of,
+    in_jax,
     inexact,
+    performed_on,
     pushed_forward,
     their_parameter,
 )
 from .translated_policies import policy_for_jax
 
 _experimental: Any = LazyModule("jax.experimental")
+_batching: Any = LazyModule("jax.custom_batching")
 _derivatives: Any = LazyModule("jax.custom_derivatives")
 
 
@@ -124,7 +131,11 @@ def _data(xs: Sequence[Any]) -> list[Any]:
 
 @writes("pure_callback")
 def _(op: Any, *xs: Any) -> Any:
-    return jax.pure_callback(op.call, [*map(their_type, op.results)], *_data(xs), vmap_method=op.vmap_method)
+    def called(*xs: Any) -> Any:
+        return jax.pure_callback(op.call, [*map(their_type, op.results)], *_data(xs), vmap_method=op.vmap_method)
+
+    together = op.vmap_method in ("expand_dims", "broadcast_all", "legacy_vectorized")  # for which its types are others
+    return _with_lanes(op, called)(*xs) if together else called(*xs)
 
 
 @writes("io_callback")
@@ -139,6 +150,53 @@ def _(op: Any, *xs: Any) -> Any:
 
 
 # Functions with rules: a rule is what handlax makes of the operation, under its own transformation
+
+
+def _with_lanes(op: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, which computes in JAX the results of an operation, and on lanes what handlax makes of the operation."""
+    function = _batching.custom_vmap(f)
+
+    @function.def_vmap
+    def rule(size: int, mapped: Sequence[bool], *xs: Any) -> Any:
+        axes = tuple([0 if yes else None for yes in mapped])
+        ys = in_jax(vmap(lambda *lane: performed_on(op, lane, {}), axes), *xs)
+        return ys, [True] * len(ys)
+
+    return function
+
+
+@writes("custom_vmap_call")
+def _(op: Any, *xs: Any) -> Any:
+    if not (op.effects or _calls_host(op.bodies[0])):
+        return None  # a primitive is made of it, which has reverse mode too
+    return _with_lanes(op, function_of(op.bodies[0]))(*xs)
+
+
+@derived_once
+def _calls_host(program: Program) -> bool:
+    """Whether a program calls the host, effects or not, its bodies included."""
+    return any([op.calls_host or (isinstance(op, HigherOrder) and any(map(_calls_host, op.bodies)))
+                for op in program.ops])
+
+
+@writes("linear_solve")
+def _(op: Any, *xs: Any) -> Any:
+    if op.states:
+        return None  # results that are no solution have derivatives too
+    shared, b = xs[: op.shared], xs[op.shared :]
+    solve, matvec, *transposed = [partial(function_of(body), *shared) for body in op.bodies]
+
+    def solver(f: Callable[..., Any]) -> Callable[..., Any]:
+        def solved(_: Any, b: Any) -> Any:
+            ys = f(*b)
+            return ys[: op.carry], ys[op.carry :]
+
+        return solved
+
+    x, aux = lax.custom_linear_solve(
+        lambda x: matvec(*x)[: op.carry], [*b], solver(solve), solver(transposed[0]) if transposed else None,
+        has_aux=True)
+    return [*x, *aux]
 
 
 # A ``custom_vjp`` too: its tangents are those of ``Adjoint``, whose transpose in JAX is the backward rule.

@@ -434,6 +434,63 @@ def test_calls_of_the_host_cross(capfd):
     assert capfd.readouterr().out == "x 2 k 3\ny 2\n"
 
 
+METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_a_call_of_the_host_gets_the_lanes_as_its_method_says(convert, lib, np_, other, method):
+    shapes = []
+
+    def host(x, y):
+        shapes.append((np.shape(x), np.shape(y)))
+        return np.asarray(x) + np.asarray(y)
+
+    f = lambda x, y: lib.pure_callback(host, lib.ShapeDtypeStruct((2,), "float32"), x, y, vmap_method=method)
+    xs, y = np.arange(24.0, dtype="float32").reshape(4, 3, 2), np.ones(2, "float32")
+
+    def found(lib, f):
+        shapes.clear()
+        return np.asarray(lib.vmap(lib.vmap(f, (0, None)), (0, None))(xs, y)).tolist(), [*shapes]
+
+    assert found(other, convert(f)) == found(lib, f)
+    same(other.jit(other.vmap(convert(f)))(xs[0], xs[1]), xs[0] + xs[1])
+
+
+def functions_that_call_the_host(lib, log):
+    seen = lambda x: lib.debug.callback(lambda v: log.append(np.asarray(v).tolist()), x)
+    cosine = lambda x: lib.pure_callback(np.cos, lib.ShapeDtypeStruct((), "float32"), x)
+    with_rule = lib.custom_batching.custom_vmap(lambda x: (seen(x), cosine(x))[1])
+    with_rule.def_vmap(lambda size, mapped, x: ((seen(x * 100.0), lib.numpy.cos(x) * 2.0)[1], mapped[0]))
+    return {
+        "custom_vmap": with_rule,
+        "sequential_vmap": lib.custom_batching.sequential_vmap(lambda x: (seen(x), x * 2.0)[1]),
+        "solve": lambda b: lib.lax.custom_linear_solve(
+            lambda x: 2.0 * x, b, lambda f, b: (seen(b), b / 2.0)[1], lambda f, b: (seen(b), b / 2.0)[1]),
+    }
+
+
+@pytest.mark.parametrize("name", list(functions_that_call_the_host(hx, [])))
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_functions_with_rules_may_call_the_host(convert, lib, np_, other, name):
+    def told(f, *args):
+        y = np.asarray(f(*args))
+        hx.effects_barrier(), jax.effects_barrier()
+        seen = sorted(log, key=str)
+        log.clear()
+        return y, seen
+
+    log = []
+    f = functions_that_call_the_host(lib, log)[name]
+    for ours, theirs, x in ((convert(f), f, 2.0), (other.jit(convert(f)), f, 2.0),
+                            (other.vmap(convert(f)), lib.vmap(f), X[0])):
+        (y, seen), (expected, expected_seen) = told(ours, x), told(theirs, x)
+        same(y, expected)
+        assert seen == expected_seen
+    if name == "solve":
+        same(other.grad(convert(f))(2.0), np.float32(0.5))
+
+
 @hx.effect(vmap="per_lane", diff="stop")
 class Tick:
     def result_type(op):
