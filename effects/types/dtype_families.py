@@ -161,6 +161,12 @@ class KeyDType(ExtendedDType):
         return self.impl.key_shape
 
 
+def known_key_dtype(dtype: Any) -> KeyDType | None:
+    """The dtype of random keys that another library calls ``dtype``, after a generator that is known here; else None."""
+    tag = getattr(getattr(dtype, "_impl", None), "tag", None)  # as JAX's has them
+    return KeyDType(tag) if isinstance(tag, str) and tag in _BY_NAME else None
+
+
 DType: TypeAlias = np.dtype[Any] | ExtendedDType
 
 

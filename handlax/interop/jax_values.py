@@ -19,8 +19,9 @@ from ..effects.core.arrays import Array, as_array
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.types import dtypes
 from ..effects.types.array_type import ArrayType, array_type
+from ..effects.types.dtype_families import known_key_dtype
 from ..lowering.arrays.imported_arrays import imported
-from ..random import key_data, wrap_key_data
+from ..random import key_data
 from .jax_modules import jax, jax_primitives
 
 _NAMESPACES = ("", ".lax", ".lax.linalg")  # in which both libraries have their enumerations and records
@@ -34,10 +35,10 @@ def our_dtype(dtype: Any) -> Any:
     """A dtype of JAX's as one of handlax."""
     if isinstance(dtype, np.dtype):
         return dtype
-    name = str(dtype)
-    if not name.startswith("key<"):
-        raise BadArgument(f"interop.jax: a dtype that both libraries have is needed, got {name}.")
-    return dtypes.KeyDType(name[4:-1])
+    keys = known_key_dtype(dtype)
+    if keys is None:
+        raise BadArgument(f"interop.jax: a dtype that both libraries have is needed, got {dtype}.")
+    return keys
 
 
 def their_dtype(dtype: Any) -> Any:
@@ -87,7 +88,7 @@ def our_array(x: Any) -> Array:
         )
     t = our_type(x.aval)
     if dtypes.is_extended(t.dtype):
-        return wrap_key_data(our_array(jax.random.key_data(x)), dtype=t.dtype)
+        return as_array(x)
     try:
         shared = imported(x, copy=False)
     except (BufferError, RuntimeError, TypeError):  # several devices, or a dtype that DLPack does not have

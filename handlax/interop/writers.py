@@ -10,6 +10,7 @@ import numpy as np
 
 from ..effects.base.errors import NotProvided
 from ..effects.base.lazy_module import LazyModule
+from ..effects.control.loops import While
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.programs.program import Program, derived_once
 from ..effects.types.dtypes import float0, is_extended
@@ -119,6 +120,11 @@ def _(op: Any, *xs: Any) -> Any:
 
     last, stacked = lax.scan(step, carry, each, length=op.length, reverse=op.backwards, unroll=op.unroll)
     return [*last, *stacked]
+
+
+@writes("while")
+def _(op: Any, *xs: Any) -> Any:
+    return by_name(While(op.bodies, op.shared, op.carry), *xs)  # reverse mode is JAX's, which has none of such a loop
 
 
 # Calls of the host

@@ -242,6 +242,30 @@ def test_keys_cross(impl):
         assert keys.dtype == theirs.dtype and (bits == jax.random.bits(theirs, (3,))).all()
 
 
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_keys_of_jax_are_arguments_wherever_its_arrays_are(impl):
+    key, keys = jax.random.key(3, impl=impl), jax.random.split(jax.random.key(4, impl=impl), 2)
+    draw, ours = lambda key: jax.random.normal(key, (2,)), lambda key: hx.random.normal(key, (2,))
+    for f in (from_jax(draw), hx.jit(from_jax(draw)), ours, hx.jit(ours)):
+        same(f(key), draw(key))
+    program = hx.make_program(from_jax(draw))(key)
+    same(program(key), [draw(key)])
+    assert hx.typeof(keys).dtype == hx.typeof(hnp.asarray(keys)).dtype == hx.random.key(0, impl=impl).dtype
+    assert hx.eval_shape(from_jax(draw), key).shape == (2,)
+    each = np.stack([draw(k) for k in keys])
+    same(hx.lax.map(from_jax(draw), keys), each)
+    same(hx.vmap(ours)(hx.random.wrap_key_data(jax.random.key_data(keys), impl=impl)), hx.vmap(ours)(keys))
+    if impl == "threefry2x32":  # of rbg the words of lanes are others in JAX
+        same(hx.vmap(from_jax(draw))(keys), each)
+
+
+def test_a_loop_with_a_bound_for_reverse_mode_is_a_loop_of_jax():
+    f = lambda x: lax.while_loop(lambda c: c < 3.0, lambda c: c * 2.0, x, max_steps=5)
+    same(jax.jit(to_jax(f))(1.0), np.float32(4.0))
+    same(jax.jvp(to_jax(f), (1.0,), (1.0,))[1], np.float32(4.0))
+    same(to_jax(hx.grad(f))(1.0), np.float32(4.0))
+
+
 def test_arrays_share_their_memory():
     x = jnp.arange(64.0)
     assert np.shares_memory(np.asarray(our_array(x)), np.asarray(x))
@@ -581,6 +605,10 @@ def test_traced_values_do_not_cross():
         jax.jit(lambda x: from_jax(jnp.sin)(x))(X)
     with pytest.raises(EscapedBox, match="to_jax: a traced value of handlax"):
         hx.jit(lambda x: to_jax(hnp.sin)(x))(X)
+    for f in (hnp.sin, hx.jit(hnp.sin), hx.grad(hnp.sum), lambda x: hnp.ones(3) + x, lambda x: x * hnp.ones(3)):
+        for transform in (jax.jit, jax.vmap, jax.grad):
+            with pytest.raises(EscapedBox, match=r"a value that JAX traces(.|\n)*to_jax"):
+                transform(lambda x: f(x))(X)
     same(hx.jit(from_jax(lambda x: to_jax(hnp.sin)(x)))(X), np.sin(X))
     same(jax.jit(to_jax(lambda x: from_jax(jnp.sin)(x)))(X), np.sin(X))
 
