@@ -162,8 +162,8 @@ class KeyDType(ExtendedDType):
 
 
 def known_key_dtype(dtype: Any) -> KeyDType | None:
-    """The dtype of random keys that another library calls ``dtype``, after a generator that is known here; else None."""
-    tag = getattr(getattr(dtype, "_impl", None), "tag", None)  # as JAX's has them
+    """The dtype of the random keys that JAX has under ``dtype``; None: of no generator that is known here."""
+    tag = getattr(getattr(dtype, "_impl", None), "tag", None)
     return KeyDType(tag) if isinstance(tag, str) and tag in _BY_NAME else None
 
 

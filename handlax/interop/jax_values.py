@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, EscapedBox, TypeCheckError
+from ..effects.base.errors import BadArgument, EscapedBox, NotAnArray, TypeCheckError
 from ..effects.base.lazy_module import late_module
 from ..effects.base.stack import BASE, inside
 from ..effects.core.arrays import Array, as_array
@@ -62,7 +62,12 @@ def type_in_jax(x: Any) -> ArrayType:
 
 
 def their_type(t: ArrayType) -> Any:
-    """The ``ShapeDtypeStruct`` of JAX's of an array type."""
+    """The ``ShapeDtypeStruct`` of JAX's of an array type. Raises: BadArgument: a size of it is symbolic."""
+    if not all([isinstance(size, int) for size in t.shape]):
+        raise BadArgument(
+            f"interop.jax: an array of known shape is needed, got {t}.",
+            hint="JAX traces a function for one size: export it for each, or write it with hx.numpy.",
+        )
     return jax.ShapeDtypeStruct(t.shape, their_dtype(t.dtype), weak_type=t.weak)
 
 
@@ -105,10 +110,15 @@ def our_weakness(x: Array, t: ArrayType) -> Array:
 def their_array(x: Any) -> Any:
     """An array of handlax, or what JAX takes as one, as an array of JAX's; memory is shared where possible.
 
-    Raises: EscapedBox: it is a traced value of handlax.
+    Raises: EscapedBox: it is a traced value of handlax. NotAnArray: it is no array.
     """
+    if isinstance(x, jax.Array):
+        return x
     if not isinstance(x, Array):
-        return x if isinstance(x, jax.Array) else jax.numpy.asarray(x)
+        try:
+            return jax.numpy.asarray(x)
+        except TypeError as error:
+            raise NotAnArray(f"to_jax: an array or a number is needed, got {type(x).__name__}.") from error
     if x.run is not None:
         raise EscapedBox(
             f"to_jax: a traced value of handlax has no data that JAX could take, got {x.type}.",

@@ -185,7 +185,8 @@ def _lanes_together(bodies: Sequence[Program], shared: int, lanes: tuple[int, ..
     test, body = bodies
 
     def more(*values: Array) -> list[Array]:
-        return [reduce_or(*test(*values), range(len(lanes)))]
+        going, = test(*values)
+        return [reduce_or(going, range(len(lanes)))]
 
     def step(*values: Array) -> list[Array]:
         going, = test(*values)

@@ -9,7 +9,7 @@ from laws.test_laws import CASES
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
-from handlax.errors import EscapedBox, NotProvided, UnhandledEffect
+from handlax.errors import BadArgument, EscapedBox, NotAnArray, NotProvided, UnhandledEffect
 from handlax.interop.jax import from_jax, to_jax
 from handlax.interop.jax_values import our_array, their_array
 from handlax.testing.laws import results
@@ -598,6 +598,24 @@ def test_what_one_library_does_not_have_is_refused_with_its_line():
         from_jax(lambda x: jax.lax.approx_max_k(x, 1))(X)
     with pytest.raises(NotProvided, match="no device may be named"):
         from_jax(lambda x: jax.device_put(x, jax.devices()[0]))(X)
+
+
+def test_an_argument_that_is_no_array_is_named():
+    def f(x, activation):
+        return x
+
+    module = jax.tree_util.Partial(f, X, "relu")  # a node that JAX alone knows
+    for convert in (from_jax, to_jax):
+        for args, name in (((X, "relu"), "activation"), (({"a": [1.0, np.tanh]}, 2.0), r"x\['a'\]\[1\]"),
+                           ((module, X), "x")):
+            with pytest.raises(NotAnArray, match=f"f: arguments must be arrays or numbers, got .* for {name}\\."):
+                convert(f)(*args)
+
+
+def test_a_symbolic_size_is_refused_by_name():
+    n, = hx.export.symbolic_shape("n")
+    with pytest.raises(BadArgument, match=r"an array of known shape is needed, got f32\[n\]"):
+        hx.export.export(hx.jit(from_jax(jnp.sin)))(hx.ShapeDtypeStruct((n,), "float32"))
 
 
 def test_traced_values_do_not_cross():
