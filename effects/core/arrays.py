@@ -472,15 +472,14 @@ def as_array(x: Any) -> Array:
             return as_array(convert(x))
     if dtypes.is_number_class(x.__class__):  # subclasses: enums and the like
         return scalar(x)
-    keys = known_key_dtype(getattr(x, "dtype", None))
-    if keys is not None and hasattr(x, "_base_array"):  # its words
-        words = as_array(x._base_array)
-        return concrete(array_type(tuple(x.shape), keys), np.asarray(words))
     exports = hasattr(type(x), "__dlpack__")
     if hasattr(type(x), "__array__") and not isinstance(x, (str, bytes)):
         try:
             return from_numpy(np.asarray(x))
         except TypeError:  # of some libraries: NumPy has no such dtype, or the memory is on a GPU
+            keys = known_key_dtype(getattr(x, "dtype", None))
+            if keys is not None and hasattr(x, "_base_array"):  # their words
+                return concrete(array_type(tuple(x.shape), keys), np.asarray(as_array(x._base_array)))
             if not exports:
                 raise
     if exports:
