@@ -22,6 +22,7 @@ from ..base.errors import (
     BadCall,
     ConcretizationTypeError,
     DTypeMismatch,
+    EscapedBox,
     HandlaxError,
     NotAnArray,
     RankMismatch,
@@ -39,6 +40,7 @@ from ..trees import pytrees
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.casting import number_data, python_number
+from ..types.dtype_families import known_key_dtype
 from ..types.lengths import read
 from .array_exchange import Exchanged
 from .array_interface import Array as Array
@@ -441,9 +443,10 @@ TYPE_RULES: dict[type, Callable[[Any], ArrayType]] = {
 
 
 def as_array(x: Any) -> Array:
-    """``x`` as an array: an array itself, a Python or NumPy number, a copy of a NumPy array.
+    """``x`` as an array: an array itself, a Python or NumPy number, a copy of a NumPy array, random keys of JAX's.
 
     Raises: NotAnArray: ``x`` is neither a number nor an array; its class may say by ``__array_hint__`` what to do.
+    EscapedBox: it is a traced value of another library.
     """
     if isinstance(x, Array):
         return x
@@ -457,6 +460,12 @@ def as_array(x: Any) -> Array:
         return from_numpy(x)
     if isinstance(x, np.generic):
         return scalar(x)
+    if hasattr(x, "_trace") and hasattr(x, "aval"):
+        raise EscapedBox(
+            f"array: a value that JAX traces is no argument of a function of handlax, got {type(x).__name__} of type "
+            f"{x.aval}.",
+            hint="hx.interop.jax.to_jax(f) is a function of handlax that JAX can trace.",
+        )
     for protocol in ("__handlax_array__", "__jax_array__"):
         convert = getattr(type(x), protocol, None)
         if convert is not None:
@@ -468,6 +477,9 @@ def as_array(x: Any) -> Array:
         try:
             return from_numpy(np.asarray(x))
         except TypeError:  # of some libraries: NumPy has no such dtype, or the memory is on a GPU
+            keys = known_key_dtype(getattr(x, "dtype", None))
+            if keys is not None and hasattr(x, "_base_array"):  # their words
+                return concrete(array_type(tuple(x.shape), keys), np.asarray(as_array(x._base_array)))
             if not exports:
                 raise
     if exports:

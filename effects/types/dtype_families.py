@@ -161,6 +161,12 @@ class KeyDType(ExtendedDType):
         return self.impl.key_shape
 
 
+def known_key_dtype(dtype: Any) -> KeyDType | None:
+    """The dtype of the random keys that JAX has under ``dtype``; None: of no generator that is known here."""
+    tag = getattr(getattr(dtype, "_impl", None), "tag", None)
+    return KeyDType(tag) if isinstance(tag, str) and tag in _BY_NAME else None
+
+
 DType: TypeAlias = np.dtype[Any] | ExtendedDType
 
 

@@ -40,7 +40,7 @@ from ..base.config import current
 from ..base.errors import BadArgument, DTypeMismatch, IntegerOverflow
 from . import dtype_families
 from .dtype_families import *
-from .dtype_families import BY_NAME
+from .dtype_families import BY_NAME, known_key_dtype
 from .dtype_promotion import promote, promote_all
 from .extent import SYMBOLIC
 from .widths import NARROWER, kept, requested
@@ -125,6 +125,7 @@ def named(dtype_like: Any) -> Any:
     if not isinstance(dtype_like, (np.dtype, str, ExtendedDType)):
         own = getattr(dtype_like, "dtype", None)  # of NumPy's scalar types it is a descriptor
         dtype_like = own if isinstance(own, (np.dtype, ExtendedDType)) else dtype_like
+        dtype_like = known_key_dtype(dtype_like) or dtype_like
         if not isinstance(dtype_like, (np.dtype, type, str, ExtendedDType)):
             hint = "NumPy reads None as float64; specify one." if dtype_like is None else "for example 'float32'."
             raise DTypeMismatch(f"a dtype is needed, got {dtype_like!r}.", hint=hint)

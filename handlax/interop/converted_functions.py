@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from ..effects.base import config
 from ..effects.base.caches import WeakCache
+from ..effects.base.errors import NotAnArray
 from ..effects.base.wrapping import name_of
 from ..effects.control.recorded_bodies import body_of
 from ..effects.core.arrays import Array
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.programs.program import Program, derived_once
 from ..effects.types.array_type import ArrayType
+from ..interpreters.core.static_arguments import argument_names
 from .jax_modules import jax
 from .jax_values import our_array, their_array, their_type, type_in_jax, with_widths
 from .jaxpr_reader import program_of
@@ -42,7 +44,7 @@ class FromJax:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
-        xs = [our_array(leaf) for leaf in leaves]
+        xs = arrays(self.f, our_array, leaves, structure)
         program, tree = self._converted(structure, [x.type for x in xs])
         return tree.unflatten(program(*xs))
 
@@ -70,7 +72,7 @@ class ToJax:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
-        xs = [their_array(leaf) for leaf in leaves]
+        xs = arrays(self.f, their_array, leaves, structure)
         types = [*map(type_in_jax, xs)]
         key = (structure, config.current(), *types)
         program, tree = self.known.get(key) or _TO.add(self.known, key, self._recorded(structure, types))
@@ -80,6 +82,23 @@ class ToJax:
     def _recorded(self, structure: MixedStructure, types: Sequence[ArrayType]) -> Converted:
         of_leaves, found = on_leaves(self.f, structure)
         return Converted(body_of(name_of(self.f), of_leaves, types, "to_jax").program, found[-1])
+
+
+def arrays(
+    f: Callable[..., Any], array: Callable[[Any], Any], leaves: Sequence[Any], structure: MixedStructure
+) -> list[Any]:
+    """The leaves of the arguments of ``f``, each made an array. Raises: NotAnArray: one is none; it is named."""
+    made: list[Any] = []
+    for leaf in leaves:
+        try:
+            made.append(array(leaf))
+        except NotAnArray:
+            name = structure.names(argument_names(f))[len(made)]
+            raise NotAnArray(
+                f"{name_of(f)}: arguments must be arrays or numbers, got {type(leaf).__name__} for {name}.",
+                hint="keep it outside: convert a function of the arrays alone.",
+            ) from None
+    return made
 
 
 @derived_once

@@ -37,8 +37,12 @@ def from_jax(f: Any) -> Any:
     Args:
         f: its arguments and results are trees of arrays. One of 64 bits enables these in JAX while ``f`` is traced.
 
+    Bits drawn from keys ``rbg`` are those of JAX, except under a ``jax.vmap`` in ``f``: there JAX draws those of all
+    lanes together, and here each lane has the bits of its key.
+
     Raises: MissingModule: JAX is not installed, or ``as_jax`` stands for it. NotProvided: JAX traced an operation that
-    handlax does not have; the message has its line. EscapedBox: an argument is a traced value of JAX's.
+    handlax does not have; the message has its line. EscapedBox: an argument is a traced value of JAX's. NotAnArray: an
+    argument is no array; the message names it. BadArgument: a size of an argument is symbolic, in ``export``.
     """
     need_jax("from_jax")
     if is_jaxpr(f):
@@ -57,8 +61,10 @@ def to_jax(f: Callable[..., Any] | Program) -> Callable[..., Any]:
 
     Effects: calls of the host are JAX's; any other must be handled inside ``f``.
 
+    Reverse mode of a ``while_loop`` is that of handlax alone, ``to_jax(hx.grad(f))``: JAX has none.
+
     Raises: MissingModule: JAX is not installed, or ``as_jax`` stands for it. UnhandledEffect: an effect is not handled.
-    EscapedBox: an argument is a traced value of handlax.
+    EscapedBox: an argument is a traced value of handlax. NotAnArray: an argument is no array; the message names it.
     """
     need_jax("to_jax")
     need_function("to_jax", f)

@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, EscapedBox, TypeCheckError
+from ..effects.base.errors import BadArgument, EscapedBox, NotAnArray, TypeCheckError
 from ..effects.base.lazy_module import late_module
 from ..effects.base.stack import BASE, inside
 from ..effects.core.arrays import Array, as_array
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.types import dtypes
 from ..effects.types.array_type import ArrayType, array_type
+from ..effects.types.dtype_families import known_key_dtype
 from ..lowering.arrays.imported_arrays import imported
-from ..random import key_data, wrap_key_data
+from ..random import key_data
 from .jax_modules import jax, jax_primitives
 
 _NAMESPACES = ("", ".lax", ".lax.linalg")  # in which both libraries have their enumerations and records
@@ -34,10 +35,10 @@ def our_dtype(dtype: Any) -> Any:
     """A dtype of JAX's as one of handlax."""
     if isinstance(dtype, np.dtype):
         return dtype
-    name = str(dtype)
-    if not name.startswith("key<"):
-        raise BadArgument(f"interop.jax: a dtype that both libraries have is needed, got {name}.")
-    return dtypes.KeyDType(name[4:-1])
+    keys = known_key_dtype(dtype)
+    if keys is None:
+        raise BadArgument(f"interop.jax: a dtype that both libraries have is needed, got {dtype}.")
+    return keys
 
 
 def their_dtype(dtype: Any) -> Any:
@@ -61,7 +62,12 @@ def type_in_jax(x: Any) -> ArrayType:
 
 
 def their_type(t: ArrayType) -> Any:
-    """The ``ShapeDtypeStruct`` of JAX's of an array type."""
+    """The ``ShapeDtypeStruct`` of JAX's of an array type. Raises: BadArgument: a size of it is symbolic."""
+    if not all([isinstance(size, int) for size in t.shape]):
+        raise BadArgument(
+            f"interop.jax: an array of known shape is needed, got {t}.",
+            hint="JAX traces a function for one size: export it for each, or write it with hx.numpy.",
+        )
     return jax.ShapeDtypeStruct(t.shape, their_dtype(t.dtype), weak_type=t.weak)
 
 
@@ -87,7 +93,7 @@ def our_array(x: Any) -> Array:
         )
     t = our_type(x.aval)
     if dtypes.is_extended(t.dtype):
-        return wrap_key_data(our_array(jax.random.key_data(x)), dtype=t.dtype)
+        return as_array(x)
     try:
         shared = imported(x, copy=False)
     except (BufferError, RuntimeError, TypeError):  # several devices, or a dtype that DLPack does not have
@@ -104,10 +110,15 @@ def our_weakness(x: Array, t: ArrayType) -> Array:
 def their_array(x: Any) -> Any:
     """An array of handlax, or what JAX takes as one, as an array of JAX's; memory is shared where possible.
 
-    Raises: EscapedBox: it is a traced value of handlax.
+    Raises: EscapedBox: it is a traced value of handlax. NotAnArray: it is no array.
     """
+    if isinstance(x, jax.Array):
+        return x
     if not isinstance(x, Array):
-        return x if isinstance(x, jax.Array) else jax.numpy.asarray(x)
+        try:
+            return jax.numpy.asarray(x)
+        except TypeError as error:
+            raise NotAnArray(f"to_jax: an array or a number is needed, got {type(x).__name__}.") from error
     if x.run is not None:
         raise EscapedBox(
             f"to_jax: a traced value of handlax has no data that JAX could take, got {x.type}.",

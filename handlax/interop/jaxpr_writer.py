@@ -199,15 +199,19 @@ def _transpose(cts: Sequence[Any], *xs: Any, operation: Operation) -> list[Any]:
     linear = [i for i, x in enumerate(xs) if _ad.is_undefined_primal(x)]
     types = {i: type_in_jax(xs[i].aval) for i in linear}
     known = [x for i, x in enumerate(xs) if i not in types]
-    cts = [_ad.instantiate_zeros(ct) for ct in cts]
+    live = [i for i, ct in enumerate(cts) if type(ct) is not _ad.Zero]
 
     def adjoint(*values: Any) -> Any:
         places, given = iter(values), [None if i in types else 0 for i in range(len(xs))]
         operands = [x if x is None else next(places) for x in given]
-        f = lambda *some: performed_on(operation, operands, dict(zip(linear, some)))
+
+        def f(*some: Any) -> Any:
+            ys = performed_on(operation, operands, dict(zip(linear, some)))
+            return [ys[i] for i in live]
+
         return linear_transpose(f, *types.values())([*places])
 
-    found = dict(zip(linear, in_jax(adjoint, *known, *cts)))
+    found = dict(zip(linear, in_jax(adjoint, *known, *[cts[i] for i in live])))
     return [found.get(i) for i in range(len(xs))]
 
 

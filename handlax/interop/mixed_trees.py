@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..effects.trees import pytrees
+from ..interpreters.core.trace_cache import leaf_names
 from .jax_modules import jax
 
 
@@ -23,6 +24,14 @@ class MixedStructure(NamedTuple):
         """The tree of this structure with these leaves."""
         return self._built(iter(leaves))
 
+    def names(self, argument: Callable[[int], str]) -> list[str]:
+        """The arguments that the leaves of a structure ``(args, kwargs)`` are, or are parts of, as messages name them.
+
+        ``argument`` names the positional ones. Below a node that JAX alone knows there are no names.
+        """
+        named = zip(leaf_names(argument, self.outer), self.inner, strict=True)
+        return [name for name, node in named for _ in range(_count(node))]
+
     def _built(self, leaves: Iterator[Any]) -> Any:
         parts = []
         for node in self.inner:
@@ -32,6 +41,11 @@ class MixedStructure(NamedTuple):
                 treedef, structures = node
                 parts.append(jax.tree_util.tree_unflatten(treedef, [part._built(leaves) for part in structures]))
         return pytrees.unflatten(self.outer, parts)
+
+
+def _count(node: tuple[Any, tuple[MixedStructure, ...]] | None) -> int:
+    """The number of leaves at a leaf of handlax's."""
+    return 1 if node is None else sum([_count(inner) for part in node[1] for inner in part.inner])
 
 
 def flatten(tree: Any) -> tuple[list[Any], MixedStructure]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.caches import once
 from ..effects.base.errors import NotProvided
 from ..effects.base.stack import perform
 from ..effects.control.callbacks import io_callback, pure_callback
@@ -16,29 +15,34 @@ from ..effects.control.debug_callbacks import callback as debug_callback
 from ..effects.control.debug_callbacks import print as debug_print
 from ..effects.control.loops import Scan, While
 from ..effects.core.arrays import Array, scalar
-from ..effects.operations.elementwise.comparison import Ge, Le
+from ..effects.operations.elementwise.comparison import Ge, Le, select_n
 from ..effects.operations.linalg.eigh import Eigh
-from ..effects.operations.manipulation.rearranging import squeeze, stack, tile
+from ..effects.operations.manipulation.rearranging import broadcast_in_dim, squeeze, stack, tile
 from ..effects.operations.manipulation.slicing import slice as lax_slice
 from ..effects.operations.random_bits import random_unwrap, random_wrap
 from ..effects.operations.random_generators import fold_keys, key_bits, seed_keys, split_keys
 from ..effects.operations.reductions.generic_reduce import reduce
+from ..effects.operations.reductions.reductions import reduce_or
 from ..effects.operations.windows.generic_window import reduce_window
 from ..effects.operations.windows.geometry import Window
 from ..effects.operations.windows.window_reductions import ReduceWindowMax, ReduceWindowMin
+from ..effects.programs.higher_order import record_body
 from ..effects.programs.primitives import primitive_called, primitive_of
+from ..effects.programs.program import Program
 from ..effects.types.dtypes import float0, int32, is_inexact
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.custom.custom_vjp import custom_vjp
 from ..interpreters.custom.custom_vmap import custom_vmap
+from ..interpreters.custom.derivative_rules import SymbolicZero
 from ..interpreters.custom.implicit import custom_linear_solve
 from ..interpreters.transformations.derivatives import jvp, vjp
 from ..lax import linalg, log2, one_minus_square, polynomial, rng_uniform, unstack
 from ..lowering.export.export import default_export_platform
 from ..numpy import zeros
 from ..random import gamma, loggamma
-from .converted_functions import FromJax
+from .converted_functions import Converted, FromJax
 from .jax_modules import jax
+from .jax_values import their_type
 from .jaxpr_reader import READERS, our_parameter, perform_jaxpr, program_of, where
 from .translated_policies import policy_of_jax
 
@@ -166,7 +170,30 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     operands = [*shared, *xs[op.shared :]]
     inputs = [*places, *range(len(shared), len(operands))]
     bodies = [body.rewired([x.type for x in operands], inputs) for body in op.bodies]
+    lanes = op.bodies[0].out_types[0].shape
+    bodies = _lanes_together(bodies, len(shared), lanes) if lanes else bodies
     return perform(op.with_bodies(bodies, shared=len(shared)), *operands)
+
+
+def _lanes_together(bodies: Sequence[Program], shared: int, lanes: tuple[int, ...]) -> list[Program]:
+    """The test and the body of one loop over lanes, from those of JAX's, of which the test gives a bool for each lane.
+
+        while any(test(c)): c = where(test(c), body(c), c)
+
+    The leading axes of each carry are those of the lanes.
+    """
+    test, body = bodies
+
+    def more(*values: Array) -> list[Array]:
+        going, = test(*values)
+        return [reduce_or(going, range(len(lanes)))]
+
+    def step(*values: Array) -> list[Array]:
+        going, = test(*values)
+        each = lambda y: broadcast_in_dim(going, y.shape, range(len(lanes)))
+        return [select_n(each(y), c, y) for c, y in zip(values[shared:], body(*values), strict=True)]
+
+    return [record_body(f, part.in_types, part.name) for f, part in ((more, test), (step, body))]
 
 
 def _fold(eqn: Any, xs: Sequence[Array], function: Callable[..., Any], *sizes: Any) -> Sequence[Array]:
@@ -237,9 +264,11 @@ def _in_places(places: Sequence[int], some: Sequence[Any], xs: Sequence[Any]) ->
 
 @reads("custom_jvp_call")
 def _(eqn: Any, *xs: Array) -> Sequence[Array]:
-    moving, again = _inexact(xs), _again(eqn)
+    again = _again(eqn)
 
     def rule(primals: Any, tangents: Any) -> Any:
+        moving = [i for i in _inexact(xs) if not isinstance(tangents[i], SymbolicZero)]
+
         def pushed(ys: Any, dys: Any) -> Any:
             results, dresults = jax.jvp(lambda *some: again(*_in_places(moving, some, ys)),
                                         [ys[i] for i in moving], dys)
@@ -250,36 +279,52 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
         return results, _in_places(_inexact(results), some, zeros)
 
     f = custom_jvp(lambda *ys: perform_jaxpr(eqn.params["call_jaxpr"], ys))
-    f.defjvp(rule)
+    f.defjvp(rule, symbolic_zeros=True)
     return f(*xs)
 
 
 @reads("custom_vjp_call")
 def _(eqn: Any, *xs: Array) -> Sequence[Array]:
-    moving, again = _inexact(xs), _again(eqn)
+    again, count = _again(eqn), len(eqn.outvars)
 
-    def forward(*ys: Any) -> Any:
-        def split(*some: Any) -> Any:
-            results = again(*_in_places(moving, some, ys))
-            return [results[i] for i in _inexact(results)], results
+    def linearized(*wrt: bool) -> Converted:
+        """For the arguments of which these are differentiated: the results, and the linear map in JAX."""
+        moving = [i for i, yes in enumerate(wrt) if yes]
 
-        _, pull, results = jax.vjp(split, *[ys[i] for i in moving], has_aux=True)
-        return results, pull
+        def forward(*ys: Any) -> Any:
+            def split(*some: Any) -> Any:
+                results = again(*_in_places(moving, some, ys))
+                return [results[i] for i in _inexact(results)], results
 
-    recorded = once(lambda: FromJax(forward).convert(*xs))
+            _, push, results = jax.linearize(split, *[ys[i] for i in moving], has_aux=True)
+            return results, push
+
+        return FromJax(forward).convert(*xs)
+
+    known: dict[tuple[bool, ...], Converted] = {}
 
     def fwd(*ys: Any) -> Any:
-        results = recorded().program(*ys)
-        count = len(eqn.outvars)
-        return list(results[:count]), list(results[count:])
+        wrt = tuple([y.perturbed and is_inexact(x.dtype) for x, y in zip(xs, ys)])
+        known[wrt] = known.get(wrt) or linearized(*wrt)
+        results = known[wrt].program(*[y.value for y in ys])
+        return list(results[:count]), (wrt, list(results[count:]))
 
     def bwd(residuals: Any, cts: Any) -> Any:
-        pull = lambda values, some: recorded().structure.unflatten([*[0.0] * len(eqn.outvars), *values])[1](some)
-        some = FromJax(pull)(residuals, [cts[i] for i in _inexact([v.aval for v in eqn.outvars])])
-        return tuple(_in_places(moving, some, [None] * len(xs)))
+        wrt, values = residuals
+        moving = [i for i, yes in enumerate(wrt) if yes]
+        some = [cts[i] for i in _inexact([v.aval for v in eqn.outvars])]
+        live = [i for i, ct in enumerate(some) if not isinstance(ct, SymbolicZero)]
+
+        def pull(values: Any, some: Any) -> Any:
+            push = known[wrt].structure.unflatten([*[0.0] * count, *values])[1]
+            mapped = lambda *dxs: [push(*dxs)[i] for i in live]
+            return jax.linear_transpose(mapped, *[their_type(xs[i].type) for i in moving])(some)
+
+        found = FromJax(pull)(values, [some[i] for i in live])
+        return tuple(_in_places(moving, found, [None] * len(xs)))
 
     f = custom_vjp(lambda *ys: perform_jaxpr(eqn.params["call_jaxpr"], ys))
-    f.defvjp(fwd, bwd)
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
     return f(*xs)
 
 

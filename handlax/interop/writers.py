@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..effects.base.errors import NotProvided
 from ..effects.base.lazy_module import LazyModule
+from ..effects.control.loops import While
+from ..effects.programs.higher_order import HigherOrder
+from ..effects.programs.program import Program, derived_once
 from ..effects.types.dtypes import float0, is_extended
-from ..interpreters.transformations.derivatives import vjp
-from ..interpreters.transformations.make_program import closure_convert
+from ..interpreters.transformations.vmap import vmap
 from .jax_modules import jax, lax
 from .jax_values import their_type, type_in_jax
 from .jaxpr_writer import (
@@ -27,6 +30,8 @@ from .jaxpr_writer import (
 from .translated_policies import policy_for_jax
 
 _experimental: Any = LazyModule("jax.experimental")
+_batching: Any = LazyModule("jax.custom_batching")
+_derivatives: Any = LazyModule("jax.custom_derivatives")
 
 
 def writes(*names: str) -> Callable[[Any], Any]:
@@ -117,6 +122,11 @@ def _(op: Any, *xs: Any) -> Any:
     return [*last, *stacked]
 
 
+@writes("while")
+def _(op: Any, *xs: Any) -> Any:
+    return by_name(While(op.bodies, op.shared, op.carry), *xs)  # reverse mode is JAX's, which has none of such a loop
+
+
 # Calls of the host
 
 
@@ -127,7 +137,11 @@ def _data(xs: Sequence[Any]) -> list[Any]:
 
 @writes("pure_callback")
 def _(op: Any, *xs: Any) -> Any:
-    return jax.pure_callback(op.call, [*map(their_type, op.results)], *_data(xs), vmap_method=op.vmap_method)
+    def called(*xs: Any) -> Any:
+        return jax.pure_callback(op.call, [*map(their_type, op.results)], *_data(xs), vmap_method=op.vmap_method)
+
+    together = op.vmap_method in ("expand_dims", "broadcast_all", "legacy_vectorized")  # for which its types are others
+    return _with_lanes(op, called)(*xs) if together else called(*xs)
 
 
 @writes("io_callback")
@@ -144,44 +158,62 @@ def _(op: Any, *xs: Any) -> Any:
 # Functions with rules: a rule is what handlax makes of the operation, under its own transformation
 
 
-@writes("custom_jvp_call")
-def _(op: Any, *xs: Any) -> Any:
-    f = jax.custom_jvp(function_of(op.bodies[0]))
+def _with_lanes(op: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, which computes in JAX the results of an operation, and on lanes what handlax makes of the operation."""
+    function = _batching.custom_vmap(f)
 
-    @f.defjvp
+    @function.def_vmap
+    def rule(size: int, mapped: Sequence[bool], *xs: Any) -> Any:
+        axes = tuple([0 if yes else None for yes in mapped])
+        ys = in_jax(vmap(lambda *lane: performed_on(op, lane, {}), axes), *xs)
+        return ys, [True] * len(ys)
+
+    return function
+
+
+@writes("custom_vmap_call")
+def _(op: Any, *xs: Any) -> Any:
+    if not (op.effects or _calls_host(op.bodies[0])):
+        return None  # a primitive is made of it, which has reverse mode too
+    return _with_lanes(op, function_of(op.bodies[0]))(*xs)
+
+
+@derived_once
+def _calls_host(program: Program) -> bool:
+    """Whether a program calls the host, effects or not, its bodies included."""
+    return any([op.calls_host or (isinstance(op, HigherOrder) and any(map(_calls_host, op.bodies)))
+                for op in program.ops])
+
+
+@writes("linear_solve")
+def _(op: Any, *xs: Any) -> Any:
+    if op.states:
+        return None  # results that are no solution have derivatives too
+    shared, b = xs[: op.shared], xs[op.shared :]
+    solve, matvec, *transposed = [partial(function_of(body), *shared) for body in op.bodies]
+
+    def solver(f: Callable[..., Any]) -> Callable[..., Any]:
+        def solved(_: Any, b: Any) -> Any:
+            ys = f(*b)
+            return ys[: op.carry], ys[op.carry :]
+
+        return solved
+
+    x, aux = lax.custom_linear_solve(
+        lambda x: matvec(*x)[: op.carry], [*b], solver(solve), solver(transposed[0]) if transposed else None,
+        has_aux=True)
+    return [*x, *aux]
+
+
+# A ``custom_vjp`` too: its tangents are those of ``Adjoint``, whose transpose in JAX is the backward rule.
+@writes("custom_jvp_call", "custom_vjp_call")
+def _(op: Any, *xs: Any) -> Any:
+    f, places = jax.custom_jvp(function_of(op.bodies[0])), inexact(op.bodies[0].in_types)
+
     def rule(primals: Any, tangents: Any) -> Any:
-        ys, dys = pushed_forward(op, primals, {i: tangents[i] for i in inexact(primals)})
+        moving = {i: tangents[i] for i in places if not isinstance(tangents[i], _derivatives.SymbolicZero)}
+        ys, dys = pushed_forward(op, primals, moving)
         return ys, [np.zeros(y.shape, float0) if dy is None else dy for y, dy in zip(ys, dys)]
 
-    return f(*xs)
-
-
-@writes("custom_vjp_call")
-def _(op: Any, *xs: Any) -> Any:
-    moving = inexact(op.bodies[0].in_types)
-    pulls: list[Any] = []  # of the last call of ``forward``, as a function of cotangents and residuals
-
-    def forward(*ys: Any) -> list[Any]:
-        def split(*some: Any) -> Any:
-            results = performed_on(op, ys, dict(zip(moving, some)))
-            return [results[i] for i in inexact(results)], results
-
-        some, pull, results = vjp(split, *[ys[i] for i in moving], has_aux=True)
-        converted, residuals = closure_convert(pull, some)
-        pulls.append(converted)
-        return [*results, *residuals]
-
-    def fwd(*ys: Any) -> Any:
-        results = in_jax(forward, *ys)
-        count = len(op.bodies[0].outs)
-        return results[:count], results[count:]
-
-    def bwd(residuals: Any, cts: Any) -> Any:
-        some = [cts[i] for i in inexact(cts)]
-        pull = lambda *values: pulls[-1](list(values[: len(some)]), *values[len(some) :])
-        found = dict(zip(moving, in_jax(pull, *some, *residuals)))
-        return tuple([found.get(i) for i in range(len(xs))])
-
-    f = jax.custom_vjp(function_of(op.bodies[0]))
-    f.defvjp(fwd, bwd)
+    f.defjvp(rule, symbolic_zeros=True)
     return f(*xs)

@@ -9,7 +9,7 @@ from laws.test_laws import CASES
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
-from handlax.errors import EscapedBox, NotProvided, UnhandledEffect
+from handlax.errors import BadArgument, EscapedBox, NotAnArray, NotProvided, UnhandledEffect
 from handlax.interop.jax import from_jax, to_jax
 from handlax.interop.jax_values import our_array, their_array
 from handlax.testing.laws import results
@@ -242,6 +242,30 @@ def test_keys_cross(impl):
         assert keys.dtype == theirs.dtype and (bits == jax.random.bits(theirs, (3,))).all()
 
 
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_keys_of_jax_are_arguments_wherever_its_arrays_are(impl):
+    key, keys = jax.random.key(3, impl=impl), jax.random.split(jax.random.key(4, impl=impl), 2)
+    draw, ours = lambda key: jax.random.normal(key, (2,)), lambda key: hx.random.normal(key, (2,))
+    for f in (from_jax(draw), hx.jit(from_jax(draw)), ours, hx.jit(ours)):
+        same(f(key), draw(key))
+    program = hx.make_program(from_jax(draw))(key)
+    same(program(key), [draw(key)])
+    assert hx.typeof(keys).dtype == hx.typeof(hnp.asarray(keys)).dtype == hx.random.key(0, impl=impl).dtype
+    assert hx.eval_shape(from_jax(draw), key).shape == (2,)
+    each = np.stack([draw(k) for k in keys])
+    same(hx.lax.map(from_jax(draw), keys), each)
+    same(hx.vmap(ours)(hx.random.wrap_key_data(jax.random.key_data(keys), impl=impl)), hx.vmap(ours)(keys))
+    if impl == "threefry2x32":  # of rbg the words of lanes are others in JAX
+        same(hx.vmap(from_jax(draw))(keys), each)
+
+
+def test_a_loop_with_a_bound_for_reverse_mode_is_a_loop_of_jax():
+    f = lambda x: lax.while_loop(lambda c: c < 3.0, lambda c: c * 2.0, x, max_steps=5)
+    same(jax.jit(to_jax(f))(1.0), np.float32(4.0))
+    same(jax.jvp(to_jax(f), (1.0,), (1.0,))[1], np.float32(4.0))
+    same(to_jax(hx.grad(f))(1.0), np.float32(4.0))
+
+
 def test_arrays_share_their_memory():
     x = jnp.arange(64.0)
     assert np.shares_memory(np.asarray(our_array(x)), np.asarray(x))
@@ -435,11 +459,33 @@ def test_what_one_library_does_not_have_is_refused_with_its_line():
         from_jax(lambda x: jax.device_put(x, jax.devices()[0]))(X)
 
 
+def test_an_argument_that_is_no_array_is_named():
+    def f(x, activation):
+        return x
+
+    module = jax.tree_util.Partial(f, X, "relu")  # a node that JAX alone knows
+    for convert in (from_jax, to_jax):
+        for args, name in (((X, "relu"), "activation"), (({"a": [1.0, np.tanh]}, 2.0), r"x\['a'\]\[1\]"),
+                           ((module, X), "x")):
+            with pytest.raises(NotAnArray, match=f"f: arguments must be arrays or numbers, got .* for {name}\\."):
+                convert(f)(*args)
+
+
+def test_a_symbolic_size_is_refused_by_name():
+    n, = hx.export.symbolic_shape("n")
+    with pytest.raises(BadArgument, match=r"an array of known shape is needed, got f32\[n\]"):
+        hx.export.export(hx.jit(from_jax(jnp.sin)))(hx.ShapeDtypeStruct((n,), "float32"))
+
+
 def test_traced_values_do_not_cross():
     with pytest.raises(EscapedBox, match="from_jax: a traced value of JAX's"):
         jax.jit(lambda x: from_jax(jnp.sin)(x))(X)
     with pytest.raises(EscapedBox, match="to_jax: a traced value of handlax"):
         hx.jit(lambda x: to_jax(hnp.sin)(x))(X)
+    for f in (hnp.sin, hx.jit(hnp.sin), hx.grad(hnp.sum), lambda x: hnp.ones(3) + x, lambda x: x * hnp.ones(3)):
+        for transform in (jax.jit, jax.vmap, jax.grad):
+            with pytest.raises(EscapedBox, match=r"a value that JAX traces(.|\n)*to_jax"):
+                transform(lambda x: f(x))(X)
     same(hx.jit(from_jax(lambda x: to_jax(hnp.sin)(x)))(X), np.sin(X))
     same(jax.jit(to_jax(lambda x: from_jax(jnp.sin)(x)))(X), np.sin(X))
 

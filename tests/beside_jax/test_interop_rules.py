@@ -1,0 +1,153 @@
+"""``handlax.interop.jax``: loops over lanes, functions with rules of their own and calls of the host, both ways."""
+
+import numpy as np
+import pytest
+from beside_jax.test_interop import SIDES, X, functions, same
+
+import handlax as hx
+from handlax import lax
+from handlax.interop.jax import from_jax, to_jax
+
+pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
+jax = pytest.importorskip("jax")
+
+
+def loops_over_lanes(lax, random):
+    """Functions of a number, and of what comes with it, whose number of iterations depends on the number."""
+    return {
+        "while": lambda x, y: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * y), (x, y))[1],
+        "fori": lambda x, y: lax.fori_loop(0, x.astype(int), lambda i, c: c * y.sum() + i, 1.0),
+        "rows": lambda x, y: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2 + y), (x, y))[1],
+        "nested": lambda x, y: lax.while_loop(lambda c: c < x, lambda c: lax.while_loop(
+            lambda d: d < y.sum(), lambda d: d + 1, c) + 1.0, 0.0),
+        "keys": lambda x, y: random.bits(lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, random.split(c[1])[0]), (x, random.key(0)))[1]),
+    }
+
+
+@pytest.mark.parametrize("name", list(loops_over_lanes(lax, hx.random)))
+def test_a_loop_over_lanes_ends_for_each_lane_by_itself(name):
+    f = jax.vmap(loops_over_lanes(jax.lax, jax.random)[name])
+    xs, ys = np.array([1.0, 2.0, 5.0], "float32"), np.array([[1.0, 2.0], [3.0, 1.0], [0.5, 0.0]], "float32")
+    for args in ((xs, ys), (xs.reshape(3, 1), np.stack([ys], 1))):
+        g = f if args[0].ndim == 1 else jax.vmap(f)
+        for convert in (from_jax, lambda f: hx.jit(from_jax(f)), lambda f: to_jax(from_jax(f))):
+            same(convert(g)(*args), g(*args))
+    if name in ("while", "rows", "nested"):
+        same(hx.jvp(lambda ys: from_jax(f)(xs, ys), (ys,), (ys,)), jax.jvp(lambda ys: f(xs, ys), (ys,), (ys,)))
+    same(hx.vmap(from_jax(f), (None, 0))(xs, np.stack([ys, ys[::-1]])),
+         jax.vmap(f, (None, 0))(xs, np.stack([ys, ys[::-1]])))
+
+
+def is_zero(x):
+    return type(x).__name__ == "SymbolicZero"
+
+
+def rules_that_look_at_zeros(lib, seen):
+    """Functions of two numbers, whose rules write down what they are told of the arguments and the cotangents."""
+    f, g = lib.custom_vjp(lambda x, y: (x * y, x + y)), lib.custom_jvp(lambda x, y: x * y)
+
+    def fwd(x, y):
+        seen.add(("perturbed", x.perturbed, y.perturbed))
+        return f(x.value, y.value), (x.value, y.value)
+
+    def bwd(residuals, cts):
+        seen.add(("cotangents", *map(is_zero, cts)))
+        a, b = [0.0 if is_zero(ct) else ct for ct in cts]
+        return a * residuals[1] + b, a * residuals[0] * 7.0 + b
+
+    def rule(primals, tangents):
+        seen.add(("tangents", *map(is_zero, tangents)))
+        return g(*primals), sum([3.0 * dx for dx in tangents if not is_zero(dx)])
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    g.defjvp(rule, symbolic_zeros=True)
+    return f, g
+
+
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_a_rule_sees_which_arguments_are_differentiated_and_which_cotangents_are_zero(convert, lib, np_, other):
+    def told(lib, convert, other, argnums, number):
+        seen = set()
+        f, g = rules_that_look_at_zeros(lib, seen)
+        slopes = [other.grad(lambda *xs: convert(f)(*xs)[number], argnums)(2.0, 3.0),
+                  other.grad(convert(g), argnums)(2.0, 3.0)]
+        return np.asarray(slopes).tolist(), seen
+
+    for argnums in (0, 1, (0, 1)):
+        for number in (0, 1):
+            assert told(lib, convert, other, argnums, number) == told(lib, lambda f: f, lib, argnums, number)
+
+
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_pullbacks_of_one_function_may_be_called_in_any_order(convert, lib, np_, other):
+    f = other.jit(convert(rules_that_look_at_zeros(lib, set())[0]))
+    _, first = other.vjp(lambda x: f(x, 3.0), 2.0)
+    _, second = other.vjp(lambda y: f(2.0, y), 3.0)
+    assert [float(pull((1.0, 1.0))[0]) for pull in (first, second)] == [4.0, 15.0]
+
+
+@pytest.mark.parametrize("name", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_tangents_and_cotangents_may_be_numbers(convert, lib, np_, other, name):
+    f = functions(lib, np_)[name]
+    same(other.vjp(convert(f), 3.0)[1](1.0), lib.grad(f)(3.0))
+    if (convert, name) != (from_jax, "custom_vjp"):  # in JAX it has no forward mode
+        same(other.jvp(convert(f), (3.0,), (1.0,))[1], lib.grad(f)(3.0))
+
+
+METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_a_call_of_the_host_gets_the_lanes_as_its_method_says(convert, lib, np_, other, method):
+    shapes = []
+
+    def host(x, y):
+        shapes.append((np.shape(x), np.shape(y)))
+        return np.asarray(x) + np.asarray(y)
+
+    f = lambda x, y: lib.pure_callback(host, lib.ShapeDtypeStruct((2,), "float32"), x, y, vmap_method=method)
+    xs, y = np.arange(24.0, dtype="float32").reshape(4, 3, 2), np.ones(2, "float32")
+
+    def found(lib, f):
+        shapes.clear()
+        return np.asarray(lib.vmap(lib.vmap(f, (0, None)), (0, None))(xs, y)).tolist(), [*shapes]
+
+    assert found(other, convert(f)) == found(lib, f)
+    same(other.jit(other.vmap(convert(f)))(xs[0], xs[1]), xs[0] + xs[1])
+
+
+def functions_that_call_the_host(lib, log):
+    seen = lambda x: lib.debug.callback(lambda v: log.append(np.asarray(v).tolist()), x)
+    cosine = lambda x: lib.pure_callback(np.cos, lib.ShapeDtypeStruct((), "float32"), x)
+    with_rule = lib.custom_batching.custom_vmap(lambda x: (seen(x), cosine(x))[1])
+    with_rule.def_vmap(lambda size, mapped, x: ((seen(x * 100.0), lib.numpy.cos(x) * 2.0)[1], mapped[0]))
+    return {
+        "custom_vmap": with_rule,
+        "sequential_vmap": lib.custom_batching.sequential_vmap(lambda x: (seen(x), x * 2.0)[1]),
+        "solve": lambda b: lib.lax.custom_linear_solve(
+            lambda x: 2.0 * x, b, lambda f, b: (seen(b), b / 2.0)[1], lambda f, b: (seen(b), b / 2.0)[1]),
+    }
+
+
+@pytest.mark.parametrize("name", list(functions_that_call_the_host(hx, [])))
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_functions_with_rules_may_call_the_host(convert, lib, np_, other, name):
+    def told(f, *args):
+        y = np.asarray(f(*args))
+        hx.effects_barrier(), jax.effects_barrier()
+        seen = sorted(log, key=str)
+        log.clear()
+        return y, seen
+
+    log = []
+    f = functions_that_call_the_host(lib, log)[name]
+    for ours, theirs, x in ((convert(f), f, 2.0), (other.jit(convert(f)), f, 2.0),
+                            (other.vmap(convert(f)), lib.vmap(f), X[0])):
+        (y, seen), (expected, expected_seen) = told(ours, x), told(theirs, x)
+        same(y, expected)
+        assert seen == expected_seen
+    if name == "solve":
+        same(other.grad(convert(f))(2.0), np.float32(0.5))
