@@ -207,5 +207,5 @@ def test_names_of_effects_are_kept():
     found = by_handlax(jax.export.export(jax.jit(lambda x: note.bind(x)))(X))
     assert found.unordered_effects == (str(Noted),)
     assert by_jax(found).unordered_effects == (NOTED,)
-    with pytest.raises(NotExportable, match="effects of other libraries"):
+    with pytest.raises(NotExportable, match="no effects but those of foreign functions"):
         found.call(X)

@@ -70,15 +70,20 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def _shape_of(where: str, a: Any) -> tuple[Any, ...]:
-    """The shape of ``a``; of what is no array, NumPy's, with a warning: JAX will refuse it, but libraries ask it."""
+    """The shape of ``a``; ``()`` of what is no array or list, with a warning: JAX will refuse it, but libraries ask it.
+
+    Raises: NotAnArray: a list of what is no array.
+    """
     if hasattr(a, "shape"):
         return a.shape
     try:
         return asarray(a).type.shape
     except NotAnArray:
+        if isinstance(a, (list, tuple)):
+            raise
         text = f"{where}: a number, an array or a list is needed, got {type(a).__name__}, which counts as a scalar."
         warn_user(text, DeprecationWarning)
-        return np.shape(a)
+        return ()
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:
