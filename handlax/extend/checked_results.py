@@ -25,12 +25,15 @@ def list_of(shown: str, what: str, given: Any, count: int) -> Sequence[Any]:
     raise TreeMismatch(f"{shown}: the rule must give a list of {count} {what}, got {got}.")
 
 
-def checked_results(op: Any, rule: str, given: Any, types: Sequence[ArrayType]) -> Any:
-    """The results of ``op`` that a rule gives, as a cell gives them.
+def checked_list(shown: str, given: Any, types: Sequence[ArrayType]) -> list[Any]:
+    """The results that a rule gives, one of each type.
 
     Raises: TreeMismatch: they are more or fewer. ShapeMismatch, DTypeMismatch: one has another type. BadCall: one is no
     array.
     """
-    shown = f"{op.name}, {rule}"
-    parts = list_of(shown, "results", given, len(types)) if op.multiple_results else [given]
-    return op.from_results([checked(shown, "a result", y, t) for y, t in zip(parts, types)])
+    return [checked(shown, "a result", y, t) for y, t in zip(list_of(shown, "results", given, len(types)), types)]
+
+
+def checked_results(op: Any, rule: str, given: Any, types: Sequence[ArrayType]) -> Any:
+    """The results of ``op`` that a rule gives, as a cell gives them. Raises: as ``checked_list``."""
+    return op.from_results(checked_list(f"{op.name}, {rule}", given if op.multiple_results else [given], types))

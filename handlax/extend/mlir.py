@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from ..effects.base.errors import BadArgument, MissingRule
@@ -21,11 +20,10 @@ from ..effects.core.columns import LOWER, Rule
 from ..effects.programs.primitives import Primitive, primitive_of
 from ..effects.types.array_type import ArrayType, array_type
 from ..interpreters.core.record import record
-from ..interpreters.differentiation.deferred_rules import checked
 from ..lowering.xla import mlir_bindings
 from ..lowering.xla.mlir_bindings import dialects as dialects
 from ..lowering.xla.mlir_bindings import ir as ir
-from .checked_results import list_of
+from .checked_results import checked_list
 
 __all__ = [
     "LoweringRuleContext", "ModuleContext", "aval_to_ir_type", "dialects", "dtype_to_ir_type", "emit_python_callback",
@@ -78,13 +76,6 @@ class LoweredFunction(Value):
         return list(y) if self.multiple_results else [y]
 
 
-def _results_of(rule: LoweredFunction, op: Any, types: Sequence[ArrayType], *xs: Any) -> list[Any]:
-    """The results of ``op`` by the function, of its abstract evaluation's types. Raises: as ``checked``."""
-    shown = f"{op.name}, register_lowering"
-    ys = list_of(shown, "results", rule.results(*xs, **op.as_params()), len(types))
-    return [checked(shown, "a result", y, t) for y, t in zip(ys, types)]
-
-
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LoweredFunction:
     """The lowering rule of a primitive that computes ``fun``, a function of arrays."""
     return LoweredFunction(fun, multiple_results)
@@ -99,7 +90,9 @@ class PlatformRules(Value):
     def __call__(self, op: Any, emit: Any, *values: Any) -> Any:
         rule = self.by_platform.get(emit.platform) or self.by_platform.get(None)
         if isinstance(rule, LoweredFunction):
-            return op.from_results(emit.decompose(partial(_results_of, rule, op, op.as_results(emit.made)), *values))
+            types, shown, params = op.as_results(emit.made), f"{op.name}, register_lowering", op.as_params()
+            f = lambda *xs: checked_list(shown, rule.results(*xs, **params), types)
+            return op.from_results(emit.decompose(f, *values))
         if rule is not None:
             return _by_bindings(rule, op, emit, values)
         if self.former is not None:
