@@ -39,10 +39,6 @@ _VERSION = {name: f"handlax.as_jax.version:{name}" for name in ("__version__", "
 NAMES: Mapping[str, Mapping[str, str]] = {
     "jax": _VERSION,
     "jax.version": _VERSION,
-    "jax.custom_derivatives": {
-        "custom_jvp_call_p": "handlax.extend.core.primitives:custom_jvp_call_p",
-        "custom_vjp_call_p": "handlax.extend.core.primitives:custom_vjp_call_p",
-    },
     # orbax: files written by JAX itself, and Python, meshes and programs on the machines of a cloud
     "jax.experimental.array_serialization": {},
     "jax.experimental.array_serialization.serialization": {},
