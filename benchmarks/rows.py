@@ -11,6 +11,7 @@ from . import (
     rows_control,
     rows_dispatch,
     rows_eager,
+    rows_effects,
     rows_export,
     rows_grouped,
     rows_growth,
@@ -32,6 +33,7 @@ from .timing import Row
 THEMES = {
     "start": rows_start.ROWS,
     "eager": rows_eager.ROWS + rows_numpy.ROWS + rows_trees.ROWS,
+    "effects": rows_effects.ROWS,
     "trace": rows_trace.ROWS,
     "dispatch": rows_dispatch.ROWS,
     "sharded": rows_sharded.ROWS,

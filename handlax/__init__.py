@@ -80,6 +80,7 @@ from .interpreters.differentiation.transpose import transpose_program as transpo
 from .interpreters.handlers.handler import Handler as Handler
 from .interpreters.handlers.handler import ctl as ctl
 from .interpreters.handlers.handler import final as final
+from .interpreters.handlers.handler import once as once
 from .interpreters.handlers.handler import handler as handler
 from .interpreters.handlers.state_movements import When as When
 from .interpreters.handlers.state_movements import append as append
@@ -207,6 +208,11 @@ if _typing.TYPE_CHECKING:
     from .effects.programs.parse_result import parse_program as parse_program
     from .interpreters.analysis.typecheck import check_program as check_program
     from .interpreters.analysis.typecheck import typecheck as typecheck
+    from .interpreters.direct.install import direct as direct
+    from .interpreters.direct.install import loop as loop
+    from .interpreters.direct.steps import Done as Done
+    from .interpreters.direct.steps import Step as Step
+    from .interpreters.direct.steps import steps as steps
     from .interpreters.handlers.handle import handle as handle
     from .interpreters.handlers.handle import handlers as handlers
     from .interpreters.inspection.draw import Drawing as Drawing

@@ -206,6 +206,10 @@ class CannotCross(HandlaxError, RuntimeError):
     """A handler or an effect that cannot cross an operation or a transformation."""
 
 
+class PythonAnswer(CannotCross):
+    """An effect whose answer is a Python object, since ``result_type`` gives ``object``, where types are needed."""
+
+
 class StateTypeError(HandlaxError, TypeError, ValueError):
     """A state of a handler, or a carry of a loop, that changes its type or structure from one step to the next."""
 

@@ -551,7 +551,7 @@ def perform(op: Any, *operands: Any) -> Any:
     if not (op.effectful and op.multiple_results):
         return y
     tree = op.result_tree(*[x.type for x in operands])
-    if tree is None or isinstance(tree, ArrayType):  # the most frequent trees, without a call
+    if tree is None or isinstance(tree, ArrayType) or tree is object:  # the most frequent trees, without a call
         return y[0] if y else None
     return pytrees.unflatten(pytrees.structure(tree), y)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
-from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError
+from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, PythonAnswer, RegistrationError
 from ..base.immutables import ImmutableObject, setter
 from ..base.lazy_module import LazyModule
 from ..base.source_locations import is_ours
@@ -303,8 +303,7 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
     """The operation class of a block: fields become slots, functions named after a column become cells."""
     if not isinstance(cls, type):
         decorator = "effect" if effectful else "operation"
-        hint = f"write @hx.{decorator} above a class."
-        raise BadArgument(f"{decorator}: a class is needed, got {cls!r}.", hint=hint)
+        raise BadArgument(f"{decorator}: a class is needed, got {cls!r}.", hint=f"write @hx.{decorator} above a class.")
     if not cls.__flags__ & _OF_PYTHON:
         raise BadArgument(f"{cls.__name__}: a block must be a class that is written in Python, it is built in.")
     if "__slots__" in vars(cls) and vars(cls).get("__annotations__"):
@@ -443,7 +442,9 @@ class _DataclassFields:
 
 def _leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
     """The ``result_type`` of every effect: the types at the leaves of its ``result_tree``."""
-    return tuple([as_array_type(leaf) for leaf in pytrees.leaves(op.result_tree(*types))])
+    if (tree := op.result_tree(*types)) is object:
+        raise PythonAnswer(f"{op.name}: its answer is a Python object, which no program or transformation holds.")
+    return tuple([as_array_type(leaf) for leaf in pytrees.leaves(tree)])
 
 
 def _in_array_types(result_type: Callable[..., Any]) -> Callable[..., Any]:
@@ -505,9 +506,7 @@ InDerivatives = Literal["stop", "refuse"]
 def effect(cls: K, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse") -> K: ...
 @overload
 @dataclass_transform(frozen_default=True)
-def effect(
-    cls: None = None, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse"
-) -> Callable[[K], K]: ...
+def effect(cls: None = None, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse") -> Callable[[K], K]: ...
 def effect(cls: type | None = None, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse") -> Any:
     """Make a class an effect: an operation that is never dropped, merged, duplicated, or reordered among its own kind.
 

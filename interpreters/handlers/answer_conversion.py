@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import DTypeMismatch, NotAnArray, TreeMismatch
+from ...effects.base.errors import DTypeMismatch, NotAnArray, PythonAnswer, TreeMismatch
 from ...effects.core.arrays import PYTHON_NUMBERS, Array, ConcreteArray, as_array, scalar
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.conversion import convert
@@ -30,7 +30,10 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     """
     types = (operands[0].type,) if len(operands) == 1 else tuple([x.type for x in operands])
     memo = op.memo
-    expected = (memo.result_types.get(types) or result_type(op, types)) if memo is not None else result_type(op, types)
+    try:
+        expected = (memo and memo.result_types.get(types)) or result_type(op, types)
+    except PythonAnswer:
+        return (y,)
     if not op.multiple_results:
         return y if isinstance(y, Array) and y.type is expected else as_result(op.name, y, expected)
     if not expected and y is None:

@@ -39,7 +39,7 @@ class _Landing(Run):
         return on_deep_stack(self.outer.answer, op, operands)
 
 
-def _landing(top: Run) -> Run:
+def landing(top: Run) -> Run:
     """``top``, with a landing after every 50 runs."""
     return _Landing(top, "") if sum(1 for _ in runs(top)) % 50 == 49 else top
 
@@ -57,7 +57,10 @@ def _unchangeable(state: Any) -> Any:
 _SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
-def _not_executed(handler: Handler, f: Callable[..., Any], y: Any) -> BadArgument:
+def need_executed(handler: Handler, f: Callable[..., Any], y: Any) -> None:
+    """Raises: BadArgument: the result ``y`` of ``f`` is a generator or a coroutine, of which nothing is executed yet."""
+    if not isinstance(y, _SUSPENDED):
+        return
     kind, name = type(y).__name__.replace("_", " "), name_of(f)
     if isinstance(y, types.GeneratorType):  # a block in it would be in force for its consumer between two values
         hint = f"handle what consumes it: hx.handle(h, state)(lambda: list({name}(...)))()."
@@ -65,7 +68,7 @@ def _not_executed(handler: Handler, f: Callable[..., Any], y: Any) -> BadArgumen
         hint = "await it inside of a block: with hx.handle(h, state) as run: ..."
     if isinstance(y, types.CoroutineType):
         y.close()  # it will not be awaited
-    return BadArgument(
+    raise BadArgument(
         f"handle: {name} returns a {kind}, of which nothing is executed yet: {handler} would answer nothing.", hint=hint
     )
 
@@ -95,11 +98,10 @@ class Installation(ImmutableObject):
             site = user_site(2)
             if self.handler.resumes or self.handler.aborts:
                 return run_reified(self.handler, self.state, f, args, kwargs, site)
-            run = HandlerRun(_landing(STACK.get()), self.handler, self.state, site)
+            run = HandlerRun(landing(STACK.get()), self.handler, self.state, site)
             with installed(run):
                 y = on_deep_stack(f, *args, **kwargs)
-            if isinstance(y, _SUSPENDED):
-                raise _not_executed(self.handler, f, y)
+            need_executed(self.handler, f, y)
             return final_answer(self.handler, run.merged_state(), y)
 
         return handled

@@ -59,6 +59,18 @@ class ctl(ClauseKind):
     __slots__ = ()
 
 
+class once(ctl):
+    """A clause that takes the rest of the program as ``ctl`` does, and calls it at most once.
+
+    ``(resume, op, *xs) -> answer``, ``(resume, s, op, *xs) -> answer``. Under ``hx.direct`` nothing is logged then, and
+    nothing executed twice.
+
+    Raises: BadCall: ``resume`` is called again.
+    """
+
+    __slots__ = ()
+
+
 class final(ClauseKind):
     """A clause that never resumes: an exception as a value. ``(op, *xs) -> answer``, ``(s, op, *xs) -> answer``.
 
@@ -90,11 +102,9 @@ class Handler(ImmutableObject):
     tallies: bool  # clauses return static values that are tallied
 
     def __init__(self, clauses: PMap[type, Any], otherwise: Any, over: Any, returns: Any, moves: Movement):
-        kinds = set(map(type, clauses.values()))
-        if {ctl, final} <= kinds:
-            raise BadArgument("handler: a handler has ctl or final clauses, got both.", hint="nest two handlers.")
+        resumes, aborts = [any([isinstance(each, kind) for each in clauses.values()]) for kind in (ctl, final)]
         self._fill(clauses=clauses, otherwise=otherwise, over=over, returns=returns, moves=moves)
-        self._fill(resumes=ctl in kinds, aborts=final in kinds, tallies=isinstance(moves, TallyMovement))
+        self._fill(resumes=resumes, aborts=aborts, tallies=isinstance(moves, TallyMovement))
 
     def __or__(self, other: Handler) -> Handler:
         """One handler with the clauses of both, on the same state; the right one's take precedence."""
@@ -145,7 +155,8 @@ def handler(
     Whether it has a state is decided where it is installed: ``handle(h)`` or ``handle(h, state)``.
 
     Args:
-        clauses: operation type -> clause; ``ctl(f)`` takes the rest of the program, ``final(f)`` ends it.
+        clauses: operation type -> clause; ``ctl(f)`` takes the rest of the program, ``once(f)`` calls it at most once,
+            ``final(f)`` ends it.
         otherwise: the clause of every operation that has no clause in ``clauses`` and satisfies ``over(op)``.
         returns: applied to the result at the end, ``(y) -> answer`` or ``(s, y) -> answer``.
         moves: how the state moves through loops, branches and lanes: ``carry``, ``append``, ``merge(op, unit)``,

@@ -29,7 +29,7 @@ from ...effects.trees import pytrees
 from ..core.record import Record, record
 from .answer_conversion import as_wide_array, fit_answer
 from .early_exit import Abort, with_exit_flag
-from .handler import Handler, check_arity, ctl
+from .handler import ClauseKind, Handler, check_arity, ctl, once
 from .installation import NO_STATE, HandlerRun, final_answer
 from .resumed_branches import Joined, Joins, NotJoined, joined_branch, resuming_branch
 from .without_rule import without_rule
@@ -55,7 +55,7 @@ def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, 
     with installed(run), installed(recorder):  # ``record`` would start a new call path, but that of f continues ours
         program = recorder.freeze(flat(*[recorder.input(x.type) for x in xs]), name_of(f))
     (structure,) = structures
-    if handler.aborts:
+    if not handler.resumes:
         return _with_early_exit(handler, state, program, xs, structure, site)
     end = lambda outs, s: final_answer(handler, s, pytrees.unflatten(structure, outs))
     return _Frame(handler, Joins(), program, bind(program, xs), end).evaluate(0, state)
@@ -143,7 +143,7 @@ class _Frame:
             op: Any = program.ops[i]
             xs = tuple([env[n] for n in program.args[i]])
             clause: Any = handler.clauses.get(type(op))
-            if isinstance(clause, ctl):
+            if isinstance(clause, ClauseKind):
                 return self.call_clause(clause, i, op, xs, run.merged_state())
             if op.bodied and self.resumes_in(op):
                 before = run.merged_state()
@@ -200,38 +200,41 @@ class _Frame:
 
         return resume
 
-    def call_clause(self, clause: ctl, i: int, op: Operation, xs: tuple[Any, ...], state: Any) -> Any:
-        """The answer of a ``ctl`` clause, which is called with the continuation of equation ``i``."""
-        rest = self.rest(i)
-        names = ("y",) if state is NO_STATE else ("s", "y")
-        silent = not op.as_results(self.program.types[i])
-
-        def resume(*args: Any, **named: Any) -> Any:
-            given = {**dict(zip(names, args)), **named}
-            fits = {*given} == {*names} or (silent and {*given} == {*names[:-1]})
-            if not fits or len(given) != len(args) + len(named):
-                shown = ", ".join([*map(_short, args), *[f"{name}={_short(x)}" for name, x in named.items()]])
-                raise BadCall(
-                    f"{op.name}: a handler {'with' if len(names) > 1 else 'without'} a state resumes by "
-                    f"resume({', '.join(names)}), got resume({shown}).",
-                    hint="the clause is (resume, op, *operands), and (resume, s, op, *operands) under hx.handle(h, s).",
-                )
-            return rest(op.as_results(fit_answer(op, xs, given.get("y"))), given.get("s", NO_STATE))
-
+    def call_clause(self, clause: ClauseKind, i: int, op: Operation, xs: tuple[Any, ...], state: Any) -> Any:
+        """The answer of a clause that takes the continuation of equation ``i``, or that drops it."""
+        stateful = state is not NO_STATE
+        given = [state] if stateful else []
         try:
-            return clause.f(resume, *([state] if len(names) > 1 else []), op, *xs)
+            if isinstance(clause, ctl):
+                return clause.f(self.resume(clause, i, op, xs, stateful), *given, op, *xs)
+            return clause.f(*given, op, *xs)
         except TypeError:
-            check_arity(op, clause, [x.type for x in xs], len(names) > 1)
+            check_arity(op, clause, [x.type for x in xs], stateful)
             raise
 
+    def resume(self, clause: ctl, i: int, op: Operation, xs: tuple[Any, ...], stateful: bool) -> Callable[..., Any]:
+        """The continuation of equation ``i``, as a function of the state and of the operation's answer."""
+        rest = self.rest(i)
+        used: list[bool] = []
+
+        def resume(*args: Any, **named: Any) -> Any:
+            state, y = answer_given(op, xs, stateful, args, named)
+            if used and isinstance(clause, once):
+                raise resumed_again(op)
+            used.append(True)
+            return rest(op.as_results(y), state)
+
+        resume.tail = resume  # type: ignore[attr-defined]
+        return resume
+
     def resumes_in(self, op: Any) -> bool:
-        """Whether a body of the operation performs an operation with a ``ctl`` clause."""
-        kinds = {kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)}
+        """Whether a body of the operation performs an operation whose clause takes, or drops, the rest."""
+        kinds = {kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ClauseKind)}
         return any(not kinds.isdisjoint(body.operations) for body in op.bodies)
 
     def resuming(self) -> list[str]:
-        """The sorted names of the operations that have a ``ctl`` clause."""
-        kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ctl)]
+        """The sorted names of the operations whose clauses take, or drop, the rest."""
+        kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ClauseKind)]
         return sorted([kind.name for kind in kinds])
 
     def evaluate_body(self, body: Program, values: Sequence[Any], state: Any, then: Callable[..., Any]) -> Any:
@@ -258,6 +261,34 @@ class _Frame:
             hint=f"{'handle it inside, vmap(hx.handle(h)(f))' if op.runs == 'lanes' else 'unroll the loop in Python'}, "
             f"or handle it by a clause that answers once; it is at {Site(*self.program.sites[i])}.",
         )
+
+
+def answer_given(
+    op: Any, xs: tuple[Any, ...], stateful: bool, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Any, Any]:
+    """The state, and the answer as results of ``op``, that ``resume(*args, **named)`` gives.
+
+    Raises: BadCall: it takes other arguments; what ``fit_answer`` raises.
+    """
+    names = ("s", "y") if stateful else ("y",)
+    given = {**dict(zip(names, args)), **named}
+    fits = len(given) == len(args) + len(named) and given.keys() <= {*names} and given.keys() >= {*names[:-1]}
+    if not fits or ("y" not in given and op.as_results(result_type(op, tuple([x.type for x in xs])))):
+        shown = ", ".join([*map(_short, args), *[f"{name}={_short(x)}" for name, x in named.items()]])
+        raise BadCall(
+            f"{op.name}: a handler {'with' if stateful else 'without'} a state resumes by "
+            f"resume({', '.join(names)}), got resume({shown}).",
+            hint="the clause is (resume, op, *operands), and (resume, s, op, *operands) under hx.handle(h, s).",
+        )
+    return given.get("s", NO_STATE), fit_answer(op, xs, given.get("y"))
+
+
+def resumed_again(op: Operation) -> BadCall:
+    """The error for a clause of kind ``once`` that calls ``resume`` again."""
+    return BadCall(
+        f"{op.name}: a clause hx.once resumes at most once, it resumes again.",
+        hint="make it hx.ctl: under hx.direct the function is then executed again, with the same answers.",
+    )
 
 
 def _short(x: Any) -> str:
