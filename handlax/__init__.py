@@ -80,8 +80,8 @@ from .interpreters.differentiation.transpose import transpose_program as transpo
 from .interpreters.handlers.handler import Handler as Handler
 from .interpreters.handlers.handler import ctl as ctl
 from .interpreters.handlers.handler import final as final
-from .interpreters.handlers.handler import once as once
 from .interpreters.handlers.handler import handler as handler
+from .interpreters.handlers.handler import once as once
 from .interpreters.handlers.state_movements import When as When
 from .interpreters.handlers.state_movements import append as append
 from .interpreters.handlers.state_movements import carry as carry

@@ -36,7 +36,6 @@ from ..base.immutables import OwnCopy, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import NOWHERE, Site, called_with
 from ..base.stack import Run
-from ..trees import pytrees
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.casting import number_data, python_number
@@ -45,6 +44,7 @@ from ..types.lengths import read
 from .array_exchange import Exchanged
 from .array_interface import Array as Array
 from .array_shards import OnDevices, OnNoDevice
+from .result_trees import as_declared
 
 
 class UnsealedArray(Array):
@@ -550,10 +550,7 @@ def perform(op: Any, *operands: Any) -> Any:
         raise
     if not (op.effectful and op.multiple_results):
         return y
-    tree = op.result_tree(*[x.type for x in operands])
-    if tree is None or isinstance(tree, ArrayType) or tree is object:  # the most frequent trees, without a call
-        return y[0] if y else None
-    return pytrees.unflatten(pytrees.structure(tree), y)
+    return as_declared(op, tuple([x.type for x in operands]) if operands else (), y)
 
 
 def _check_operands(op: Any, operands: Sequence[Array]) -> None:

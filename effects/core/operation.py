@@ -230,16 +230,17 @@ _SHARED = Cache("shared operations")
 class Memo:
     """The caches of an operation that many equations share; one module writes each of them.
 
-    result_types     types of the operands -> type of the result
+    result_types     types of the operands -> type of the result; result_trees: -> the result as an effect declares it
     functions        type of the operand, or types of all -> executor, the function of concrete arrays
     rule_programs    (settings, types and marks of the operands) -> cached rule program; False: not cacheable
     splits           (unknown operands, policy, settings) -> an operation with bodies, partitioned
     """
 
-    __slots__ = ("result_types", "functions", "rule_programs", "splits", "__weakref__")
+    __slots__ = ("result_types", "result_trees", "functions", "rule_programs", "splits", "__weakref__")
 
     def __init__(self) -> None:
         self.result_types: dict[tuple[Any, ...], Any] = {}
+        self.result_trees: dict[tuple[Any, ...], Any] = {}
         self.functions: dict[Any, Callable[..., Any]] = {}
         self.rule_programs: dict[tuple[Any, ...], Any] = {}
         self.splits: dict[tuple[Any, ...], Any] = {}

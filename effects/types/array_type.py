@@ -165,7 +165,7 @@ def array_type(
     if cached is not None:
         return cached
     if not isinstance(dtype, np.dtype | ExtendedDType):
-        dtype = np.dtype(dtype)
+        return _INTERNED.setdefault(key, array_type(shape, np.dtype(dtype), weak, varying))
     sizes = tuple([as_size(size) if isinstance(size, SYMBOLIC) else int(size) for size in shape])
     new: ArrayType = object.__new__(SymbolicType if Extent in map(type, sizes) else ArrayType)
     size = prod(sizes)

@@ -1,3 +1,3 @@
-"""Handlers in direct style: the handled function is executed, not recorded, and its rest is resumed."""
-
-from __future__ import annotations
+"""Handlers in direct style: functions that are executed and left, replays, effects as values; may import handlers and
+what comes before it.
+"""

@@ -159,7 +159,7 @@ class Activation:
             )
         self.performer = greenlet.getcurrent()  # no part of the message: a stack that its own frames keep is not freed
         try:
-            return self.driver.switch(message)  # type: ignore[no-any-return]
+            return self.driver.switch(message)
         except (greenlet.error, ValueError) as error:
             self.performer = None
             raise CannotCross(
@@ -183,7 +183,7 @@ class Activation:
         outside = None if cell is None else cell.site
         self.driver = greenlet.getcurrent()
         try:
-            return stack.switch(*answer)  # type: ignore[no-any-return]
+            return stack.switch(*answer)
         finally:
             self.driver = None
             if cell is not None:
@@ -207,7 +207,7 @@ class Activation:
     def answer(self, message: Performed | Ended) -> Any:
         """The answer of the handled function after a message: its own, or that of the clauses that it needs."""
         activation = self
-        while type(message) is Performed:
+        while isinstance(message, Performed):
             op, xs, state, site = message
             resume = Resume(activation, op, xs)
             del message

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import DTypeMismatch, NotAnArray, PythonAnswer, TreeMismatch
+from ...effects.base.errors import DTypeMismatch, NotAnArray, TreeMismatch
 from ...effects.core.arrays import PYTHON_NUMBERS, Array, ConcreteArray, as_array, scalar
 from ...effects.core.operation import Operation, result_type
+from ...effects.core.result_trees import result_tree
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
@@ -28,17 +29,15 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     Raises: DTypeMismatch: number or types differ, see ``as_type``. NotAnArray: a part is neither number nor array.
     TreeMismatch: the answer of an effect has not the structure that its block declares.
     """
-    types = (operands[0].type,) if len(operands) == 1 else tuple([x.type for x in operands])
-    memo = op.memo
-    try:
-        expected = (memo and memo.result_types.get(types)) or result_type(op, types)
-    except PythonAnswer:
+    types = tuple([x.type for x in operands]) if operands else ()
+    tree = result_tree(op, types) if op.effectful else None
+    if tree is object:
         return (y,)
+    expected = result_type(op, types)
     if not op.multiple_results:
         return y if isinstance(y, Array) and y.type is expected else as_result(op.name, y, expected)
     if not expected and y is None:
         return ()
-    tree = op.result_tree(*[x.type for x in operands]) if op.effectful else None
     if len(expected) == 1 and isinstance(y, Array) and (tree is None or isinstance(tree, ArrayType)):
         return (y,) if y.type is expected[0] else (as_result(op.name, y, expected[0]),)
     parts = list(y) if isinstance(y, tuple) and not op.effectful else pytrees.leaves(y)

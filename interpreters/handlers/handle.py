@@ -58,7 +58,7 @@ _SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType
 
 
 def need_executed(handler: Handler, f: Callable[..., Any], y: Any) -> None:
-    """Raises: BadArgument: the result ``y`` of ``f`` is a generator or a coroutine, of which nothing is executed yet."""
+    """Raises: BadArgument: the result ``y`` of ``f`` is a generator or coroutine, not executed yet."""
     if not isinstance(y, _SUSPENDED):
         return
     kind, name = type(y).__name__.replace("_", " "), name_of(f)

@@ -144,7 +144,8 @@ class _Frame:
             xs = tuple([env[n] for n in program.args[i]])
             clause: Any = handler.clauses.get(type(op))
             if isinstance(clause, ClauseKind):
-                return self.call_clause(clause, i, op, xs, run.merged_state())
+                with at_site(program.sites[i], run.cell):
+                    return self.call_clause(clause, i, op, xs, run.merged_state())
             if op.bodied and self.resumes_in(op):
                 before = run.merged_state()
                 if op.runs != "one" or isinstance(xs[0], ConcreteArray):

@@ -43,6 +43,7 @@ LINE = (
     "interpreters/transformations",
     "interpreters/custom",
     "interpreters/handlers",
+    "interpreters/direct",
     "interpreters/inspection",
     "interpreters/library/effectful",
     "interpreters/library/pure",

@@ -101,5 +101,5 @@ def test_random_programs_have_the_worlds_of_a_plain_interpreter(replay):
         expected = worlds(program, 1, 0, lambda x, total: [(x, total)])
         if len(expected) > 60:
             continue
-        assert hx.direct(HANDLER, 0, replay=replay)(lambda: execute(program, 1))() == expected  # noqa: B023
+        assert hx.direct(HANDLER, 0, replay=replay)(lambda: execute(program, 1))() == expected
         compared += 1

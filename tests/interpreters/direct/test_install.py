@@ -11,6 +11,7 @@ import pytest
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.effects.base.source_locations import Site
 
 F32 = hx.ArrayType((), "float32")
 
@@ -41,7 +42,7 @@ class Stop:
 
 @hx.effect
 class Fetch:
-    name: str
+    what: str
 
     def result_type(op):
         return object
@@ -218,11 +219,11 @@ def test_both_kinds_work_in_the_recorded_style_too():
 @styles
 def test_answers_may_be_python_objects(replay):
     store = {"a": [1, 2], "b": {"c"}}
-    fetching = hx.handler({Fetch: hx.ctl(lambda resume, op: resume(store[op.name]))})
+    fetching = hx.handler({Fetch: hx.ctl(lambda resume, op: resume(store[op.what]))})
     found = hx.direct(fetching, replay=replay)(lambda: (hx.perform(Fetch("a")), hx.perform(Fetch("b"))))()
     assert found == ([1, 2], {"c"})
     assert found[0] is store["a"]
-    assert hx.handle(hx.handler({Fetch: lambda op: store[op.name]}))(lambda: hx.perform(Fetch("b")))() == {"c"}
+    assert hx.handle(hx.handler({Fetch: lambda op: store[op.what]}))(lambda: hx.perform(Fetch("b")))() == {"c"}
 
 
 def test_a_python_object_is_no_answer_in_a_recorded_program():
@@ -445,6 +446,6 @@ def test_what_a_clause_performs_stands_at_the_line_that_it_answers():
     handler = hx.handler({Ask: hx.ctl(lambda resume, op: resume(hnp.sin(1.5)) * 3)})
     lines = {}
     for style in (hx.handle, hx.direct):
-        program = hx.make_program(lambda x: hx.numpy.cos(style(handler)(asks)() * x))(1.0)  # noqa: B023
-        lines[style] = [(op.name, hx.stages.Site(*site).line) for op, site in zip(program.ops, program.sites)]
+        program = hx.make_program(lambda x: hx.numpy.cos(style(handler)(asks)() * x))(1.0)
+        lines[style] = [(op.name, Site(*site).line) for op, site in zip(program.ops, program.sites)]
     assert lines[hx.direct] == lines[hx.handle]
