@@ -223,11 +223,11 @@ class Activation:
                 check_arity(op, clause, [x.type for x in xs], bool(given))
                 raise
             finally:
+                del resume  # a function that is not resumed is closed here, which restores sites of its own
                 if cell is not None:
                     cell.site = outside
             if type(y) is not Tail:
                 return y
-            del resume
             activation, message = y.resume.advance(*y.given)
         return message.answer
 
