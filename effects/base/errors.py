@@ -77,7 +77,7 @@ class RankMismatch(HandlaxError, TypeError, ValueError):
     """An array of a rank that Python's protocol does not accept: ``float`` of a vector, ``len`` of a scalar."""
 
 
-class DTypeMismatch(HandlaxError, TypeError):
+class DTypeMismatch(HandlaxError, TypeError, ValueError):
     """A dtype that an operation does not accept, or dtypes that differ where they must agree."""
 
 

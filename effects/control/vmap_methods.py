@@ -29,8 +29,10 @@ def need_vmap_method(where: str, method: Any) -> None:
         raise BadArgument(f"{where}: vmap_method must be one of {', '.join(VMAP_METHODS)}, got {method!r}.")
 
 
-def by_vmap_method(op: Any, dims: Sequence[int | None], *xs: Any) -> tuple[Any, Any]:
+def by_vmap_method(op: Any, dims: Sequence[int | None], *xs: Any) -> tuple[Any, Any] | None:
     """The batch rule of an operation with a field ``vmap_method``; without a mapped operand it is performed once.
+
+    None for an effect that is performed for each lane.
 
     ``op.batched(size, mapped)`` is the operation on all lanes at once; ``mapped[i]``: its operand i has a leading axis
     more. ``op.aliases``: pairs (operand, result) of operands that results are written over, which are always broadcast.
@@ -46,6 +48,8 @@ def by_vmap_method(op: Any, dims: Sequence[int | None], *xs: Any) -> tuple[Any, 
             hint=f"choose one of {', '.join(VMAP_METHODS)}.",
         )
     if method.startswith("sequential"):
+        if op.effectful:  # performed as effects are: lane by lane, and nested lanes row by row
+            return None
         program, shared, each = _lane_body(op, dims, xs, size)
         loop = Scan((program,), len(shared), 0, size, False, size if method == "sequential_unrolled" else 1)
         return perform(loop, *shared, *each), 0

@@ -430,12 +430,17 @@ def scalar_type_of(x: Any) -> type:
     raise DTypeMismatch(f"scalar_type_of: the dtype must be of booleans or numbers, got {short_name(dtype)}.")
 
 
+def _limited(x: Any) -> Any:
+    """The dtype of which ``x`` asks the limits: of Python's classes NumPy's, whatever the default dtypes are."""
+    return _width_named(x) if isinstance(x, type) else _dtype_of(x)
+
+
 def iinfo(int_type: Any) -> Any:
-    """The limits ``min``, ``max``, ``bits`` of an integer dtype, or of the dtype of an integer.
+    """The limits ``min``, ``max``, ``bits`` of an integer dtype, or of the dtype of an integer; of ``int`` of 64 bits.
 
     Raises: DTypeMismatch: it is no integer dtype.
     """
-    dtype = _dtype_of(int_type)
+    dtype = _limited(int_type)
     if dtype not in ANY_INTEGER:
         raise DTypeMismatch(f"iinfo: the dtype must be integer, got {short_name(dtype)}.", hint="use finfo.")
     return ml_dtypes.iinfo(dtype)
@@ -444,12 +449,14 @@ def iinfo(int_type: Any) -> Any:
 def finfo(dtype: Any) -> Any:
     """The limits ``min``, ``max``, ``eps``, ``tiny``, ... of a floating dtype, or of the parts of a complex one.
 
+    Those of ``float`` and ``complex`` are NumPy's, of 64 bits.
+
     Raises: DTypeMismatch: it is neither.
 
     >>> float(finfo("bfloat16").eps), float(finfo("float8_e4m3fn").max)
     (0.0078125, 448.0)
     """
-    real_or_complex = _dtype_of(dtype)
+    real_or_complex = _limited(dtype)
     if real_or_complex not in ANY_INEXACT:
         raise DTypeMismatch(f"finfo: the dtype must be floating, got {short_name(real_or_complex)}.", hint="use iinfo.")
     return ml_dtypes.finfo(to_real(real_or_complex))

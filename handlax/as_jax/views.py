@@ -36,10 +36,10 @@ class View(ModuleType):
             value = getattr(stands, attribute)
         elif name in ABSENT.get(module, ()):
             value = _absent(f"{module}.{name}")
-        elif is_there(f"{module}.{name}"):
-            return import_module(f"{module}.{name}")
         elif hasattr(self._base, name) and _is_handed_on(name, getattr(self._base, name)):
             value = getattr(self._base, name)
+        elif is_there(f"{module}.{name}"):
+            return import_module(f"{module}.{name}")
         else:
             raise AttributeError(
                 f"module {module!r} has no attribute {name!r}: handlax, behind as_jax, has no such name.",

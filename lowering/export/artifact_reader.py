@@ -25,6 +25,7 @@ from .artifact_schema import (
     PLATFORM_CHECK,
     SCHEMA,
     SERIALIZATION_VERSION,
+    UNSAID,
 )
 from .exported import DisabledSafetyCheck, Exported
 from .flat_tables import Fields, damaged, decode
@@ -104,7 +105,8 @@ def _check_versions(table: Fields) -> None:
             f"{CALLING_CONVENTION}, got {version} and {convention}, {said}.",
             hint="a later handlax may read it.",
         )
-    if 0 < version < OLDEST or convention < OLDEST_CALLING_CONVENTION:
+    by_number = version == UNSAID and table["unique_avals"]
+    if (0 < version < OLDEST and not by_number) or convention < OLDEST_CALLING_CONVENTION:
         raise BadArtifact(
             f"deserialize: the format must be version {OLDEST} at least, and the calling convention "
             f"{OLDEST_CALLING_CONVENTION}, got {version} and {convention}.",

@@ -43,7 +43,8 @@ SCHEMA: Schema = {
 
 SERIALIZATION_VERSION = 12
 """The version of these tables that is written; later ones are refused, and so are those before ``OLDEST``."""
-OLDEST = 10  # since then types and shardings are written once, by number; the number itself only since version 12
+OLDEST = 10  # since then types and shardings are written once, by number
+UNSAID = 3  # what JAX writes in place of each version from 3 to 11
 
 TREES = (None, type(None), tuple, list, dict)
 """The node of a tree by its kind: a leaf and the containers of Python. The next kind is registered nodes."""

@@ -83,7 +83,10 @@ def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 @cached("exported functions", 1024)
 def _differentiable(exported: Any) -> Any:
-    """The function of leaves, whose reverse derivative is the exported one; lanes of ``vmap`` are a loop."""
+    """The function of leaves, whose reverse derivative is the exported one; lanes of ``vmap`` are a loop.
+
+    Those of effects are performed as every effect is, nested ones row by row.
+    """
 
     kind = CallExportedEffect if exported.unordered_effects else CallExported
 
@@ -99,7 +102,7 @@ def _differentiable(exported: Any) -> Any:
         return tuple([None if ct.dtype == float0 else ct for ct in found])
 
     call.__name__ = backward.__name__ = exported.fun_name
-    function = custom_vjp(sequential_vmap(call))
+    function = custom_vjp(call if exported.unordered_effects else sequential_vmap(call))
     function.defvjp(lambda *xs: (function(*xs), xs), backward)
     return jit(function)
 

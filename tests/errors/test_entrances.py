@@ -81,8 +81,8 @@ OTHERS = {
         hnp.frompyfunc, hnp.ufunc,
     ],
     LATER: [
-        hx.custom_gradient, hx.custom_jvp, hx.custom_vjp, custom_batching.custom_vmap, hx.ctl, hx.final, hx.split,
-        hx.pure_callback, debug.callback, debug.inspect_array_sharding, experimental.io_callback,
+        hx.custom_gradient, hx.custom_jvp, hx.custom_vjp, custom_batching.custom_vmap, hx.ctl, hx.once, hx.final,
+        hx.split, hx.pure_callback, debug.callback, debug.inspect_array_sharding, experimental.io_callback,
     ],
     PLAIN: [hx.explain, hnp.gradient],
 }

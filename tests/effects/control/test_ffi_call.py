@@ -267,6 +267,16 @@ def test_an_effect_is_answered_by_a_handler():
     assert n == 3
 
 
+def test_effects_in_nested_lanes_are_performed_row_by_row():
+    written = hx.handler({FfiEffect: lambda s, op, x: (10 * s + x, (x,))})
+    each = ffi_call("count", hx.ShapeDtypeStruct((), "float32"), has_side_effect=True, vmap_method="sequential")
+    table = hx.numpy.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    in_branch = lambda x: lax.cond(x > 0, each, lambda x: x, x)
+    for f in (each, in_branch, hx.jit(each)):
+        assert float(hx.handle(written, 0.0)(hx.vmap(hx.vmap(f)))(table)[0]) == 123456
+        assert float(hx.handle(written, 0.0)(hx.vmap(hx.vmap(f), in_axes=1))(table)[0]) == 142536
+
+
 # devices
 
 

@@ -78,6 +78,11 @@ def test_tables_without_a_checksum_are_read_or_refused(written):
     assert refused > 700
 
 
+def test_tables_of_versions_whose_number_is_not_said_are_read(written):
+    table = {**decode(SCHEMA, "Exported", written), "serialization_version": 3}
+    assert export.deserialize(encode(SCHEMA, "Exported", table)).in_avals == export.deserialize(written).in_avals
+
+
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", bytes(100), b"ML\xefR" * 30, "text", None])
 def test_what_is_no_function_is_refused(data):
     with pytest.raises(BadArtifact, match="must be those of an exported function"):
@@ -88,6 +93,7 @@ def test_what_is_no_function_is_refused(data):
     ({"serialization_version": 13}, "version 12 at most"),
     ({"calling_convention_version": 11}, "calling convention 10, got"),
     ({"serialization_version": 9}, "version 10 at least"),
+    ({"serialization_version": 3, "unique_avals": []}, "version 10 at least"),
     ({"calling_convention_version": 8}, "9, got 12 and 8"),
     ({"platforms": []}, "platforms"),
     ({"nr_devices": 0}, "0 devices"),

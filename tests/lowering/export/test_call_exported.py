@@ -11,6 +11,7 @@ from handlax import export, lax
 from handlax import numpy as hnp
 from handlax.errors import DTypeMismatch, NotDifferentiable, NotExportable, ShapeMismatch, TreeMismatch
 from handlax.lowering.export.artifact_schema import FOREIGN_EFFECT
+from handlax.lowering.export.call_exported import CallExportedEffect
 
 X = np.linspace(0.5, 1.5, 3, dtype=np.float32)
 SINE = export.deserialize(export.export(hx.jit(hnp.sin))(X).serialize(vjp_order=1))
@@ -103,5 +104,8 @@ def test_side_effects_of_foreign_functions_are_called_in_every_call():
         assert calls_of(hx.jit(lambda x: (f(x), f(x), x)[2]), 1.0) == 2
         assert calls_of(hx.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: (f(x), c)[1], x)), 1.0) == 3
         assert calls_of(hx.jit(hx.vmap(lambda x: (f(x), x)[1])), np.ones(4, "float32")) == 4
+    written = hx.handler({CallExportedEffect: lambda s, op, x: (10 * s + x, (x,))})
+    nested = hx.vmap(hx.vmap(read.call))
+    assert float(hx.handle(written, 0.0)(nested)(hnp.array([[1.0, 2.0], [3.0, 4.0]]))[0]) == 1234
     again = export.export(hx.jit(lambda x: (read.call(x), x)[1]), disabled_checks=[check])(1.0)
     assert again.unordered_effects == (FOREIGN_EFFECT,) and calls_of(again.call, 1.0) == 1
