@@ -91,6 +91,37 @@ def test_transformed_programs_mean_what_the_oracle_says(mode):
         check(seed, 2, [mode])
 
 
+class DirectStyle:
+    """handlax, with every handler in direct style."""
+
+    handle = staticmethod(hx.direct)
+
+    def __getattr__(self, name):
+        return getattr(hx, name)
+
+
+def refused_in_direct_style(monkeypatch, seeds):
+    """Check programs in direct style; the number of those in which a loop, lanes or a branch is refused."""
+    monkeypatch.setattr("helpers.effect_programs.hx", DirectStyle())
+    refused = 0
+    for seed in seeds:
+        try:
+            check(seed, 1 + seed % 3, [directly])
+        except hx.errors.CannotCross as error:
+            assert "in direct style takes the rest" in str(error)
+            refused += 1
+    return refused
+
+
+def test_programs_in_direct_style_mean_what_the_oracle_says_or_are_refused(monkeypatch):
+    assert refused_in_direct_style(monkeypatch, range(400, 450)) < 25
+
+
+@pytest.mark.sweep
+def test_thousands_of_programs_in_direct_style_mean_what_the_oracle_says_or_are_refused(monkeypatch):
+    assert refused_in_direct_style(monkeypatch, range(20000, 22000)) < 1000
+
+
 @pytest.mark.sweep  # a thousand of them, two minutes: make sweep ARGS="-k thousand_3_"
 @pytest.mark.parametrize("first", range(1000, 11000, 50), ids=lambda first: f"thousand_{first // 1000}_from_{first}")
 def test_programs_of_all_depths_mean_what_the_oracle_says(first):
