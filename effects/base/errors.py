@@ -77,7 +77,7 @@ class RankMismatch(HandlaxError, TypeError, ValueError):
     """An array of a rank that Python's protocol does not accept: ``float`` of a vector, ``len`` of a scalar."""
 
 
-class DTypeMismatch(HandlaxError, TypeError):
+class DTypeMismatch(HandlaxError, TypeError, ValueError):
     """A dtype that an operation does not accept, or dtypes that differ where they must agree."""
 
 
@@ -115,6 +115,10 @@ class BadShape(BadArgument, TypeError):
 
 class NotAnInteger(BadArgument, TypeError):
     """A number that counts, or a place along an axis, that is no integer."""
+
+
+class UnknownSharding(BadArgument, TypeError):
+    """An argument that comes without a spec, and does not lie on the mesh in a known way."""
 
 
 class BadCall(HandlaxError, TypeError):
@@ -241,6 +245,10 @@ class BadArtifact(HandlaxError, ValueError):
 
 class NotExportable(HandlaxError, ValueError, NotImplementedError):
     """A function, or a part of one, that cannot be exported, or an exported one that cannot be called here."""
+
+
+class NotSerializable(NotExportable, TypeError):
+    """A tree of arguments or results with a key or a type of nodes that has no form in bytes."""
 
 
 class CompileError(XlaError):

@@ -82,7 +82,8 @@ def _fastest(structure: PyTreeDef) -> Callable[[Sequence[Any]], Any]:
 class TraceRequest(NamedTuple):
     """A function to trace, with the structure and types of its dynamic arguments; ``merge`` adds the static values.
 
-    ``names`` gives the name of each leaf of the dynamic arguments, for messages.
+    ``names`` gives the name of each leaf of the dynamic arguments, for messages; ``shardings`` tell how those lie on a
+    mesh of which that is known while the function is traced.
     """
 
     fun: Callable[..., Any]
@@ -93,6 +94,7 @@ class TraceRequest(NamedTuple):
     key: Any
     label: str = "jit"
     names: Callable[[int], str] | None = None
+    shardings: tuple[Any, ...] = ()
 
 
 _TRACES = WeakCache("trace")
@@ -145,7 +147,7 @@ def record(request: TraceRequest) -> Trace:
     COUNTS["trace"] += 1
     start = time.perf_counter()
     run = Record(current(), request.label, user_site(2))
-    run.names = request.names
+    run.names, run.shardings = request.names, request.shardings
     with installed(run):
         args, kwargs = request.tree.unflatten(run.inputs(request.types))
         if request.merge is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from math import prod
 from typing import Any, overload
 
-from ...effects.base.errors import BadArgument, ShapeMismatch, need_function
+from ...effects.base.errors import BadArgument, ShapeMismatch, UnknownSharding, need_function
 from ...effects.base.stack import Binding, current, inside, perform
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.shard_map import ShardMap, need_device_effects
@@ -111,7 +111,7 @@ def over_devices(
         wanted = [Infer] * len(leaves) if inferred else _flat_specs(f"{where} in_specs", in_specs, args)
         places = [i for i, spec in enumerate(wanted) if spec is not None]
         xs = [as_array(leaves[i]) for i in places]
-        specs = [_spec_of(where, x, over) if inferred else wanted[i] for i, x in zip(places, xs)]
+        specs = [_spec_of(where, x, over, axes) if inferred else wanted[i] for i, x in zip(places, xs)]
         into = [_division(where, "in_specs", spec, axes, len(x.type.shape)) for spec, x in zip(specs, xs)]
         out: list[Division] = []
 
@@ -296,16 +296,16 @@ def _manual_axes(where: str, mesh: Any, axis_names: Collection[Hashable]) -> tup
     return over, axes
 
 
-def _spec_of(where: str, x: Any, mesh: Any) -> PartitionSpec:
-    """The PartitionSpec by which an argument lies on the mesh."""
-    sharding = getattr(x, "sharding", None) if x.run is None else None
+def _spec_of(where: str, x: Any, mesh: Any, axes: SizedAxes) -> PartitionSpec:
+    """The PartitionSpec by which an argument lies on the mesh, as to ``axes``; the compiler sees to the others."""
+    sharding = x.known_sharding
     if getattr(sharding, "mesh", None) != mesh:
-        raise BadArgument(
+        raise UnknownSharding(
             f"{where}: without in_specs an argument must lie on the mesh, got {x.type} "
             f"{'while it is traced' if x.run is not None else f'on {sharding}'}.",
             hint="name in_specs, or device_put(x, NamedSharding(mesh, spec)).",
         )
-    return sharding.spec  # type: ignore[union-attr]
+    return sharding.spec.restricted({name for name, _ in axes})
 
 
 def _flat_specs(what: str, specs: Any, tree: Any) -> list[Any]:

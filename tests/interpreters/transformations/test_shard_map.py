@@ -9,9 +9,10 @@ import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.experimental import shard_map as experimental
-from handlax.sharding import AbstractMesh, Mesh, P
+from handlax.sharding import AbstractMesh, AxisType, Mesh, P
 
 MESH = Mesh(np.array(hx.devices("cpu")).reshape(2, 4), ("a", "b"))
+EXPLICIT = hx.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Explicit,) * 2)
 BOTH = ("a", "b")
 RANDOM = np.random.RandomState(0)
 X, W, V = [RANDOM.randn(*shape).astype(np.float32) for shape in ((8, 8), (8, 3), (8,))]
@@ -482,5 +483,42 @@ def test_specs_of_arrays_that_lie_on_the_mesh():
     close(total(x), X.reshape(8, 4, 2).sum(1))
     with pytest.raises(errors.BadArgument, match="without in_specs an argument must lie on the mesh"):
         total(X)
-    with pytest.raises(errors.BadArgument, match="while it is traced"):
+    with pytest.raises(TypeError, match="while it is traced"):
         hx.jit(total)(x)
+
+
+@pytest.mark.parametrize(("spec", "own", "shape"), [
+    (P("a", "b"), P("a"), (4, 8)), (P(BOTH), P("a"), (4, 8)), (P("b", "a"), P(None, "a"), (8, 4)),
+])
+def test_specs_of_arrays_are_about_the_axes_that_the_function_sees(spec, own, shape):
+    def f(x):
+        assert x.shape == shape
+        return 2 * x
+
+    x = hx.device_put(X, hx.NamedSharding(MESH, spec))
+    close(hx.shard_map(f, mesh=MESH, out_specs=own, axis_names={"a"})(x), 2 * X)
+
+
+@pytest.mark.parametrize("around", [
+    hx.jit,
+    lambda f: hx.jit(hx.jit(f)),
+    lambda f: lambda x: hx.jit(f).lower(x).compile()(x),
+    lambda f: lambda x: hx.jvp(hx.jit(f), (x,), (x,))[1],
+    lambda f: lambda x: x * hx.grad(lambda x: f(x).sum())(x),
+    lambda f: hx.jit(lambda x: x * hx.grad(lambda x: f(x).sum())(x)),
+])
+def test_traced_functions_know_how_arguments_lie_on_explicit_axes(around):
+    for spec, shape in ((P("a", "b"), (4, 2)), (P(None, BOTH), (8, 1)), (P(), (8, 8))):
+        seen = []
+        f = around(hx.shard_map(lambda x: seen.append(x.shape) or 2 * x, mesh=EXPLICIT, out_specs=spec))
+        close(f(hx.device_put(X, hx.NamedSharding(EXPLICIT, spec))), 2 * X)
+        assert {*seen} == {shape}
+
+
+def test_a_function_is_traced_for_each_way_in_which_arguments_lie_on_explicit_axes():
+    for mesh, count in ((EXPLICIT, 2), (MESH, 1)):
+        traced = []
+        f = hx.jit(lambda x: traced.append(x.shape) or x + 1)
+        for spec in (P("a"), P("b"), P("a"), P("b")):
+            close(f(hx.device_put(X, hx.NamedSharding(mesh, spec))), X + 1)
+        assert len(traced) == count
