@@ -61,9 +61,11 @@ class Trace(NamedTuple):
 
 
 def _unflattening(structure: PyTreeDef, types: Sequence[ArrayType]) -> Callable[[Sequence[Any]], Any]:
-    """The function that rebuilds results of this structure from their leaves; ``float0`` leaves are NumPy zeros."""
+    """The function that rebuilds results of this structure from their leaves; ``float0`` leaves are NumPy zeros, but
+    those of symbolic shapes.
+    """
     rebuild = _fastest(structure)
-    empty = {i: np.zeros(t.shape, float0) for i, t in enumerate(types) if t.dtype == float0}
+    empty = {i: np.zeros(t.shape, float0) for i, t in enumerate(types) if t.dtype == float0 and not t.ragged}
     return (lambda leaves: rebuild([empty.get(i, x) for i, x in enumerate(leaves)])) if empty else rebuild
 
 
