@@ -25,6 +25,7 @@ from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..batching.divergent_devices import coherent
 from ..core.record import record
+from ..references.arguments import call_pure, positions_of, pure_of
 
 # For each dimension of an array the axes over which it is divided, the first one major.
 SizedAxes = tuple[SizedAxis, ...]
@@ -107,6 +108,9 @@ def over_devices(
     def mapped(*args: Any) -> Any:
         over, axes = _manual_axes(where, mesh, axis_names)
         leaves, tree = pytrees.flatten(args)
+        if positions := positions_of(leaves):
+            of_values = lambda *given: _on_values(where, f, positions, in_specs, out_specs, (over, axes), check_vma, given)
+            return call_pure(of_values, args, {}, positions)
         inferred = in_specs is Infer
         wanted = [Infer] * len(leaves) if inferred else _flat_specs(f"{where} in_specs", in_specs, args)
         places = [i for i, spec in enumerate(wanted) if spec is not None]
@@ -132,6 +136,32 @@ def over_devices(
         return pytrees.unflatten(structure, [join(y, division, axes) for y, division in zip(results, out)])
 
     return mapped
+
+
+def _on_values(
+    where: str, f: Callable[..., Any], positions: tuple[int, ...], in_specs: Any, out_specs: Any,
+    manual: tuple[Any, SizedAxes], check_vma: bool, args: tuple[Any, ...],
+) -> Any:
+    """The result of ``f``, some of whose argument leaves are references, on values in their place; and by position the
+    last values of those that it wrote, divided as the first ones.
+    """
+    over, axes = manual
+    leaves = pytrees.leaves(args)
+    inferred = in_specs is Infer
+    wanted = {} if inferred else _flat_specs(f"{where} in_specs", in_specs, args)
+    specs = [_spec_of(where, leaves[i], over, axes) if inferred else wanted[i] for i in positions]
+    written: list[int] = []
+
+    @wraps(f)
+    def pure(*given: Any) -> Any:
+        y, last = pure_of(f, positions)(*given)
+        written[:] = last
+        pieces = pytrees.leaves(given)
+        return y, [last.get(i, pieces[i]) for i in positions]
+
+    names = {name for name, _ in axes}
+    y, values = over_devices(where, pure, in_specs, (out_specs, specs), over, names, check_vma)(*args)
+    return y, {i: value for i, value in zip(positions, values) if i in written}
 
 
 def _tracked(

@@ -522,3 +522,41 @@ def test_a_function_is_traced_for_each_way_in_which_arguments_lie_on_explicit_ax
         for spec in (P("a"), P("b"), P("a"), P("b")):
             close(f(hx.device_put(X, hx.NamedSharding(mesh, spec))), X + 1)
         assert len(traced) == count
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+@pytest.mark.parametrize("around", [lambda f: f, hx.jit])
+def test_devices_write_their_pieces_of_references(around, check_vma):
+    def f(cut, whole, x):
+        cut[...] += x * whole[0]
+        return cut[...].sum(keepdims=True)
+
+    steps = around(over(f, (P("a"), P(), P("a")), P("a"), check_vma=check_vma))
+    cut, whole = hx.new_ref(hnp.zeros(8)), hx.new_ref(hnp.full(3, 2.0))
+    for k in (1, 2):
+        close(steps(cut, whole, V), 2 * k * V.reshape(2, 4).sum(1))
+        close(cut[...], 2 * k * V)
+    close(whole[...], np.full(3, 2.0))
+
+
+def test_references_to_arrays_on_explicit_axes_need_no_specs():
+    def f(ref):
+        ref[...] += lax.axis_index("a")
+
+    ref = hx.new_ref(hx.device_put(V, hx.NamedSharding(EXPLICIT, P("a"))))
+    for step in (f, hx.jit(f)):
+        assert hx.shard_map(step, mesh=EXPLICIT, out_specs=None)(ref) is None
+    hx.jit(hx.shard_map(f, mesh=EXPLICIT, out_specs=None))(ref)
+    close(ref[...], V + 3 * np.repeat([0, 1], 4))
+
+
+def test_the_derivative_through_a_reference_that_devices_write():
+    def squared(ref):
+        ref[...] = ref[...] ** 2
+
+    def loss(x):
+        ref = hx.new_ref(x)
+        over(squared, P("a"), None)(ref)
+        return ref[...].sum()
+
+    close(hx.jit(hx.grad(loss))(V), 2 * V)
