@@ -33,4 +33,4 @@ def cuts_result(f: F) -> F:
         result = f(*args, **kwargs)
         return result if out_sharding is None else cut(f.__name__, result, out_sharding)
 
-    return cutting  # type: ignore[return-value]
+    return cutting

@@ -79,8 +79,8 @@ CALLS = {
     "random.geometric": lambda s: random.geometric(KEY, 1 / (POSITIVE + 1), out_sharding=s),
     **{f"nn.initializers.{name}": lambda s, name=name: getattr(nn.initializers, name)(
         KEY, (4, 2), "float32", s) for name in ("ones", "zeros")},
-    **{f"ops.{name}": lambda s, name=name: getattr(ops, name)(X, hnp.array([0, 1, 1, 0]), 2, out_sharding=s) for name in (
-        "segment_max", "segment_min", "segment_prod", "segment_sum")},
+    **{f"ops.{name}": lambda s, name=name: getattr(ops, name)(X, hnp.array([0, 1, 1, 0]), 2, out_sharding=s)
+       for name in ("segment_max", "segment_min", "segment_prod", "segment_sum")},
     "an initializer": lambda s: nn.initializers.glorot_uniform()(KEY, (4, 2), out_sharding=s),
     "x.dot": lambda s: X.dot(X.T, out_sharding=s),
     "x.flatten": lambda s: X.flatten(out_sharding=s),

@@ -392,6 +392,6 @@ def test_float0_is_an_argument():
         assert same.dtype == hx.dtypes.float0 and same.shape == (2, 3)
         np.testing.assert_array_equal(y, 2)
     assert f.lower(zero, x).compile()(zero, x)[0].shape == (2, 3)
-    out, pull = hx.vjp(lambda n, x: (2 * n, n * x), 3, 2.0)
+    _, pull = hx.vjp(lambda n, x: (2 * n, n * x), 3, 2.0)
     counts, slope = hx.jit(lambda ct: pull(ct))((np.zeros((), hx.dtypes.float0), 1.0))
     assert counts.dtype == hx.dtypes.float0 and float(slope) == 3.0
