@@ -46,3 +46,9 @@ def test_symbolic_values_that_decide_nothing_do_not_fit():
 def test_variables_that_cannot_be_solved_are_refused(shapes):
     with pytest.raises(BadArgument, match="must follow from a size that is linear in it"):
         values_of(shapes, None)
+
+
+def test_constraints_are_about_variables_of_arguments():
+    with pytest.raises(BadArgument, match="must be those of arguments, got a >= m with m"):
+        values_of(["a"], [(3,)], ["a >= m"])
+    assert values_of(["a"], [(3,)], ["m >= 2"]) == ({"a": 3}, [])

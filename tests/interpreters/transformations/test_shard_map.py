@@ -560,3 +560,20 @@ def test_the_derivative_through_a_reference_that_devices_write():
         return ref[...].sum()
 
     close(hx.jit(hx.grad(loss))(V), 2 * V)
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_what_all_devices_gather_is_the_same_on_each(check_vma):
+    def f(x):
+        rows = lax.all_gather(x, "a", tiled=True, to="invarying")
+        columns = lax.all_gather(x, "b", axis=1, tiled=True, to="invarying")
+        if check_vma:
+            assert (hx.typeof(rows).vma, hx.typeof(columns).vma) == ({"b"}, {"a"})
+        return rows, columns, lax.all_gather(rows, "b", axis=1, tiled=True, to="invarying")
+
+    g = over(f, P("a", "b"), (P(None, "b"), P("a"), P()), check_vma=check_vma)
+    check(g, (X, X, X), X)
+    weighted = lambda x: sum([(hnp.sin(y) * (k + 1)).sum() for k, y in enumerate(g(x))])
+    close(hx.jit(hx.grad(weighted))(X), 6 * np.cos(X))
+    with pytest.raises(errors.BadArgument, match="to must be 'varying' or 'invarying', got 'reduced'"):
+        over(lambda x: lax.all_gather(x, "a", to="reduced"), P("a"), P("a"))(X)
