@@ -116,14 +116,14 @@ def _constraints(solutions: Mapping[Symbol, DimensionSolution], function: str) -
     """The checks of what the scopes state of the variables. Raises BadArgument: a call cannot check it."""
     for constraint in [each for scope in {symbol.scope for symbol in solutions} for each in scope.constraints]:
         variables = constraint.difference.lengths if type(constraint.difference) is Extent else frozenset()
-        unknown = variables - solutions.keys()
-        if unknown and unknown != variables:
+        unknown = [x for x in variables - solutions.keys() if x.name not in x.scope.replaced]
+        if unknown and len(unknown) < len(variables):
             raise BadArgument(
                 f"{function}: the variables of a constraint must be those of arguments, got {constraint.text} with "
                 f"{', '.join(sorted(map(str, unknown)))}.",
                 hint="an argument with this variable as a size, or a scope without the constraint.",
             )
-        if variables and not unknown:
+        if variables and variables <= solutions.keys():
             yield SizeCheck(constraint.text, constraint.difference, constraint.equal)
 
 

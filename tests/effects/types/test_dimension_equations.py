@@ -51,4 +51,5 @@ def test_variables_that_cannot_be_solved_are_refused(shapes):
 def test_constraints_are_about_variables_of_arguments():
     with pytest.raises(BadArgument, match="must be those of arguments, got a >= m with m"):
         values_of(["a"], [(3,)], ["a >= m"])
-    assert values_of(["a"], [(3,)], ["m >= 2"]) == ({"a": 3}, [])
+    for constraint in ("m >= 2", "m == 2*a"):  # of no size that there is, and what the variable is
+        assert values_of(["a"], [(3,)], [constraint]) == ({"a": 3}, [])
