@@ -9,7 +9,7 @@ import numpy as np
 
 from .effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
 from .effects.core.arrays import Array, Box
-from .effects.functions.unsupported import no_sharding
+from .effects.functions.out_shardings import cut
 from .effects.operations.elementwise.conversion import convert
 from .effects.operations.foundations import shapes
 from .effects.operations.manipulation.creation import iota
@@ -47,7 +47,6 @@ def _reduced(
 
     ``fold`` combines the buckets.
     """
-    no_sharding(f"segment_{update}", out_sharding)
     x, i = array_of(data), array_of(segment_ids)
     if x.type.shape[: len(i.type.shape)] != i.type.shape:
         raise ShapeMismatch(f"segment: the shape of data must begin with that of segment_ids, got {x.type}, {i.type}.")
@@ -61,7 +60,8 @@ def _reduced(
         convert(x, x.type.dtype), indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
         mode="drop" if mode is None else mode, wrap_negative_indices=False,
     )
-    return y if bucket_size is None else convert(fold(y, 0), x.type.dtype)
+    y = y if bucket_size is None else convert(fold(y, 0), x.type.dtype)
+    return cut(f"segment_{update}", y, out_sharding)
 
 
 def segment_sum(

@@ -23,7 +23,7 @@ from pyrsistent import PMap, pmap
 from .caches import Owners, cached
 from .errors import ConfigurationError, Immutable
 from .immutables import KeyedObject
-from .jax_settings import ALIASES, WITHOUT_MEANING, flags, from_environment, note_without_meaning, truth
+from .jax_settings import ALIASES, FIXED, flags, from_environment, note_without_meaning, truth
 
 # XLA reads it when its library is loaded, which nothing in the package does before this: warnings are logged.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
@@ -317,10 +317,11 @@ class Config:
     def update(self, name: str, value: Any) -> None:
         """Change a setting for the process; a ``with configure(...)`` block that sets it too hides the change.
 
-        A setting of JAX that has no meaning here is ignored, with one warning.
+        A setting of JAX that has no meaning here, or no other value, is ignored, with one warning.
         """
-        if name in WITHOUT_MEANING:
-            note_without_meaning(name)
+        if name in FIXED:
+            if value != FIXED[name]:
+                note_without_meaning(name)
         else:
             PROCESS.update(**{ALIASES.get(name, name): value})
 
@@ -332,8 +333,8 @@ class Config:
         Raises: ConfigurationError: there is no such setting, or it cannot have the value.
         """
         for name, text in flags(sys.argv[1:]):
-            known = name in WITHOUT_MEANING
-            self.update(name, text if known else _of_text(ALIASES.get(name, name), f"--{name}", text))
+            fixed = name in FIXED
+            self.update(name, truth(text) if fixed else _of_text(ALIASES.get(name, name), f"--{name}", text))
 
     def read(self, name: str) -> Any:
         """The value of the setting ``name`` in this thread or task."""
@@ -349,8 +350,8 @@ class Config:
 
     def __getattr__(self, name: str) -> Any:
         setting = ALIASES.get(name, name)
-        if name in WITHOUT_MEANING:
-            return None
+        if name in FIXED:
+            return FIXED[name]
         if setting not in DEFAULTS:
             _checked(setting, None)
         return getattr(current(), setting)

@@ -117,6 +117,10 @@ class NotAnInteger(BadArgument, TypeError):
     """A number that counts, or a place along an axis, that is no integer."""
 
 
+class UnknownSharding(BadArgument, TypeError):
+    """An argument that comes without a spec, and does not lie on the mesh in a known way."""
+
+
 class BadCall(HandlaxError, TypeError):
     """Too many arguments, too few, or ``perform`` of what is no operation."""
 
@@ -245,6 +249,10 @@ class BadArtifact(HandlaxError, ValueError):
 
 class NotExportable(HandlaxError, ValueError, NotImplementedError):
     """A function, or a part of one, that cannot be exported, or an exported one that cannot be called here."""
+
+
+class NotSerializable(NotExportable, TypeError):
+    """A tree of arguments or results with a key or a type of nodes that has no form in bytes."""
 
 
 class CompileError(XlaError):

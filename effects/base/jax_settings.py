@@ -53,9 +53,9 @@ _NAMES = """
     random_seed_offset remat3 remat_barrier_no_cotangents remove_custom_partitioning_ptr_from_cache_key
     remove_size_one_mesh_axis_from_type rocm_visible_devices scan3 send_traceback_to_runtime serialization_version
     share_binary_between_hosts share_binary_between_hosts_timeout_ms softmax_custom_jvp sort_devices_by_process_index
-    source_url_schema spmd_mode thread_guard threefry_gpu_kernel_lowering threefry_partitionable
+    source_url_schema spmd_mode thread_guard threefry_gpu_kernel_lowering
     traceback_in_locations_limit tracer_error_num_traceback_frames use_cpp_shard_args use_direct_linearize
-    use_emit_pipeline_primitive use_hlo_logistic_lowering use_magma use_rgv3 use_shardy_partitioner
+    use_emit_pipeline_primitive use_hlo_logistic_lowering use_magma use_rgv3
     use_simplified_jaxpr_constants xla_backend xla_profile_version
 """
 WITHOUT_MEANING = frozenset([f"jax_{name}" for name in _NAMES.split()]) | frozenset((
@@ -65,6 +65,10 @@ WITHOUT_MEANING = frozenset([f"jax_{name}" for name in _NAMES.split()]) | frozen
     "jax2tf_default_native_serialization",
     "mock_num_gpu_processes",
 ))
+FIXED: Mapping[str, bool | None] = MappingProxyType({
+    **dict.fromkeys(WITHOUT_MEANING), "jax_threefry_partitionable": True, "jax_use_shardy_partitioner": True,
+})
+"""The settings that nothing changes here, with their values: those without meaning, and how programs are computed."""
 
 
 def from_environment(name: str) -> tuple[str, str]:
@@ -98,5 +102,5 @@ _YES, _NO = ("1", "t", "true", "y", "yes", "on"), ("0", "f", "false", "n", "no",
 
 @cached("settings without meaning", 256)
 def note_without_meaning(name: str) -> None:
-    """Say once that a setting of JAX has no meaning here."""
+    """Say once that a setting of JAX has no meaning here, or none but the one that it has."""
     warn_user(f"config: {name} is accepted as one of JAX's settings, but has no meaning here and changes nothing.")

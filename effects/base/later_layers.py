@@ -22,6 +22,9 @@ class LaterLayers:
     imported: Callable[[Any], Any]
     """The array of an object with ``__dlpack__``, a copy."""
 
+    constrained: Callable[[str, Any, Any], Any]
+    """``(where, x, shardings)``: ``with_sharding_constraint(x, shardings)`` under the name ``where`` in errors."""
+
     whole: Callable[[int], Any]
     """The sharding of arrays of a rank that cuts no dimension, over the mesh in force."""
 

@@ -16,7 +16,7 @@ from ..base.stack import perform
 from ..core.arrays import Array, as_arrays
 from ..core.columns import multilinear, zero
 from ..core.operation import operation, result_type, shared
-from ..functions.unsupported import no_sharding
+from ..functions.out_shardings import cut
 from ..types.array_type import ArrayType, array_type
 from ..types.dtype_promotion import promote_all
 from ..types.dtypes import (
@@ -468,7 +468,6 @@ def dot_general(
     >>> dot_general(np.ones((2, 3)), np.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
     (2, 4)
     """
-    no_sharding("dot_general", out_sharding)
     if not (isinstance(lhs, Array) and isinstance(rhs, Array)):
         lhs, rhs = as_arrays(lhs, rhs)
     default = config.current().default_matmul_precision
@@ -477,7 +476,7 @@ def dot_general(
         op = _known(*known)
     except TypeError:  # lists cannot be hashed
         op = _known.__wrapped__(*known)  # type: ignore[attr-defined]
-    return perform(op, lhs, rhs)
+    return cut("dot_general", perform(op, lhs, rhs), out_sharding)
 
 
 def dot(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any, ClassVar
 
 from ..base.errors import BadArgument
@@ -68,6 +68,16 @@ class PartitionSpec(KeyedObject):
     def axes(self) -> tuple[Hashable, ...]:
         """The names of all axes in the order of the spec."""
         return tuple([name for entry in self._key for name in entry_axes(entry)])
+
+    def restricted(self, names: Collection[Hashable]) -> PartitionSpec:
+        """The spec as to the axes ``names`` alone: along others nothing is cut.
+
+        >>> PartitionSpec("data", None, ("x", "y")).restricted({"data", "y"})
+        P('data', None, 'y')
+        """
+        return PartitionSpec(*[
+            entry if entry is UNCONSTRAINED else tuple([a for a in entry_axes(entry) if a in names]) for entry in self
+        ])
 
     def update(self, partitions: Iterable[Any] | None = None) -> PartitionSpec:
         """The spec with these partitions."""

@@ -68,7 +68,8 @@ NO_VARIABLES = DimensionEquations((), ())
 def solve(types: Sequence[ArrayType], names: Sequence[str], function: str) -> DimensionEquations:
     """The solutions for the variables in the types of arguments.
 
-    Raises: BadArgument: a variable is in no size that is linear in it, given the others.
+    Raises: BadArgument: a variable is in no size that is linear in it, given the others; or a constraint compares one
+    with a variable of no argument.
     """
     sizes: list[tuple[Any, int, int]] = [(n, i, d) for i, t in enumerate(types) for d, n in enumerate(t.shape)]
     waiting = [DimensionEquation(*each) for each in sizes if type(each[0]) is Extent]
@@ -86,7 +87,8 @@ def solve(types: Sequence[ArrayType], names: Sequence[str], function: str) -> Di
             f"{function}: each dimension variable must follow from a size that is linear in it, got {shown}.",
             hint="an argument with the variable itself as a size.",
         )
-    return DimensionEquations((*solutions.values(),), (*_checks(every, solutions, names),))
+    constraints = _constraints(solutions, function)
+    return DimensionEquations((*solutions.values(),), (*_checks(every, solutions, names), *constraints))
 
 
 def _solution(equation: DimensionEquation, known: Any) -> DimensionSolution | None:
@@ -108,10 +110,21 @@ def _checks(
         if solution is None or solution.factor != 1:  # else it holds by the solution
             where = f"{names[equation.argument]}.shape[{equation.axis}]"
             yield SizeCheck(f"{where} == {equation.size}", equation.size, True, equation)
-    for scope in {symbol.scope for symbol in solutions}:
-        for constraint in scope.constraints:
-            if type(constraint.difference) is Extent and constraint.difference.lengths <= solutions.keys():
-                yield SizeCheck(constraint.text, constraint.difference, constraint.equal)
+
+
+def _constraints(solutions: Mapping[Symbol, DimensionSolution], function: str) -> Iterator[SizeCheck]:
+    """The checks of what the scopes state of the variables. Raises BadArgument: a call cannot check it."""
+    for constraint in [each for scope in {symbol.scope for symbol in solutions} for each in scope.constraints]:
+        variables = constraint.difference.lengths if type(constraint.difference) is Extent else frozenset()
+        unknown = [x for x in variables - solutions.keys() if x.name not in x.scope.replaced]
+        if unknown and len(unknown) < len(variables):
+            raise BadArgument(
+                f"{function}: the variables of a constraint must be those of arguments, got {constraint.text} with "
+                f"{', '.join(sorted(map(str, unknown)))}.",
+                hint="an argument with this variable as a size, or a scope without the constraint.",
+            )
+        if variables and variables <= solutions.keys():
+            yield SizeCheck(constraint.text, constraint.difference, constraint.equal)
 
 
 def substituted(size: Any, sizes: Mapping[Any, Any]) -> Any:

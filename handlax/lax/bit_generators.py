@@ -11,7 +11,7 @@ import numpy as np
 
 from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ..effects.core.arrays import Array, as_array, as_arrays, scalar
-from ..effects.functions.unsupported import no_sharding
+from ..effects.functions.out_shardings import cut
 from ..effects.operations.elementwise.conversion import bitcast_convert_type, convert
 from ..effects.operations.foundations.shapes import canonical_shape, reshape
 from ..effects.operations.manipulation.creation import iota
@@ -60,7 +60,6 @@ def rng_bit_generator(
     >>> state
     Array([1, 2, 5, 4], dtype=uint32)
     """
-    no_sharding("rng_bit_generator", out_sharding)
     state, sizes, drawn = as_array(key), canonical_shape(shape, "rng_bit_generator"), canonical(dtype)
     if drawn not in UINT.values():
         raise DTypeMismatch(f"rng_bit_generator: the dtype must be an unsigned integer, got {drawn}.", hint="uint32.")
@@ -70,7 +69,7 @@ def rng_bit_generator(
     threefry = algorithm == RandomAlgorithm.RNG_THREE_FRY
     bits, blocks = (_threefry if threefry else _philox)(words, itemsize_bits(drawn), sizes)
     low, high = _advanced(words, scalar(blocks, uint32))
-    return _state([*words[:2], low, high], state), bits
+    return _state([*words[:2], low, high], state), cut("rng_bit_generator", bits, out_sharding)
 
 
 def _words(state: Array) -> list[Array]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..effects.base.errors import BadArgument, BadAxis, DTypeMismatch, ShapeMismatch
 from ..effects.core.arrays import Array, as_array, as_arrays
-from ..effects.functions.unsupported import no_sharding
+from ..effects.functions.out_shardings import cut
 from ..effects.operations.dot_general import canonical_numbers, dot_general
 from ..effects.operations.elementwise.comparison import select
 from ..effects.operations.elementwise.conversion import convert
@@ -107,7 +107,6 @@ def ragged_dot_general(
     >>> ragged_dot_general(array([[1.0, 2.0, 3.0]]), ones((3, 1)), array([1, 2]), numbers).tolist()
     [[[1.0]], [[5.0]]]
     """
-    no_sharding("ragged_dot_general", out_sharding)
     x, y, sizes = as_array(lhs), as_array(rhs), as_array(group_sizes)
     roles = _roles(ragged_dot_dimension_numbers, x.type, y.type)
     starts, ends = _bounds(roles, x.type, y.type, sizes, group_offset)
@@ -123,7 +122,8 @@ def ragged_dot_general(
         if roles.group is not None:
             inner = ((0, *inner[0]), (roles.group, *inner[1]))
     z = dot_general(kept, y, (inner, batch), precision, preferred_element_type)
-    return move_axis(z, len(batch[0]), 0) if roles.ragged in roles.inner[0] else z
+    z = move_axis(z, len(batch[0]), 0) if roles.ragged in roles.inner[0] else z
+    return cut("ragged_dot_general", z, out_sharding)
 
 
 def _roles(numbers: Any, x: ArrayType, y: ArrayType) -> _Roles:

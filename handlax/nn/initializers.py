@@ -8,7 +8,7 @@ from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch
 from ..effects.base.wrapping import renamed
-from ..effects.functions.unsupported import no_sharding
+from ..effects.functions.out_shardings import cut
 from ..effects.operations.elementwise.arithmetic import sqrt
 from ..effects.operations.elementwise.complex_parts import complex as _complex
 from ..effects.operations.elementwise.conversion import convert
@@ -37,9 +37,9 @@ def _initializer(name: str, default: Any, values: Callable[..., Any]) -> Initial
     """The initializer that returns ``values(key, shape, dtype)``, of dtype ``default`` where the call gives none."""
 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        no_sharding(name, out_sharding)
         made = default if dtype is None else dtype
-        return values(key, shapes.canonical_shape(shape, name), default_float() if made is None else canonical(made))
+        kind = default_float() if made is None else canonical(made)
+        return cut(name, values(key, shapes.canonical_shape(shape, name), kind), out_sharding)
 
     return init
 
@@ -50,8 +50,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     >>> zeros(None, (2,))
     Array([0., 0.], dtype=float32)
     """
-    no_sharding("zeros", out_sharding)
-    return constant(0)(key, shape, dtype)
+    return constant(0)(key, shape, dtype, out_sharding)
 
 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
@@ -60,8 +59,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
     >>> ones(None, (2,))
     Array([1., 1.], dtype=float32)
     """
-    no_sharding("ones", out_sharding)
-    return constant(1)(key, shape, dtype)
+    return constant(1)(key, shape, dtype, out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:

@@ -15,7 +15,7 @@ from ..effects.base.caches import cached
 from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_one_of
 from ..effects.base.stack import perform
 from ..effects.core.arrays import Array, as_array, scalar
-from ..effects.functions.unsupported import no_sharding
+from ..effects.functions.out_shardings import cuts_result
 from ..effects.operations.elementwise.arithmetic import add, is_finite, mul, nextafter, rem, sub
 from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_or, shift_right_logical
 from ..effects.operations.elementwise.comparison import gt, le, lt, max, min, select
@@ -77,12 +77,11 @@ def parameters(name: str, shape: Any, dtype: Any, *values: Any) -> tuple[tuple[i
     return shape, arrays
 
 
-def checked(name: str, key: Any, shape: Any, dtype: Any, out_sharding: Any, *values: Any) -> tuple[Any, ...]:
+def checked(name: str, key: Any, shape: Any, dtype: Any, *values: Any) -> tuple[Any, ...]:
     """The arguments of the sampler ``random.name``: one key, the shape, a floating dtype, and parameters of that dtype.
 
     Raises: BadArgument, DTypeMismatch, ShapeMismatch: the sampler does not take such an argument.
     """
-    no_sharding(name, out_sharding)
     where = f"random.{name}"
     dtype = floating(where, dtype)
     if not values:
@@ -91,6 +90,7 @@ def checked(name: str, key: Any, shape: Any, dtype: Any, out_sharding: Any, *val
     return single(where, key), shape, dtype, *arrays
 
 
+@cuts_result
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Uniform random bits: unsigned integers, each value of the dtype equally likely.
 
@@ -101,7 +101,6 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     >>> random.bits(random.key(0), (2,), "uint8")
     Array([167, 146], dtype=uint8)
     """
-    no_sharding("bits", out_sharding)
     default = dtypes.uint64 if dtypes.default_int() == dtypes.int64 else dtypes.uint32
     dtype = default if dtype is None else dtypes.canonical(dtype)
     if dtype not in dtypes.ANY_UNSIGNED or dtypes.itemsize_bits(dtype) not in UINT:
@@ -170,6 +169,7 @@ def spread(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcast(x, shape) if x.type.shape else x
 
 
+@cuts_result
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Array:
@@ -181,7 +181,7 @@ def uniform(
     >>> random.uniform(random.key(0), (3,))
     Array([0.947667  , 0.9785799 , 0.33229148], dtype=float32)
     """
-    one, shape, dtype = checked("uniform", key, shape, dtype, out_sharding)
+    one, shape, dtype = checked("uniform", key, shape, dtype)
     if type(minval) in (int, float) and type(maxval) in (int, float) and minval == 0 and maxval == 1:
         return unit(one, shape, dtype)
     low, high = convert(minval, dtype), convert(maxval, dtype)
@@ -189,6 +189,7 @@ def uniform(
     return between(one, shape, dtype, low, high)
 
 
+@cuts_result
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Standard normal numbers, of mean 0 and variance 1.
 
@@ -200,7 +201,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     """
     kind = dtypes.default_float() if dtype is None else dtypes.canonical(dtype)
     real_kind = dtypes.to_real(kind) if dtypes.is_complex(kind) else kind
-    one, shape, dtype = checked("normal", key, shape, real_kind, out_sharding)
+    one, shape, dtype = checked("normal", key, shape, real_kind)
     if dtype == kind:
         return standard_normal(one, shape, dtype)
     real, imaginary = [convert(standard_normal(k, shape, dtype), kind) for k in pair(one)]
@@ -217,6 +218,7 @@ def open_units(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return between(key, shape, dtype, -float_format(dtype).below_one, 1.0)
 
 
+@cuts_result
 def randint(
     key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -233,7 +235,6 @@ def randint(
     >>> random.randint(random.key(0), (4,), 0, 10)
     Array([9, 0, 2, 3], dtype=int32)
     """
-    no_sharding("randint", out_sharding)
     dtype = integral("random.randint", dtype)
     one = single("random.randint", key)
     shape = canonical_shape(shape, "random.randint")
@@ -294,6 +295,7 @@ def ones(shape: tuple[int, ...], dtype: Any) -> Any:
     return broadcast(scalar(1, dtype), shape) if shape else scalar(1, dtype)
 
 
+@cuts_result
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Array:
     """Booleans that are True with probability ``p``.
 
@@ -307,7 +309,6 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     >>> random.bernoulli(random.key(0), 0.9, (3,))
     Array([False, False,  True], dtype=bool)
     """
-    no_sharding("bernoulli", out_sharding)
     one, probability = single("random.bernoulli", key), as_array(p)
     dtype = probability.type.dtype
     if dtype not in dtypes.FLOATING:
@@ -327,9 +328,9 @@ def two_units(key: Any, shape: tuple[int, ...], dtype: Any) -> list[Any]:
     return [index_in_dim(both, i, keepdims=False) for i in range(2)]
 
 
+@cuts_result
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """1 or -1 with equal probability, of the default integer dtype unless ``dtype`` is given."""
-    no_sharding("rademacher", out_sharding)
     heads = bernoulli(single("random.rademacher", key), 0.5, canonical_shape(shape, "random.rademacher"))
     return convert(heads, dtypes.default_int() if dtype is None else dtypes.canonical(dtype)) * 2 - 1
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ..effects.control.loops import fori_loop
 from ..effects.core.arrays import Array, as_array, scalar
-from ..effects.functions.unsupported import no_sharding
+from ..effects.functions.out_shardings import cuts_result
 from ..effects.operations.elementwise.arithmetic import add
 from ..effects.operations.elementwise.bitwise import bitwise_and
 from ..effects.operations.elementwise.comparison import gt, le, lt, min, select
@@ -50,6 +50,7 @@ from .transformed_samplers import gumbel
 __all__ = ["categorical", "choice", "permutation"]
 
 
+@cuts_result
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Array:
@@ -62,7 +63,6 @@ def permutation(
     >>> random.permutation(random.key(0), 4)
     Array([0, 1, 3, 2], dtype=int32)
     """
-    no_sharding("permutation", out_sharding)
     one = single("random.permutation", key)
     x = _population("random.permutation", x)
     if is_size(x):
@@ -203,6 +203,7 @@ def _not_below(ascending: Any, values: Any, count: int) -> Any:
     return index
 
 
+@cuts_result
 def categorical(
     key: Any,
     logits: Any,
@@ -225,7 +226,6 @@ def categorical(
     >>> random.categorical(random.key(0), np.log(np.array([0.1, 0.9], "float32")), shape=(4,))
     Array([1, 1, 1, 1], dtype=int32)
     """
-    no_sharding("categorical", out_sharding)
     one, scores = single("random.categorical", key), as_array(logits)
     if scores.type.dtype not in FLOATING:
         raise DTypeMismatch(f"random.categorical: logits must be floats, got {scores.type}.")

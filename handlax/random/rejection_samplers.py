@@ -14,7 +14,7 @@ import numpy as np
 from ..effects.base.errors import ShapeMismatch, whole_number
 from ..effects.control.loops import scan, while_loop
 from ..effects.core.arrays import Array, as_array, scalar
-from ..effects.functions.unsupported import no_sharding
+from ..effects.functions.out_shardings import cuts_result
 from ..effects.operations.elementwise.arithmetic import abs, ceil, div, floor, is_finite, neg, sqrt, stop_gradient, sub
 from ..effects.operations.elementwise.bitwise import bitwise_and, bitwise_not, bitwise_or
 from ..effects.operations.elementwise.comparison import clamp, eq, ge, gt, le, lt, max, min, select
@@ -129,24 +129,26 @@ def _implicit_derivative(primals: Any, tangents: Any) -> Any:
     return (x, log_x), (select(eq(x, 0.0), full(x.type, 0.0), x * slope) * da, slope * da)
 
 
-def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, out_sharding: Any) -> Any:
+def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any) -> Any:
     """``gamma`` or ``loggamma``, by name; floats of 16 bits are computed in 32."""
     dtype, in_logs = floating(f"random.{name}", dtype), name == "loggamma"
-    one, shape, _, a = checked(name, key, shape, at_least_32_bits(dtype), out_sharding, a)
+    one, shape, _, a = checked(name, key, shape, at_least_32_bits(dtype), a)
     a = broadcast(a, shape)
     drawn = _gamma_draws(one, stop_gradient(a), in_logs)
     x, log_x = (exp(drawn), drawn) if in_logs else (drawn, log(drawn))
     return convert(_reparametrised(a, x, log_x)[in_logs], dtype)
 
 
+@cuts_result
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Logarithms of gamma distributed numbers, finite also for small ``a``, where ``gamma`` gives 0.
 
     Shapes: ``a`` broadcasts to ``shape``, by default its own. ``exp(loggamma(...))`` has the derivative of ``gamma``.
     """
-    return _gamma("loggamma", key, a, shape, dtype, out_sharding)
+    return _gamma("loggamma", key, a, shape, dtype)
 
 
+@cuts_result
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Gamma distributed numbers of shape parameter ``a`` and scale 1: density ``x**(a-1) e**-x / Gamma(a)``.
 
@@ -159,23 +161,25 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     >>> random.gamma(random.key(0), 3.0, (2,)).shape
     (2,)
     """
-    return _gamma("gamma", key, a, shape, dtype, out_sharding)
+    return _gamma("gamma", key, a, shape, dtype)
 
 
+@cuts_result
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Chi-square distributed numbers: sums of the squares of ``df`` standard normal numbers, the degrees of freedom."""
     dtype = floating("random.chisquare", dtype)
-    one, shape, wide, df = checked("chisquare", key, shape, at_least_32_bits(dtype), out_sharding, df)
+    one, shape, wide, df = checked("chisquare", key, shape, at_least_32_bits(dtype), df)
     return convert(gamma(one, df * 0.5, shape, wide) * 2.0, dtype)
 
 
+@cuts_result
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Beta distributed numbers: density proportional to ``x**(a-1) (1-x)**(b-1)`` on [0, 1].
 
     Shapes: ``a`` and ``b`` broadcast to ``shape``, by default to each other.
     """
     dtype = floating("random.beta", dtype)
-    one, shape, wide, a, b = checked("beta", key, shape, at_least_32_bits(dtype), out_sharding, a, b)
+    one, shape, wide, a, b = checked("beta", key, shape, at_least_32_bits(dtype), a, b)
     x, y = [loggamma(k, parameter, shape, wide) for k, parameter in zip(pair(one), (a, b))]
     top = max(x, y)
     x, y = exp(sub(x, top)), exp(sub(y, top))
@@ -189,12 +193,12 @@ def _softmax(logs: Any) -> Any:
     return div(powers, broadcast(reductions.sum(powers, -1, keepdims=True), logs.type.shape))
 
 
+@cuts_result
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Dirichlet distributed vectors: positive numbers of sum 1, with density proportional to ``prod(x**(alpha-1))``.
 
     Shapes: ``alpha[*s, n] -> [*shape, n]``; ``s`` broadcasts to ``shape``, by default itself.
     """
-    no_sharding("dirichlet", out_sharding)
     dtype = floating("random.dirichlet", dtype)
     weights = convert(alpha, at_least_32_bits(dtype))
     if not weights.type.shape:
@@ -204,16 +208,18 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     return convert(_softmax(loggamma(key, weights, full_shape, weights.type.dtype)), dtype)
 
 
+@cuts_result
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Student's t: ``x / sqrt(y / df)`` for normal ``x`` and chi-square ``y`` of ``df`` degrees of freedom."""
     dtype = floating("random.t", dtype)
-    one, shape, wide, df = checked("t", key, shape, at_least_32_bits(dtype), out_sharding, df)
+    one, shape, wide, df = checked("t", key, shape, at_least_32_bits(dtype), df)
     first, second = pair(one)
     half = df * 0.5
     logs = spread(log(half), shape) - loggamma(second, half, shape, wide)  # gamma numbers themselves may underflow
     return convert(normal(first, shape, wide) * exp(logs * 0.5), dtype)
 
 
+@cuts_result
 def f(
     key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -221,7 +227,7 @@ def f(
     freedom.
     """
     dtype = floating("random.f", dtype)
-    one, shape, wide, *dfs = checked("f", key, shape, at_least_32_bits(dtype), out_sharding, dfnum, dfden)
+    one, shape, wide, *dfs = checked("f", key, shape, at_least_32_bits(dtype), dfnum, dfden)
     second, first = pair(one)
     halves = [df * 0.5 for df in dfs]
     x, y = [loggamma(k, half, shape, wide) - spread(log(half), shape) for k, half in zip((first, second), halves)]
@@ -232,6 +238,7 @@ _LARGE = 10.0  # Poisson numbers of this mean and above are drawn by rejection, 
 _CANCELLING = 4096.0  # of this mean and above k log(rate) - log(k!) cancels in float32
 
 
+@cuts_result
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Numbers of density proportional to ``exp(-abs(x)**p)``: ``g**(1/p)`` with a random sign, for ``g = gamma(1/p)``.
 
@@ -244,12 +251,13 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     dtype('float32')
     """
     dtype = floating("random.generalized_normal", dtype)
-    one, shape, wide, p = checked("generalized_normal", key, shape, at_least_32_bits(dtype), out_sharding, p)
+    one, shape, wide, p = checked("generalized_normal", key, shape, at_least_32_bits(dtype), p)
     size_key, sign_key = pair(one)
     sizes = exp(loggamma(size_key, 1.0 / p, shape, wide) / spread(p, shape))
     return rademacher(sign_key, shape, dtype) * convert(sizes, dtype)
 
 
+@cuts_result
 def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Vectors of ``d`` numbers, uniform in the unit ball of the norm of order ``p``: ``sum(abs(x)**p) <= 1``.
 
@@ -261,7 +269,7 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, ou
     >>> points.shape, bool((points**2).sum(1).max() <= 1.0)
     ((100, 3), True)
     """
-    one, shape, dtype = checked("ball", key, shape, dtype, out_sharding)
+    one, shape, dtype = checked("ball", key, shape, dtype)
     first, second = pair(one)
     (p,) = parameters("random.ball", (), dtype, p)[1]
     x = generalized_normal(first, p, (*shape, whole_number("random.ball: d", d)), dtype)
@@ -349,6 +357,7 @@ def _many_events(key: Any, rate: Any, used: Any) -> Any:
     return transformed_rejection(key, rate, 0.43, (a, b, inverse_alpha), squeeze, outside, log_ratio, used)
 
 
+@cuts_result
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Poisson distributed integers of mean ``lam``; -1 where ``lam`` is negative or NaN.
 
@@ -365,7 +374,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     dtype('int32')
     """
     dtype = integral("random.poisson", dtype)
-    key, shape, _, rate = checked("poisson", key, shape, float32, out_sharding, stop_gradient(as_array(lam)))
+    key, shape, _, rate = checked("poisson", key, shape, float32, stop_gradient(as_array(lam)))
     rate = broadcast(rate, shape)
     valid, large = ge(rate, 0.0), ge(rate, _LARGE)
     bounded = min(rate, full(rate.type, float(iinfo(dtype).max)))
@@ -471,7 +480,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     Array([5., 4., 3., 4., 5., 1.], dtype=float32)
     """
     dtype = floating("random.binomial", dtype)
-    one, shape, _, n, p = checked("binomial", key, shape, _working(p), None, n, p)
+    one, shape, _, n, p = checked("binomial", key, shape, _working(p), n, p)
     n, p = [broadcast(stop_gradient(x), shape) for x in (n, p)]
     return convert(_binomial(one, n, p), dtype)
 

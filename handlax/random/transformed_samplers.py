@@ -8,7 +8,7 @@ from typing import Any
 
 from ..effects.base.errors import BadArgument, ShapeMismatch, need_one_of
 from ..effects.core.arrays import Array, as_array, scalar
-from ..effects.functions.unsupported import no_sharding
+from ..effects.functions.out_shardings import cuts_result
 from ..effects.operations.dot_general import dot_general
 from ..effects.operations.elementwise.arithmetic import abs, div, floor, mul, sign, sqrt
 from ..effects.operations.elementwise.comparison import eq, ge, le, lt, select
@@ -49,13 +49,14 @@ __all__ = [
 ]
 
 
+@cuts_result
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Array:
     """Gumbel distributed numbers: ``-log(-log(u))`` for uniform ``u``.
 
     Args:
         mode: "low", the default, draws one uniform float for each result, "high" two, for an accurate upper tail.
     """
-    one, shape, dtype = checked("gumbel", key, shape, dtype, out_sharding)
+    one, shape, dtype = checked("gumbel", key, shape, dtype)
     need_one_of("random.gumbel: mode", mode, (None, "low", "high"))
     if mode != "high":
         return -log(-log(between(one, shape, dtype, float_format(dtype).tiny, 1.0)))
@@ -65,71 +66,79 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     return -log(-log1p(-select(ge(first, scalar(0.5, dtype)), first, fine)))
 
 
+@cuts_result
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Exponentially distributed numbers of mean 1."""
-    one, shape, dtype = checked("exponential", key, shape, dtype, out_sharding)
+    one, shape, dtype = checked("exponential", key, shape, dtype)
     return -log1p(-unit(one, shape, dtype))
 
 
+@cuts_result
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Laplace distributed numbers: ``sign(u) * log(1 - abs(u))`` for uniform ``u`` in (-1, 1)."""
-    one, shape, dtype = checked("laplace", key, shape, dtype, out_sharding)
+    one, shape, dtype = checked("laplace", key, shape, dtype)
     u = open_units(one, shape, dtype)
     return sign(u) * log1p(-abs(u))
 
 
+@cuts_result
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Logistically distributed numbers: ``log(u / (1 - u))`` for uniform ``u``."""
-    one, shape, dtype = checked("logistic", key, shape, dtype, out_sharding)
+    one, shape, dtype = checked("logistic", key, shape, dtype)
     u = between(one, shape, dtype, float_format(dtype).tiny, 1.0)
     return log(u) - log1p(-u)
 
 
+@cuts_result
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Cauchy distributed numbers: ``tan(pi * (u - 1/2))`` for uniform ``u``."""
-    one, shape, dtype = checked("cauchy", key, shape, dtype, out_sharding)
+    one, shape, dtype = checked("cauchy", key, shape, dtype)
     return tan((between(one, shape, dtype, float_format(dtype).eps, 1.0) - 0.5) * math.pi)
 
 
+@cuts_result
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Pareto distributed numbers: ``x >= 1`` with density ``b / x**(b + 1)``."""
-    one, shape, dtype, b = checked("pareto", key, shape, dtype, out_sharding, b)
+    one, shape, dtype, b = checked("pareto", key, shape, dtype, b)
     return exp(exponential(one, shape, dtype) / b)
 
 
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Array:
     """Weibull distributed numbers: ``scale * e**(1 / concentration)`` for exponential ``e``."""
-    one, shape, dtype, scale, concentration = checked("weibull_min", key, shape, dtype, None, scale, concentration)
+    one, shape, dtype, scale, concentration = checked("weibull_min", key, shape, dtype, scale, concentration)
     return pow(exponential(one, shape, dtype), spread(1.0 / concentration, shape)) * scale
 
 
+@cuts_result
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Rayleigh distributed numbers: the norms of vectors of two normal numbers of standard deviation ``scale``."""
-    one, shape, dtype, scale = checked("rayleigh", key, shape, dtype, out_sharding, scale)
+    one, shape, dtype, scale = checked("rayleigh", key, shape, dtype, scale)
     u = unit(one, shape, dtype)
     u = select(eq(u, 0.0), full(u.type, float_format(dtype).eps / 2), u)  # 0 stands for the numbers below epsilon
     return scale * sqrt(log(u) * -2.0)
 
 
+@cuts_result
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Maxwell distributed numbers: the norms of vectors of three standard normal numbers."""
-    one, shape, dtype = checked("maxwell", key, shape, dtype, out_sharding)
+    one, shape, dtype = checked("maxwell", key, shape, dtype)
     x = standard_normal(one, (*shape, 3), dtype)
     return sqrt(reduce_sum(x * x, (len(shape),)))
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Array:
     """``loc + scale * x`` for a Maxwell distributed ``x`` with a random sign."""
-    one, shape, dtype, loc, scale = checked("double_sided_maxwell", key, shape, dtype, None, loc, scale)
+    one, shape, dtype, loc, scale = checked("double_sided_maxwell", key, shape, dtype, loc, scale)
     first, second = pair(one)
     return rademacher(second, shape, dtype) * maxwell(first, shape, dtype) * scale + loc
 
 
+@cuts_result
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Numbers whose density rises linearly from 0 at ``left`` to ``mode``, and falls linearly to 0 at ``right``."""
-    one, shape, dtype, *values = checked("triangular", key, shape, dtype, out_sharding, left, mode, right)
+    one, shape, dtype, *values = checked("triangular", key, shape, dtype, left, mode, right)
     left, mode, right = [spread(x, shape) for x in values]
     u = unit(one, shape, dtype)
     rising = left + sqrt(u * (right - left) * (mode - left))
@@ -137,17 +146,18 @@ def triangular(
     return select(lt(u, (mode - left) / (right - left)), rising, falling)
 
 
+@cuts_result
 def lognormal(
     key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """``exp(sigma * x)`` for standard normal ``x``."""
-    one, shape, dtype, sigma = checked("lognormal", key, shape, dtype, out_sharding, sigma)
+    one, shape, dtype, sigma = checked("lognormal", key, shape, dtype, sigma)
     return exp(standard_normal(one, shape, dtype) * sigma)
 
 
+@cuts_result
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Integers: the number of trials, each successful with probability ``p``, up to and with the first success."""
-    no_sharding("geometric", out_sharding)
     dtype = integral("random.geometric", dtype)
     probability = as_array(p)
     kind = probability.type.dtype if probability.type.dtype in FLOATING else default_float()
@@ -158,12 +168,13 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     return convert(floor(log(u) / spread(log1p(-probability), shape)) + 1.0, dtype)
 
 
+@cuts_result
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Wald (inverse Gaussian) distributed numbers of mean ``mean`` and scale 1.
 
     Source: J. Michael et al., Generating random variates using transformations with multiple roots (1976).
     """
-    one, shape, dtype, mean = checked("wald", key, shape, dtype, out_sharding, mean)
+    one, shape, dtype, mean = checked("wald", key, shape, dtype, mean)
     first, second = pair(one)
     mean = spread(mean, shape)
     x = standard_normal(first, shape, dtype)
@@ -191,6 +202,7 @@ def _by_singular_vectors(cov: Any) -> Any:
 FACTORS: dict[str, Callable[[Any], Any]] = {"cholesky": cholesky, "eigh": _by_eigenvectors, "svd": _by_singular_vectors}
 
 
+@cuts_result
 def multivariate_normal(
     key: Any,
     mean: Any,
@@ -212,7 +224,6 @@ def multivariate_normal(
         method: how l is computed: "cholesky" for positive definite covariances; "eigh", from eigenvalues, or "svd",
             from singular values, also for singular covariances.
     """
-    no_sharding("multivariate_normal", out_sharding)
     dtype = floating("random.multivariate_normal", to_inexact(result_type(mean, cov)) if dtype is None else dtype)
     if method not in FACTORS:
         raise BadArgument(f"random.multivariate_normal: method must be of {', '.join(FACTORS)}, got {method!r}.")
@@ -239,6 +250,7 @@ def multivariate_normal(
     return spread(middle, (*shape, *n)) + drawn
 
 
+@cuts_result
 def orthogonal(
     key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
 ) -> Array:
@@ -256,7 +268,6 @@ def orthogonal(
     >>> bool(abs(q @ q.mT - random.orthogonal(random.key(1), 3) @ random.orthogonal(random.key(1), 3).mT).max() < 1e-5)
     True
     """
-    no_sharding("orthogonal", out_sharding)
     columns = n if m is None else m
     sizes = canonical_shape(shape, "orthogonal")
     rank = len(sizes)

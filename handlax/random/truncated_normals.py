@@ -10,6 +10,7 @@ import numpy as np
 from ..effects.control.branches import cond
 from ..effects.control.loops import fori_loop
 from ..effects.core.arrays import Array, scalar
+from ..effects.functions.out_shardings import cuts_result
 from ..effects.operations.elementwise.arithmetic import neg, nextafter, sqrt
 from ..effects.operations.elementwise.bitwise import bitwise_or
 from ..effects.operations.elementwise.comparison import clamp, gt, lt, max, min, select
@@ -28,6 +29,7 @@ __all__ = ["truncated_normal"]
 TAIL = 1.0  # the bound beyond which probabilities of an interval are those of a tail
 
 
+@cuts_result
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -43,7 +45,7 @@ def truncated_normal(
     Array([30.1 , 30.13, 30.01], dtype=float32)
     """
     dtype = floating("random.truncated_normal", dtype)
-    one, shape, _, *bounds = checked("truncated_normal", key, shape, dtype, out_sharding, lower, upper)
+    one, shape, _, *bounds = checked("truncated_normal", key, shape, dtype, lower, upper)
     wide, largest = at_least_32_bits(dtype), float_format(dtype).below_one
     u = convert(unit(one, shape, dtype), wide)
     low, high = [spread(convert(x, wide), shape) for x in bounds]

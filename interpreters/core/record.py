@@ -34,6 +34,11 @@ class RecordBox(Box):
         return self.run.made_at(self.number)
 
     @property
+    def known_sharding(self) -> Any:
+        known = self.run.shardings
+        return known[self.number] if self.number < len(known) else None
+
+    @property
     def arguments(self) -> list[str]:
         names = self.run.names
         return [] if names is None else [names(i) for i in self.run.builder.inputs_of(self.number)]
@@ -51,7 +56,7 @@ def box(type: ArrayType, run: Record, number: int) -> RecordBox:
 class Record(Run):
     """A run that records a program in ``builder``. It answers every operation, with boxes of its variables."""
 
-    __slots__ = ("builder", "owner", "names")
+    __slots__ = ("builder", "owner", "names", "shardings")
     new_builder: type[Builder] = Builder
     records_everything = True  # a subclass, such as a tape, may forward some operations
 
@@ -60,6 +65,7 @@ class Record(Run):
         self.builder = self.new_builder()
         self.owner = owner  # the run that transforms a body by this record
         self.names: Callable[[int], str] | None = None  # the name of the argument that an input is, for messages
+        self.shardings: Sequence[Any] = ()  # how inputs lie on a mesh, each None where that is unknown
 
     @property
     def described(self) -> str:

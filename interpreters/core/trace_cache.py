@@ -61,9 +61,11 @@ class Trace(NamedTuple):
 
 
 def _unflattening(structure: PyTreeDef, types: Sequence[ArrayType]) -> Callable[[Sequence[Any]], Any]:
-    """The function that rebuilds results of this structure from their leaves; ``float0`` leaves are NumPy zeros."""
+    """The function that rebuilds results of this structure from their leaves; ``float0`` leaves are NumPy zeros, but
+    those of symbolic shapes.
+    """
     rebuild = _fastest(structure)
-    empty = {i: np.zeros(t.shape, float0) for i, t in enumerate(types) if t.dtype == float0}
+    empty = {i: np.zeros(t.shape, float0) for i, t in enumerate(types) if t.dtype == float0 and not t.ragged}
     return (lambda leaves: rebuild([empty.get(i, x) for i, x in enumerate(leaves)])) if empty else rebuild
 
 
@@ -82,7 +84,8 @@ def _fastest(structure: PyTreeDef) -> Callable[[Sequence[Any]], Any]:
 class TraceRequest(NamedTuple):
     """A function to trace, with the structure and types of its dynamic arguments; ``merge`` adds the static values.
 
-    ``names`` gives the name of each leaf of the dynamic arguments, for messages.
+    ``names`` gives the name of each leaf of the dynamic arguments, for messages; ``shardings`` tell how those lie on a
+    mesh of which that is known while the function is traced.
     """
 
     fun: Callable[..., Any]
@@ -93,6 +96,7 @@ class TraceRequest(NamedTuple):
     key: Any
     label: str = "jit"
     names: Callable[[int], str] | None = None
+    shardings: tuple[Any, ...] = ()
 
 
 _TRACES = WeakCache("trace")
@@ -145,7 +149,7 @@ def record(request: TraceRequest) -> Trace:
     COUNTS["trace"] += 1
     start = time.perf_counter()
     run = Record(current(), request.label, user_site(2))
-    run.names = request.names
+    run.names, run.shardings = request.names, request.shardings
     with installed(run):
         args, kwargs = request.tree.unflatten(run.inputs(request.types))
         if request.merge is not None:

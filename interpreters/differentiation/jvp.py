@@ -39,6 +39,10 @@ class JvpBox(SitedBox):
     primal: Any
     tangent: Any
 
+    @property
+    def known_sharding(self) -> Any:
+        return self.primal.known_sharding
+
     def _unknown(self, error: type[HandlaxError], what: str, hint: str) -> Any:
         """The primal as a Python value for ``bool(x)`` and ``int(x)``, where it has one; other values would lose the
         tangent.

@@ -40,10 +40,10 @@ def tangent_type(t: ArrayType) -> ArrayType | None:
 
 
 def zero_tangent(t: ArrayType) -> Any:
-    """The zero tangent of a value: zeros of its type, or of ``float0``."""
+    """The zero tangent of a value: zeros of its type, or of ``float0``, which NumPy has where the shape is known."""
     if dtypes.is_inexact(t.dtype):
         return zeros_like(t)
-    return np.zeros(t.shape, dtypes.float0)
+    return zeros_like(t.tangent()) if t.ragged else np.zeros(t.shape, dtypes.float0)
 
 
 def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> Any:

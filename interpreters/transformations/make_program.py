@@ -59,7 +59,8 @@ class ShapeDtypeStruct(ImmutableObject):
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """The shape, dtype and weakness of an array, a number, or anything with ``shape`` and ``dtype``."""
         t = x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)
-        sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
+        known = not isinstance(x, Box) and getattr(x, "committed", True)
+        sharding = getattr(x, "sharding", None) if known else None
         return cls(t.shape, t.dtype, weak_type=bool(getattr(t, "weak_type", False)), sharding=sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from math import prod
 from typing import Any, overload
 
-from ...effects.base.errors import BadArgument, ShapeMismatch, need_function
+from ...effects.base.errors import BadArgument, ShapeMismatch, UnknownSharding, need_function
 from ...effects.base.stack import Binding, current, inside, perform
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.shard_map import ShardMap, need_device_effects
@@ -25,6 +25,7 @@ from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..batching.divergent_devices import coherent
 from ..core.record import record
+from ..references.arguments import call_pure, positions_of, pure_of
 
 # For each dimension of an array the axes over which it is divided, the first one major.
 SizedAxes = tuple[SizedAxis, ...]
@@ -107,12 +108,13 @@ def over_devices(
     def mapped(*args: Any) -> Any:
         over, axes = _manual_axes(where, mesh, axis_names)
         leaves, tree = pytrees.flatten(args)
-        inferred = in_specs is Infer
-        wanted = [Infer] * len(leaves) if inferred else _flat_specs(f"{where} in_specs", in_specs, args)
-        places = [i for i, spec in enumerate(wanted) if spec is not None]
+        if positions := positions_of(leaves):
+            of_values = _of_values(where, f, positions, in_specs, out_specs, (over, axes), check_vma)
+            return call_pure(of_values, args, {}, positions)
+        specs = _specs_of(where, in_specs, args, over, axes)
+        places = [i for i, spec in enumerate(specs) if spec is not None]
         xs = [as_array(leaves[i]) for i in places]
-        specs = [_spec_of(where, x, over) if inferred else wanted[i] for i, x in zip(places, xs)]
-        into = [_division(where, "in_specs", spec, axes, len(x.type.shape)) for spec, x in zip(specs, xs)]
+        into = [_division(where, "in_specs", specs[i], axes, len(x.type.shape)) for i, x in zip(places, xs)]
         out: list[Division] = []
 
         def body(*values: Any) -> Any:
@@ -130,6 +132,36 @@ def over_devices(
         else:
             structure, results = _untracked(where, body, over, axes, rows, into, out, name_of(f))
         return pytrees.unflatten(structure, [join(y, division, axes) for y, division in zip(results, out)])
+
+    return mapped
+
+
+def _of_values(
+    where: str, f: Callable[..., Any], positions: tuple[int, ...], in_specs: Any, out_specs: Any,
+    manual: tuple[Any, SizedAxes], check_vma: bool,
+) -> Callable[..., Any]:
+    """``f``, of which the argument leaves at ``positions`` are references, over devices as a function of their values.
+
+    It gives the result of ``f`` and by position the last values of the references that ``f`` wrote, which are divided
+    as the first ones.
+    """
+    over, axes = manual
+
+    def mapped(*args: Any) -> Any:
+        specs = _specs_of(where, in_specs, args, over, axes)
+        written: list[int] = []
+
+        @wraps(f)
+        def pure(*given: Any) -> Any:
+            y, last = pure_of(f, positions)(*given)
+            written[:] = last
+            pieces = pytrees.leaves(given)
+            return y, [last.get(i, pieces[i]) for i in positions]
+
+        of_all = out_specs, [specs[i] for i in positions]
+        names = {name for name, _ in axes}
+        y, values = over_devices(where, pure, in_specs, of_all, over, names, check_vma)(*args)
+        return y, {i: value for i, value in zip(positions, values) if i in written}
 
     return mapped
 
@@ -296,16 +328,25 @@ def _manual_axes(where: str, mesh: Any, axis_names: Collection[Hashable]) -> tup
     return over, axes
 
 
-def _spec_of(where: str, x: Any, mesh: Any) -> PartitionSpec:
-    """The PartitionSpec by which an argument lies on the mesh."""
-    sharding = getattr(x, "sharding", None) if x.run is None else None
-    if getattr(sharding, "mesh", None) != mesh:
-        raise BadArgument(
-            f"{where}: without in_specs an argument must lie on the mesh, got {x.type} "
-            f"{'while it is traced' if x.run is not None else f'on {sharding}'}.",
-            hint="name in_specs, or device_put(x, NamedSharding(mesh, spec)).",
-        )
-    return sharding.spec  # type: ignore[union-attr]
+def _specs_of(where: str, in_specs: Any, args: tuple[Any, ...], mesh: Any, axes: SizedAxes) -> list[Any]:
+    """The spec of each leaf of the arguments: as ``in_specs`` say, or as it lies on the mesh, as to ``axes``; the
+    compiler sees to the others.
+
+    Raises: UnknownSharding: it is not known to lie there.
+    """
+    if in_specs is not Infer:
+        return _flat_specs(f"{where} in_specs", in_specs, args)
+    specs = []
+    for x in map(as_array, pytrees.leaves(args)):
+        sharding: Any = x.known_sharding
+        if getattr(sharding, "mesh", None) != mesh:
+            raise UnknownSharding(
+                f"{where}: without in_specs an argument must lie on the mesh, got {x.type} "
+                f"{'while it is traced' if x.run is not None else f'on {sharding}'}.",
+                hint="name in_specs, or device_put(x, NamedSharding(mesh, spec)).",
+            )
+        specs.append(sharding.spec.restricted({name for name, _ in axes}))
+    return specs
 
 
 def _flat_specs(what: str, specs: Any, tree: Any) -> list[Any]:

@@ -14,6 +14,7 @@ from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
+from ...interpreters.core.trace_cache import TraceRequest
 from ..compile.placement import Placement, committed, on_device, over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
@@ -141,6 +142,20 @@ def described_placement(leaves: Sequence[Any], name: str, names: Callable[[int],
     where = committed([getattr(x, "_buffer", None) for x in leaves], name, names)
     said = [None if isinstance(x, Array) else getattr(x, "sharding", None) for x in leaves]
     return NO_SHARDINGS.placement(name, said, [None] * len(leaves), where, names)
+
+
+def with_explicit_shardings(request: TraceRequest, leaves: Sequence[Any]) -> TraceRequest:
+    """The request of a trace that knows how the leaves of the arguments lie on a mesh with explicit axes."""
+    known = tuple([_explicit(x) for x in leaves])
+    if not any(known):
+        return request
+    return request._replace(shardings=known, key=(*request.key, known))
+
+
+def _explicit(x: Any) -> NamedSharding | None:
+    """How an argument lies on a mesh with explicit axes; None where it does not."""
+    sharding = x.known_sharding if isinstance(x, Array) else getattr(x, "sharding", None)
+    return sharding if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes else None
 
 
 def shardings_of(leaves: Sequence[Any]) -> list[Any]:

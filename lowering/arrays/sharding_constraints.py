@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from ...effects.base.errors import BadArgument
+from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, current, perform
 from ...effects.core.arrays import as_array
 from ...effects.operations.sharding_constraint import ShardingConstraint
@@ -30,10 +31,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     cut into equal parts. BadArgument: a leaf is no sharding. DeviceMismatch: ``x``, or the rest of the program, is on
     other devices.
     """
+    return _constrained("with_sharding_constraint", x, shardings)
+
+
+def _constrained(where: str, x: Any, shardings: Any) -> Any:
+    """``with_sharding_constraint`` under the name ``where`` in errors."""
     leaves, tree = pytrees.flatten(x)
-    wanted = for_leaves("with_sharding_constraint", shardings, x)
+    wanted = for_leaves(where, shardings, x)
     if None in wanted:
-        raise BadArgument("with_sharding_constraint: each array needs a sharding, got None.", hint="leave it out of x.")
+        raise BadArgument(f"{where}: each array needs a sharding, got None.", hint="leave it out of x.")
     placed = []
     for i, (leaf, sharding) in enumerate(zip(leaves, wanted)):
         cut = over_mesh(sharding)
@@ -41,9 +47,12 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         value = as_array(leaf)
         shape = value.type.shape
         if current() is BASE or len(cut.spec) > len(shape):
-            cut.check_fit("with_sharding_constraint", partial(leaf_name, "x", x, i), shape)
+            cut.check_fit(where, partial(leaf_name, "x", x, i), shape)
         placed.append(perform(ShardingConstraint(cut), value))
     return pytrees.unflatten(tree, placed)
+
+
+LaterLayers.constrained = staticmethod(_constrained)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:

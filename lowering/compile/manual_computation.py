@@ -93,7 +93,8 @@ def manual_computation(
 ) -> Sequence[Any]:
     """Emit the region: ``blocks`` are the types of a device's pieces, ``ins`` and ``outs`` how the whole is cut.
 
-    Raises: NotExportable: sizes are symbolic, which XLA's shape refinement does not compute within such a region.
+    Raises: NotExportable: sizes are symbolic. XLA's shape refinement hands no numbers into such a region, and ends the
+    process where it folds a constant in one.
     """
     if emit.symbols:
         sizes = ", ".join(map(str, emit.symbols))

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ...effects.base.errors import BadArgument, BadArtifact, HandlaxError, NotExportable
+from ...effects.base.errors import BadArgument, BadArtifact, HandlaxError, NotSerializable
 from ...effects.trees import pytrees
 from ...effects.trees.structure import assemble, is_leaf_structure, node_of
 from .artifact_schema import REGISTERED, TREES
@@ -95,7 +95,7 @@ def register_namedtuple_serialization(nodetype: C, *, serialized_name: str) -> C
 
 
 def _keys_to_bytes(keys: Any) -> bytes:
-    """The keys of an ordered dictionary. Raises: NotExportable: one is no string."""
+    """The keys of an ordered dictionary. Raises: NotSerializable: one is no string."""
     for key in keys:
         _checked_key(key)
     return json.dumps(list(keys)).encode()
@@ -108,7 +108,7 @@ register_pytree_node_serialization(
 
 
 def tree_to_table(tree: Any) -> Fields:
-    """The table of a structure. Raises: NotExportable: a node is of a type that is not registered."""
+    """The table of a structure. Raises: NotSerializable: a node is of a type that is not registered."""
     if is_leaf_structure(tree):
         return {"kind": 0}
     kind, data = node_of(tree)  # type: ignore[misc]
@@ -118,7 +118,7 @@ def tree_to_table(tree: Any) -> Fields:
         return {**table, "kind": TREES.index(kind), "children_names": names or None}
     found = _BY_TYPE.get(kind)
     if found is None:
-        raise NotExportable(
+        raise NotSerializable(
             f"serialize: the nodes of trees must be of types with a name in serialized functions, got {kind}.",
             hint="export.register_pytree_node_serialization, or register_namedtuple_serialization.",
         )
@@ -128,7 +128,7 @@ def tree_to_table(tree: Any) -> Fields:
 def _checked_key(key: Any) -> str:
     if isinstance(key, str):
         return key
-    raise NotExportable(f"serialize: the keys of dictionaries must be strings, got {key!r}.")
+    raise NotSerializable(f"serialize: the keys of dictionaries must be strings, got {key!r}.")
 
 
 def table_to_tree(table: Fields) -> Any:

@@ -38,7 +38,7 @@ from ...interpreters.core.trace_cache import Trace, leaf_names
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
-from ..arrays.call_shardings import described_placement
+from ..arrays.call_shardings import described_placement, with_explicit_shardings
 from ..compile.compile import compile_program, lower
 from ..compile.placement import Placement
 from ..xla.array_backend import default_device
@@ -451,6 +451,7 @@ def traced_call(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], l
     partition = split(jitted.fun, jitted.static, args, kwargs) if jitted.static else None
     args, kwargs = pytrees.map(abstract, (args, kwargs) if partition is None else (partition.args, partition.kwargs))
     request, leaves = trace_cache.trace_request(jitted.fun, jitted.name, partition, args, kwargs, label)
+    request = with_explicit_shardings(request, leaves)
     donated = jitted.donated_leaves(args, kwargs, partition) if jitted.donate else ()
     found = trace_cache.trace(request, jitted.traces)
     names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, request.tree)

@@ -114,9 +114,11 @@ def frozen_parts(tree: Frozen) -> tuple[FrozenSignature | None, list[Any]]:
 
 
 def note_numpy_types(leaves: Sequence[Any]) -> None:
-    """Register the types of NumPy arrays among the leaves, so that ``gather`` finds them."""
+    """Register the types of NumPy arrays among the leaves that a device takes as they are, so that ``gather`` finds
+    them.
+    """
     for x in leaves:
-        if type(x) is np.ndarray and x.dtype == canonicalize_dtype(x.dtype) and x.dtype.isnative:
+        if type(x) is np.ndarray and x.dtype == canonicalize_dtype(x.dtype) and x.dtype.isnative and x.dtype.itemsize:
             NUMPY_TYPES.add((x.shape, x.dtype), array_type(x.shape, canonicalize_dtype(x.dtype)))
 
 

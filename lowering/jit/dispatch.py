@@ -36,7 +36,7 @@ from ...interpreters.core.trace_cache import TraceRequest
 from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
 from ...interpreters.references.reference import references_in
 from ..arrays import transfer_guards
-from ..arrays.call_shardings import NO_SHARDINGS, CallShardings, constrained, shardings_of
+from ..arrays.call_shardings import NO_SHARDINGS, CallShardings, constrained, shardings_of, with_explicit_shardings
 from ..compile.compile import check_donation, compile_program, fail
 from ..compile.placement import Placement, by_settings, committed, on_device
 from ..xla.array_backend import PLACED
@@ -324,6 +324,8 @@ class Jitted:
             if not positions:
                 raise
             return self.on_references(all_args, all_kwargs, positions, kept)
+        if PLACED:
+            request = with_explicit_shardings(request, leaves)
         if STACK.get() is not BASE:
             return self.nested(request, leaves, args, kwargs)
 

@@ -91,6 +91,8 @@ class XlaBackend:
         device = default_device()
         if config.current().guarded and device.platform != "cpu":
             check_transfer("host_to_device", str(type))
+        if not value.dtype.itemsize:  # float0, as ``storage`` says
+            value = np.zeros(value.shape, bool)
         # concrete arrays are never written to, so the device may share their memory
         return runtime.putter(device, copy=False, committed=False)(value)
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ...base.errors import BadArgument, ShapeMismatch
+from ...base.errors import BadArgument, ShapeMismatch, need_one_of
+from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.named_axes import SizedAxis, axis_tuple, bound_axes, tracked
 from ...core.varying import vary
@@ -16,7 +17,7 @@ from ..elementwise.conversion import convert
 from ..foundations.shapes import canonical_axis, move_axis, reshape, zeros
 from ..indexing.scatter_functions import index_take
 from ..manipulation.rearranging import transpose
-from .collective import AllGather, AllToAll, Pbroadcast, Ppermute, PsumScatter, collect
+from .collective import AllGather, AllToAll, Pbroadcast, Ppermute, PsumScatter, Punvary, collect
 from .lane_groups import Groups
 from .lane_reductions import equal_groups
 
@@ -67,21 +68,29 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 
 
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False
+    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
 ) -> Any:
     """``x`` of all lanes, stacked along a new dimension ``axis``; with ``tiled``, concatenated along an existing one.
 
     With groups, the lanes of the own group, in its order.
-    Raises: BadArgument: there is no such dimension, or groups differ in size. UnboundAxis: nothing binds a name.
+    Args:
+        to: "invarying": the type of the result tells that it is the same on all devices of the axes.
+    Raises: BadArgument: there is no such dimension, groups differ in size, or with groups a result is to be the same
+    in all lanes. UnboundAxis: nothing binds a name.
     """
     axes, groups, size = equal_groups("all_gather", axis_name, axis_index_groups)
+    need_one_of("all_gather: to", to, ("varying", "invarying"))
+    if to == "invarying" and groups is not None:
+        raise BadArgument("all_gather: to='invarying' needs the lanes of all groups.", hint="leave the groups out.")
 
     def gather_leaf(leaf: Any) -> Any:
         y = as_array(leaf)
         shape = y.type.shape
         d = canonical_axis(axis, len(shape) + (not tiled), "all_gather")
         y = collect(AllGather(axes, groups, _dims(axes, groups, d)), y)
-        return reshape(y, (*shape[:d], size * (shape[d] if tiled else 1), *shape[d + tiled :]))
+        y = reshape(y, (*shape[:d], size * (shape[d] if tiled else 1), *shape[d + tiled :]))
+        equal = tuple([at for at in axes if to == "invarying" and at in y.type.varying])
+        return perform(Punvary(equal), y) if equal else y
 
     return tree_map(gather_leaf, x)
 

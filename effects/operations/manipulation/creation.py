@@ -11,7 +11,7 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, type_of
 from ...core.columns import data_movement
 from ...core.operation import operation
-from ...functions.unsupported import no_sharding
+from ...functions.out_shardings import cut
 from ...types import dtypes
 from ...types.array_type import array_type
 from ..elementwise.conversion import convert
@@ -67,9 +67,9 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     Array([[0, 0, 0],
            [1, 1, 1]], dtype=int32)
     """
-    no_sharding("broadcasted_iota", out_sharding)
     shape = canonical_shape(shape, "broadcasted_iota")
-    return perform(Iota(dtypes.canonical(dtype), shape, canonical_axis(dimension, len(shape), "broadcasted_iota")))
+    op = Iota(dtypes.canonical(dtype), shape, canonical_axis(dimension, len(shape), "broadcasted_iota"))
+    return cut("broadcasted_iota", perform(op), out_sharding)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
@@ -107,5 +107,5 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     >>> empty((2,), "float32").shape
     (2,)
     """
-    no_sharding("empty", out_sharding)
-    return _full(array_type(canonical_shape(shape, "empty"), dtypes.canonical(dtype)), 0)
+    zeros = _full(array_type(canonical_shape(shape, "empty"), dtypes.canonical(dtype)), 0)
+    return cut("empty", zeros, out_sharding)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError, whole_number
 from ...core.arrays import Array, as_array
-from ...functions.unsupported import no_sharding
+from ...functions.out_shardings import cut
 from ...types.array_type import ArrayType
 from ...types.extent import as_size, is_size
 from ..foundations import shapes
@@ -28,7 +28,7 @@ def broadcast_in_dim(
     (2, 3)
     """
     if out_sharding is not None:
-        no_sharding("broadcast_in_dim", out_sharding)
+        return cut("broadcast_in_dim", broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
     x = as_array(operand)
     sizes = canonical_shape(shape, "broadcast_in_dim")
     dims = [canonical_axis(d, len(sizes), "broadcast_in_dim") for d in axes_listed(broadcast_dimensions)]
@@ -47,7 +47,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     (2, 3)
     """
     if out_sharding is not None:
-        no_sharding("broadcast", out_sharding)
+        return cut("broadcast", broadcast(operand, sizes), out_sharding)
     x = as_array(operand)
     sizes = canonical_shape(sizes, "broadcast")
     return shapes.broadcast(x, (*sizes, *x.type.shape))
@@ -82,7 +82,7 @@ def reshape(
     (1, 1)
     """
     if out_sharding is not None:
-        no_sharding("reshape", out_sharding)
+        return cut("reshape", reshape(operand, new_sizes, dimensions), out_sharding)
     x = as_array(operand)
     if dimensions is not None:
         x = permute(x, canonical_permutation(dimensions, x.ndim, "reshape"))

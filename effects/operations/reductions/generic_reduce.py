@@ -14,7 +14,7 @@ from ...base.tracebacks import boundary
 from ...core.arrays import ConcreteArray, as_array, concrete, is_number
 from ...core.columns import zeros_like
 from ...core.operation import Operation, operation, shared
-from ...functions.unsupported import no_sharding
+from ...functions.out_shardings import cut
 from ...programs.higher_order import HigherOrder, record_body
 from ...programs.program import Program, interpret
 from ...trees.pytrees import tree_flatten, tree_unflatten
@@ -264,7 +264,8 @@ def reduce(
     >>> reduce(np.array([1, 5, 3]), 0, comparison.max, (0,))
     Array(5, dtype=int64)
     """
-    no_sharding("reduce", out_sharding)
+    if out_sharding is not None:
+        return cut("reduce", reduce(operands, init_values, computation, dimensions), out_sharding)
     need_function("reduce", computation)
     starts, xs, tree = starts_and_operands("reduce", init_values, operands)
     axes = canonical_axes(dimensions, len(xs[0].type.shape), "reduce")

@@ -17,7 +17,7 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, scalar
 from ...core.columns import per_operand, zero
 from ...core.operation import Operation, operation, shared
-from ...functions.unsupported import no_sharding
+from ...functions.out_shardings import cut
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import (
     ANY,
@@ -311,9 +311,9 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     >>> reduce_sum(np.array([[1, 2], [3, 4]]), (0,))
     Array([4, 6], dtype=int64)
     """
-    no_sharding("reduce_sum", out_sharding)
     x = as_array(operand)
-    return _sum(x, canonical_axes(axes, len(x.type.shape), "reduce_sum"))
+    y = _sum(x, canonical_axes(axes, len(x.type.shape), "reduce_sum"))
+    return cut("reduce_sum", y, out_sharding)
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
@@ -334,8 +334,7 @@ def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     >>> reduce_max(np.array([[1, 5], [3, 4]]), (0, 1))
     Array(5, dtype=int64)
     """
-    no_sharding("reduce_max", out_sharding)
-    return _reduce(ReduceMax, operand, axes)
+    return cut("reduce_max", _reduce(ReduceMax, operand, axes), out_sharding)
 
 
 def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
@@ -344,8 +343,7 @@ def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     >>> reduce_min(np.array([[1, 5], [3, 4]]), (0,))
     Array([1, 4], dtype=int64)
     """
-    no_sharding("reduce_min", out_sharding)
-    return _reduce(ReduceMin, operand, axes)
+    return cut("reduce_min", _reduce(ReduceMin, operand, axes), out_sharding)
 
 
 def reduce_and(operand: Any, axes: Sequence[int]) -> Array:

@@ -14,7 +14,7 @@ from ...base.errors import BadArgument, whole_number
 from ...base.stack import perform
 from ...core.arrays import Array, as_array, as_arrays, concrete
 from ...core.operation import shared
-from ...functions.unsupported import no_sharding
+from ...functions.out_shardings import cut
 from ...types.array_type import array_type
 from ...types.dtypes import canonical
 from ..dot_general import Precision, canonical_precision, dot_general
@@ -69,7 +69,6 @@ def conv_general_dilated(
     Array([[[[10., 18.],
              [42., 50.]]]], dtype=float64)
     """
-    no_sharding("conv_general_dilated", out_sharding)
     x, y = as_arrays(lhs, rhs)
     known = (
         x.type.shape, y.type.shape, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
@@ -80,7 +79,7 @@ def conv_general_dilated(
         op = _known(*known)
     except TypeError:  # lists cannot be hashed
         op = _known.__wrapped__(*known)  # type: ignore[attr-defined]
-    return perform(op, x, y)
+    return cut("conv_general_dilated", perform(op, x, y), out_sharding)
 
 
 @cached("convolutions")

@@ -25,7 +25,7 @@ from ...effects.core.arrays import (
     type_of,
     without_subclass,
 )
-from ...effects.functions.unsupported import no_sharding
+from ...effects.functions.out_shardings import cut
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_shape
@@ -73,7 +73,8 @@ def asarray(
     >>> asarray([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
-    no_sharding("asarray", out_sharding)
+    if out_sharding is not None:
+        return cut("asarray", asarray(a, dtype, order, copy=copy, device=device), out_sharding)
     if dtype is None and device is None and isinstance(a, Array) and not copy:
         return a
     return placed(_made(a, None if dtype is None else dtypes.canonical(dtype), copy), device)
@@ -90,7 +91,9 @@ def array(
     >>> array([[1, 2], [3, 4]], dtype="float32", ndmin=3).shape
     (1, 2, 2)
     """
-    no_sharding("array", out_sharding)
+    if out_sharding is not None:
+        made = array(object, dtype, copy=copy, order=order, ndmin=ndmin, device=device)
+        return cut("array", made, out_sharding)
     if order not in (None, "K", "A", "C"):
         raise BadArgument(f"array: arrays have no memory order here, got order={order!r}.", hint="leave order out.")
     x = _made(object, None if dtype is None else dtypes.canonical(dtype), copy)
@@ -241,9 +244,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 def _full(where: str, shape: Any, dtype: Any, value: Any, device: Any, out_sharding: Any) -> Any:
     """The array of this shape whose elements are all ``value``, of the default float dtype unless one is given."""
-    no_sharding(where, out_sharding)
     kind = config.current().default_float if dtype is None else dtypes.canonical(dtype)
-    return _filled(array_type(shape_of(shape, where), kind), value, device)
+    return cut(where, _filled(array_type(shape_of(shape, where), kind), value, device), out_sharding)
 
 
 def _filled(type: ArrayType, value: Any, device: Any, like: Any = None) -> Any:
@@ -295,17 +297,16 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     >>> full((2,), 3)
     Array([3, 3], dtype=int32, weak_type=True)
     """
-    no_sharding("full", out_sharding)
     if isinstance(fill_value, (list, tuple)):
         fill_value = asarray(fill_value, dtype)
     value = as_array(fill_value) if dtype is None else _element(fill_value, dtypes.canonical(dtype))
     sizes = shape_of(shape, "full")
-    return placed(shapes.broadcast(value, sizes) if sizes != value.type.shape else value, device)
+    y = placed(shapes.broadcast(value, sizes) if sizes != value.type.shape else value, device)
+    return cut("full", y, out_sharding)
 
 
-def _like(where: str, a: Any, dtype: Any, shape: Any, out_sharding: Any) -> Any:
+def _like(where: str, a: Any, dtype: Any, shape: Any) -> Any:
     """The type with the shape and dtype of ``a``, unless others are given; weak as ``a``, unless ``dtype`` is given."""
-    no_sharding(where, out_sharding)
     like = a if hasattr(a, "shape") and hasattr(a, "dtype") else type_of(a)
     sizes = tuple(like.shape) if shape is None else shape_of(shape, where)
     if dtype is not None:
@@ -319,7 +320,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     >>> zeros_like(array([1, 2]))
     Array([0, 0], dtype=int32)
     """
-    return _filled(_like("zeros_like", a, dtype, shape, out_sharding), 0, device, a)
+    return cut("zeros_like", _filled(_like("zeros_like", a, dtype, shape), 0, device, a), out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
@@ -328,7 +329,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     >>> ones_like(2.5)
     Array(1., dtype=float32, weak_type=True)
     """
-    return _filled(_like("ones_like", a, dtype, shape, out_sharding), 1, device, a)
+    return cut("ones_like", _filled(_like("ones_like", a, dtype, shape), 1, device, a), out_sharding)
 
 
 def empty_like(
@@ -339,7 +340,8 @@ def empty_like(
     >>> empty_like(array([1, 2])).shape
     (2,)
     """
-    return put_like(shapes.full(_like("empty_like", prototype, dtype, shape, out_sharding), 0), prototype, device)
+    y = put_like(shapes.full(_like("empty_like", prototype, dtype, shape), 0), prototype, device)
+    return cut("empty_like", y, out_sharding)
 
 
 def full_like(
@@ -350,9 +352,10 @@ def full_like(
     >>> full_like(array([1, 2]), 2.7)
     Array([2, 2], dtype=int32)
     """
-    type = _like("full_like", a, dtype, shape, out_sharding)
+    type = _like("full_like", a, dtype, shape)
     value = _element(fill_value, type.dtype, type.weak)
-    return put_like(shapes.broadcast(value, type.shape) if type.shape != value.type.shape else value, a, device)
+    y = put_like(shapes.broadcast(value, type.shape) if type.shape != value.type.shape else value, a, device)
+    return cut("full_like", y, out_sharding)
 
 
 @boundary

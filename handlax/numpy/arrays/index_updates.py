@@ -19,7 +19,7 @@ from ...effects.base.source_locations import warn_user
 from ...effects.base.stack import perform
 from ...effects.base.wrapping import renamed
 from ...effects.core.arrays import Array, as_array, as_arrays, scalar
-from ...effects.functions.unsupported import no_sharding
+from ...effects.functions.out_shardings import cut
 from ...effects.operations.elementwise import arithmetic, comparison
 from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
@@ -312,13 +312,13 @@ class IndexUpdateRef:
         fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Any:
         """``x[index]``, with a choice of what indices out of bounds give."""
-        no_sharding("get", out_sharding)
         x = self.array
         outside_mode = mode_of(mode, CLIP if fill_value is None else FILL)
         items = entries(self.index, x.type.shape)
         if mode is None:
             check_static(items, x.type.shape, wrap_negative_indices)
-        return read(x, items, outside_mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
+        y = read(x, items, outside_mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
+        return cut("get", y, out_sharding)
 
     def apply(
         self, func: Callable[[Any], Any], *, indices_are_sorted: bool = False, unique_indices: bool = False,
@@ -381,12 +381,11 @@ def _method(name: str, way: UpdateMethod) -> Callable[..., Any]:
         self: IndexUpdateRef, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Any:
-        no_sharding(name, out_sharding)
         options = {
             "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode,
             "wrap_negative_indices": wrap_negative_indices,
         }
-        return update(self.array, self.index, values, way, options)
+        return cut(name, update(self.array, self.index, values, way, options), out_sharding)
 
     renamed(method, name).__qualname__ = f"IndexUpdateRef.{name}"
     method.__doc__ = f"A new array with ``{way.law}``; an index that occurs more than once is updated each time."

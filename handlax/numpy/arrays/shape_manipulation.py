@@ -13,7 +13,7 @@ from ...effects.base.source_locations import warn_user
 from ...effects.base.stack import current, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, scalar
 from ...effects.core.operation import shared
-from ...effects.functions.unsupported import no_sharding
+from ...effects.functions.out_shardings import cut
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -97,7 +97,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
            [3, 4, 5]], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("reshape", out_sharding)
+        return cut("reshape", reshape(a, shape, order, copy=copy), out_sharding)
     x = a if isinstance(a, Array) else as_array(a)
     sizes = completed(shape, x.type)
     if order == "C":
@@ -116,7 +116,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     Array([1, 3, 2, 4], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("ravel", out_sharding)
+        return cut("ravel", ravel(a, order), out_sharding)
     x = a if isinstance(a, Array) else as_array(a)
     return shapes.reshape(x, (x.type.size,)) if order in ("C", "A", "K") else reshape(x, (x.type.size,), order)
 
@@ -253,7 +253,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
            [0, 1]], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("broadcast_to", out_sharding)
+        return cut("broadcast_to", broadcast_to(array, shape), out_sharding)
     x = array if isinstance(array, Array) else as_array(array)
     sizes = shape_of(shape, "broadcast_to")
     own = x.type.shape

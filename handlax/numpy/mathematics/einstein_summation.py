@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...effects.base.caches import cached
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.core.arrays import Array
-from ...effects.functions.unsupported import no_sharding
+from ...effects.functions.out_shardings import cut
 from ...effects.operations.elementwise.arithmetic import mul
 from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
@@ -60,7 +60,9 @@ def einsum(
     (2, 4)
     """
     no_out(out, "einsum")
-    no_sharding("einsum", out_sharding)
+    if out_sharding is not None:
+        options = {"optimize": optimize, "precision": precision, "preferred_element_type": preferred_element_type}
+        return cut("einsum", einsum(subscripts, *operands, **options), out_sharding)
     if optimize != "auto":
         optimize = _order("einsum", optimize)
     text, given = _spelled(subscripts, operands)

@@ -10,7 +10,7 @@ from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_arrays
 from ...effects.core.operation import shared
-from ...effects.functions.unsupported import no_sharding
+from ...effects.functions.out_shardings import cut
 from ...effects.operations.dot_general import DotGeneral, DotNumbers, dot_general
 from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
@@ -86,13 +86,12 @@ def dot(
     >>> dot(arange(3.0), arange(3.0))
     Array(5., dtype=float32)
     """
-    no_sharding("dot", out_sharding)
     x, y = _pair(a, b)
     left, right = len(x.type.shape), len(y.type.shape)
     if not left or not right:
-        return _scaled(x, y, preferred_element_type)
+        return cut("dot", _scaled(x, y, preferred_element_type), out_sharding)
     inner = ((left - 1,), (0 if right == 1 else right - 2,))
-    return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
+    return cut("dot", contract(x, y, (inner, ((), ())), precision, preferred_element_type), out_sharding)
 
 
 def matmul(
@@ -107,7 +106,6 @@ def matmul(
     >>> matmul(ones((5, 2, 3)), ones((3, 4))).shape
     (5, 2, 4)
     """
-    no_sharding("matmul", out_sharding)
     x, y = _pair(a, b)
     left, right = x.type.shape, y.type.shape
     plan = _matmul_plan(left, right)
@@ -119,7 +117,8 @@ def matmul(
         z = perform(plan.op, x, y)
     else:
         z = contract(x, y, plan.op.dimension_numbers, precision, preferred_element_type)
-    return shapes.permute(z, plan.order) if plan.order is not None else z
+    z = shapes.permute(z, plan.order) if plan.order is not None else z
+    return cut("matmul", z, out_sharding)
 
 
 class MatmulPlan(NamedTuple):
@@ -186,7 +185,6 @@ def tensordot(
     >>> tensordot(ones((2, 3, 4)), ones((3, 4, 5))).shape
     (2, 5)
     """
-    no_sharding("tensordot", out_sharding)
     x, y = _pair(a, b)
     left, right = len(x.type.shape), len(y.type.shape)
     if not hasattr(axes, "__iter__") or getattr(axes, "shape", None) == ():
@@ -201,7 +199,8 @@ def tensordot(
             tuple([canonical_axis(d, rank, "tensordot") for d in shapes.axes_listed(side)])
             for side, rank in zip(axes, (left, right))
         ])
-    return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
+    z = contract(x, y, (inner, ((), ())), precision, preferred_element_type)
+    return cut("tensordot", z, out_sharding)
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, whole_number
 from ...effects.core.arrays import Array
-from ...effects.functions.unsupported import no_sharding
+from ...effects.functions.out_shardings import cut
 from ...effects.operations.elementwise.comparison import eq, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
@@ -53,7 +53,8 @@ def bincount(
     >>> bincount(array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
     """
-    no_sharding("bincount", out_sharding)
+    if out_sharding is not None:
+        return cut("bincount", bincount(x, weights, minlength, length=length), out_sharding)
     x, minlength = array_of(x), whole_number("bincount: minlength", minlength)
     if x.ndim != 1 or not (dtypes.is_integer(x.type.dtype) or dtypes.is_bool(x.type.dtype)):
         raise ShapeMismatch(f"bincount: a vector of integers is needed, got {x.type}.")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...effects.core.arrays import Array, ConcreteArray, as_array
-from ...effects.functions.unsupported import no_sharding
+from ...effects.functions.out_shardings import cut
 from ...effects.operations.elementwise.arithmetic import RoundingMethod, ceil, floor, round
 from ...effects.operations.elementwise.comparison import clamp, select_n
 from ...effects.operations.elementwise.comparison import max as _max
@@ -94,9 +94,9 @@ def percentile(
     >>> percentile(array([1.0, 2.0, 3.0]), 50)
     Array(2., dtype=float32)
     """
-    no_sharding("percentile", out_sharding)
     no_out(out, "percentile")
-    return _quantile("percentile", a, _numbers(_hundredth(q)), axis, method, keepdims, False, weights)
+    y = _quantile("percentile", a, _numbers(_hundredth(q)), axis, method, keepdims, False, weights)
+    return cut("percentile", y, out_sharding)
 
 
 def nanpercentile(

@@ -6,7 +6,7 @@ import pytest
 
 import handlax as hx
 from handlax.effects.base.config import DEFAULTS, current
-from handlax.effects.base.jax_settings import ALIASES, WITHOUT_MEANING
+from handlax.effects.base.jax_settings import ALIASES, FIXED, WITHOUT_MEANING
 from handlax.errors import ConfigurationError
 
 
@@ -29,7 +29,7 @@ def test_a_setting_that_means_the_same_is_set(name, value):
 
 def test_every_alias_names_a_setting():
     assert set(ALIASES.values()) <= DEFAULTS.keys()
-    assert not WITHOUT_MEANING & (ALIASES.keys() | DEFAULTS.keys())
+    assert not FIXED.keys() & (ALIASES.keys() | DEFAULTS.keys())
 
 
 def test_a_setting_without_meaning_changes_nothing_and_says_so_once():
@@ -44,7 +44,18 @@ def test_a_setting_without_meaning_changes_nothing_and_says_so_once():
             hx.config.update(name, True)
             assert getattr(hx.config, name) is None
     assert current() is before
-    assert "jax_threefry_partitionable" in WITHOUT_MEANING
+
+
+@pytest.mark.parametrize("name", sorted(FIXED.keys() - WITHOUT_MEANING))
+def test_a_setting_that_says_how_programs_are_computed_has_one_value(name):
+    hx.clear_caches()
+    assert hx.config.read(name) is True
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hx.config.update(name, True)
+    with pytest.warns(UserWarning, match=f"{name} is accepted"):
+        hx.config.update(name, False)
+    assert hx.config.read(name) is True
 
 
 def test_a_name_that_jax_has_not_is_refused():

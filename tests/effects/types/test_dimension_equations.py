@@ -46,3 +46,10 @@ def test_symbolic_values_that_decide_nothing_do_not_fit():
 def test_variables_that_cannot_be_solved_are_refused(shapes):
     with pytest.raises(BadArgument, match="must follow from a size that is linear in it"):
         values_of(shapes, None)
+
+
+def test_constraints_are_about_variables_of_arguments():
+    with pytest.raises(BadArgument, match="must be those of arguments, got a >= m with m"):
+        values_of(["a"], [(3,)], ["a >= m"])
+    for constraint in ("m >= 2", "m == 2*a"):  # of no size that there is, and what the variable is
+        assert values_of(["a"], [(3,)], [constraint]) == ({"a": 3}, [])

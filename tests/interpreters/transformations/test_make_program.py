@@ -58,6 +58,13 @@ def test_a_scope_is_named_among_the_handlers_in_force():
         layer(1.0)
 
 
+def test_a_shape_and_dtype_is_taken_from_a_traced_value():
+    for around in (hx.jit, hx.grad, lambda f: lambda x: hx.vmap(f)(hnp.stack([x]))):
+        seen = []
+        around(lambda x: seen.append(hx.ShapeDtypeStruct.like(x)) or x)(hnp.float32(2.0))
+        assert seen == [hx.ShapeDtypeStruct((), "float32")]
+
+
 def test_a_shape_and_dtype_is_taken_from_what_has_them():
     Struct = hx.ShapeDtypeStruct
     s = Struct((2, 3), "float32")

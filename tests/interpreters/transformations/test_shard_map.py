@@ -9,9 +9,10 @@ import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.experimental import shard_map as experimental
-from handlax.sharding import AbstractMesh, Mesh, P
+from handlax.sharding import AbstractMesh, AxisType, Mesh, P
 
 MESH = Mesh(np.array(hx.devices("cpu")).reshape(2, 4), ("a", "b"))
+EXPLICIT = hx.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Explicit,) * 2)
 BOTH = ("a", "b")
 RANDOM = np.random.RandomState(0)
 X, W, V = [RANDOM.randn(*shape).astype(np.float32) for shape in ((8, 8), (8, 3), (8,))]
@@ -482,5 +483,97 @@ def test_specs_of_arrays_that_lie_on_the_mesh():
     close(total(x), X.reshape(8, 4, 2).sum(1))
     with pytest.raises(errors.BadArgument, match="without in_specs an argument must lie on the mesh"):
         total(X)
-    with pytest.raises(errors.BadArgument, match="while it is traced"):
+    with pytest.raises(TypeError, match="while it is traced"):
         hx.jit(total)(x)
+
+
+@pytest.mark.parametrize(("spec", "own", "shape"), [
+    (P("a", "b"), P("a"), (4, 8)), (P(BOTH), P("a"), (4, 8)), (P("b", "a"), P(None, "a"), (8, 4)),
+])
+def test_specs_of_arrays_are_about_the_axes_that_the_function_sees(spec, own, shape):
+    def f(x):
+        assert x.shape == shape
+        return 2 * x
+
+    x = hx.device_put(X, hx.NamedSharding(MESH, spec))
+    close(hx.shard_map(f, mesh=MESH, out_specs=own, axis_names={"a"})(x), 2 * X)
+
+
+@pytest.mark.parametrize("around", [
+    hx.jit,
+    lambda f: hx.jit(hx.jit(f)),
+    lambda f: lambda x: hx.jit(f).lower(x).compile()(x),
+    lambda f: lambda x: hx.jvp(hx.jit(f), (x,), (x,))[1],
+    lambda f: lambda x: x * hx.grad(lambda x: f(x).sum())(x),
+    lambda f: hx.jit(lambda x: x * hx.grad(lambda x: f(x).sum())(x)),
+])
+def test_traced_functions_know_how_arguments_lie_on_explicit_axes(around):
+    for spec, shape in ((P("a", "b"), (4, 2)), (P(None, BOTH), (8, 1)), (P(), (8, 8))):
+        seen = []
+        f = around(hx.shard_map(lambda x: seen.append(x.shape) or 2 * x, mesh=EXPLICIT, out_specs=spec))
+        close(f(hx.device_put(X, hx.NamedSharding(EXPLICIT, spec))), 2 * X)
+        assert {*seen} == {shape}
+
+
+def test_a_function_is_traced_for_each_way_in_which_arguments_lie_on_explicit_axes():
+    for mesh, count in ((EXPLICIT, 2), (MESH, 1)):
+        traced = []
+        f = hx.jit(lambda x: traced.append(x.shape) or x + 1)
+        for spec in (P("a"), P("b"), P("a"), P("b")):
+            close(f(hx.device_put(X, hx.NamedSharding(mesh, spec))), X + 1)
+        assert len(traced) == count
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+@pytest.mark.parametrize("around", [lambda f: f, hx.jit])
+def test_devices_write_their_pieces_of_references(around, check_vma):
+    def f(cut, whole, x):
+        cut[...] += x * whole[0]
+        return cut[...].sum(keepdims=True)
+
+    steps = around(over(f, (P("a"), P(), P("a")), P("a"), check_vma=check_vma))
+    cut, whole = hx.new_ref(hnp.zeros(8)), hx.new_ref(hnp.full(3, 2.0))
+    for k in (1, 2):
+        close(steps(cut, whole, V), 2 * k * V.reshape(2, 4).sum(1))
+        close(cut[...], 2 * k * V)
+    close(whole[...], np.full(3, 2.0))
+
+
+def test_references_to_arrays_on_explicit_axes_need_no_specs():
+    def f(ref):
+        ref[...] += lax.axis_index("a")
+
+    ref = hx.new_ref(hx.device_put(V, hx.NamedSharding(EXPLICIT, P("a"))))
+    for step in (f, hx.jit(f)):
+        assert hx.shard_map(step, mesh=EXPLICIT, out_specs=None)(ref) is None
+    hx.jit(hx.shard_map(f, mesh=EXPLICIT, out_specs=None))(ref)
+    close(ref[...], V + 3 * np.repeat([0, 1], 4))
+
+
+def test_the_derivative_through_a_reference_that_devices_write():
+    def squared(ref):
+        ref[...] = ref[...] ** 2
+
+    def loss(x):
+        ref = hx.new_ref(x)
+        over(squared, P("a"), None)(ref)
+        return ref[...].sum()
+
+    close(hx.jit(hx.grad(loss))(V), 2 * V)
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_what_all_devices_gather_is_the_same_on_each(check_vma):
+    def f(x):
+        rows = lax.all_gather(x, "a", tiled=True, to="invarying")
+        columns = lax.all_gather(x, "b", axis=1, tiled=True, to="invarying")
+        if check_vma:
+            assert (hx.typeof(rows).vma, hx.typeof(columns).vma) == ({"b"}, {"a"})
+        return rows, columns, lax.all_gather(rows, "b", axis=1, tiled=True, to="invarying")
+
+    g = over(f, P("a", "b"), (P(None, "b"), P("a"), P()), check_vma=check_vma)
+    check(g, (X, X, X), X)
+    weighted = lambda x: sum([(hnp.sin(y) * (k + 1)).sum() for k, y in enumerate(g(x))])
+    close(hx.jit(hx.grad(weighted))(X), 6 * np.cos(X))
+    with pytest.raises(errors.BadArgument, match="to must be 'varying' or 'invarying', got 'reduced'"):
+        over(lambda x: lax.all_gather(x, "a", to="reduced"), P("a"), P("a"))(X)

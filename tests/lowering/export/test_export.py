@@ -208,3 +208,20 @@ def test_the_derivative_of_a_shard_map_is_exported(mesh):
     read = export.deserialize(exported.serialize(vjp_order=1))
     expected = hx.grad(lambda x: (f(x) ** 2).sum())(x)
     np.testing.assert_allclose(hx.grad(lambda x: (read.call(x) ** 2).sum())(x), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [None, ("2, a", "a, 4")])
+def test_derivatives_by_integers_of_any_size_are_exported(sizes):
+    def f(n, x):
+        return 2 * n.T, x.T * x.T
+
+    n, x = np.arange(6, dtype="int32").reshape(2, 3), np.arange(12, dtype="float32").reshape(3, 4)
+    types = (n, x) if sizes is None else export.symbolic_args_specs((n, x), sizes)
+    read = reread(export.export(hx.jit(f))(*types), vjp_order=2)
+    cts = np.zeros((3, 2), hx.dtypes.float0), np.ones((4, 3), "float32")
+    found, expected = [hx.vjp(g, n, x)[1](cts) for g in (read.call, f)]
+    for slopes in (found, read.vjp().call(n, x, *cts)):
+        assert slopes[0].dtype == hx.dtypes.float0 and slopes[0].shape == (2, 3)
+        np.testing.assert_allclose(slopes[1], expected[1])
+    second = [hx.vjp(hx.vjp(g, n, x)[1], cts)[1](expected)[0][1] for g in (read.call, f)]
+    np.testing.assert_allclose(*second)

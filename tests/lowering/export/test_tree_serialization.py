@@ -55,13 +55,13 @@ def test_a_structure_is_read_as_it_was(tree):
 
 
 def test_a_node_without_a_name_is_refused():
-    with pytest.raises(hx.errors.NotExportable, match=r"must be of types with a name .*Unnamed"):
+    with pytest.raises(hx.errors.NotSerializable, match=r"must be of types with a name .*Unnamed"):
         tree_to_table(pytrees.structure(Unnamed(1.0)))
 
 
 def test_a_key_that_is_no_string_is_refused():
     for tree in ({1: 1.0}, OrderedDict({2: 1.0})):
-        with pytest.raises(hx.errors.NotExportable, match="keys of dictionaries must be strings"):
+        with pytest.raises(TypeError, match="keys of dictionaries must be strings"):
             tree_to_table(pytrees.structure(tree))
 
 

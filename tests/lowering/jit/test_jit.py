@@ -382,3 +382,16 @@ def test_compiled_traces_are_bounded_over_all_functions(monkeypatch):
     sizes = [(f(1.0), len(cache))[1] for f in functions]
     assert max(sizes) <= 3 and cache.misses - cache.misses_at_clear < 3
     assert [float(f(1.0)) for f in functions] == [1.0 + n for n in range(8)]
+
+
+def test_float0_is_an_argument():
+    zero, x = np.zeros((2, 3), hx.dtypes.float0), np.ones(3, np.float32)
+    f = hx.jit(lambda z, x: (z, x + 1))
+    for _ in range(3):  # traced, by a plan of the types, and again
+        same, y = f(zero, x)
+        assert same.dtype == hx.dtypes.float0 and same.shape == (2, 3)
+        np.testing.assert_array_equal(y, 2)
+    assert f.lower(zero, x).compile()(zero, x)[0].shape == (2, 3)
+    _, pull = hx.vjp(lambda n, x: (2 * n, n * x), 3, 2.0)
+    counts, slope = hx.jit(lambda ct: pull(ct))((np.zeros((), hx.dtypes.float0), 1.0))
+    assert counts.dtype == hx.dtypes.float0 and float(slope) == 3.0
