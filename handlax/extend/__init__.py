@@ -12,10 +12,10 @@ from ..effects.base.stack import STACK as STACK
 from ..effects.base.stack import Run as Run
 from ..effects.base.stack import inside as inside
 from ..effects.base.stack import installed as installed
-from ..effects.core.answer_typed import AnswerTyped as AnswerTyped
 from ..effects.core.arrays import Box as Box
 from ..effects.core.arrays import as_array as as_array
 from ..effects.core.columns import Column as Column
+from ..effects.core.result_trees import AnswerTyped as AnswerTyped
 from ..effects.operations.foundations.elementwise_factory import elementwise as elementwise
 from ..effects.operations.foundations.elementwise_factory import surface as surface
 from ..effects.programs.higher_order import HigherOrder as HigherOrder

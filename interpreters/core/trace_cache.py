@@ -24,10 +24,10 @@ from ...effects.base.monitoring import TRACE_SECONDS
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
 from ...effects.base.watching import finish_step
-from ...effects.core.answer_typed import AnswerTyped
 from ...effects.core.arrays import Array, ConcreteArray, as_array, type_of
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import named_axes
+from ...effects.core.result_trees import AnswerTyped
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees

@@ -209,7 +209,7 @@ class Activation:
         activation = self
         while isinstance(message, Performed):
             op, xs, state, site = message
-            resume = Resume(activation, op, xs)
+            resume = Continuation(activation, op, xs)
             del message
             handler = activation.handled.handler
             clause: Any = handler.clauses[type(op)]
@@ -232,7 +232,7 @@ class Activation:
         return message.answer
 
 
-class Resume:
+class Continuation:
     """The rest of a handled function after one operation, a function of its answer."""
 
     __slots__ = ("activation", "performer", "op", "operands", "log", "count", "used", "__weakref__")
@@ -287,7 +287,7 @@ class Resume:
 class Tail(NamedTuple):
     """What ``resume.tail`` returns: the driver goes on with ``resume``."""
 
-    resume: Resume
+    resume: Continuation
     given: tuple[Any, Any]
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from ...effects.base.errors import CannotCross, UnhandledEffect
 from ...effects.base.source_locations import Site, user_site
 from ...effects.base.stack import Run, current, installed, runs
-from ...effects.core.answer_typed import UnresolvedType
 from ...effects.core.arrays import as_array, perform
 from ...effects.core.operation import Operation
+from ...effects.core.result_trees import UnresolvedType
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..core.record import Record

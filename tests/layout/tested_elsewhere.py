@@ -32,7 +32,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "effects/control/lanes.py": (
         ("interpreters/batching/test_divergent_lanes.py", "interpreters/handlers/test_state_movements.py"),
         "the operation that batching makes of effects in lanes"),
-    "effects/core/answer_typed.py": (
+    "effects/core/result_trees.py": (
         ("interpreters/handlers/test_answer_types.py",), "the handlers in force determine the type"),
     "effects/core/array_backend.py": (
         ("effects/core/test_arrays.py", "lowering/jit/test_devices.py"), "arrays use what implements it"),

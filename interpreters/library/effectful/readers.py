@@ -11,9 +11,9 @@ from typing import Any
 from ....effects.base.errors import need_function
 from ....effects.base.stack import current
 from ....effects.base.wrapping import wraps
-from ....effects.core.answer_typed import AnswerTyped
 from ....effects.core.arrays import perform
 from ....effects.core.operation import effect
+from ....effects.core.result_trees import AnswerTyped
 from ...handlers.answer_types import perform_typed
 from ...handlers.handle import handle
 from ...handlers.handler import Handler, handler

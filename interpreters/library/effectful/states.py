@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ....effects.base.errors import CannotCross, UnhandledEffect
 from ....effects.base.stack import current
 from ....effects.control.recorded_bodies import body_of
-from ....effects.core.answer_typed import AnswerTyped
 from ....effects.core.arrays import as_array, perform
 from ....effects.core.operation import effect
+from ....effects.core.result_trees import AnswerTyped
 from ....effects.programs.closure_conversion import close
 from ....effects.programs.program import Program
 from ....effects.trees import pytrees

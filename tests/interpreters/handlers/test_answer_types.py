@@ -9,8 +9,8 @@ import pytest
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
-from handlax.effects.core.answer_typed import AnswerTyped
 from handlax.effects.core.arrays import perform
+from handlax.effects.core.result_trees import AnswerTyped
 from handlax.interpreters.core import trace_cache
 from handlax.interpreters.handlers.answer_types import perform_typed, typed
 
