@@ -10,7 +10,7 @@ from typing import Any
 
 from .effects.base.errors import NotAnArray
 from .effects.core.arrays import TYPE_RULES as pytype_aval_mappings
-from .effects.core.arrays import Box, type_of
+from .effects.core.arrays import Box
 from .effects.core.operation import EMPTY_ROW
 from .effects.programs.equation_views import DropVar, Literal, with_constants
 from .effects.programs.program import Program
@@ -21,6 +21,7 @@ from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_a
 from .extend.core import PrimitiveTrace as Trace
 from .interpreters.core.compile_time import ensure_compile_time_eval
 from .interpreters.handlers.handle import trace_state_clean
+from .interpreters.references.reference import typeof as get_aval
 
 __all__ = [
     "AbstractValue", "Atom", "ClosedJaxpr", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict", "ShapedArray",
@@ -32,7 +33,6 @@ Tracer = Box
 Atom = Var | Literal
 AbstractValue = ShapedArray = ArrayType
 ParamDict = dict[str, Any]
-get_aval = type_of
 eval_context = ensure_compile_time_eval
 no_effects = EMPTY_ROW
 
