@@ -467,7 +467,7 @@ def as_array(x: Any) -> Array:
         return from_numpy(x)
     if isinstance(x, np.generic):
         return scalar(x)
-    if hasattr(x, "_trace") and hasattr(x, "aval"):
+    if hasattr(type(x), "_trace") and hasattr(type(x), "aval"):  # of the class: a wrapper may forward those of an array
         raise EscapedBox(
             f"array: a value that JAX traces is no argument of a function of handlax, got {type(x).__name__} of type "
             f"{x.aval}.",
