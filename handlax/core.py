@@ -12,13 +12,14 @@ from .effects.base.errors import NotAnArray
 from .effects.core.arrays import TYPE_RULES as pytype_aval_mappings
 from .effects.core.arrays import Box
 from .effects.core.operation import EMPTY_ROW
-from .effects.programs.equation_views import DropVar, Literal, with_constants
+from .effects.programs.equation_views import DropVar, Literal
 from .effects.programs.program import Program
 from .effects.types.array_type import ArrayType
 from .effects.types.extent import as_size
 from .effects.types.sized import larger, smaller
 from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_as_fun
 from .extend.core import PrimitiveTrace as Trace
+from .extend.core.jaxprs import with_recorded_constants
 from .interpreters.core.compile_time import ensure_compile_time_eval
 from .interpreters.handlers.handle import trace_state_clean
 from .interpreters.references.reference import typeof as get_aval
@@ -48,7 +49,7 @@ def eval_jaxpr(jaxpr: Program, consts: Sequence[Any], *args: Any) -> list[Any]:
     >>> eval_jaxpr(p, p.consts, 3.0)
     [Array(6., dtype=float32, weak_type=True)]
     """
-    return list(with_constants("eval_jaxpr", jaxpr, consts)(*args))
+    return list(with_recorded_constants("eval_jaxpr", jaxpr, consts)(*args))
 
 
 def valid_jaxtype(x: Any) -> bool:

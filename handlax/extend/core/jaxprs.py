@@ -11,8 +11,10 @@ from itertools import count
 from typing import Any
 
 from ...effects.base.source_locations import NOWHERE, Site
+from ...effects.core.arrays import as_array
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
+from ...effects.operations.elementwise.conversion import as_type
 from ...effects.programs.equation_views import Equation, Literal, Variable, with_constants
 from ...effects.programs.primitives import Primitive
 from ...effects.programs.program import Program
@@ -27,7 +29,7 @@ Var = Variable
 class ClosedJaxpr(metaclass=ABCMeta):  # noqa: B024 (abstract so that programs can be registered)
     """``ClosedJaxpr(jaxpr, consts)``: the program with these values of its constants; every ``Program`` is one.
 
-    Raises: BadArgument: there is another number of constants, or one has another type.
+    Raises: BadArgument: there is another number of constants, or one has another shape or dtype.
 
     >>> from handlax import lax, make_jaxpr
     >>> p = make_jaxpr(lambda x: lax.sin(x))(1.0)
@@ -36,10 +38,23 @@ class ClosedJaxpr(metaclass=ABCMeta):  # noqa: B024 (abstract so that programs c
     """
 
     def __new__(cls, jaxpr: Program, consts: Sequence[Any] = ()) -> Program:  # type: ignore[misc]
-        return with_constants("ClosedJaxpr", jaxpr, consts)
+        return with_recorded_constants("ClosedJaxpr", jaxpr, consts)
 
 
 ClosedJaxpr.register(Program)
+
+
+def with_recorded_constants(where: str, program: Program, consts: Sequence[Any]) -> Program:
+    """A program with these constants, weak where it was recorded with weak ones: code that hands them on as types or
+    through other functions makes them strong. ``where`` names the function in errors.
+
+    Raises: BadArgument: there is another number of constants, or one has another shape or dtype.
+    """
+    values = [as_array(x) for x in consts]
+    if [(x.type.shape, x.type.dtype) for x in values] == [(c.type.shape, c.type.dtype) for c in program.consts]:
+        values = [as_type(x, c.type) for x, c in zip(values, program.consts)]
+    result: Program = with_constants(where, program, values)
+    return result
 
 
 class Effect(metaclass=ABCMeta):  # noqa: B024 (abstract so that operations and axes can be registered)
