@@ -103,7 +103,7 @@ class RefType(OfArrayType):
     """The type of a reference, by that of the array that it holds: ``typeof(new_ref(x)).inner_aval == typeof(x)``."""
 
     inner_aval: ArrayType
-    aval = property(lambda self: self.inner_aval)  # type: ignore[assignment]
+    aval = property(lambda self: self.inner_aval)
 
     def __str__(self) -> str:
         return f"Ref{{{self.inner_aval}}}"
