@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .effects.base.errors import NotAnArray
+from .effects.control.recorded_bodies import with_recorded_constants
 from .effects.core.arrays import TYPE_RULES as pytype_aval_mappings
 from .effects.core.arrays import Box
 from .effects.core.operation import EMPTY_ROW
@@ -19,7 +20,6 @@ from .effects.types.extent import as_size
 from .effects.types.sized import larger, smaller
 from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_as_fun
 from .extend.core import PrimitiveTrace as Trace
-from .extend.core.jaxprs import with_recorded_constants
 from .interpreters.core.compile_time import ensure_compile_time_eval
 from .interpreters.handlers.handle import trace_state_clean
 from .interpreters.references.reference import typeof as get_aval

@@ -11,11 +11,10 @@ from itertools import count
 from typing import Any
 
 from ...effects.base.source_locations import NOWHERE, Site
-from ...effects.core.arrays import as_array
+from ...effects.control.recorded_bodies import with_recorded_constants
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
-from ...effects.operations.elementwise.conversion import as_type
-from ...effects.programs.equation_views import Equation, Literal, Variable, with_constants
+from ...effects.programs.equation_views import Equation, Literal, Variable
 from ...effects.programs.primitives import Primitive
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
@@ -42,19 +41,6 @@ class ClosedJaxpr(metaclass=ABCMeta):  # noqa: B024 (abstract so that programs c
 
 
 ClosedJaxpr.register(Program)
-
-
-def with_recorded_constants(where: str, program: Program, consts: Sequence[Any]) -> Program:
-    """A program with these constants, weak where it was recorded with weak ones: code that hands them on as types or
-    through other functions makes them strong. ``where`` names the function in errors.
-
-    Raises: BadArgument: there is another number of constants, or one has another shape or dtype.
-    """
-    values = [as_array(x) for x in consts]
-    if [(x.type.shape, x.type.dtype) for x in values] == [(c.type.shape, c.type.dtype) for c in program.consts]:
-        values = [as_type(x, c.type) for x, c in zip(values, program.consts)]
-    result: Program = with_constants(where, program, values)
-    return result
 
 
 class Effect(metaclass=ABCMeta):  # noqa: B024 (abstract so that operations and axes can be registered)
