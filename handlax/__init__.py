@@ -30,7 +30,6 @@ from .effects.control.checkpoint import checkpoint_name as checkpoint_name
 from .effects.core.array_shards import Shard as Shard
 from .effects.core.arrays import Array as Array
 from .effects.core.arrays import perform as perform
-from .effects.core.arrays import type_of as _type_of
 from .effects.core.columns import RAGGED as _RAGGED
 from .effects.core.columns import SPARSE as _SPARSE
 from .effects.core.columns import rules as rules
@@ -93,6 +92,7 @@ from .interpreters.references.reference import empty_ref as empty_ref
 from .interpreters.references.reference import free_ref as free_ref
 from .interpreters.references.reference import freeze as freeze
 from .interpreters.references.reference import new_ref as new_ref
+from .interpreters.references.reference import typeof as typeof
 from .interpreters.transformations.checkpoint import checkpoint as checkpoint
 from .interpreters.transformations.derivatives import grad as grad
 from .interpreters.transformations.derivatives import hessian as hessian
@@ -144,7 +144,6 @@ from .lowering.xla.host_callbacks import effects_barrier as effects_barrier
 host_count, host_id, host_ids = process_count, process_index, process_indices
 make_jaxpr = make_program
 remat = checkpoint
-typeof = _type_of
 
 # what earlier layers ask of later ones
 _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .effects.base.errors import NotAnArray
+from .effects.control.recorded_bodies import with_recorded_constants
 from .effects.core.arrays import TYPE_RULES as pytype_aval_mappings
-from .effects.core.arrays import Box, type_of
+from .effects.core.arrays import Box
 from .effects.core.operation import EMPTY_ROW
-from .effects.programs.equation_views import DropVar, Literal, with_constants
+from .effects.programs.equation_views import DropVar, Literal
 from .effects.programs.program import Program
 from .effects.types.array_type import ArrayType
 from .effects.types.extent import as_size
@@ -21,6 +22,7 @@ from .extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, check_jaxpr, jaxpr_a
 from .extend.core import PrimitiveTrace as Trace
 from .interpreters.core.compile_time import ensure_compile_time_eval
 from .interpreters.handlers.handle import trace_state_clean
+from .interpreters.references.reference import typeof as get_aval
 
 __all__ = [
     "AbstractValue", "Atom", "ClosedJaxpr", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict", "ShapedArray",
@@ -32,7 +34,6 @@ Tracer = Box
 Atom = Var | Literal
 AbstractValue = ShapedArray = ArrayType
 ParamDict = dict[str, Any]
-get_aval = type_of
 eval_context = ensure_compile_time_eval
 no_effects = EMPTY_ROW
 
@@ -48,7 +49,7 @@ def eval_jaxpr(jaxpr: Program, consts: Sequence[Any], *args: Any) -> list[Any]:
     >>> eval_jaxpr(p, p.consts, 3.0)
     [Array(6., dtype=float32, weak_type=True)]
     """
-    return list(with_constants("eval_jaxpr", jaxpr, consts)(*args))
+    return list(with_recorded_constants("eval_jaxpr", jaxpr, consts)(*args))
 
 
 def valid_jaxtype(x: Any) -> bool:

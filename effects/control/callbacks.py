@@ -158,6 +158,14 @@ class PureCallback(Callback):
         return PureCallback(op.function, results, op.arguments, op.vmap_method)
 
 
+def once_where_shared(op: Callback, dims: Sequence[int | None], *xs: Any) -> Any:
+    """The batch rule: with operands that all lanes share it is called once for all of them, else once per lane."""
+    if any([d is not None for d in dims]):
+        return None
+    ys = perform(op, *xs)
+    return ys, (None,) * len(ys)
+
+
 # y = function(x), called exactly once each time that it is performed
 @effect
 class IoCallback(Callback):
@@ -165,6 +173,8 @@ class IoCallback(Callback):
     results: tuple[ArrayType, ...]
     arguments: CallbackArguments | None = None
     ordered: bool = False
+
+    batch = once_where_shared
 
     def jvp(op, primals, tangents):
         raise NotDifferentiable(
@@ -304,14 +314,15 @@ def io_callback(
         io_callback(f, y, x) == f(x), of the shape and dtype of y
 
     Effects: never removed, merged or repeated. Ordered ones are called in the order in which they are performed, across
-    the programs of a thread too. Under ``vmap`` once per lane; an ordered one is refused there. Of several devices the
-    first one calls, on whole values; in ``shard_map`` each does, on its pieces, and ordered ones in order on each.
+    the programs of a thread too. Under ``vmap`` once per lane if an operand is mapped, where an ordered one is refused,
+    and otherwise once for all lanes. Of several devices the first one calls, on whole values; in ``shard_map`` each
+    does, on its pieces, and ordered ones in order on each.
 
     Args:
         result_shape_dtypes: a tree of ``ShapeDtypeStruct`` or arrays: shapes and dtypes of the results; None: none.
 
     Raises: CallbackError: the callback raised or returned other types; where a result is read, or at
-    ``effects_barrier``. CannotCross: ordered under ``vmap``. NotDifferentiable: under a derivative.
+    ``effects_barrier``. CannotCross: ordered, of a mapped operand. NotDifferentiable: under a derivative.
 
     >>> seen = []
     >>> io_callback(seen.append, None, 3)

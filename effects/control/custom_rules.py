@@ -6,14 +6,25 @@ its rule too, by ``rule.transformed``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
+from ..base.errors import BadCall
+from ..base.wrapping import name_of
 from ..core.operation import Operation, operation
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
 from ..types.array_type import ArrayType
 from .body_rules import evaluate_body
+
+
+class BodyFunction(NamedTuple):
+    """The body of an operation as a function: ``call_wrapped(*args)`` is the list of its results."""
+
+    program: Program
+
+    def call_wrapped(self, *args: Any) -> list[Any]:
+        return list(self.program(*args))
 
 
 class CustomRule(HigherOrder):
@@ -26,11 +37,34 @@ class CustomRule(HigherOrder):
     body_param = "call_jaxpr"
     param_names = {"shared": "num_consts"}
 
+    @classmethod
+    def bind_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        others = {name: value for name, value in params.items() if name != cls.body_param}
+        return {"subfuns": (BodyFunction(params[cls.body_param]),), **others}
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        """The operation of these parameters, among which the body may be the function of ``subfuns``."""
+        if "subfuns" in params:
+            params = {**params, cls.body_param: _program_of(cls.name, params["subfuns"])}
+        return super().from_params({name: value for name, value in params.items() if name != "subfuns"})
+
     def evaluate(op, *values: Any) -> Any:
         return evaluate_body(op.bodies[0], values)
 
     def lower(op, emit: Any, *values: Any) -> Any:
         return emit.program(op.bodies[0], values)
+
+
+def _program_of(name: str, subfuns: Sequence[Any]) -> Program:
+    """The body that ``subfuns`` are the functions of. Raises: BadCall: they are others than an equation's."""
+    if [*map(type, subfuns)] != [BodyFunction]:
+        raise BadCall(
+            f"{name}: subfuns must be the body of an equation, got {', '.join(map(name_of, subfuns)) or 'none'}.",
+            hint="primitive.bind(*operands, **primitive.get_bind_params(eqn.params)).",
+        )
+    program: Program = subfuns[0].program
+    return program
 
 
 # y = body(s, x),  y, dy = rule(x, dx); the shared operands s are the values that the function captured

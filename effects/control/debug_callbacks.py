@@ -11,7 +11,7 @@ import functools
 import logging
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
@@ -25,14 +25,10 @@ from .callbacks import (
     CallbackArguments,
     flattened_arguments,
     hashable,
+    once_where_shared,
 )
 
 _LOGGER = logging.getLogger("handlax")
-
-
-def once_where_shared(op: Callback, dims: Sequence[int | None], *xs: Any) -> Any:
-    """The batch rule: values that all lanes share are observed once, all others once per lane."""
-    return (perform(op, *xs), ()) if all([d is None for d in dims]) else None
 
 
 # function(x), for its side effects

@@ -11,6 +11,7 @@ from ..base.stack import perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
 from ..core.named_axes import Axis, SizedAxis, tracked
 from ..operations.elementwise.conversion import ConvertElementType, as_type
+from ..programs.equation_views import with_constants
 from ..programs.higher_order import HigherOrder, record_body
 from ..programs.program import Builder, Program, derived_once
 from ..trees import pytrees
@@ -61,6 +62,19 @@ def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
         return [as_type(y, t) for y, t in zip(program(*xs), types)]
 
     return record_body(converted, program.in_types, program.name)
+
+
+def with_recorded_constants(where: str, program: Program, consts: Sequence[Any]) -> Program:
+    """A program with these constants, weak where it was recorded with weak ones: code that hands them on as types or
+    through other functions makes them strong. ``where`` names the function in errors.
+
+    Raises: BadArgument: there is another number of constants, or one has another shape or dtype.
+    """
+    values = [as_array(x) for x in consts]
+    if [(x.type.shape, x.type.dtype) for x in values] == [(c.type.shape, c.type.dtype) for c in program.consts]:
+        values = [as_type(x, c.type) for x, c in zip(values, program.consts)]
+    result: Program = with_constants(where, program, values)
+    return result
 
 
 def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:

@@ -122,6 +122,13 @@ class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
             LaterLayers.backend.delete(self.buffer)
             _set_value(self, None)
 
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the data on the device, which a program to which they are donated can give to its result."""
+        if self._buffer is None:  # memory of NumPy is no program's to write to
+            _set_buffer(self, LaterLayers.backend.duplicate(self.buffer))
+            _set_value(self, None)
+        return super().unsafe_buffer_pointer()
+
     def copy_to_host_async(self) -> None:
         """Does nothing: the transfer starts and ends when the array is read."""
 
@@ -460,7 +467,7 @@ def as_array(x: Any) -> Array:
         return from_numpy(x)
     if isinstance(x, np.generic):
         return scalar(x)
-    if hasattr(x, "_trace") and hasattr(x, "aval"):
+    if hasattr(type(x), "_trace") and hasattr(type(x), "aval"):  # of the class: a wrapper may forward those of an array
         raise EscapedBox(
             f"array: a value that JAX traces is no argument of a function of handlax, got {type(x).__name__} of type "
             f"{x.aval}.",

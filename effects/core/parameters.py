@@ -69,6 +69,11 @@ class Parametrised:
         fields = [cls.param_names.get(field) or field for field in cls._names]
         return name in (*fields, *cls.fixed_params, *cls.derived_params)
 
+    @classmethod
+    def bind_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """These parameters of an equation as its primitive is bound with them; ``from_params`` takes both."""
+        return dict(params)
+
     def primitive_operands(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The operands of the primitive, from a sequence parallel to those of the operation."""
         return operands

@@ -223,9 +223,9 @@ class Primitive:
         """The type of the result, or the list of types, and the effects."""
         raise MissingRule(f"{self.name}: there is no abstract evaluation.", hint=f"{self.name}_p.def_abstract_eval(f).")
 
-    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Functions to be passed first to ``bind``, of which there are none, and the parameters."""
-        return [], dict(params)
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters for ``bind``: a function with a rule has its body among ``subfuns``, callable."""
+        return self.operation.bind_params(params)
 
     def __repr__(self) -> str:
         return self.name

@@ -64,7 +64,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "jax._src.interpreters": {},
     "jax._src.interpreters.ad": {"CustomVJPException": "handlax.errors:NotDifferentiable"},  # diffrax's tests
     "jax._src.state": {},
-    "jax._src.state.types": {},
+    "jax._src.state.types": {"AbstractRef": "handlax.interpreters.references.reference:RefType"},  # flax.nnx
     "jax._src.distributed": {"global_state": "handlax.distributed:global_state"},  # orbax
     "jax._src.tree_util": {"_registry": "handlax.effects.trees.node_types:_KEYED"},  # flax.nnx
     "jax._src.traceback_util": {  # equinox, flax, jaxtyping
@@ -79,7 +79,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 ABSENT: Mapping[str, tuple[str, ...]] = {
     # flax.nnx, for variables that have types of their own
     "jax.experimental.hijax": ("AvalMutableQDD", "AvalQDD", "MutableHiType", "aval_method", "aval_property"),
-    "jax._src.state.types": ("AbstractRef",),
 }
 
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, overload
 
 from ...effects.base.errors import (
     BadCall,
@@ -26,7 +27,7 @@ from ...effects.base.errors import (
     NotDifferentiable,
 )
 from ...effects.base.stack import BASE, STACK, Run, current, in_force, push
-from ...effects.core.arrays import Array, as_array, concrete
+from ...effects.core.arrays import Array, as_array, concrete, type_of
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation, effect
 from ...effects.functions.unsupported import must_be_empty
@@ -95,6 +96,30 @@ class Ref(OfArrayType):
             f"ref: a reference {self.aval} is no array.",
             hint="ref[...] is its present value; bodies of loops and branches may close over it.",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RefType(OfArrayType):
+    """The type of a reference, by that of the array that it holds: ``typeof(new_ref(x)).inner_aval == typeof(x)``."""
+
+    inner_aval: ArrayType
+    aval = property(lambda self: self.inner_aval)
+
+    def __str__(self) -> str:
+        return f"Ref{{{self.inner_aval}}}"
+
+
+@overload
+def typeof(x: Ref) -> RefType: ...
+@overload
+def typeof(x: Any) -> ArrayType: ...
+def typeof(x: Any) -> Any:
+    """The type of an array, of a number as an array, or of a reference.
+
+    >>> print(typeof(1.0), typeof(new_ref(1.0)))
+    f32[]~ Ref{f32[]}
+    """
+    return RefType(x.aval) if isinstance(x, Ref) else type_of(x)
 
 
 WRITERS[Ref] = lambda printer, ref: f"?'ref {ref.number}'"

@@ -10,7 +10,7 @@ from ...effects.base import config
 from ...effects.base.errors import BadArgument
 from ...effects.base.stack import current
 from ...effects.sharding.layout import Format
-from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.mesh import AbstractMesh, Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from ...effects.trees import pytrees
@@ -24,11 +24,17 @@ def is_requested(x: Any) -> bool:
 def requested(where: str, sharding: Any) -> Any:
     """The sharding itself, that of a format, or that of a spec over the mesh in force; None for a format without one.
 
+    A sharding over an abstract mesh with the axes of the one in force, ``get_abstract_mesh()``, is over its devices.
+
     Raises: BadArgument: it is none of these, no mesh is in force, or the format is not row-major.
     """
     if isinstance(sharding, Format):
         inner = sharding.row_major_sharding(where)
         return None if inner is None else requested(where, inner)
+    mesh = _mesh_in_force()
+    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
+        same = mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple
+        return sharding.update(mesh=mesh) if same else sharding
     if isinstance(sharding, Sharding):
         return sharding
     if not isinstance(sharding, PartitionSpec):
@@ -36,14 +42,18 @@ def requested(where: str, sharding: Any) -> Any:
             f"{where}: a sharding or a PartitionSpec is needed, got {sharding!r}.",
             hint="NamedSharding(mesh, PartitionSpec('axis')).",
         )
-    around = [binding.mesh for binding in current().scope if binding.mesh is not None]
-    mesh = around[0] if around else config.current().mesh
     if mesh is None:
         raise BadArgument(
             f"{where}: a PartitionSpec is about the mesh in force, and there is none, got {sharding}.",
             hint="with hx.set_mesh(mesh): ..., or NamedSharding(mesh, spec).",
         )
     return NamedSharding(mesh, sharding)
+
+
+def _mesh_in_force() -> Any:
+    """The mesh of the ``shard_map`` around, else that of ``set_mesh``, else None."""
+    around = [binding.mesh for binding in current().scope if binding.mesh is not None]
+    return around[0] if around else config.current().mesh
 
 
 def over_mesh(sharding: Sharding) -> NamedSharding:

@@ -73,6 +73,18 @@ def test_a_program_is_evaluated_with_other_constants():
             core.eval_jaxpr(p, wrong, 2.0)
 
 
+def test_constants_that_have_become_strong_are_those_of_the_equations():
+    table = hnp.arange(3.0)
+    p = hx.make_program(lambda x: (x * 6.0) * table * x)(1.0)
+    assert any(c.weak_type for c in p.consts)
+    strong = [hx.ShapeDtypeStruct(c.shape, c.dtype) for c in p.consts]
+    assert hx.eval_shape(lambda consts: core.eval_jaxpr(p, consts, 2.0), strong)[0].shape == (3,)
+    given = [c.astype(c.dtype) for c in p.consts]
+    for evaluated in (core.eval_jaxpr, hx.jit(core.eval_jaxpr, static_argnums=0)):
+        assert evaluated(p, given, 2.0)[0].tolist() == [0.0, 24.0, 48.0]
+    assert core.ClosedJaxpr(p, given) == p
+
+
 def test_names_of_what_programs_are_made_of():
     program = core.get_aval(1.0)
     assert isinstance(program, core.ShapedArray) and core.ShapedArray((), "float32", weak_type=True) == program

@@ -63,8 +63,8 @@ def replay(program, operands):
     values = dict(zip(program.invars, operands))
     read = lambda atom: atom.val if isinstance(atom, Literal) else values[atom]
     for equation in program.eqns:
-        functions, params = equation.primitive.get_bind_params(equation.params)
-        y = equation.primitive.bind(*functions, *map(read, equation.invars), **params)
+        params = equation.primitive.get_bind_params(equation.params)
+        y = equation.primitive.bind(*map(read, equation.invars), **params)
         values.update(zip(equation.outvars, y if equation.primitive.multiple_results else [y]))
     return [read(atom) for atom in program.outvars]
 
@@ -140,3 +140,17 @@ def test_modules_without_the_primitive_say_so():
             module.nothing_p
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             module.nothing
+
+
+@pytest.mark.parametrize("f", [halved_slope, backward_only], ids=["custom_jvp", "custom_vjp"])
+def test_the_body_of_a_function_with_a_rule_is_bound_as_a_function(f):
+    x = hnp.array([0.5, 1.5])
+    (equation,) = hx.make_jaxpr(f)(x).eqns
+    params = equation.primitive.get_bind_params(equation.params)
+    assert "call_jaxpr" not in params
+    np.testing.assert_array_equal(params["subfuns"][0].call_wrapped(x)[0], f(x))
+    again = lambda x: equation.primitive.bind(x, **params)[0]
+    np.testing.assert_array_equal(hx.grad(lambda x: again(x).sum())(x), hx.grad(lambda x: f(x).sum())(x))
+    for others in ((), (hnp.sin,), (*params["subfuns"], hnp.sin)):
+        with pytest.raises(hx.errors.BadCall, match="subfuns must be the body of an equation"):
+            equation.primitive.bind(x, **{**params, "subfuns": others})

@@ -11,9 +11,10 @@ from itertools import count
 from typing import Any
 
 from ...effects.base.source_locations import NOWHERE, Site
+from ...effects.control.recorded_bodies import with_recorded_constants
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
-from ...effects.programs.equation_views import Equation, Literal, Variable, with_constants
+from ...effects.programs.equation_views import Equation, Literal, Variable
 from ...effects.programs.primitives import Primitive
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
@@ -27,7 +28,7 @@ Var = Variable
 class ClosedJaxpr(metaclass=ABCMeta):  # noqa: B024 (abstract so that programs can be registered)
     """``ClosedJaxpr(jaxpr, consts)``: the program with these values of its constants; every ``Program`` is one.
 
-    Raises: BadArgument: there is another number of constants, or one has another type.
+    Raises: BadArgument: there is another number of constants, or one has another shape or dtype.
 
     >>> from handlax import lax, make_jaxpr
     >>> p = make_jaxpr(lambda x: lax.sin(x))(1.0)
@@ -36,7 +37,7 @@ class ClosedJaxpr(metaclass=ABCMeta):  # noqa: B024 (abstract so that programs c
     """
 
     def __new__(cls, jaxpr: Program, consts: Sequence[Any] = ()) -> Program:  # type: ignore[misc]
-        return with_constants("ClosedJaxpr", jaxpr, consts)
+        return with_recorded_constants("ClosedJaxpr", jaxpr, consts)
 
 
 ClosedJaxpr.register(Program)

@@ -121,9 +121,22 @@ def test_an_io_callback_is_called_once_in_each_lane():
     y = hx.vmap(lambda a: io_callback(lambda a: (seen.append(float(a)), a * 2)[1], SCALAR, a))(x)
     np.testing.assert_array_equal(y, [0, 2, 4])
     assert seen == [0, 1, 2]
-    seen.clear()
-    y = hx.vmap(lambda a: io_callback(lambda: (seen.append(1), np.float32(len(seen)))[1], SCALAR))(x)
-    np.testing.assert_array_equal(y, [1, 2, 3])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_an_io_callback_of_what_all_lanes_share_is_called_once_for_all_of_them(ordered, compiled):
+    calls = []
+
+    def lane(a):
+        count = lambda *_: (calls.append(1), np.float32(len(calls)))[1]
+        step = lambda c, _: (c + io_callback(count, SCALAR, 2.0, ordered=ordered), io_callback(count, SCALAR))
+        return lax.scan(step, a, None, 2)[0]
+
+    f = hx.vmap(lane)
+    y = (hx.jit(f) if compiled else f)(x)
+    assert len(calls) == 4
+    np.testing.assert_array_equal(y - y[0], x)
 
 
 def test_an_ordered_io_callback_has_no_order_among_lanes_and_is_refused():

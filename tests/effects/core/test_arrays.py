@@ -302,3 +302,21 @@ def test_the_class_of_arrays_has_their_methods(name):
         assert getattr(hx.Array, name)(x) == getattr(np.asarray(x), name)()
         with pytest.raises(hx.errors.ConcretizationTypeError, match=name):
             hx.jit(lambda x: getattr(x, name)())(x)
+
+
+class Forwarding:
+    """A container that is an array by JAX's protocol, and has all attributes of what it holds."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __getattr__(self, name):
+        return getattr(self.held, name)
+
+    def __jax_array__(self):
+        return self.held
+
+
+@pytest.mark.parametrize("transform", [hx.jit, hx.vmap, hx.checkpoint, lambda f: lambda x: hx.jvp(f, (x,), (x,))[0]])
+def test_a_container_that_forwards_the_attributes_of_a_traced_value_is_an_array(transform):
+    np.testing.assert_allclose(transform(lambda a: hnp.exp(Forwarding(a)) * a)(x), np.exp(x) * x, rtol=1e-6)

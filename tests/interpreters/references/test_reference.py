@@ -342,3 +342,12 @@ def test_a_reference_made_in_a_scope_outlives_it():
         ref = hx.new_ref(1.0)
     ref[...] += 1.0
     assert ref[...] == 2.0 and hx.freeze(ref) == 2.0
+
+
+def test_the_type_of_a_reference_is_that_of_what_it_holds():
+    ref = hx.new_ref(hnp.ones((2, 3)))
+    kind = hx.typeof(ref)
+    assert kind == hx.typeof(hx.new_ref(hnp.zeros((2, 3)))) == hx.core.get_aval(ref) != hx.typeof(hnp.ones((2, 3)))
+    assert (kind.inner_aval, kind.shape, kind.dtype) == (hx.typeof(ref[...]), (2, 3), np.float32)
+    assert str(kind) == "Ref{f32[2,3]}" and hash(kind) == hash(hx.typeof(ref)) and len({kind, hx.typeof(ref)}) == 1
+    assert hx.jit(lambda r: [hx.typeof(r) == kind, r[0, 0]][1])(ref) == 1

@@ -29,6 +29,18 @@ def test_a_spec_is_about_the_mesh_in_force_and_a_device_is_a_mesh_of_its_own():
     assert over_mesh(A) is A and over_mesh(SingleDeviceSharding(device)).device_set == {device}
 
 
+def test_a_sharding_over_the_axes_in_force_is_over_their_devices():
+    asked = lambda: NamedSharding(hx.sharding.get_abstract_mesh(), P("a"))
+    with hx.set_mesh(MESH):
+        assert requested("f", asked()) == A
+        y = hx.jit(lambda x: lax.with_sharding_constraint(2 * x, asked()))(np.ones(4))
+        assert y.sharding.is_equivalent_to(A, 1) and y.tolist() == [2.0] * 4
+        other = NamedSharding(hx.sharding.AbstractMesh((8,), ("a",)), P("a"))
+        assert requested("f", other) is other
+    with hx.sharding.use_abstract_mesh(MESH.abstract_mesh):
+        assert requested("f", asked()) == asked()
+
+
 @pytest.mark.parametrize("bad", [3, "a", P("a"), hx.devices()[0]])
 def test_what_is_no_sharding_is_refused(bad):
     with pytest.raises(errors.BadArgument, match="f: a "):

@@ -230,6 +230,20 @@ def test_a_donated_array_is_gone_and_says_so():
             f(x, y)
 
 
+@pytest.mark.parametrize("made", [
+    lambda: hnp.array(0.0), lambda: hnp.zeros(1000), lambda: hnp.asarray(np.arange(3.0)),
+    lambda: hx.device_put(np.ones(3)), lambda: hx.jit(lambda x: x * 2)(hnp.ones(3)),
+    lambda: hx.random.normal(hx.random.key(0), (5,)),
+])
+def test_a_result_has_the_address_of_the_argument_that_was_donated_to_it(made):
+    x, expected = made(), made() + 1
+    address = x.unsafe_buffer_pointer()
+    assert x.unsafe_buffer_pointer() == address
+    y = hx.jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert x.is_deleted() and y.unsafe_buffer_pointer() == address
+    np.testing.assert_array_equal(y, expected)
+
+
 def test_an_array_cannot_be_donated_and_used():
     f = hx.jit(lambda x, y: (x + 1, y + 1), donate_argnames="x")
     for _ in range(2):
