@@ -1,4 +1,4 @@
-"""Python functions recorded as programs: make_program, effects_of, closure_convert, and names of calls."""
+"""Python functions recorded as programs: make_program, effects_of and closure_convert."""
 
 from __future__ import annotations
 
@@ -219,31 +219,3 @@ def closure_converted(label: str, fun: F, example_args: tuple[Any, ...]) -> tupl
         return pytrees.unflatten(out_tree, program.with_consts(consts)(*leaves))
 
     return converted, [program.consts[i] for i in captured]
-
-
-def named_call(fun: F, *, name: str | None = None) -> F:
-    """``fun`` inside ``named_scope(name)``."""
-    label = str(name or name_of(fun))
-
-    @wraps(fun)
-    @unnamed_boundary
-    def named(*args: Any, **kwargs: Any) -> Any:
-        with named_scope(label):
-            return fun(*args, **kwargs)
-
-    named.__name__ = label
-    return named
-
-
-class NamedScope(Run):
-    """A name for the operations performed in a block; forwards them all."""
-
-    __slots__ = ()
-    owns_boxes = False
-
-
-@contextmanager
-def named_scope(name: str) -> Iterator[str]:
-    """Within the block, operations are performed under ``name``, which errors list among the handlers in force."""
-    with installed(NamedScope(STACK.get(), name, user_site(3))):
-        yield name
