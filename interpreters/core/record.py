@@ -63,8 +63,9 @@ class Record(Run):
     def __init__(self, outer: Run, label: str, site: tuple[Any, int] | None = None, owner: Run | None = None):
         super().__init__(outer, label, site)
         if self.records_everything:
-            self.within = self.cell.site
-            self.cell = SiteCell(self.within and relabelled(self.within, ()))
+            answered = self.cell.site
+            self.within = answered if owner is None else owner.cell.site
+            self.cell = SiteCell(answered and relabelled(answered, ()))
         self.builder = self.new_builder()
         self.owner = owner  # the run that transforms a body by this record
         self.names: Callable[[int], str] | None = None  # the name of the argument that an input is, for messages

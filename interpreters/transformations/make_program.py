@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, ParamSpec, overload
 
 import numpy as np
@@ -19,8 +18,6 @@ from ...effects.base.errors import (
     whole_number,
 )
 from ...effects.base.immutables import ImmutableObject
-from ...effects.base.source_locations import user_site
-from ...effects.base.stack import STACK, Run, installed
 from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.recorded_bodies import RecordedBody, body_of

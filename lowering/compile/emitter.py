@@ -57,7 +57,7 @@ class Emitter:
     program, its host functions, the symbols of its meshes by their axes, and the names of tables of numbers by their
     texts; ``platform`` is that of its devices, "cpu" or "cuda"; ``mesh_of_all`` their mesh, None for one. ``manual`` is
     the mesh whose devices execute what is emitted on their own pieces, if any. ``constants`` are those of the function,
-    or of the current region; ``symbols`` the values of the dimension variables; ``scopes`` those of the current equation.
+    or of the current region; ``symbols`` the values of the dimension variables; ``scopes`` those of the equation.
     """
 
     __slots__ = (

@@ -17,6 +17,12 @@ from ...effects.programs.program_cache import scopes_in
 Emitted = tuple[Any, tuple[int, ...], Any]  # operation, operands and type of the result of an equation
 
 
+class LocatedLine(str):
+    """A line that has its location, which is that of the innermost equation: bodies may be emitted inline."""
+
+    __slots__ = ()
+
+
 def equations_to_emit(emit: Any, program: Program) -> Iterable[Emitted]:
     """The equations of a program, each to be emitted before the next is asked for; its lines get its location then."""
     equations = zip(program.ops, program.args, program.types)
@@ -31,8 +37,11 @@ def _located(emit: Any, program: Program, equations: Iterable[Emitted]) -> Itera
         emit.scopes = around + Site(*site).scopes
         yield equation
         if emit.scopes:
-            location = quoted("/".join([*emit.scopes, equation[0].name]))
-            lines[first:] = [f"{line} loc({location})" for line in lines[first:]]
+            op = equation[0]
+            once = op.bodied and op.runs == "once"  # a call, whose name XLA puts before those of what it calls
+            location = quoted("/".join(emit.scopes if once else (*emit.scopes, op.name)))
+            placed = lambda line: line if type(line) is LocatedLine else LocatedLine(f"{line} loc({location})")
+            lines[first:] = [*map(placed, lines[first:])]
     emit.scopes = around
 
 
