@@ -45,7 +45,7 @@ class Scope(str):
 
 
 class NameStack(NamedTuple):
-    """The named scopes of an equation, outermost first, as JAX's ``source_info`` has them; its text joins them by ``/``.
+    """The named scopes of an equation, outermost first, as ``source_info`` of JAX has them: its text joins them by "/".
     """
 
     stack: tuple[Scope, ...] = ()

@@ -166,7 +166,10 @@ class Run:
         labeller = self._labeller
         if labeller is None:
             labeller = self.labeller
-        return labeller.site(site) if labeller.labels else site  # mostly there are none
+        if not labeller.labels:  # which is the common case
+            return site
+        code, offset = site
+        return labeller.get(id(code)) or labeller.add(code), offset
 
     @property
     def described(self) -> str:
@@ -261,7 +264,7 @@ class at_site:
         self.cell.site = self.site
 
 
-# The cell of the handler installed last. Where it stands on the base, so does the stack of its clauses, and has no cell.
+# The cell of the handler installed last: where it stands on the base, so does the stack of its clauses, without a cell
 _GROUND: ContextVar[SiteCell | None] = ContextVar("handlax_ground", default=None)
 
 
@@ -291,8 +294,8 @@ def answered_site() -> RawSite | None:
 def site() -> Site:
     """The site of the operation that is being answered: in a clause, the user's line and scopes that performed it.
 
-    Elsewhere it is the line being executed. ``site().scopes`` are the ``named_scope``s around it, outermost first, those
-    of the loops, branches and compiled functions that it is in included. The same is seen eagerly and recorded.
+    Elsewhere it is the line being executed. ``site().scopes`` are the ``named_scope``s around it, outermost first, with
+    those around the loops, branches and compiled functions that it is in. The same is seen eagerly and recorded.
 
     >>> import handlax as hx
     >>> def forward(op, x):

@@ -299,7 +299,8 @@ def transform_body(
         if transformed is not None:
             return transformed
         transformed = _transform(run, body, marks, required, flow, state, positions, binds, run.outer)
-        return transformed if kept is None else INNER_BODIES.add(kept, here if transformed.located else entry, transformed)
+        place = here if transformed.located else entry
+        return transformed if kept is None else INNER_BODIES.add(kept, place, transformed)
     outer = under(BASE, scope)
     return _BODIES.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, binds, outer))
 

@@ -47,9 +47,9 @@ class NamedScope(Run):
 def named_scope(name: str) -> Iterator[str]:
     """Within the block, or in a function that it decorates, operations are performed under ``name``.
 
-    The sites of equations have the names, ``equation.site.scopes``; what derivatives and ``vmap`` perform in place of an
-    operation has those of the operation. ``costs(f)(*args).by_scope()`` adds up by them, compiled programs have them in
-    the metadata of their operations, and errors list them among the handlers in force.
+    The sites of equations have the names, ``equation.site.scopes``; what derivatives and ``vmap`` perform in place of
+    an operation has those of the operation. ``costs(f)(*args).by_scope()`` adds up by them, compiled programs have them
+    in the metadata of their operations, and errors list them among the handlers in force.
 
     Raises: BadCall: the name is no string.
 
@@ -62,7 +62,7 @@ def named_scope(name: str) -> Iterator[str]:
     ['encoder/attention']
     """
     if not isinstance(name, str):
-        raise BadCall(f"named_scope: the name must be a string, got {name!r}.", hint='with hx.named_scope("layer"): ...')
+        raise BadCall(f"named_scope: the name must be a string, got {name!r}.", hint='hx.named_scope("layer").')
     scope = Scope(name)
     run = NamedScope(STACK.get(), scope, user_site(3))
     at = run.cell.site  # of the operation whose clause or rule opens the scope
