@@ -34,7 +34,7 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.
 _MACHINERY = (functools.__file__, contextlib.__file__)
 
 
-class Scope(str):
+class ScopeName(str):
     """The label of a ``named_scope``, which is its name."""
 
     __slots__ = ()
@@ -48,7 +48,7 @@ class NameStack(NamedTuple):
     """The named scopes of an equation, outermost first, as ``source_info`` of JAX has them: its text joins them by "/".
     """
 
-    stack: tuple[Scope, ...] = ()
+    stack: tuple[ScopeName, ...] = ()
 
     def __str__(self) -> str:
         return "/".join(self.stack)
@@ -137,9 +137,9 @@ class Site(NamedTuple):
         return labels_of(self)
 
     @property
-    def scopes(self) -> tuple[Scope, ...]:
+    def scopes(self) -> tuple[ScopeName, ...]:
         """The names of the ``named_scope``s in which the operation was performed, outermost first."""
-        return tuple([label for label in reversed(self.under) if type(label) is Scope])
+        return tuple([label for label in reversed(self.under) if type(label) is ScopeName])
 
     @property
     def name_stack(self) -> NameStack:

@@ -20,7 +20,7 @@ from .source_locations import (
     NOWHERE,
     CodeLabeller,
     RawSite,
-    Scope,
+    ScopeName,
     Site,
     labeller_of,
     labels_of,
@@ -136,7 +136,7 @@ class Run:
             while run is not BASE and not run.records_everything:
                 labels.append(run.label)
                 run = run.outer
-            read = run is not BASE or any([type(label) is Scope for label in labels])
+            read = run is not BASE or any([type(label) is ScopeName for label in labels])
             self._labeller = CodeLabeller(tuple([label for label in labels if label])) if read else NO_LABELS
         return self._labeller
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...effects.base.errors import BadCall
-from ...effects.base.source_locations import RawSite, Scope, labels_of, relabelled, user_site
+from ...effects.base.source_locations import RawSite, ScopeName, labels_of, relabelled, user_site
 from ...effects.base.stack import BASE, STACK, Run, at_site, installed
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
@@ -24,7 +24,7 @@ class NamedScope(Run):
     __slots__ = ("beyond",)
     owns_boxes = False
 
-    def __init__(self, outer: Run, name: Scope, site: RawSite):
+    def __init__(self, outer: Run, name: ScopeName, site: RawSite):
         super().__init__(outer, name, site)
         self.beyond: Run = outer.beyond if isinstance(outer, NamedScope) else outer
 
@@ -63,7 +63,7 @@ def named_scope(name: str) -> Iterator[str]:
     """
     if not isinstance(name, str):
         raise BadCall(f"named_scope: the name must be a string, got {name!r}.", hint='hx.named_scope("layer").')
-    scope = Scope(name)
+    scope = ScopeName(name)
     run = NamedScope(STACK.get(), scope, user_site(3))
     at = run.cell.site  # of the operation whose clause or rule opens the scope
     with installed(run), at_site(at and relabelled(at, (scope, *labels_of(at))), run.cell):

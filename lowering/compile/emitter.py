@@ -6,12 +6,11 @@ The compiler parses and verifies the text in C++; no MLIR bindings are loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...effects.base.deep_calls import on_deep_stack
-from ...effects.base.lazy_module import LazyModule
 from ...effects.control.callbacks import Callback
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.core.columns import LOWER, ElementwiseLowering
@@ -29,17 +28,13 @@ from ...interpreters.core.record import record
 from ..xla.host_callbacks import HostCall
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
+from .attributes import composite_text
 from .extremes import BOUNDS, extreme, extreme_reduction
 from .foreign_calls import foreign_call
 from .host_calls import host_call
 from .manual_computation import device_number
 from .scoped_locations import equations_to_emit
 from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced, top
-
-if TYPE_CHECKING:
-    from . import composites
-else:
-    composites = LazyModule("handlax.lowering.compile.composites")
 
 
 class SsaValue(NamedTuple):
@@ -526,7 +521,7 @@ class Emitter:
         if self.symbols:
             return self.program(op.bodies[0], values)
         decomposition = self.private(op.bodies[0], op.label, exact=True)
-        return self.results(composites.composite_text(op, decomposition, values), op.bodies[0].out_types)
+        return self.results(composite_text(op, decomposition, values), op.bodies[0].out_types)
 
 
 def _generic(

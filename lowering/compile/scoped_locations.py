@@ -2,18 +2,22 @@
 
     %3 = stablehlo.sine %2 : tensor<f32> loc("encoder/attention/sin")
 
-What is in no scope has no location: the text of a program without scopes is as short as it can be.
+What is in no scope has no location: the text of a program without scopes is as short as it can be. A call has its
+scopes alone, and a loop or branch none: where XLA inlines their bodies, it puts their names before those inside, which
+are whole in a region and start anew in a function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...effects.base.source_locations import Site
 from ...effects.programs.program import Program
 from ...effects.programs.program_cache import scopes_in
+from .attributes import quoted
 
+_HOLDS_REGIONS = ('= "stablehlo.while"(', '= "stablehlo.case"(')
 Emitted = tuple[Any, tuple[int, ...], Any]  # operation, operands and type of the result of an equation
 
 
@@ -37,19 +41,18 @@ def _located(emit: Any, program: Program, equations: Iterable[Emitted]) -> Itera
         emit.scopes = around + Site(*site).scopes
         yield equation
         if emit.scopes:
-            op = equation[0]
-            once = op.bodied and op.runs == "once"  # a call, whose name XLA puts before those of what it calls
-            location = quoted("/".join(emit.scopes if once else (*emit.scopes, op.name)))
-            placed = lambda line: line if type(line) is LocatedLine else LocatedLine(f"{line} loc({location})")
+            placed = _placement(equation[0], emit.scopes)
             lines[first:] = [*map(placed, lines[first:])]
     emit.scopes = around
 
 
-def quoted(text: str) -> str:
-    r"""A string of MLIR.
+def _placement(op: Any, scopes: tuple[str, ...]) -> Callable[[str], str]:
+    """The function that gives a line of an operation in these scopes its location, unless it has or takes none."""
+    called = op.bodied and op.runs == "once"
+    location = quoted("/".join(scopes if called else (*scopes, op.name)))
 
-    >>> print(quoted('a"b'))
-    "a\22b"
-    """
-    plain = lambda c: c.isascii() and c.isprintable() and c not in '"\\'
-    return '"' + "".join([c if plain(c) else "".join([f"\\{b:02X}" for b in c.encode()]) for c in text]) + '"'
+    def placed(line: str) -> str:
+        none = type(line) is LocatedLine or any([name in line for name in _HOLDS_REGIONS])
+        return line if none else LocatedLine(f"{line} loc({location})")
+
+    return placed

@@ -15,7 +15,7 @@ from .jit import jit
 
 # An instruction of HLO: its name, its operation, and the path of scopes with the operation that it computes last
 _INSTRUCTION = re.compile(r'^ *(?:ROOT )?%?([\w.-]+) = .*? ([a-z][a-z0-9-]*)\((?:.*op_name="([^"]*)")?', re.MULTILINE)
-_CONTROL = ("while", "conditional", "call")  # whose time is that of the instructions in them
+_HOLDS_OTHERS = re.compile("while|conditional|call")  # whose time is that of the instructions in them
 
 
 def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[str, float]]:
@@ -62,7 +62,7 @@ def instruction_scopes(text: str) -> dict[str, str]:
     {'a.1': 'encoder/norm'}
     """
     found = _INSTRUCTION.findall(text)
-    return {name: path.rpartition("/")[0] for name, op, path in found if op not in _CONTROL}
+    return {name: path.rpartition("/")[0] for name, op, path in found if not _HOLDS_OTHERS.fullmatch(op)}
 
 
 def _executed(profile: Any, module: str) -> Iterator[tuple[str, float]]:
