@@ -137,14 +137,14 @@ class Site(NamedTuple):
         return labels_of(self)
 
     @property
-    def scopes(self) -> tuple[ScopeName, ...]:
+    def scopes(self) -> tuple[str, ...]:
         """The names of the ``named_scope``s in which the operation was performed, outermost first."""
-        return tuple([label for label in reversed(self.under) if type(label) is ScopeName])
+        return self.name_stack.stack
 
     @property
     def name_stack(self) -> NameStack:
         """``scopes`` under JAX's name: its text is ``"encoder/attention"``."""
-        return NameStack(self.scopes)
+        return NameStack(tuple([label for label in reversed(self.under) if type(label) is ScopeName]))
 
     @property
     def calls(self) -> tuple[str, ...] | None:

@@ -146,7 +146,7 @@ class Run:
 
         That is the operation being answered, if one is; else what stands on the stack: ``labeller``.
         """
-        at = self.cell and self.cell.site
+        at = None if self.cell is None else self.cell.site
         return self.labeller if at is None else labeller_of(at)
 
     @property
@@ -287,8 +287,8 @@ class grounded:
 
 def answered_site() -> RawSite | None:
     """The site of the operation being answered, relative to the innermost record; None: none is."""
-    cell, ground = current().cell, _GROUND.get()
-    return (cell and cell.site) or (ground and ground.site)
+    cells = (current().cell, _GROUND.get())
+    return next((cell.site for cell in cells if cell is not None and cell.site is not None), None)
 
 
 def site() -> Site:

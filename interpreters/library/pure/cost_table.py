@@ -189,8 +189,8 @@ def _each(f: Callable[[int, int], int], a: Any, b: Any) -> Any:
 
 def _combined(f: Callable[[int, int], int], a: Costs, b: Costs, assumed: frozenset[str]) -> Costs:
     """Costs whose numbers are ``f`` of those of ``a`` and ``b``."""
-    classes, sent, scopes = [_merged(f, x, y) for x, y in zip(a, b) if isinstance(x, PMap)]
-    return Costs(classes, sent, assumed, scopes)
+    classes, sent = _merged(f, a.classes, b.classes), _merged(f, a.sent, b.sent)
+    return Costs(classes, sent, assumed, _merged(f, a.scopes, b.scopes))
 
 
 def _merged(f: Callable[[int, int], int], a: PMap[Any, Any], b: PMap[Any, Any]) -> PMap[Any, Any]:
