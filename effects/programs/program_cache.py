@@ -28,10 +28,18 @@ class ProgramCache(Cache):
 
 
 @derived_once
+def scopes_of(program: Program) -> list[tuple[str, ...]]:
+    """The named scopes of each equation, outermost first; those of one scope share the code at their sites."""
+    codes = program.sites.codes
+    labelled = {id(code): code for code in codes if type(code) is LabelledCode}
+    named = {key: Site(code, 0).scopes for key, code in labelled.items()}
+    return [named.get(id(code), ()) for code in codes]
+
+
+@derived_once
 def scopes_in(program: Program) -> Hashable:
     """The named scopes of each equation, and of those in its bodies; None where there are none at all."""
-    labelled = any([type(code) is LabelledCode for code in program.sites.codes])
-    own = [Site(*site).scopes for site in program.sites] if labelled else []
+    own = scopes_of(program)
     inner = [scopes_in(body) for op in program.ops if op.bodied for body in op.bodies]  # type: ignore[attr-defined]
     return (*own, *inner) if any(own) or any(inner) else None
 

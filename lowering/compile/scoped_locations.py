@@ -9,22 +9,15 @@ are whole in a region and start anew in a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...effects.base.source_locations import Site
 from ...effects.programs.program import Program
-from ...effects.programs.program_cache import scopes_in
+from ...effects.programs.program_cache import scopes_in, scopes_of
 from .attributes import quoted
 
-_HOLDS_REGIONS = ('= "stablehlo.while"(', '= "stablehlo.case"(')
+_WHILE, _CASE = '= "stablehlo.while"(', '= "stablehlo.case"('
 Emitted = tuple[Any, tuple[int, ...], Any]  # operation, operands and type of the result of an equation
-
-
-class LocatedLine(str):
-    """A line that has its location, which is that of the innermost equation: bodies may be emitted inline."""
-
-    __slots__ = ()
 
 
 def equations_to_emit(emit: Any, program: Program) -> Iterable[Emitted]:
@@ -36,23 +29,25 @@ def equations_to_emit(emit: Any, program: Program) -> Iterable[Emitted]:
 def _located(emit: Any, program: Program, equations: Iterable[Emitted]) -> Iterator[Emitted]:
     """``equations_to_emit`` where there are scopes; ``emit.scopes`` are those around the region that is emitted."""
     lines, around = emit.lines, emit.scopes
-    for equation, site in zip(equations, program.sites):
+    locations: dict[Any, str] = {}
+    for equation, scopes in zip(equations, scopes_of(program)):
         first = len(lines)
-        emit.scopes = around + Site(*site).scopes
+        emit.scopes = scopes = around + scopes
         yield equation
-        if emit.scopes:
-            placed = _placement(equation[0], emit.scopes)
-            lines[first:] = [*map(placed, lines[first:])]
+        if scopes:
+            op = equation[0]
+            key = scopes, type(op)
+            location = locations.get(key) or locations.setdefault(key, _location(op, scopes))
+            lines[first:] = [line if _is_placed(line) else line + location for line in lines[first:]]
     emit.scopes = around
 
 
-def _placement(op: Any, scopes: tuple[str, ...]) -> Callable[[str], str]:
-    """The function that gives a line of an operation in these scopes its location, unless it has or takes none."""
+def _location(op: Any, scopes: tuple[str, ...]) -> str:
+    """What follows a line of an operation in these scopes."""
     called = op.bodied and op.runs == "once"
-    location = quoted("/".join(scopes if called else (*scopes, op.name)))
+    return f" loc({quoted('/'.join(scopes if called else (*scopes, op.name)))})"
 
-    def placed(line: str) -> str:
-        none = type(line) is LocatedLine or any([name in line for name in _HOLDS_REGIONS])
-        return line if none else LocatedLine(f"{line} loc({location})")
 
-    return placed
+def _is_placed(line: str) -> bool:
+    """Whether a line takes no location, or has one: that of the innermost equation, where a body is emitted inline."""
+    return line.endswith('")') or _WHILE in line or _CASE in line
