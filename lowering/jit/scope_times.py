@@ -48,7 +48,7 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
                 block_until_ready(jitted(*args, **kwargs))
         scopes = instruction_scopes(text)
         seconds: dict[str, float] = {}
-        with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of statistics ends the process
+        with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of stats ends the process
             warnings.simplefilter("ignore", DeprecationWarning)
             executed = [*_executed(session.profile_data, text.split(None, 2)[1].rstrip(","), scopes)]
         for name, duration in executed:
