@@ -19,6 +19,7 @@ from .effects.base.later_layers import LaterLayers as _Later
 from .effects.base.lazy_module import late_module as _late_module
 from .effects.base.lazy_module import late_names as _late_names
 from .effects.base.stack import BASE as _BASE
+from .effects.base.stack import site as site
 from .effects.base.watching import explain_cache_misses as explain_cache_misses
 from .effects.base.watching import log_compiles as log_compiles
 from .effects.base.watching import no_tracing as no_tracing
@@ -107,8 +108,8 @@ from .interpreters.transformations.derivatives import vjp as vjp
 from .interpreters.transformations.make_program import closure_convert as closure_convert
 from .interpreters.transformations.make_program import effects_of as effects_of
 from .interpreters.transformations.make_program import make_program as make_program
-from .interpreters.transformations.make_program import named_call as named_call
-from .interpreters.transformations.make_program import named_scope as named_scope
+from .interpreters.transformations.named_scopes import named_call as named_call
+from .interpreters.transformations.named_scopes import named_scope as named_scope
 from .interpreters.transformations.saved_arguments import NotNeeded as NotNeeded
 from .interpreters.transformations.saved_arguments import NotSaveable as NotSaveable
 from .interpreters.transformations.vmap import vmap as vmap

@@ -1,8 +1,11 @@
 """Sites: the lines of the user's code at which operations are performed.
 
 A *raw site* is a pair (code object, instruction offset), taken from a frame without formatting anything; ``Site(*raw)``
-works out file, line and function when they are read. Where an operation passed through handlers before it was recorded,
-a ``LabelledCode`` stands in place of the code object and lists their labels.
+works out file, line and function when they are read. Where an operation passed through handlers and named scopes
+before it was recorded, a ``LabelledCode`` stands in place of the code object and lists their labels.
+
+Labels are relative to the program of the equation: what surrounds an operation with bodies is at that operation's site,
+and ``stack.site`` puts the two together.
 """
 
 from __future__ import annotations
@@ -31,18 +34,40 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.
 _MACHINERY = (functools.__file__, contextlib.__file__)
 
 
-class LabelledCode:
-    """A code object with the labels of the handlers that an operation passed through, innermost first.
+class ScopeName(str):
+    """The label of a ``named_scope``, which is its name."""
 
-    ``calls``: the ``call_path`` of the operation, recorded for operations with bodies that have effects; else None.
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+
+class NameStack(NamedTuple):
+    """The named scopes of an equation, outermost first, as ``source_info`` of JAX has them: its text joins them by "/".
     """
 
-    __slots__ = ("code", "labels", "calls")
+    stack: tuple[ScopeName, ...] = ()
+
+    def __str__(self) -> str:
+        return "/".join(self.stack)
+
+
+class LabelledCode:
+    """A code object with the labels of the handlers and scopes that an operation passed through, innermost first.
+
+    ``calls``: the ``call_path`` of the operation, recorded for operations with bodies that have effects; else None.
+    ``_labeller``: ``labeller_of`` the object.
+    """
+
+    __slots__ = ("code", "labels", "calls", "_labeller")
 
     def __init__(self, code: CodeType | None, labels: tuple[str, ...], calls: tuple[str, ...] | None = None):
         self.code = code
         self.labels = labels
         self.calls = calls
+        self._labeller: CodeLabeller | None = None
 
 
 class CodeLabeller(dict[int, Any]):
@@ -63,6 +88,37 @@ class CodeLabeller(dict[int, Any]):
         self._alive.append(code)
         return labelled
 
+    def site(self, site: RawSite) -> RawSite:
+        """The site with the labels appended."""
+        code, offset = site
+        return self.get(id(code)) or self.add(code), offset
+
+
+NO_LABELS = CodeLabeller(())
+
+
+def labels_of(site: RawSite) -> tuple[str, ...]:
+    """The labels of the handlers and scopes of a site, innermost first."""
+    return site[0].labels if type(site[0]) is LabelledCode else ()
+
+
+def labeller_of(site: RawSite) -> CodeLabeller:
+    """Appends the labels of ``site``, to what is performed in place of the operation that stands there."""
+    code = site[0]
+    if type(code) is not LabelledCode or not code.labels:
+        return NO_LABELS
+    if code._labeller is None:
+        code._labeller = CodeLabeller(code.labels)
+    return code._labeller
+
+
+def relabelled(site: RawSite, labels: tuple[str, ...]) -> RawSite:
+    """The site with these labels in place of its own."""
+    code, offset = site
+    if type(code) is LabelledCode:
+        return LabelledCode(code.code, labels, code.calls) if labels or code.calls else code.code, offset
+    return LabelledCode(code, labels) if labels else code, offset
+
 
 class Site(NamedTuple):
     """A site with its file, line and function, which are computed on each read."""
@@ -76,8 +132,19 @@ class Site(NamedTuple):
 
     @property
     def under(self) -> tuple[str, ...]:
-        """Labels of the handlers that the operation passed through before it was recorded, innermost first."""
-        return self.origin.labels if isinstance(self.origin, LabelledCode) else ()
+        """Labels of the handlers and scopes that the operation passed through before it was recorded, innermost first.
+        """
+        return labels_of(self)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The names of the ``named_scope``s in which the operation was performed, outermost first."""
+        return self.name_stack.stack
+
+    @property
+    def name_stack(self) -> NameStack:
+        """``scopes`` under JAX's name: its text is ``"encoder/attention"``."""
+        return NameStack(tuple([label for label in reversed(self.under) if type(label) is ScopeName]))
 
     @property
     def calls(self) -> tuple[str, ...] | None:
@@ -103,8 +170,13 @@ class Site(NamedTuple):
 
     @property
     def full(self) -> str:
-        """File, line and handlers: ``model.py:17, under grad > vmap('batch')``."""
+        """File, line, handlers and scopes: ``model.py:17, under grad > vmap('batch')``."""
         return f"{self}, under {' > '.join(self.under)}" if self.under else str(self)
+
+    @property
+    def scoped(self) -> str:
+        """File, line and scopes: ``model.py:17, in encoder/attention``."""
+        return f"{self}, in {self.name_stack}" if self.scopes else str(self)
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.line}"

@@ -15,13 +15,22 @@ from contextvars import ContextVar, Token
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from .source_locations import NOWHERE, CodeLabeller, RawSite, Site, user_site
-
-NO_LABELS = CodeLabeller(())
+from .source_locations import (
+    NO_LABELS,
+    NOWHERE,
+    CodeLabeller,
+    RawSite,
+    ScopeName,
+    Site,
+    labeller_of,
+    labels_of,
+    relabelled,
+    user_site,
+)
 
 
 class SiteCell:
-    """The site of the operation being performed, shared by the runs of one stack.
+    """The site of the operation being performed, shared by the runs of one stack up to the innermost that records.
 
     The first run that answers an operation sets it; the rules that it calls, and the runs further out, read it. None:
     no run has answered yet, and whoever needs the site calls ``user_site``.
@@ -30,8 +39,8 @@ class SiteCell:
     __slots__ = ("site",)
     site: RawSite | None
 
-    def __init__(self) -> None:
-        self.site = None
+    def __init__(self, site: RawSite | None = None) -> None:
+        self.site = site
 
 
 class Binding(NamedTuple):
@@ -50,10 +59,10 @@ class Run:
     """One installation of a handler: an identity that owns boxes, and a link to the next run out.
 
     ``site``: where the handler was installed. ``ended``: the transformation has returned; a box of this run that is
-    used afterwards has escaped.
+    used afterwards has escaped. ``located``: a clause further in asked for its ``site``.
     """
 
-    __slots__ = ("outer", "site", "ended", "cell", "label", "_labeller", "scope", "traces", "__weakref__")
+    __slots__ = ("outer", "site", "ended", "cell", "label", "located", "_labeller", "scope", "traces", "__weakref__")
     outer: Run
     cell: SiteCell
     _labeller: CodeLabeller | None
@@ -69,7 +78,7 @@ class Run:
         self.outer = outer
         self.label = label
         self.site = site
-        self.ended = False
+        self.ended = self.located = False
         self.cell = outer.cell or SiteCell()
         self._labeller = None
         self.traces = None
@@ -120,15 +129,36 @@ class Run:
     def labeller(self) -> CodeLabeller:
         """Appends the labels of this run and of those outside it, up to the innermost run that records everything.
 
-        ``NO_LABELS`` where no run records: then nothing keeps sites.
+        ``NO_LABELS`` where no run records and no scope is open: then nobody reads them.
         """
         if self._labeller is None:
             labels, run = [], self
             while run is not BASE and not run.records_everything:
                 labels.append(run.label)
                 run = run.outer
-            self._labeller = NO_LABELS if run is BASE else CodeLabeller(tuple([label for label in labels if label]))
+            read = run is not BASE or any([type(label) is ScopeName for label in labels])
+            self._labeller = CodeLabeller(tuple([label for label in labels if label])) if read else NO_LABELS
         return self._labeller
+
+    @property
+    def inlining_labeller(self) -> CodeLabeller:
+        """Appends, to sites of a program that this run performs, the labels of what it is performed in place of.
+
+        That is the operation being answered, if one is; else what stands on the stack: ``labeller``.
+        """
+        at = None if self.cell is None else self.cell.site
+        return self.labeller if at is None else labeller_of(at)
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        """The labels that surround the program that this run records, up to the next run out that records everything.
+        """
+        return self.outer.labeller.labels
+
+    @property
+    def surroundings(self) -> tuple[str, ...]:
+        """The labels that surround what is recorded under this run, out to the base."""
+        return tuple([label for run in runs(self) if run.records_everything for label in run.around])
 
     def labelled_site(self) -> RawSite:
         """The user's line being executed, with labels as an equation has it; for the run that answers first."""
@@ -162,7 +192,7 @@ class Base(Run):
         self.outer = None  # type: ignore[assignment]
         self.label = "base"
         self.site = None
-        self.ended = False
+        self.ended = self.located = False
         self.cell = None  # type: ignore[assignment]
         self._labeller = NO_LABELS
         self.traces = None
@@ -232,6 +262,57 @@ class at_site:
 
     def __exit__(self, *_: object) -> None:
         self.cell.site = self.site
+
+
+# The cell of the handler installed last: where it stands on the base, so does the stack of its clauses, without a cell
+_GROUND: ContextVar[SiteCell | None] = ContextVar("handlax_ground", default=None)
+
+
+class grounded:
+    """``with grounded(run):`` clauses of ``run`` find the site of what they answer, also where their stack is the base.
+    """
+
+    __slots__ = ("cell", "token")
+    token: Token[SiteCell | None]
+
+    def __init__(self, run: Any):
+        self.cell = run.cell
+
+    def __enter__(self) -> None:
+        self.token = _GROUND.set(self.cell)
+
+    def __exit__(self, *_: object) -> None:
+        _GROUND.reset(self.token)
+
+
+def answered_site() -> RawSite | None:
+    """The site of the operation being answered, relative to the innermost record; None: none is."""
+    cells = (current().cell, _GROUND.get())
+    return next((cell.site for cell in cells if cell is not None and cell.site is not None), None)
+
+
+def site() -> Site:
+    """The site of the operation that is being answered: in a clause, the user's line and scopes that performed it.
+
+    Elsewhere it is the line being executed. ``site().scopes`` are the ``named_scope``s around it, outermost first, with
+    those around the loops, branches and compiled functions that it is in. The same is seen eagerly and recorded.
+
+    >>> import handlax as hx
+    >>> def forward(op, x):
+    ...     print(hx.site().scopes)
+    ...     return hx.perform(op, x)
+    >>> @hx.handle(hx.handler({hx.operations.Sin: forward}))
+    ... def f(x):
+    ...     with hx.named_scope("encoder"), hx.named_scope("attention"):
+    ...         return hx.numpy.sin(x)
+    >>> _ = f(1.0)
+    ('encoder', 'attention')
+    """
+    run = current()
+    here = answered_site() or run.labelled_site()
+    for each in runs(run):
+        each.located = True
+    return Site(*relabelled(here, labels_of(here) + run.surroundings))
 
 
 def runs(top: Run | None = None) -> Iterator[Run]:

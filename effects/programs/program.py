@@ -460,7 +460,7 @@ WRITERS[Program] = lambda printer, program: printer.program(program)
 def interpret(program: Program, args: Sequence[Array]) -> tuple[Any, ...]:
     """Perform a program's equations in order under the handlers in force, each at its own source line."""
     run = current()
-    return on_deep_stack(run.inline, program, args, program.sites.labelled_by(run.labeller))
+    return on_deep_stack(run.inline, program, args, program.sites.labelled_by(run.inlining_labeller))
 
 
 starts_path(interpret, by_user=False)
@@ -478,10 +478,10 @@ def perform_equations(program: Program, env: list[Any], first: int, last: int, n
     the number of the next result.
     """
     run = current()
-    cell, outside = run.cell, run.cell.site
+    cell, outside, located = run.cell, run.cell.site, run.inlining_labeller.site
     try:
         for i in range(first, last):
-            op, cell.site = program.ops[i], program.sites[i]
+            op, cell.site = program.ops[i], located(program.sites[i])
             results = op.as_results(run.answer(op, tuple([env[n] for n in program.args[i]])))
             env[number : number + len(results)] = results
             number += len(results)

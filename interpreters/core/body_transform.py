@@ -24,7 +24,8 @@ from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Part
 from ...effects.base.errors import CannotCross
 from ...effects.base.later_layers import LaterLayers
-from ...effects.base.stack import BASE, Run, inside
+from ...effects.base.source_locations import labels_of
+from ...effects.base.stack import BASE, Run, at_site, inside
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import Axis, Bound, under
@@ -54,13 +55,15 @@ class TransformedBody(NamedTuple):
     """A body transformed by a handler.
 
     ``program`` maps the parts of the inputs to the parts of the results. ``marks``: the marks of the results.
-    ``state``, ``structure``: types and structure of the handler's state at the end of the body.
+    ``state``, ``structure``: types and structure of the handler's state at the end of the body. ``located``: a clause
+    asked for its site, so that it is the body at this place alone.
     """
 
     program: Program
     marks: tuple[Mark, ...]
     state: tuple[ArrayType, ...] = ()
     structure: Any = None
+    located: bool = False
 
 
 class RequiredSignature(NamedTuple):
@@ -290,15 +293,22 @@ def transform_body(
     scope = run.outer.scope
     entry = (key, body, tuple(marks), signature, flow_key, tuple(state), positions, binds, scope, config.current())
     if key is None or flow_key is None or (body.effects and run.outer is not BASE):
-        bodies = getattr(run, "bodies", None)
-        kept = None if flow_key is None else bodies
-        transformed = None if kept is None else kept.get(entry)
+        kept = None if flow_key is None else getattr(run, "bodies", None)
+        here = (entry, id(body), *_labels(run))  # equal bodies differ in the lines and scopes that a clause may ask for
+        transformed = None if kept is None else kept.get(entry) or kept.get(here)
         if transformed is not None:
             return transformed
         transformed = _transform(run, body, marks, required, flow, state, positions, binds, run.outer)
-        return transformed if kept is None else INNER_BODIES.add(kept, entry, transformed)
+        place = here if transformed.located else entry
+        return transformed if kept is None else INNER_BODIES.add(kept, place, transformed)
     outer = under(BASE, scope)
     return _BODIES.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, binds, outer))
+
+
+def _labels(run: Run) -> tuple[str, ...]:
+    """The labels that surround the body of the operation that ``run`` answers."""
+    at = run.cell.site
+    return (() if at is None else labels_of(at)) + run.outer.surroundings
 
 
 def _transform(
@@ -327,7 +337,7 @@ def _transform(
                     flow.begin(inner, recorder.inputs(state))
             if t is not None:
                 inputs.append(inner.box(mark, recorder.inputs(inner.part_types(mark, t))))
-        with inside(inner):
+        with inside(inner), at_site(None, recorder.cell):
             results = interpret(body, inputs)
         with inside(recorder):
             ends, structure = flow.end(inner)
@@ -336,7 +346,8 @@ def _transform(
             groups = [_typed(inner, y, mark, t) for y, mark, t in zip(results, out_marks, body.out_types)]
             groups.insert(state_result, ends if required is None else _padded(ends, required))
             program = recorder.freeze([part for parts in groups for part in parts], body.name)
-            return TransformedBody(program, tuple(out_marks), tuple([x.type for x in ends]), structure)
+            ends_with = tuple([x.type for x in ends])
+            return TransformedBody(program, tuple(out_marks), ends_with, structure, recorder.located)
     finally:
         inner.ended = recorder.ended = True
 

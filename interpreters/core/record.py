@@ -10,8 +10,8 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.deep_calls import on_deep_stack
-from ...effects.base.source_locations import Site, starts_path, user_site, with_calls
-from ...effects.base.stack import BASE, STACK, Run, inside, installed
+from ...effects.base.source_locations import RawSite, Site, labels_of, relabelled, starts_path, user_site, with_calls
+from ...effects.base.stack import BASE, STACK, Run, SiteCell, inside, installed
 from ...effects.core.arrays import Box
 from ...effects.core.escaped_boxes import check_leaks, check_not_escaped
 from ...effects.core.operation import Operation, result_type
@@ -54,18 +54,31 @@ def box(type: ArrayType, run: Record, number: int) -> RecordBox:
 
 
 class Record(Run):
-    """A run that records a program in ``builder``. It answers every operation, with boxes of its variables."""
+    """A run that records a program in ``builder``. It answers every operation, with boxes of its variables.
 
-    __slots__ = ("builder", "owner", "names", "shardings")
+    ``within``: the site of the operation that was being answered when it began, such as the one whose body it records.
+    It surrounds the program, in which sites are relative: the lines of the operation, without its labels.
+    """
+
+    __slots__ = ("builder", "owner", "names", "shardings", "within")
+    within: RawSite | None
     new_builder: type[Builder] = Builder
     records_everything = True  # a subclass, such as a tape, may forward some operations
 
     def __init__(self, outer: Run, label: str, site: tuple[Any, int] | None = None, owner: Run | None = None):
         super().__init__(outer, label, site)
+        if self.records_everything:
+            answered = self.cell.site
+            self.within = answered if owner is None else owner.cell.site
+            self.cell = SiteCell(answered and relabelled(answered, ()))
         self.builder = self.new_builder()
         self.owner = owner  # the run that transforms a body by this record
         self.names: Callable[[int], str] | None = None  # the name of the argument that an input is, for messages
         self.shardings: Sequence[Any] = ()  # how inputs lie on a mesh, each None where that is unknown
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        return super().around if self.within is None else labels_of(self.within)
 
     @property
     def described(self) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...effects.base import config
 from ...effects.base.errors import HandlaxError, MissingRule, NotAnArray, NotDifferentiable
-from ...effects.base.stack import BASE, SiteCell, current, inside
+from ...effects.base.stack import BASE, SiteCell, at_site, current, inside
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, componentwise
 from ...effects.core.named_axes import under
@@ -185,18 +185,19 @@ def _residuals(
     if not isinstance(tape, Program) and not any(value is not None for value in known):
         return [*[None] * len(types), *reversed(consts)], types, starts
     values: list[Any] = list(known)
-    answer = current().answer
-    for op, args, results, _ in tape.steps():
-        operands = [consts[-1 - n] if n < 0 else values[n] for n in args]
-        if all(x is not None for x in operands):
-            y = answer(op, tuple(operands))
-            values.extend(op.as_results(y))
-        elif JVP.cell(type(op)) is componentwise:
-            known_operands = tuple([x for x in operands if x is not None])
-            results_of_known = iter(answer(op, known_operands) if known_operands else ())
-            values.extend([None if x is None else next(results_of_known) for x in operands])
-        else:
-            values.extend((None,) * len(results))
+    answer, cell = current().answer, current().cell or SiteCell()
+    with at_site(cell.site, cell):
+        for (op, args, results, _), cell.site in zip(tape.steps(), tape.sites):
+            operands = [consts[-1 - n] if n < 0 else values[n] for n in args]
+            if all(x is not None for x in operands):
+                y = answer(op, tuple(operands))
+                values.extend(op.as_results(y))
+            elif JVP.cell(type(op)) is componentwise:
+                known_operands = tuple([x for x in operands if x is not None])
+                results_of_known = iter(answer(op, known_operands) if known_operands else ())
+                values.extend([None if x is None else next(results_of_known) for x in operands])
+            else:
+                values.extend((None,) * len(results))
     return [*values, *reversed(consts)], types, starts
 
 

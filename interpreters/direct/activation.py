@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadCall, CannotCross
-from ...effects.base.stack import STACK, inside, installed
+from ...effects.base.stack import STACK, SiteCell, at_site, grounded, inside, installed
 from ...effects.control.body_rules import branch_index
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.operation import Operation
@@ -91,11 +91,12 @@ class Activation:
     again. ``driver``: the stack that waits for the next message. ``performer``: the stack that performed last.
     """
 
-    __slots__ = ("handled", "outer", "log", "at", "resumption", "driver", "performer", "unwound", "nesting")
+    __slots__ = ("handled", "outer", "cell", "log", "at", "resumption", "driver", "performer", "unwound", "nesting")
 
     def __init__(self, handled: Handled, log: list[Any], nesting: Nesting, resumption: Resumption | None = None):
         self.handled = handled
         self.outer = STACK.get()
+        self.cell = self.outer.cell or SiteCell()
         self.log = log
         self.at = 0
         self.resumption = resumption
@@ -112,7 +113,7 @@ class Activation:
         run = DirectRun(landing(self.outer), handler, state, site, _in_body)
         run.activation = self
         try:
-            with installed(run):
+            with installed(run), grounded(run):
                 y = f(*args, **kwargs)
         except Unwound as end:
             if end.activation is not self:
@@ -179,15 +180,13 @@ class Activation:
 
     def wait_for(self, stack: Any, *answer: Any) -> Performed | Ended:
         """Go on with ``stack``; the next message of the execution."""
-        cell = self.outer.cell
-        outside = None if cell is None else cell.site
+        outside = self.cell.site
         self.driver = greenlet.getcurrent()
         try:
             return stack.switch(*answer)
         finally:
             self.driver = None
-            if cell is not None:
-                cell.site = outside
+            self.cell.site = outside
 
     def go_on(self, performer: Any, state: Any, results: Any) -> Performed | Ended:
         """Continue where the function was left, until it performs again or ends."""
@@ -214,18 +213,13 @@ class Activation:
             handler = activation.handled.handler
             clause: Any = handler.clauses[type(op)]
             given = () if state is NO_STATE else (state,)
-            cell = activation.outer.cell
-            if cell is not None:
-                outside, cell.site = cell.site, site
             try:
-                y = clause.f(resume, *given, op, *xs)
+                with grounded(activation), at_site(site, activation.cell):
+                    y = clause.f(resume, *given, op, *xs)
+                    del resume  # a function that is not resumed is closed here, which restores sites of its own
             except TypeError:
                 check_arity(op, clause, [x.type for x in xs], bool(given))
                 raise
-            finally:
-                del resume  # a function that is not resumed is closed here, which restores sites of its own
-                if cell is not None:
-                    cell.site = outside
             if type(y) is not Tail:
                 return y
             activation, message = y.resume.advance(*y.given)

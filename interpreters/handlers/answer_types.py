@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...effects.base.errors import CannotCross, UnhandledEffect
-from ...effects.base.source_locations import Site, user_site
-from ...effects.base.stack import Run, current, installed, runs
+from ...effects.base.stack import Run, current, installed, runs, site
 from ...effects.core.arrays import as_array, perform
 from ...effects.core.operation import Operation
 from ...effects.core.result_trees import UnresolvedType
@@ -103,6 +102,5 @@ def _resume(*args: Any) -> Any:
 
 
 def user_line() -> str:
-    """The user's line of the operation being performed, ``model.py:17``; in a clause, of the one it answers."""
-    cell = current().cell
-    return str(Site(*(cell.site if cell is not None and cell.site is not None else user_site(2))))
+    """The user's line and scopes, ``model.py:17, in encoder``; in a clause those of the operation that it answers."""
+    return site().scoped

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross, TreeMismatch
-from ...effects.base.stack import current
+from ...effects.base.stack import at_site, current
 from ...effects.control.branches import Cond
 from ...effects.control.recorded_bodies import diverging, with_types
 from ...effects.core.arrays import as_array
@@ -71,14 +71,9 @@ def _with_exit_flag(program: Program, payload: Payload) -> Program:
     def flat(*xs: Any) -> list[Any]:
         env = bind(program, xs)
         status = payload.status()
-        cell = current().cell
-        outside = cell.site
-        try:
-            for segment in _segments(program):
-                perform = _perform_guarded if segment.first else _perform
-                status = perform(program, env, segment, payload, status)
-        finally:
-            cell.site = outside
+        for segment in _segments(program):
+            perform = _perform_guarded if segment.first else _perform
+            status = perform(program, env, segment, payload, status)
         outs = zip([env[n] for n in program.outs], program.out_types)
         return [*[zeros_like(t) if y is None else y for y, t in outs], *status]  # None: after an unconditional abort
 
@@ -127,11 +122,11 @@ def _perform(program: Program, env: list[Any], segment: _Segment, payload: Paylo
     number = perform_equations(program, env, segment.first, last if aborts else last + 1, segment.number)
     if not aborts:
         return status
-    current().cell.site = program.sites[last]
     xs = tuple([env[n] for n in program.args[last]])
-    if isinstance(op, Abort):
-        return [*_as_payload(op, xs, payload), as_array(True)]
-    results = _higher_order(op, xs, payload)
+    with at_site(program.sites[last]):
+        if isinstance(op, Abort):
+            return [*_as_payload(op, xs, payload), as_array(True)]
+        results = _higher_order(op, xs, payload)
     count = len(program.types[last])
     env[number : number + count] = results[:count]
     return results[count:]

@@ -15,7 +15,7 @@ from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.source_locations import user_site
-from ...effects.base.stack import BASE, STACK, Run, installed, push, runs
+from ...effects.base.stack import BASE, STACK, Run, grounded, installed, push, runs
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import as_array
@@ -99,7 +99,7 @@ class Installation(ImmutableObject):
             if self.handler.resumes or self.handler.aborts:
                 return run_reified(self.handler, self.state, f, args, kwargs, site)
             run = HandlerRun(landing(STACK.get()), self.handler, self.state, site)
-            with installed(run):
+            with installed(run), grounded(run):
                 y = on_deep_stack(f, *args, **kwargs)
             need_executed(self.handler, f, y)
             return final_answer(self.handler, run.merged_state(), y)

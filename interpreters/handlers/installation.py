@@ -9,7 +9,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError
 from ...effects.base.frozen_values import Value
-from ...effects.base.stack import STACK, Run, inside
+from ...effects.base.stack import STACK, Run, at_site, inside
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
 from ...effects.programs.higher_order import HigherOrder
@@ -88,7 +88,8 @@ class HandlerRun(BodyTransformer):
         clause: Any = self.clauses.get(type(op))
         if clause is None:
             if (op.bodied or (op.deferred and not self.handler.tallies)) and self.concerns(op):
-                return self.cross(op, operands)
+                with at_site(self.cell.site or self.labelled_site(), self.cell):
+                    return self.cross(op, operands)
             clause = self.handler.otherwise
             if clause is None or not self.handler.over(op):
                 return self.outer.answer(op, operands)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadCall, CannotCross, NotAnArray
-from ...effects.base.source_locations import Site, user_site
-from ...effects.base.stack import STACK, at_site, current, installed
+from ...effects.base.source_locations import CodeLabeller, Site, labels_of, user_site
+from ...effects.base.stack import STACK, at_site, current, grounded, installed
 from ...effects.base.wrapping import name_of
 from ...effects.control.body_rules import branch_index
 from ...effects.core.arrays import Array, ConcreteArray, as_array
@@ -117,7 +118,8 @@ class _Frame:
     """An activation of a program: its values so far, and the continuation ``then`` of its results and the state.
 
     Values are assigned once, so the first resumption at an equation goes on in the same frame. Each later one, whose
-    values differ from there on, goes on in a copy: one frame can be resumed many times.
+    values differ from there on, goes on in a copy: one frame can be resumed many times. ``labels``: those of the
+    operations whose body the program is.
     """
 
     handler: Handler
@@ -125,6 +127,7 @@ class _Frame:
     program: Program
     env: list[Any]
     then: Callable[..., Any]
+    labels: tuple[str, ...] = ()
 
     def evaluate(self, at: int, state: Any) -> Any:
         """Evaluate from equation ``at`` to the end of the handled program; the answer."""
@@ -136,15 +139,20 @@ class _Frame:
 
     def advance(self, at: int, state: Any, branches: list[Joined]) -> Any:
         """The answer from equation ``at`` on, which is that of the rest after each of the branches that it joins."""
+        run = HandlerRun(STACK.get(), self.handler, state)
+        with grounded(run), at_site(None, run.cell):
+            return self.advance_under(run, at, branches)
+
+    def advance_under(self, run: HandlerRun, at: int, branches: list[Joined]) -> Any:
+        """``advance`` with a new run of the handler, which answers what does not resume."""
         program, env, handler = self.program, self.env, self.handler
-        starts = _starts(program)
-        run = HandlerRun(STACK.get(), handler, state)
+        starts, located = _starts(program), CodeLabeller(self.labels + run.labeller.labels).site
         for i in range(at, len(program.ops)):
             op: Any = program.ops[i]
             xs = tuple([env[n] for n in program.args[i]])
             clause: Any = handler.clauses.get(type(op))
             if isinstance(clause, ClauseKind):
-                with at_site(program.sites[i], run.cell):
+                with at_site(located(program.sites[i]), run.cell):
                     return self.call_clause(clause, i, op, xs, run.merged_state())
             if op.bodied and self.resumes_in(op):
                 before = run.merged_state()
@@ -152,13 +160,14 @@ class _Frame:
                     return self.enter_body(i, op, xs, before)
                 if not self.joins.undoable:
                     return self.recorded(i, before)
-                joined = joined_branch(op, xs, before, self.evaluate_body, self.rest(i), self.joins)
+                evaluate = partial(self.evaluate_body, i)
+                joined = joined_branch(op, xs, before, evaluate, self.rest(i), self.joins)
                 if joined is None:
-                    return resuming_branch(op, xs, before, self.evaluate_body, self.rest(i))
+                    return resuming_branch(op, xs, before, evaluate, self.rest(i))
                 branches.append(joined)
                 env[starts[i] : starts[i + 1]], run.current = joined.results, joined.state
                 continue
-            with at_site(program.sites[i], run.cell):
+            with at_site(located(program.sites[i]), run.cell):
                 y = run.answer(op, xs)
             env[starts[i] : starts[i + 1]] = op.as_results(y)
         return self.then([env[n] for n in program.outs], run.merged_state())
@@ -238,9 +247,11 @@ class _Frame:
         kinds: list[Any] = [kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ClauseKind)]
         return sorted([kind.name for kind in kinds])
 
-    def evaluate_body(self, body: Program, values: Sequence[Any], state: Any, then: Callable[..., Any]) -> Any:
-        """The answer of a body that ``then`` follows."""
-        return on_deep_stack(_Frame(self.handler, self.joins, body, bind(body, values), then).evaluate, 0, state)
+    def evaluate_body(self, i: int, body: Program, values: Sequence[Any], state: Any, then: Callable[..., Any]) -> Any:
+        """The answer of a body of equation ``i`` that ``then`` follows."""
+        labels = labels_of(self.program.sites[i]) + self.labels
+        frame = _Frame(self.handler, self.joins, body, bind(body, values), then, labels)
+        return on_deep_stack(frame.evaluate, 0, state)
 
     def enter_body(self, i: int, op: Any, xs: tuple[Any, ...], state: Any) -> Any:
         """Evaluate a body with ``ctl`` clauses: inlined if it runs once, or if it is the one chosen.
@@ -251,11 +262,11 @@ class _Frame:
             if not op.prunes:
                 clause = f"the clause of {', '.join(self.resuming())} takes the rest of the program"
                 op, xs = without_rule(op, xs, clause, self.program.sites[i])
-            return self.evaluate_body(op.bodies[0], xs, state, self.rest(i))
+            return self.evaluate_body(i, op.bodies[0], xs, state, self.rest(i))
         if op.runs == "one":
             index, *operands = xs
             body = op.bodies[branch_index(index, len(op.bodies))]
-            return self.evaluate_body(body, operands, state, self.rest(i))
+            return self.evaluate_body(i, body, operands, state, self.rest(i))
         raise CannotCross(
             f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
             f"the program after one iteration of a loop, or in one lane, is not a function.",

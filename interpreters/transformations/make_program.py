@@ -1,10 +1,9 @@
-"""Python functions recorded as programs: make_program, effects_of, closure_convert, and names of calls."""
+"""Python functions recorded as programs: make_program, effects_of and closure_convert."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, ParamSpec, overload
 
 import numpy as np
@@ -19,8 +18,6 @@ from ...effects.base.errors import (
     whole_number,
 )
 from ...effects.base.immutables import ImmutableObject
-from ...effects.base.source_locations import user_site
-from ...effects.base.stack import STACK, Run, installed
 from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.recorded_bodies import RecordedBody, body_of
@@ -220,31 +217,3 @@ def closure_converted(label: str, fun: F, example_args: tuple[Any, ...]) -> tupl
         return pytrees.unflatten(out_tree, program.with_consts(consts)(*leaves))
 
     return converted, [program.consts[i] for i in captured]
-
-
-def named_call(fun: F, *, name: str | None = None) -> F:
-    """``fun`` inside ``named_scope(name)``."""
-    label = str(name or name_of(fun))
-
-    @wraps(fun)
-    @unnamed_boundary
-    def named(*args: Any, **kwargs: Any) -> Any:
-        with named_scope(label):
-            return fun(*args, **kwargs)
-
-    named.__name__ = label
-    return named
-
-
-class NamedScope(Run):
-    """A name for the operations performed in a block; forwards them all."""
-
-    __slots__ = ()
-    owns_boxes = False
-
-
-@contextmanager
-def named_scope(name: str) -> Iterator[str]:
-    """Within the block, operations are performed under ``name``, which errors list among the handlers in force."""
-    with installed(NamedScope(STACK.get(), name, user_site(3))):
-        yield name

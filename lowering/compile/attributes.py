@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...effects.operations.foundations.attributes import ArrayAttribute, NamedAttributes
 from ...effects.types.array_type import array_type
-from ..xla.stablehlo_types import ELEMENT, dense, tensor
+from ..xla.stablehlo_types import ELEMENT, dense, names, short_signature, tensor
 
 
 def quoted(text: str) -> str:
@@ -52,3 +52,12 @@ def float_text(value: Any) -> str:
         text = repr(float(value))
         return text if "." in text else text.replace("e", ".0e") if "e" in text else f"{text}.0"
     return "0x" + np.asarray(value).tobytes()[::-1].hex().upper()
+
+
+def composite_text(op: Any, decomposition: str, values: Sequence[Any]) -> str:
+    """``stablehlo.composite "name" operands {composite_attributes = {...}, decomposition = @symbol} : types``."""
+    fields = [f"decomposition = @{decomposition}", *([f"version = {op.version} : i32"] if op.version else [])]
+    if op.attributes:
+        fields.insert(0, f"composite_attributes = {dictionary_text(dict(op.attributes))}")
+    types = short_signature(values, op.bodies[0].out_types)
+    return f"stablehlo.composite {quoted(op.label)} {names(values)} {{{', '.join(fields)}}} : {types}"

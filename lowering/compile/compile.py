@@ -28,6 +28,7 @@ from ...effects.core.named_axes import Axis
 from ...effects.core.operation import has_lowering
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
+from ...effects.programs.program_cache import scopes_in
 from ...effects.sharding.mesh import Mesh
 from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
@@ -145,7 +146,7 @@ def _preparation(loaded: LoadedExecutable, captured: tuple[Array, ...]) -> Calla
 
 
 COMPILED = ExecutableCache("compile")
-"""Executables by closed program, donation, unused inputs, placement, options and rules in force."""
+"""Executables by closed program, donation, unused inputs, placement, options, rules in force and named scopes."""
 
 
 def compile_program(
@@ -183,7 +184,7 @@ def compile_program(
         placement = placement._replace(arguments=(*map(_sharding_of, captured), *placement.arguments))
     tables = config.current().tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items()))
-    key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables)
+    key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables, scopes_in(closed))
     return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured)
 
 
@@ -195,7 +196,7 @@ def _sharding_of(x: Any) -> Any:
 def _compile(
     key: Any, name: str, options: Mapping[str, Any] | None, load: Callable[..., Any] | None
 ) -> LoadedExecutable:
-    closed, donated, keep_unused, placement, _, _ = key
+    closed, donated, keep_unused, placement, *_ = key
     if not placement.devices:
         raise DeviceMismatch(
             f"{name}: an abstract mesh has no devices to run on, got {placement.mesh}.",

@@ -6,18 +6,18 @@ The compiler parses and verifies the text in C++; no MLIR bindings are loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...effects.base.deep_calls import on_deep_stack
-from ...effects.base.lazy_module import LazyModule
 from ...effects.control.callbacks import Callback
 from ...effects.core.arrays import Array, ConcreteArray
 from ...effects.core.columns import LOWER, ElementwiseLowering
 from ...effects.operations.foundations.foreign_call import ForeignCall
 from ...effects.operations.foundations.half_precision import HALF
 from ...effects.programs.program import Program
+from ...effects.programs.program_cache import scopes_in
 from ...effects.sharding.mesh import AbstractMesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, array_type
@@ -28,16 +28,13 @@ from ...interpreters.core.record import record
 from ..xla.host_callbacks import HostCall
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
+from .attributes import composite_text
 from .extremes import BOUNDS, extreme, extreme_reduction
 from .foreign_calls import foreign_call
 from .host_calls import host_call
 from .manual_computation import device_number
+from .scoped_locations import equations_to_emit
 from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced, top
-
-if TYPE_CHECKING:
-    from . import composites
-else:
-    composites = LazyModule("handlax.lowering.compile.composites")
 
 
 class SsaValue(NamedTuple):
@@ -55,12 +52,12 @@ class Emitter:
     program, its host functions, the symbols of its meshes by their axes, and the names of tables of numbers by their
     texts; ``platform`` is that of its devices, "cpu" or "cuda"; ``mesh_of_all`` their mesh, None for one. ``manual`` is
     the mesh whose devices execute what is emitted on their own pieces, if any. ``constants`` are those of the function,
-    or of the current region; ``symbols`` the values of the dimension variables.
+    or of the current region; ``symbols`` the values of the dimension variables; ``scopes`` those of the equation.
     """
 
     __slots__ = (
         "lines", "count", "made", "here", "functions", "calls", "meshes", "tables", "mesh_of_all", "platform", "manual",
-        "constants", "symbols",
+        "constants", "symbols", "scopes",
     )
 
     def __init__(self, module: Emitter | None = None, mesh: MeshAxes | None = None, platform: str = "cpu"):
@@ -78,6 +75,7 @@ class Emitter:
         self.manual: Any = None if module is None else module.manual
         self.constants: dict[Any, SsaValue] = {}
         self.symbols: dict[Any, SsaValue] = {}
+        self.scopes: tuple[str, ...] = ()
 
     size, sizes, slice, pad, dynamic_slice, gather = size_value, sizes_vector, sliced, padded, slice_at, gathered
 
@@ -360,7 +358,7 @@ class Emitter:
         number = len(values)
         lines = self.lines
         rules: dict[Any, tuple[Any, str | None, bool]] = {}
-        for i, (op, args, out) in enumerate(zip(program.ops, program.args, program.types)):
+        for i, (op, args, out) in enumerate(equations_to_emit(self, program)):
             kind = type(op)
             rule, mnemonic, every = rules.get(kind) or rules.setdefault(kind, _rule(kind))
             # most equations are plain operations on one or two operands of the result's type: emitted inline, for speed
@@ -475,7 +473,7 @@ class Emitter:
     def private(self, program: Program, label: str, exact: bool = False) -> str:
         """The symbol of the private function of ``program``, which the module defines once; ``exact``: the label."""
         text = lambda symbol: on_deep_stack(function, Emitter(self), program, f"private @{symbol}")
-        return self.defined((program, exact), label, text, exact)
+        return self.defined((program, scopes_in(program), exact), label, text, exact)
 
     def defined(self, key: Any, label: str, text: Callable[[str], str], exact: bool = False) -> str:
         """The symbol of a private function, which the module defines once for equal keys, by ``text(symbol)``.
@@ -523,7 +521,7 @@ class Emitter:
         if self.symbols:
             return self.program(op.bodies[0], values)
         decomposition = self.private(op.bodies[0], op.label, exact=True)
-        return self.results(composites.composite_text(op, decomposition, values), op.bodies[0].out_types)
+        return self.results(composite_text(op, decomposition, values), op.bodies[0].out_types)
 
 
 def _generic(

@@ -115,8 +115,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("interpreters/transformations/test_derivatives.py",), "which arguments derivatives take and refuse"),
     "lowering/compile/attributes.py": (
         ("effects/control/test_composite.py", "effects/control/test_ffi_call.py"), "attributes of both"),
-    "lowering/compile/composites.py": (
-        ("effects/control/test_composite.py",), "the text of an operation, which its own tests read"),
     "lowering/arrays/transfer_guards.py": (
         ("effects/core/test_jax_contexts.py",), "what the guards of settings refuse, call by call"),
     "lowering/compile/host_calls.py": (

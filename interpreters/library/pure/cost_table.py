@@ -64,11 +64,13 @@ class Costs(NamedTuple):
         classes: by the mesh axes of the enclosing ``shard_map``s and the operation's name.
         sent: by mesh axis and the name of the collective.
         assumed: the assumptions that make the numbers bounds or estimates; empty if they are exact.
+        scopes: by the names of the enclosing ``named_scope``s, outermost first.
     """
 
     classes: PMap[tuple[tuple[SizedAxis, ...], str], OperationCost] = pmap()
     sent: PMap[tuple[SizedAxis, str], LinkCost] = pmap()
     assumed: frozenset[str] = frozenset()
+    scopes: PMap[tuple[str, ...], OperationCost] = pmap()
 
     @property
     def flops(self) -> int:
@@ -90,6 +92,27 @@ class Costs(NamedTuple):
         for (_, name), cost in sorted(self.classes.items(), key=str):
             numbers[name] = numbers.get(name, 0) + cost.number
         return numbers
+
+    def by_scope(self, depth: int | None = None) -> Mapping[str, OperationCost]:
+        """The cost of each named scope, by its name: ``"encoder/attention"``; ``""`` is outside of all scopes.
+
+        What is performed in a scope within another one counts for the inner one alone, so that the costs add up to all
+        there are. ``depth``: scopes within that many others count for these.
+
+        >>> from handlax import costs, named_scope, numpy
+        >>> def f(x):
+        ...     with named_scope("layer"), named_scope("norm"):
+        ...         return numpy.sin(x) * x
+        >>> costs(f)(numpy.ones(3)).by_scope()
+        {'layer/norm': OperationCost(number=2, flops=6, bytes=60)}
+        >>> [*costs(f)(numpy.ones(3)).by_scope(depth=1)]
+        ['layer']
+        """
+        total: dict[str, OperationCost] = {}
+        for names, cost in sorted(self.scopes.items()):
+            name = "/".join(names[:depth])
+            total[name] = _each(_plus, total.get(name, OperationCost()), cost)
+        return total
 
     @property
     def links(self) -> Mapping[Hashable, LinkCost]:
@@ -126,6 +149,9 @@ class Costs(NamedTuple):
             links = sorted(self.sent.items(), key=lambda row: (str(row[0][0][0]), -row[1].bytes, row[0][1]))
             sent = [(f"{axis[0]}: {name}", cost) for (axis, name), cost in links]
             parts.append(_table(("sent along each axis", *LinkCost._fields), sent, LinkCost()))
+        if any(self.scopes):
+            named = [(name or "outside of scopes", cost) for name, cost in self.by_scope().items()]
+            parts.append(_table(("scopes", *OperationCost._fields), named, OperationCost()))
         return "\n\n".join([*parts, *sorted(self.assumed)])
 
     def _where(self, axes: Sequence[SizedAxis]) -> str:
@@ -137,21 +163,20 @@ class Costs(NamedTuple):
 
 def then(a: Costs, b: Costs) -> Costs:
     """The cost of two programs, one after the other."""
-    return Costs(_merged(_plus, a.classes, b.classes), _merged(_plus, a.sent, b.sent), a.assumed | b.assumed)
+    return _combined(_plus, a, b, a.assumed | b.assumed)
 
 
 def either(a: Costs, b: Costs) -> Costs:
     """An upper bound of the cost of one of two programs: the entry-wise maximum."""
     assumed = a.assumed | b.assumed | ({DEAREST_BRANCH} if a != b else frozenset())
-    return Costs(_merged(max, a.classes, b.classes), _merged(max, a.sent, b.sent), assumed)
+    return _combined(max, a, b, assumed)
 
 
 def repeated(a: Costs, n: int | None) -> Costs:
     """The cost of ``n`` executions; of one if ``n`` is not known."""
     if n is None:
         return a._replace(assumed=a.assumed | {UNKNOWN_LENGTH})
-    by_n = lambda x, _: n * x
-    return Costs(_merged(by_n, a.classes, a.classes), _merged(by_n, a.sent, a.sent), a.assumed)
+    return _combined(lambda x, _: n * x, a, a, a.assumed)
 
 
 def _plus(x: int, y: int) -> int:
@@ -160,6 +185,12 @@ def _plus(x: int, y: int) -> int:
 
 def _each(f: Callable[[int, int], int], a: Any, b: Any) -> Any:
     return type(a)(*map(f, a, b))
+
+
+def _combined(f: Callable[[int, int], int], a: Costs, b: Costs, assumed: frozenset[str]) -> Costs:
+    """Costs whose numbers are ``f`` of those of ``a`` and ``b``."""
+    classes, sent = _merged(f, a.classes, b.classes), _merged(f, a.sent, b.sent)
+    return Costs(classes, sent, assumed, _merged(f, a.scopes, b.scopes))
 
 
 def _merged(f: Callable[[int, int], int], a: PMap[Any, Any], b: PMap[Any, Any]) -> PMap[Any, Any]:

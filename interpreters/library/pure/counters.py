@@ -12,6 +12,7 @@ from typing import Any
 from pyrsistent import pmap
 
 from ....effects.base.errors import need_function
+from ....effects.base.stack import site
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.control.shard_map import ShardMap
@@ -31,7 +32,7 @@ from .cost_table import Costs, LinkCost, OperationCost, either, repeated, then
 
 
 def cost_of(op: Any, *types: Any) -> Costs:
-    """The cost of one operation on operands of these types, outside of any mesh."""
+    """The cost of one operation on operands of these types, outside of any mesh, in the scopes of the current site."""
     return _cost_on(None, (), op, types)
 
 
@@ -39,7 +40,8 @@ def _cost_on(mesh: Any, axes: tuple[SizedAxis, ...], op: Any, types: tuple[Any, 
     """The cost of one operation for a device that executes it under ``shard_map`` over these mesh axes."""
     results = op.as_results(result_type(op, types))
     moved = sum([t.nbytes for t in (*types, *results)])
-    computed = Costs(pmap({(axes, op.name): OperationCost(1, flops_of(op, types, results), moved)}))
+    cost = OperationCost(1, flops_of(op, types, results), moved)
+    computed = Costs(pmap({(axes, op.name): cost}), scopes=pmap({site().scopes: cost}))
     if mesh is None or not TRAFFIC.has(type(op)):
         return computed
     sent = TRAFFIC.find(type(op))(op, mesh, types, results)
@@ -76,6 +78,7 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
     A contraction costs two FLOPs per multiplication, an elementwise operation one per element, data movement none.
     Loops of known length count every iteration. Within ``shard_map`` the costs are those of one device, and where
     devices meet, what it sends along each axis of the mesh: by the ``traffic`` rules of collectives.
+    ``costs(f)(*args).by_scope()`` has the costs of each ``named_scope``, such as a layer of a model.
 
     Args:
         f: a function, or a program. Its arguments may be types, and its meshes abstract ones.

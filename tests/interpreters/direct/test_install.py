@@ -449,3 +449,23 @@ def test_what_a_clause_performs_stands_at_the_line_that_it_answers():
         program = hx.make_program(lambda x: hx.numpy.cos(style(handler)(asks)() * x))(1.0)
         lines[style] = [(op.name, Site(*site).line) for op, site in zip(program.ops, program.sites)]
     assert lines[hx.direct] == lines[hx.handle]
+
+
+def test_a_clause_finds_the_site_of_what_it_answers():
+    found = []
+
+    def clause(resume, op):
+        found.append((hx.site().function, hx.site().scopes))
+        y = resume(1.0)
+        found.append((hx.site().function, hx.site().scopes))
+        return y
+
+    def asks():
+        with hx.named_scope("layer"):
+            return hx.perform(Ask()) + 1
+
+    direct = hx.direct(hx.handler({Ask: hx.ctl(clause)}))
+    for f in (direct(asks), hx.jit(direct(asks))):
+        found.clear()
+        f()
+        assert found == [("asks", ("layer",))] * 2

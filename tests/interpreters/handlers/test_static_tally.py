@@ -31,3 +31,20 @@ def test_a_tally_is_static_and_exact():
     outer = hx.handler({Step: lambda op: None})
     total, _ = hx.handle(outer)(lambda x: hx.handle(counting, 0)(f)(x))(1.0)
     assert total == 115
+
+
+def test_the_clause_of_a_tally_is_told_the_site_of_each_operation():
+    tally = hx.tally(frozenset(), frozenset.union, frozenset.union, lambda seen, times: seen)
+    where = hx.handler({Step: lambda op: frozenset([(hx.site().function, *hx.site().scopes)])}, moves=tally)
+
+    def f(x):
+        for name in ("a", "b"):
+            with hx.named_scope(name):
+                lax.scan(lambda c, _: (step(), (c, None))[1], x, None, 5)
+                hx.jit(step)()
+        return x
+
+    expected = {("step", "a"), ("step", "b")}
+    answered = hx.handle(hx.handler({Step: lambda op: None}))
+    for g in (f, hx.jit(f), lambda x: hx.handle(hx.handler({}))(hx.jit(f))(x)):
+        assert answered(lambda x: hx.handle(where, frozenset())(g)(x))(1.0) == (expected, 1.0)

@@ -11,7 +11,7 @@ import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.interpreters.library.pure.cost_table import either, repeated, then
-from handlax.library import Costs, LinkCost, OperationCost, Seconds
+from handlax.library import Costs, LinkCost, OperationCost, Seconds, cost_counter
 from handlax.sharding import AbstractMesh, P
 
 DATA, MODEL = ("data", 8), ("model", 2)
@@ -69,3 +69,64 @@ def test_the_table_has_a_part_for_each_place():
         "data: psum                 1         2     32",
         "all                        1         2     32",
     ])
+
+
+def layer(x, w):
+    with hx.named_scope("norm"):
+        x = x / hnp.sum(x)
+    with hx.named_scope("dense"):
+        return hnp.tanh(x @ w)
+
+
+def network(x, w, wrap=lambda f: f):
+    """Two layers, and a recurrent one of three steps, each in a scope of its own."""
+    for name in ("first", "second"):
+        with hx.named_scope(name):
+            x = wrap(layer)(x, w)
+    with hx.named_scope("recurrent"):
+        x = lax.scan(lambda c, _: (layer(c, w), None), x, None, length=3)[0]
+    return x.sum()
+
+
+W = hnp.ones((4, 4))
+PRODUCT = 2 * 4 * 4 * 4
+
+
+WRAPS = [lambda f: f, hx.jit, hx.checkpoint, hx.named_call, lambda f: hx.jit(hx.checkpoint(f))]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_costs_add_up_by_scope(wrap):
+    cost = hx.costs(lambda x: network(x, W, wrap))(W)
+    prefix = "layer/" if wrap is hx.named_call else ""
+    scopes = cost.by_scope()
+    assert {name: scopes[name].flops - 16 for name in scopes if name.endswith("dense")} == {
+        f"first/{prefix}dense": PRODUCT, f"second/{prefix}dense": PRODUCT, "recurrent/dense": 3 * PRODUCT + 32,
+    }
+    for by in (scopes, cost.by_scope(depth=1), cost.by_scope(depth=0)):
+        assert [sum(column) for column in zip(*by.values())] == [
+            sum(cost.operations.values()), cost.flops, cost.bytes
+        ]
+    assert {*cost.by_scope(depth=1)} == {"", "first", "second", "recurrent"}
+    assert [*cost.by_scope(depth=0)] == [""]
+    assert "recurrent/dense" in str(cost) and "outside of scopes" in str(cost)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, hx.checkpoint])
+def test_a_gradient_costs_in_the_scopes_of_what_it_differentiates(wrap):
+    scopes = hx.costs(hx.grad(lambda w: network(W, w, wrap)))(W).by_scope()
+    assert {*scopes} <= {"", *[f"{a}{b}" for a in ("first", "second", "recurrent") for b in ("", "/norm", "/dense")]}
+    assert scopes["recurrent/dense"].flops >= 3 * 2 * PRODUCT and scopes["second/dense"].flops >= 3 * PRODUCT
+
+
+def test_costs_are_the_same_counted_by_a_handler_in_force():
+    cost, _ = hx.handle(cost_counter, Costs())(hx.jit(network))(W, W)
+    assert cost.by_scope() == hx.costs(network)(W, W).by_scope()
+
+
+def test_of_branches_each_scope_has_the_largest_cost_of_any():
+    def f(x):
+        sine = hx.named_scope("sine")(hnp.sin)
+        return lax.cond(x.sum() > 0.0, lambda: sine(x), lambda: sine(sine(x)))
+
+    assert hx.costs(f)(W).by_scope()["sine"] == OperationCost(2, 32, 256)

@@ -92,3 +92,19 @@ def test_spare_rows_of_a_ragged_argument_belong_to_no_lane(wrap, lengths):
     assert found(lambda row: hnp.log(row).sum(), 1.0, 2.0, 3.0) is None
     assert found(lambda row: hnp.log(row - 2).sum(), 1.0, 2.0, 3.0).startswith("log made the first NaN")
     assert "at index [1]" in found(lambda row: row.sum(), 1.0, hnp.nan, 3.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, lambda f: hx.jit(hx.checkpoint(f))])
+def test_the_scopes_are_named_of_equal_loops_too(wrap):
+    def step(x):
+        with hx.named_scope("root"):
+            return lax.scan(lambda c, _: (hnp.sqrt(c - 1.0), None), x, None, length=1)[0]
+
+    def network(x):
+        for name in ("first", "second", "third"):
+            with hx.named_scope(name):
+                x = step(x)
+        return x
+
+    for x, name in ((3.0, "third"), (1.5, "second"), (0.0, "first")):
+        assert f", in {name}/root" in nan_origin(wrap(network))(x)[0].get()

@@ -1,0 +1,81 @@
+"""scope_times: the time that the devices spend in each named scope of a function, such as the layers of a model."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Any
+
+from ...effects.base.errors import need_function
+from ...effects.base.tracebacks import unnamed_boundary
+from ...effects.base.wrapping import wraps
+from ..xla.profiler import trace
+from .devices import block_until_ready
+from .jit import jit
+
+# An instruction of HLO: its name, its operation, and the path of scopes with the operation that it computes last
+_INSTRUCTION = re.compile(r'^ *(?:ROOT )?%?([\w.-]+) = .*? ([a-z][a-z0-9-]*)\((?:.*op_name="([^"]*)")?', re.MULTILINE)
+_HOLDS_OTHERS = re.compile("while|conditional|call")  # whose time is that of the instructions in them
+
+
+def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[str, float]]:
+    """``scope_times(f)(*args)``: the seconds that one call of the compiled ``f`` spends in each ``named_scope``.
+
+    A scope is named as by ``costs(f)(*args).by_scope()``, ``""`` is outside of all. A kernel that XLA fuses of several
+    scopes counts for that of its result. On several devices times add up. ``f`` is called once, and ``calls`` times for
+    the profile of which the mean is given; its arguments must not be donated.
+
+    Raises: ProfilerMisuse: a profile is being recorded.
+
+    >>> from handlax import named_scope, numpy
+    >>> def f(x):
+    ...     with named_scope("layer"):
+    ...         return x @ x
+    >>> scope_times(f)(numpy.ones((100, 100)))["layer"] > 0.0
+    True
+    """
+    need_function("scope_times", f)
+
+    @wraps(f)
+    @unnamed_boundary
+    def timed(*args: Any, **kwargs: Any) -> Mapping[str, float]:
+        jitted: Any = f if hasattr(f, "lower") else jit(f)
+        text = jitted.lower(*args, **kwargs).compile().as_text()
+        block_until_ready(jitted(*args, **kwargs))
+        with trace() as session:
+            for _ in range(calls):
+                block_until_ready(jitted(*args, **kwargs))
+        scopes = instruction_scopes(text)
+        seconds: dict[str, float] = {}
+        with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of stats ends the process
+            warnings.simplefilter("ignore", DeprecationWarning)
+            executed = [*_executed(session.profile_data, text.split(None, 2)[1].rstrip(","), scopes)]
+        for name, duration in executed:
+            seconds[scopes[name]] = seconds.get(scopes[name], 0.0) + duration / calls
+        return dict(sorted(seconds.items()))
+
+    return timed
+
+
+def instruction_scopes(text: str) -> dict[str, str]:
+    """The scopes of the instructions of a compiled program that take time themselves, by their names.
+
+    >>> instruction_scopes('  %a.1 = f32[2]{0} sine(%b), metadata={op_name="encoder/norm/sin"}')
+    {'a.1': 'encoder/norm'}
+    """
+    found = _INSTRUCTION.findall(text)
+    return {name: path.rpartition("/")[0] for name, op, path in found if not _HOLDS_OTHERS.fullmatch(op)}
+
+
+def _executed(profile: Any, module: str, names: Container[str]) -> Iterator[tuple[str, float]]:
+    """The executions of these instructions of a module in a profile, and how many seconds each took.
+
+    On a host an event is called as its instruction; those of Python, which are many, are not looked into.
+    """
+    for plane in profile.planes:
+        of_device = plane.name.startswith("/device:")
+        for event in [event for line in plane.lines for event in line.events]:
+            stats = dict(event.stats) if of_device or event.name in names else {}
+            if stats.get("hlo_op") in names and str(stats.get("hlo_module", module)).partition("(")[0] == module:
+                yield stats["hlo_op"], event.duration_ns * 1e-9
