@@ -266,11 +266,6 @@ def _adapt_default(op: type[Any], cell: Any) -> Rule:
             f"{op.__name__}: its default must be a function, (op, *operands) -> answer, got {cell!r}.",
             hint="a clause that resumes or ends the program is one of a handler: hx.handler({...}).",
         )
-    if not op.effectful and hasattr(op, "__dataclass_fields__"):  # a family has none: its operations may be effects
-        raise RegistrationError(
-            f"{op.__name__}: an effect has a default, a pure operation does not.",
-            hint="evaluate and lower are what it means; or declare it with @hx.effect.",
-        )
     return cell  # type: ignore[no-any-return]
 
 

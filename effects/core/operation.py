@@ -324,6 +324,11 @@ def _build(cls: type, effectful: bool, default: Rule | None = None, **declaratio
     if declarations.get("scopes"):
         cls = LaterLayers.scoped_block(cls)
     cells = _cells_in(vars(cls), cls.__module__)
+    if DEFAULT.name in cells and not effectful:
+        raise RegistrationError(
+            f"{cls.__name__}: an effect has a default, a pure operation does not.",
+            hint="evaluate and lower say what it means; or declare it with @hx.effect.",
+        )
     of_class = ("__dict__", "__weakref__", "_cells", "_rules", *cells)
     namespace = {name: value for name, value in cls.__dict__.items() if name not in of_class}
     kind: Any = _class_with_slots(cls, namespace)
