@@ -23,6 +23,7 @@ from .effects.base.watching import explain_cache_misses as explain_cache_misses
 from .effects.base.watching import log_compiles as log_compiles
 from .effects.base.watching import no_tracing as no_tracing
 from .effects.control import body_rules as _modes  # what the ways of running mean
+from .effects.control import scoped_effects as _scoped  # the family of effects that take functions
 from .effects.control.callbacks import IoCallback as IoCallback
 from .effects.control.callbacks import PureCallback as PureCallback
 from .effects.control.callbacks import pure_callback as pure_callback

@@ -538,6 +538,8 @@ def perform(op: Any, *operands: Any) -> Any:
         raise BadCall(
             f"perform: an operation is needed, got {shown}.", hint="perform(Op(field, ...), operand, ...)."
         )
+    if op.scopes:
+        return LaterLayers.perform_scoped(op, *operands)
     for x in operands:
         if not isinstance(x, Array):
             operands = tuple([x if isinstance(x, Array) else as_array(x) for x in operands])

@@ -234,9 +234,12 @@ class Batch(BodyTransformer):
             else:
                 ys = self.outer.answer(whole, tuple([axis_at(x, d, 0, self.size) for x, d in zip(values, dims)]))
             return (ys, 0) if op.multiple_results else (ys[0], 0)
+        raise self._refused(op)
+
+    def _refused(self, op: Operation) -> CannotCross:
         why = "an operand differs from lane to lane" if op.vmap == "once" else f"it is declared with vmap={op.vmap!r}"
         declare = "" if op.vmap == "once" else "declare what it means with @hx.effect(vmap='once' or 'per_lane'), or "
-        raise CannotCross(
+        return CannotCross(
             f"{op.name}: this effect cannot cross {self.label}: {why}.",
             hint=f"{declare}handle it inside: vmap(hx.handle(h)(f)).",
         )
@@ -283,6 +286,10 @@ class Batch(BodyTransformer):
 
     def _bodies(self, op: Any, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation that has no batch rule for these mapped dimensions by batching its bodies."""
+        if op.scopes and op.vmap != "bodies":
+            if op.vmap == "refuse":
+                raise self._refused(op)
+            return self.choose(op, operands)
         if op.runs == "lanes" and self.concerns(op) and Axis(self.axis_name) not in op.effects:
             ys = self.in_lanes(op, dims, values)  # lanes in lanes: the outer ones first, as in the result
             return tuple([self.box(0, (y,)) for y in ys])
