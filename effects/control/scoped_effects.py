@@ -50,6 +50,10 @@ class Scoped(HigherOrder):
     def own_results(self) -> bool:  # type: ignore[override]
         return self.declares is not None
 
+    @property
+    def transparent(self) -> bool:
+        return self.diff == "bodies" and not self.own_results
+
     def result_tree(self, *types: ArrayType) -> Any:
         """The tree of types that a body returns, or what ``result_type(op, body, *types)`` of the block makes of it."""
         if not self.bodies:

@@ -100,6 +100,11 @@ class HigherOrder(Operation):
         return name == cls.body_param or super().has_param(name)
 
     @property
+    def transparent(self) -> bool:
+        """Whether each result depends on the operands as that result of the bodies does."""
+        return self.prunes
+
+    @property
     def label(self) -> str:
         """The name of the compiled function of the body."""
         return self.name

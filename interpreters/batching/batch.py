@@ -286,7 +286,7 @@ class Batch(BodyTransformer):
 
     def _bodies(self, op: Any, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation that has no batch rule for these mapped dimensions by batching its bodies."""
-        if op.scopes and op.vmap != "bodies":
+        if op.scopes and not self.takes_bodies(op):
             if op.vmap == "refuse":
                 raise self._refused(op)
             return self.choose(op, operands)
@@ -294,6 +294,10 @@ class Batch(BodyTransformer):
             ys = self.in_lanes(op, dims, values)  # lanes in lanes: the outer ones first, as in the result
             return tuple([self.box(0, (y,)) for y in ys])
         return cross(self, op, operands)
+
+    def takes_bodies(self, op: Operation) -> bool:
+        """Whether a scoped effect is performed once, over bodies of all lanes."""
+        return op.vmap == "bodies"
 
     def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer an operation that has no cached rule program: call its batch rule, or else batch its bodies."""
@@ -365,13 +369,16 @@ def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], S
 
 class JvpDirections(Batch):
     """``vmap`` over tangent directions of one derivative: an effect without a mapped operand is performed once for
-    all.
+    all, and so is a scoped effect, over its derivatives in all directions.
     """
 
     __slots__ = ()
 
     def concerns(self, op: Operation) -> bool:
         return False
+
+    def takes_bodies(self, op: Operation) -> bool:
+        return True
 
 
 class DeviceLanes(Batch):
