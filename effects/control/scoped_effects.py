@@ -129,13 +129,13 @@ def scoped_block(block: type) -> type:
     """The block of a scoped effect, of the family, with the fields for its bodies after its own."""
     if block.__bases__ != (object,):
         raise RegistrationError(
-            f"{block.__name__}: the block of an effect with scopes has no base class, got {block.__bases__[0].__name__}.",
+            f"{block.__name__}: a block with scopes has no base class, got {block.__bases__[0].__name__}.",
             hint="write its fields and result_type into the block.",
         )
     namespace = {name: value for name, value in vars(block).items() if name not in ("__dict__", "__weakref__")}
     annotations = namespace.get("__annotations__", {})
     for name in annotations:
-        if hasattr(Scoped, name) or name in _FIELDS:
+        if (hasattr(Scoped, name) and name != "label") or name in _FIELDS:  # a label may be what an operation is called
             raise RegistrationError(
                 f"{block.__name__}: a field must not be called {name!r}, which every operation with bodies has.",
                 hint="choose another name for the field.",

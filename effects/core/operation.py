@@ -376,7 +376,7 @@ def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     annotations = namespace.get("__annotations__", {})
     names = _field_names(cls)
     # Attributes of base classes are defaults too: HigherOrder declares those of shared, carry and length.
-    defaults = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
+    defaults = {name: getattr(cls, name) for name in names if not isinstance(getattr(cls, name, property()), property)}
     for name in defaults:  # a default and a slot cannot share a name, so they stand in __dataclass_fields__ alone
         namespace.pop(name, None)
     bases = cls.__bases__ if issubclass(cls, Operation) else (Operation,)

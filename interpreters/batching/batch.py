@@ -238,7 +238,8 @@ class Batch(BodyTransformer):
 
     def _refused(self, op: Operation) -> CannotCross:
         why = "an operand differs from lane to lane" if op.vmap == "once" else f"it is declared with vmap={op.vmap!r}"
-        declare = "" if op.vmap == "once" else "declare what it means with @hx.effect(vmap='once' or 'per_lane'), or "
+        ways = f"{'bodies' if op.scopes else 'once'!r} or 'per_lane'"
+        declare = "" if op.vmap == "once" else f"declare what it means with @hx.effect(vmap={ways}), or "
         return CannotCross(
             f"{op.name}: this effect cannot cross {self.label}: {why}.",
             hint=f"{declare}handle it inside: vmap(hx.handle(h)(f)).",

@@ -183,8 +183,8 @@ def effect_rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ..
         return y, (None,) * len(y) if op.multiple_results else None
     if op.scopes:
         raise NotDifferentiable(
-            f"{op.name}: an operand of this effect, or what its function captures, has a tangent, and the effect declares "
-            "no derivative.",
+            f"{op.name}: an operand of this effect, or what its function captures, has a tangent, and the effect "
+            "declares no derivative.",
             hint="handle it inside: hx.grad(hx.handle(h)(f)); or, where clauses pass on what a function returns and do "
             "not compute with it, declare @hx.effect(scopes=1, diff='bodies').",
         )

@@ -39,7 +39,7 @@ def _tally_bodies(handler: Handler, op: Any, operands: Sequence[Any], known: Kno
         test = _whole(moves, _tally_program(handler, op.bodies[0], known))
         return {WHOLE: moves.repeat(moves.then(test, _whole(moves, shares)), None)}
     share = getattr(op, "share", None)
-    if op.typical is not op.bodies or share == ():
+    if op.typical is not op.bodies or share == () or op.scopes:
         shares = {WHOLE: moves.repeat(_whole(moves, shares), None)}
     if share:
         return _repeated(moves, shares, *share)
