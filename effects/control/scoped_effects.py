@@ -47,10 +47,6 @@ class Scoped(HigherOrder):
     result_type = leaf_types
 
     @property
-    def own_results(self) -> bool:  # type: ignore[override]
-        return self.declares is not None
-
-    @property
     def transparent(self) -> bool:
         return self.diff == "bodies" and not self.own_results
 
@@ -95,15 +91,14 @@ class Scoped(HigherOrder):
 
     def _without_functions(self) -> BadCall:
         functions = "a function" if self.scopes == 1 else f"{self.scopes} functions"
-        names = ", ".join(["f", "g", "h"][: self.scopes]) if self.scopes <= 3 else "f, ..."
         return BadCall(
-            f"{self.name}: it takes {functions} before its operands, got none.",
-            hint=f"hx.perform({type(self).__name__}(...), {names}, *operands).",
+            f"{self.name}: it takes {functions} before its operands, got something else.",
+            hint="hx.perform(op, f, *operands).",
         )
 
     def __repr__(self) -> str:
-        names = self._names if self.bodies else [name for name in self._names if name not in _FIELDS]
-        return f"{type(self).__name__}({', '.join([f'{name}={getattr(self, name)!r}' for name in names])})"
+        shown = [f"{name}={getattr(self, name)!r}" for name in self._names if name not in _FIELDS]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def _function(op: Scoped, body: Program, captured: Sequence[Any]) -> Callable[..., Any]:
@@ -141,7 +136,7 @@ def scoped_block(block: type) -> type:
                 hint="choose another name for the field.",
             )
     if "result_type" in namespace:
-        namespace["declares"] = namespace.pop("result_type")
+        namespace.update(declares=namespace.pop("result_type"), own_results=True)
     namespace["__annotations__"] = {**annotations, "bodies": "tuple[Program, ...]", "tree": "Any", "shared": "int"}
     return type(block.__name__, (Scoped,), {**namespace, **_FIELDS})
 
@@ -152,9 +147,10 @@ def perform_scoped(op: Any, *arguments: Any) -> Any:
     Raises: BadCall: the first arguments are no functions. TreeMismatch, StateTypeError: the functions give different
     trees or types.
     """
-    functions, operands = arguments[: op.scopes], [as_array(x) for x in arguments[op.scopes :]]
+    functions = arguments[: op.scopes]
     if len(functions) < op.scopes or not all(map(callable, functions)):
         raise op._without_functions()
+    operands = [as_array(x) for x in arguments[op.scopes :]]
     types = [x.type for x in operands]
     recorded = [body_of(name_of(f), f, types, op.name) for f in functions]
     bodies, captured = close_all(same_results(op.name, recorded, range(len(recorded))))

@@ -6,10 +6,9 @@
 
 ``runs`` declares the execution mode of the bodies: ``once``; ``one`` of several; a ``loop`` of known length; ``until``
 a test, the first body, is false; ``lanes``, in any order; ``mesh``, on all devices of a mesh at once; ``scope``, as the
-clause of a handler decides. ``loop`` and
-``until`` pass the carry from one iteration to the next; ``loop`` and ``lanes`` pass iteration ``i`` the slice ``i`` of
-``each``, and stack ``out`` along a new first axis; ``mesh`` does so with values that vary along its axes, and passes
-others whole.
+clause of a handler decides. ``loop`` and ``until`` pass the carry from one iteration to the next; ``loop`` and
+``lanes`` pass iteration ``i`` the slice ``i`` of ``each``, and stack ``out`` along a new first axis; ``mesh`` does so
+with values that vary along its axes, and passes others whole.
 """
 
 from __future__ import annotations

@@ -241,3 +241,221 @@ def test_random_programs_do_what_python_does(seed):
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_many_random_programs_do_what_python_does(seed):
     check(seed)
+
+
+# What the law says of states, rows and types
+
+
+@hx.effect(scopes=1)
+class Plate:
+    """Its results are not those of its function."""
+
+    size: int
+
+    def result_type(op, body, *types):
+        return hx.tree.map(lambda t: t.update(shape=(op.size, *t.shape)), body)
+
+
+stacking = hx.handler({Plate: lambda op, body, *xs: hx.tree.map(lambda *ys: hnp.stack(ys), *[body(*xs)] * op.size)})
+calling = hx.handler({Region: lambda op, body, *xs: body(*xs)})
+twice = hx.handler({Region: lambda op, body, *xs: (body(*xs), body(*xs))[1]})
+
+
+def ticking(x):
+    hx.perform(Tick())
+    y = hx.perform(Region(), lambda x: (hx.perform(Tick()), x * x)[1], x)
+    hx.perform(Tick())
+    return y
+
+
+@pytest.mark.parametrize("run", [lambda f: f, hx.jit, hx.grad, hx.vmap], ids=["eager", "jit", "grad", "vmap"])
+def test_the_state_of_a_handler_outside_has_each_execution_of_one_inside_the_one_that_is_answered(run):
+    operand = hnp.ones(1) if run is hx.vmap else 2.0
+    assert hx.handle(counting, 0)(hx.handle(twice)(run(ticking)))(operand)[0] == 4
+    inside = run(lambda x: hx.handle(counting, 0)(ticking)(x)[1])
+    assert hx.handle(twice)(inside)(operand) == hx.handle(calling)(inside)(operand)
+    assert hx.handle(twice)(hx.handle(counting, 0)(ticking))(2.0)[0] == 3
+
+
+def test_a_log_crosses_as_entries_of_the_execution_that_is_answered():
+    logging = hx.handler({Tick: lambda log, op: ((*log, 1.0), None)}, moves=hx.append)
+    assert hx.handle(calling)(hx.handle(logging, ())(ticking))(2.0) == ((1.0, 1.0, 1.0), 4.0)
+    clause = lambda log, op, body, *xs: body((*log, 2.0), *xs)
+    both = logging | hx.handler({Region: clause}, moves=hx.append)
+    for f in (ticking, hx.jit(ticking)):
+        assert hx.handle(both, ())(f)(2.0) == ((1.0, 2.0, 1.0, 1.0), 4.0)
+
+
+def test_the_row_has_the_effect_and_those_of_its_functions():
+    program = hx.make_program(ticking)(2.0)
+    assert program.effects == {Tick(), Region()} and repr(Region()) == "Region()" and repr(Local(2.0)) == "Local(by=2.0)"
+    assert hx.parse_program(str(program), program.constants).unwrap() == program
+    hx.typecheck(program)
+    assert hx.effects_of(hx.handle(calling)(ticking))(2.0) == {Tick()}
+
+
+def test_values_that_a_function_captures_are_differentiated_and_mapped():
+    def f(x, y):
+        return hx.perform(Attempt(), lambda x: x * y, lambda x: x + y, x)
+
+    handled = hx.handle(attempting)
+    for derived in (hx.grad(handled(f), argnums=(0, 1)), handled(hx.grad(f, argnums=(0, 1)))):
+        assert derived(2.0, 3.0) == (3.0, 2.0)
+    xs = hnp.arange(3.0)
+    for mapped in (hx.vmap(handled(f), (None, 0)), handled(hx.vmap(f, (None, 0)))):
+        assert mapped(2.0, xs).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_a_derivative_of_a_derivative_and_all_directions_at_once():
+    def f(x):
+        return hx.perform(Attempt(), lambda x: hnp.sum(x**3), lambda x: hnp.sum(x), x)
+
+    xs = hnp.array([1.0, 2.0])
+    handled = hx.handle(attempting)
+    for derived in (hx.hessian(handled(f)), handled(hx.hessian(f)), handled(hx.jacrev(hx.jacrev(f)))):
+        np.testing.assert_allclose(derived(xs), np.diag([6.0, 12.0]))
+
+
+def test_custom_rules_and_policies_in_and_around_the_function():
+    @hx.custom_jvp
+    def cube(x):
+        return hx.perform(Local(3.0), lambda x: x**3 * hx.perform(Ask()), x)
+
+    cube.defjvp(lambda primals, tangents: (cube(*primals), 100.0 * tangents[0] * hx.perform(Ask())))
+    f = lambda x: hx.perform(Local(2.0), lambda x: cube(x), x)
+    under = lambda f: lambda x: hx.handle(reading, hnp.float32(1.0))(f)(x)[1]
+    saved = hx.checkpoint(f, policy=hx.checkpoint_policies.everything_saveable)
+    assert under(f)(2.0) == 48.0
+    for g in (f, hx.checkpoint(f), saved, hx.jit(f)):
+        assert hx.grad(under(g))(2.0) == under(hx.grad(g))(2.0) == 200.0
+
+
+def test_bodies_of_all_lanes_are_executed_once():
+    @hx.effect(scopes=1, vmap="bodies", diff="bodies")
+    class Whole:
+        pass
+
+    shapes = []
+
+    def clause(op, body, *xs):
+        shapes.append([x.shape for x in xs])
+        return body(*xs)
+
+    f = lambda x, y: hx.perform(Whole(), lambda x, y: (hnp.sin(x) * y, y), x, y)
+    xs = hnp.arange(3.0)
+    a, b = hx.handle(hx.handler({Whole: clause}))(hx.vmap(f, (0, None)))(xs, 2.0)
+    np.testing.assert_allclose(a, 2 * np.sin(xs), rtol=1e-6)
+    assert b.tolist() == [2.0] * 3 and shapes[-1] == [(3,), ()]
+
+
+def test_a_scoped_effect_may_have_a_default():
+    @hx.effect(scopes=1, vmap="per_lane", diff="bodies", default=lambda op, body, *xs: body(*xs))
+    class Step:
+        pass
+
+    f = lambda x: hx.perform(Step(), lambda x: x * hx.perform(Step(), lambda: 3.0 * x), x)
+    loop = lambda x: lax.fori_loop(0, 2, lambda i, c: f(c), x)
+    for g in (f, hx.jit(f), lambda x: hx.vmap(f)(hnp.array([x]))[0], hx.checkpoint(f)):
+        assert g(2.0) == 12.0
+    assert loop(1.0) == 27.0
+    assert hx.grad(f)(2.0) == hx.jit(hx.grad(f))(2.0) == 12.0
+    assert hx.handle(hx.handler({Step: lambda op, body, *xs: 0.0}))(f)(2.0) == 0.0
+
+
+def test_a_declared_result_is_that_of_the_handler_inside_of_transformations():
+    f = lambda x: hx.perform(Plate(3), lambda x: {"y": x * x}, x)["y"].sum()
+    handled = hx.handle(stacking)(f)
+    assert handled(2.0) == hx.jit(handled)(2.0) == hx.handle(stacking)(hx.jit(f))(2.0) == 12.0
+    assert hx.grad(handled)(2.0) == 12.0 and hx.vmap(handled)(hnp.ones(2)).tolist() == [3.0, 3.0]
+    doubling = hx.handle(hx.handler({Ask: lambda op: 2.0}))
+    g = lambda: hx.perform(Plate(2), lambda: hx.perform(Ask()))
+    assert hx.handle(stacking)(doubling(g))().tolist() == doubling(hx.handle(stacking)(g))().tolist() == [2.0, 2.0]
+
+
+# Refusals
+
+
+def refused(kind, text, f, *args):
+    with pytest.raises(kind, match=text):
+        f(*args)
+
+
+def test_what_cannot_cross_is_refused_while_it_is_traced():
+    plate = lambda x: hx.perform(Plate(2), lambda x: (hx.perform(Tick()), x * x)[1], x).sum()
+    outside = hx.handle(stacking)
+    refused(errors.CannotCross, "its results are not those of its function", outside(hx.handle(counting, 0)(plate)), 1.0)
+    refused(errors.CannotCross, "plate: this effect cannot cross vmap", outside(hx.vmap(plate)), hnp.ones(2))
+    refused(errors.NotDifferentiable, "plate: an operand of this effect, or what", outside(hx.grad(plate)), 1.0)
+    resumed = hx.handle(hx.handler({Tick: hx.ctl(lambda resume, op: resume(None))}))
+    refused(errors.CannotCross, "region: a clause that takes resume, of tick", hx.handle(calling)(resumed(ticking)), 1.0)
+    assert resumed(hx.handle(calling)(ticking))(2.0) == 4.0
+    ragged = hx.Ragged(hnp.arange(5.0), hnp.array([2, 3]))
+    rows = hx.vmap(lambda row: hx.perform(Region(), lambda row: row.sum(), row), in_axes=hx.ragged_axis)
+    refused(errors.CannotCross, "region: lanes have values of different types", hx.handle(calling)(rows), ragged)
+
+
+def test_lanes_that_part_ways_need_effects_that_are_per_lane():
+    @hx.effect(vmap="once")
+    class Once:
+        def result_type(op):
+            return None
+
+    f = hx.vmap(lambda x: hx.perform(Region(), lambda x: (hx.perform(Once()), x)[1], x))
+    once = hx.handle(hx.handler({Once: lambda op: None}))
+    refused(errors.CannotCross, "only some of them would perform once", once(hx.handle(calling)(f)), hnp.ones(2))
+
+
+@pytest.mark.parametrize("f", [ticking, hx.jit(ticking)], ids=["eager", "jit"])
+def test_without_a_handler_it_is_unhandled(f):
+    refused(errors.UnhandledEffect, "nobody handles Region\\(\\)", hx.handle(counting, 0)(f), 1.0)
+
+
+@pytest.mark.parametrize("args", [(), (1.0,), (1.0, abs)], ids=["none", "an array", "an array first"])
+def test_a_function_is_needed(args):
+    refused(errors.BadCall, "region: it takes a function before its operands", hx.perform, Region(), *args)
+
+
+def test_functions_of_one_effect_return_one_type():
+    f = lambda x: hx.perform(Attempt(), lambda x: (x,), lambda x: x, x)
+    refused(errors.TreeMismatch, "attempt: all branches must give trees of one structure", f, 1.0)
+    g = lambda x: hx.perform(Attempt(), lambda x: hnp.zeros(2), lambda x: hnp.float32(0.0), x)
+    refused(errors.StateTypeError, "attempt: all branches must give the same types", g, 1.0)
+
+
+CLAUSES = {
+    "other operands": (lambda op, body, *xs: body(), errors.BadCall, "takes .*, as it was performed with, got"),
+    "another arity": (lambda op, body: body(), errors.BadCall, "region: the clause takes .*, it is called with"),
+    "another type": (lambda op, body, *xs: hnp.zeros(3), errors.DTypeMismatch, "region: the answer of a clause"),
+    "no answer": (lambda op, body, *xs: None, errors.DTypeMismatch, "region: the clause must give 1 result"),
+}
+
+
+@pytest.mark.parametrize("name", CLAUSES)
+def test_mistakes_in_a_clause_are_explained(name):
+    clause, kind, text = CLAUSES[name]
+    refused(kind, text, hx.handle(hx.handler({Region: clause, Tick: lambda op: None}))(ticking), 1.0)
+
+
+def test_a_clause_without_the_state_is_explained():
+    both = hx.handler({Region: lambda s, op, body, *xs: body(*xs), Tick: lambda s, op: (s, None)})
+    refused(errors.BadCall, "takes .*, as it was performed with, got", hx.handle(both, 0)(ticking), 1.0)
+
+
+def test_an_answer_without_the_state_of_a_handler_inside_is_refused():
+    ignoring = hx.handle(hx.handler({Region: lambda op, body, *xs: 0.0}))
+    refused(errors.DTypeMismatch, "region: the clause must give 2 results", ignoring(hx.handle(counting, 0)(ticking)), 1.0)
+
+
+def test_declarations_are_checked():
+    class Block:
+        pass
+
+    refused(errors.BadStaticArgument, "vmap must be bodies, per_lane or refuse", lambda: hx.effect(scopes=1, vmap="once"))
+    refused(errors.BadStaticArgument, "diff stop or refuse", lambda: hx.effect(diff="bodies"))
+    refused(errors.BadStaticArgument, "scopes must be a number of functions", lambda: hx.effect(scopes=-1))
+    refused(errors.RegistrationError, "has no base class", hx.effect(scopes=1), type("Child", (Block,), {}))
+    fields = {"__annotations__": {"carry": "int"}}
+    refused(errors.RegistrationError, "a field must not be called 'carry'", hx.effect(scopes=1), type("B", (), fields))
+    ends = {Region: lambda op, body, *xs: body(*xs), Tick: hx.final(lambda op: 0.0)}
+    refused(errors.BadArgument, "is answered by clauses that answer once", hx.handler, ends)
+    refused(errors.BadArgument, "is answered by clauses", hx.handler, {Region: hx.final(lambda op, body, *xs: 0.0)})
