@@ -266,7 +266,7 @@ def _adapt_default(op: type[Any], cell: Any) -> Rule:
             f"{op.__name__}: its default must be a function, (op, *operands) -> answer, got {cell!r}.",
             hint="a clause that resumes or ends the program is one of a handler: hx.handler({...}).",
         )
-    return cell  # type: ignore[no-any-return]
+    return cell
 
 
 class ElementwiseLowering:

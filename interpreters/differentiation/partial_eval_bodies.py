@@ -173,8 +173,8 @@ def _split_scoped(
     ((branch, sources),) = parts.known
     index = count + len(branch.bodies[0].outs)
     known = op.with_bodies(list(map(_numbered, branch.bodies, range(op.scopes))), shared=branch.shared)
-    renumber = lambda n: None if n is None else index if n == 0 else n - 1  # the branch has one operand more
-    results = tuple([(renumber(first), later) for first, later in parts.results])
+    renumber = lambda n: index if n == 0 else n - 1  # the branch has one operand more
+    results = tuple([(None if first is None else renumber(first), later) for first, later in parts.results])
     operands = tuple(map(renumber, sources[1:]))
     return SplitOperation(((known, operands),), parts.rest, tuple(map(renumber, parts.sources)), results)
 

@@ -97,8 +97,8 @@ class Handler(ImmutableObject):
         scoped = sorted([kind.name for kind in clauses if kind.scopes])  # type: ignore[attr-defined]
         if scoped and kinds & {ctl, final}:
             raise BadArgument(
-                f"handler: an effect that takes functions is answered by clauses that answer once, got {scoped[0]} in a "
-                "handler with ctl or final clauses.",
+                f"handler: an effect that takes functions is answered by clauses that answer once, got {scoped[0]} "
+                "in a handler with ctl or final clauses.",
                 hint="nest two handlers; a clause may call its function under a handler with final clauses.",
             )
         self._fill(clauses=clauses, otherwise=otherwise, over=over, returns=returns, moves=moves, scopes=bool(scoped))

@@ -288,7 +288,8 @@ def test_a_log_crosses_as_entries_of_the_execution_that_is_answered():
 
 def test_the_row_has_the_effect_and_those_of_its_functions():
     program = hx.make_program(ticking)(2.0)
-    assert program.effects == {Tick(), Region()} and repr(Region()) == "Region()" and repr(Local(2.0)) == "Local(by=2.0)"
+    assert program.effects == {Tick(), Region()}
+    assert repr(Region()) == "Region()" and repr(Local(2.0)) == "Local(by=2.0)"
     assert hx.parse_program(str(program), program.constants).unwrap() == program
     hx.typecheck(program)
     assert hx.effects_of(hx.handle(calling)(ticking))(2.0) == {Tick()}
@@ -383,11 +384,13 @@ def refused(kind, text, f, *args):
 def test_what_cannot_cross_is_refused_while_it_is_traced():
     plate = lambda x: hx.perform(Plate(2), lambda x: (hx.perform(Tick()), x * x)[1], x).sum()
     outside = hx.handle(stacking)
-    refused(errors.CannotCross, "its results are not those of its function", outside(hx.handle(counting, 0)(plate)), 1.0)
+    counted = hx.handle(counting, 0)(plate)
+    refused(errors.CannotCross, "its results are not those of its function", outside(counted), 1.0)
     refused(errors.CannotCross, "plate: this effect cannot cross vmap", outside(hx.vmap(plate)), hnp.ones(2))
     refused(errors.NotDifferentiable, "plate: an operand of this effect, or what", outside(hx.grad(plate)), 1.0)
     resumed = hx.handle(hx.handler({Tick: hx.ctl(lambda resume, op: resume(None))}))
-    refused(errors.CannotCross, "region: a clause that takes resume, of tick", hx.handle(calling)(resumed(ticking)), 1.0)
+    inside = hx.handle(calling)(resumed(ticking))
+    refused(errors.CannotCross, "region: a clause that takes resume, of tick", inside, 1.0)
     assert resumed(hx.handle(calling)(ticking))(2.0) == 4.0
     ragged = hx.Ragged(hnp.arange(5.0), hnp.array([2, 3]))
     rows = hx.vmap(lambda row: hx.perform(Region(), lambda row: row.sum(), row), in_axes=hx.ragged_axis)
@@ -442,15 +445,16 @@ def test_a_clause_without_the_state_is_explained():
 
 
 def test_an_answer_without_the_state_of_a_handler_inside_is_refused():
-    ignoring = hx.handle(hx.handler({Region: lambda op, body, *xs: 0.0}))
-    refused(errors.DTypeMismatch, "region: the clause must give 2 results", ignoring(hx.handle(counting, 0)(ticking)), 1.0)
+    ignoring = hx.handle(hx.handler({Region: lambda op, body, *xs: 0.0}))(hx.handle(counting, 0)(ticking))
+    refused(errors.DTypeMismatch, "region: the clause must give 2 results", ignoring, 1.0)
 
 
 def test_declarations_are_checked():
     class Block:
         pass
 
-    refused(errors.BadStaticArgument, "vmap must be bodies, per_lane or refuse", lambda: hx.effect(scopes=1, vmap="once"))
+    once = lambda: hx.effect(scopes=1, vmap="once")
+    refused(errors.BadStaticArgument, "vmap must be bodies, per_lane or refuse", once)
     refused(errors.BadStaticArgument, "diff stop or refuse", lambda: hx.effect(diff="bodies"))
     refused(errors.BadStaticArgument, "scopes must be a number of functions", lambda: hx.effect(scopes=-1))
     refused(errors.RegistrationError, "has no base class", hx.effect(scopes=1), type("Child", (Block,), {}))
