@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from helpers.effect_oracle import meaning
+from helpers.effect_programs import KINDS, call, clause_of, random_program
 from helpers.new_process import in_new_process
 
 import handlax as hx
@@ -144,6 +148,13 @@ def test_a_rule_of_a_scope_replaces_it_and_another_module_may_add_one():
     assert f() == hx.perform(Later()) == 1.0
 
 
+def test_over_devices_the_clause_is_part_of_what_each_executes():
+    mesh, spec = hx.make_mesh((2,), ("d",)), hx.P("d")
+    f = hx.shard_map(lambda x: hx.perform(Scale(3.0), x) + lax.psum(x, "d"), mesh=mesh, in_specs=spec, out_specs=spec)
+    assert f(hnp.arange(2.0)).tolist() == hx.jit(f)(hnp.arange(2.0)).tolist() == [1.0, 4.0]
+    assert hx.pmap(lambda x: hx.perform(Scale(3.0), x))(hnp.arange(2.0)).tolist() == [0.0, 3.0]
+
+
 def test_explain_rules_shows_it():
     (line,) = [line for line in hx.explain_rules(Scale).splitlines() if line.split()[0] == "default"]
     assert "test_default_clauses.py:" in line
@@ -200,3 +211,53 @@ def test_under_vmap_and_grad_the_options_decide_as_without_it():
         hx.vmap(lambda x: hx.perform(Plain(), x))(XS)
     with pytest.raises(errors.NotDifferentiable, match="plain: an operand of this effect has a tangent"):
         hx.grad(lambda x: hx.perform(Plain(), x))(1.0)
+
+
+# Random programs whose outermost handler, which has no state, is that of the defaults
+
+
+def stateless(depth):
+    """The random programs of this depth whose outermost handler has no state."""
+    programs = (random_program(seed, depth) for seed in itertools.count(20000))
+    return (program for program in programs if program.statements[0][1].moves is None)
+
+
+def run(program, transformed):
+    """``transformed(f)(choice, x, y)`` where f is the program without its outermost handler."""
+    ((_, base, body),) = program.statements
+    defaults = {KINDS[effect]: clause_of(base, effect, clause) for effect, clause in base.clauses.items()}
+    with hx.rules(default=defaults):
+        return np.asarray(transformed(lambda *env: call(body, env, [])[0])(*numbers(1.0, 0.7, -0.4)))
+
+
+def numbers(*xs):
+    return [hnp.asarray(x, "float64") for x in xs]
+
+
+LANES = [0.7, -0.3, 1.1]
+MODES = {
+    "eager": (lambda f: f, lambda p: meaning(p, 1.0, 0.7, -0.4)),
+    "jit": (hx.jit, lambda p: meaning(p, 1.0, 0.7, -0.4)),
+    "vmap": (
+        lambda f: lambda c, x, y: hx.vmap(f, (None, 0, None))(c, *numbers(LANES), y),
+        lambda p: [meaning(p, 1.0, x, -0.4) for x in LANES],
+    ),
+}
+
+
+def check(programs, modes=MODES):
+    for program, mode in zip(programs, itertools.cycle(modes)):
+        transformed, expected = MODES[mode]
+        np.testing.assert_allclose(run(program, transformed), expected(program), rtol=1e-9, atol=1e-9, err_msg=mode)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_random_programs_mean_by_defaults_what_they_mean_under_a_handler(depth):
+    check(itertools.islice(stateless(depth), 9))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("first", range(10, 130, 20))
+def test_many_random_programs_mean_by_defaults_what_they_mean_under_a_handler(first, depth):
+    check(itertools.islice(stateless(depth), first, first + 20))
