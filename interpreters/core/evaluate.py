@@ -25,7 +25,7 @@ from ...effects.base.errors import BadStaticArgument, ExecutionRefused, HandlaxE
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.source_locations import Site, is_ours
 from ...effects.base.stack import BASE, Run
-from ...effects.core.columns import DEFAULT, EVALUATE
+from ...effects.core.columns import DEFAULT, EVALUATE, LOWER
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
 from ...effects.core.operation import MEMOS, Memo, Operation, result_type
@@ -205,7 +205,7 @@ def executor(program: Program, bare: bool = False) -> Executor:
 
 def _by_default(kind: type[Operation]) -> bool:
     """Whether the base answers operations of this class by a default clause."""
-    return kind.effectful and DEFAULT.has(kind) and not EVALUATE.has(kind)
+    return kind.effectful and DEFAULT.has(kind) and not (EVALUATE.has(kind) or LOWER.has(kind))
 
 
 def chosen(program: Program, plan: Plan | None, bare: bool = False) -> Executor:

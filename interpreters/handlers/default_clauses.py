@@ -4,7 +4,8 @@
 
 Outside of traced functions the clause is called where the effect reaches the base of the stack. In a program that is to
 be compiled, ``with_defaults`` puts what the clause performs in the place of the effect, as a handler around the program
-would. What a clause performs is answered by defaults too, so that it may perform effects, its own among them.
+would. What a clause performs is answered by defaults too, so that it may perform effects, its own among them. Rules
+that an effect has in ``evaluate`` and ``lower`` come before its default.
 """
 
 from __future__ import annotations

@@ -373,6 +373,48 @@ def test_a_declared_result_is_that_of_the_handler_inside_of_transformations():
     assert hx.handle(stacking)(doubling(g))().tolist() == doubling(hx.handle(stacking)(g))().tolist() == [2.0, 2.0]
 
 
+def test_a_final_clause_inside_ends_the_program_through_the_function():
+    stop = hx.handle(hx.handler({Fail: hx.final(lambda op: -1.0)}))
+
+    def f(x):
+        y = hx.perform(Region(), lambda x: (lax.cond(x > 5, lambda: hx.perform(Fail()), lambda: None), x * x)[1], x)
+        return 2.0 * y
+
+    outside, xs = hx.handle(calling), hnp.array([2.0, 6.0])
+    for inner in (stop(f), hx.jit(stop(f)), stop(hx.jit(f))):
+        assert [float(outside(inner)(x)) for x in (2.0, 6.0)] == [8.0, -1.0]
+        assert outside(hx.vmap(inner))(xs).tolist() == hx.vmap(outside(inner))(xs).tolist() == [8.0, -1.0]
+        for derived in (outside(hx.grad(inner)), hx.grad(outside(inner)), outside(hx.jit(hx.grad(inner)))):
+            assert [float(derived(x)) for x in (2.0, 6.0)] == [8.0, 0.0]
+
+
+def test_loops_until_a_test_take_it_in_body_and_test():
+    less = lambda c: hx.perform(Region(), lambda c: c < 50.0, c)
+    f = lambda x: lax.while_loop(less, lambda c: hx.perform(Region(), lambda c: c * c, c), x)
+    both = lambda f: hx.handle(counting, 0)(hx.handle(attempting)(f))
+    assert both(f)(2.0) == both(hx.jit(f))(2.0) == (14, 256.0)
+    n, ys = both(hx.vmap(f))(hnp.array([2.0, 3.0, 60.0]))
+    assert n == 26 and ys.tolist() == [256.0, 81.0, 60.0]
+    assert both(lambda x: hx.jvp(f, (x,), (1.0,)))(2.0) == (14, (256.0, 1024.0))
+    with pytest.raises(errors.CannotCross, match="would be performed a second time"):
+        both(hx.grad(f))(2.0)
+
+
+def test_without_a_derivative_it_is_performed_on_values():
+    @hx.effect(scopes=1, diff="stop")
+    class Fixed:
+        pass
+
+    f = lambda x: x * hx.perform(Fixed(), lambda x: x * x, x)
+    doubling = hx.handle(hx.handler({Fixed: lambda op, body, *xs: 2.0 * body(*xs)}))
+    assert doubling(hx.grad(f))(3.0) == 18.0 and hx.grad(doubling(f))(3.0) == 54.0
+
+
+def test_a_stepper_executes_it_as_one():
+    stepper = hx.step(lambda x: hx.perform(Region(), lambda x: 2.0 * x, x))(1.0)
+    refused(errors.BadArgument, "region has none: its clause decides", stepper.into)
+
+
 # Refusals
 
 
