@@ -24,6 +24,7 @@ from .effects.base.watching import explain_cache_misses as explain_cache_misses
 from .effects.base.watching import log_compiles as log_compiles
 from .effects.base.watching import no_tracing as no_tracing
 from .effects.control import body_rules as _modes  # what the ways of running mean
+from .effects.control import scoped_effects as _scoped  # the family of effects that take functions
 from .effects.control.callbacks import IoCallback as IoCallback
 from .effects.control.callbacks import PureCallback as PureCallback
 from .effects.control.callbacks import pure_callback as pure_callback
@@ -55,7 +56,6 @@ from .effects.core.jax_contexts import transfer_guard_host_to_device as transfer
 from .effects.core.operation import LATE_OPERATIONS as _LATE_OPERATIONS
 from .effects.core.operation import Operation as Operation
 from .effects.core.operation import effect as effect
-from .effects.core.operation import explain_rules as explain_rules
 from .effects.core.operation import is_pure as is_pure
 from .effects.core.operation import operation as operation
 from .effects.operators import array_operators as _infix  # attaches the operators
@@ -77,6 +77,7 @@ from .interpreters.custom.custom_vjp import custom_vjp as custom_vjp
 from .interpreters.differentiation.jvp import jvp_program as jvp_program
 from .interpreters.differentiation.partial_eval import partial_eval_program as partial_eval_program
 from .interpreters.differentiation.transpose import transpose_program as transpose_program
+from .interpreters.handlers.default_clauses import answer_by_default as _answer_by_default
 from .interpreters.handlers.handler import Handler as Handler
 from .interpreters.handlers.handler import ctl as ctl
 from .interpreters.handlers.handler import final as final
@@ -150,6 +151,7 @@ remat = checkpoint
 _BASE.answer, _BASE.inline = _evaluate.answer, _evaluate.inline
 _Later.backend, _Later.imported, _Later.numpy, _Later.devices = _XlaBackend(), _imported, _numpy, devices
 _Later.record, _Later.jvp_program, _Later.batch_program = _record, jvp_program, batch_program
+_Later.answer_by_default = _answer_by_default
 _harvest = lambda: _late_module(f"{__name__}.interpreters.library.effectful.harvest")
 _Later.log = lambda value, name: _harvest().log(value, name)
 _Later.collect_logs = lambda pull: _harvest().collect_logs(pull)
@@ -217,6 +219,7 @@ if _typing.TYPE_CHECKING:
     from .interpreters.handlers.handle import handlers as handlers
     from .interpreters.inspection.draw import Drawing as Drawing
     from .interpreters.inspection.draw import draw as draw
+    from .interpreters.inspection.rule_overview import explain_rules as explain_rules
     from .interpreters.inspection.stepper import Stepper as Stepper
     from .interpreters.inspection.stepper import step as step
     from .interpreters.ragged.ragged_array import Ragged as Ragged

@@ -37,6 +37,15 @@ class LaterLayers:
     scan_along_lane: Callable[..., tuple[list[Any], list[Any]]]
     """``(combine, first, xs, axis)``: a scan along a ragged axis, which gives the last and all prefixes."""
 
+    answer_by_default: Callable[[Any, tuple[Any, ...]], Any]
+    """The results of an effect with a default clause on concrete operands, where no handler has answered it."""
+
+    scoped_block: Callable[[type], type]
+    """The block of an effect that takes functions, with the fields that hold them."""
+
+    perform_scoped: Callable[..., Any]
+    """``(op, f, *xs)``: ``perform`` of such an effect: records the functions."""
+
     record: Callable[..., Any]
     """``(f, in_types, name)``: the program of a function of flat arrays."""
 

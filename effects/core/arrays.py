@@ -537,6 +537,8 @@ _RANKS: Mapping[Any, int] = MappingProxyType(
 def perform(op: Any, *operands: Any) -> Any:
     """Send an operation to the innermost handler, its operands converted by ``as_array``; return its result.
 
+    An effect with scopes takes functions first, ``perform(Attempt(), f, x)``, which are recorded.
+
     Raises: UnhandledEffect: no handler answers the effect. MissingRule: a handler has no rule for the operation.
     BadCall: ``op`` is no operation, or takes another number of operands. NotAnArray: an operand is no array.
     """
@@ -545,6 +547,8 @@ def perform(op: Any, *operands: Any) -> Any:
         raise BadCall(
             f"perform: an operation is needed, got {shown}.", hint="perform(Op(field, ...), operand, ...)."
         )
+    if op.scopes:
+        return LaterLayers.perform_scoped(op, *operands)
     for x in operands:
         if not isinstance(x, Array):
             operands = tuple([x if isinstance(x, Array) else as_array(x) for x in operands])

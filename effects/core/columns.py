@@ -18,6 +18,7 @@ that cell. The cells of the built-in columns have these signatures:
     masked(op, mask, *operands) -> result               select(mask, op(*operands), operands[0]), at the cost of a part
     flops(op, operands, results) -> int                 operations on numbers, from the types of operands and results
     traffic(op, mesh, operands, results) -> {axis: Sent}  what a device sends along axes of a mesh, where devices meet
+    default(op, *xs) -> answer                          an effect that no handler answers, as a clause of a handler
 
 Where mathematics has a word for a rule, the cell is that word and no code: ``linear``, ``multilinear``, ``zero``.
 """
@@ -259,6 +260,15 @@ def _adapt_batch(op: type[Any], cell: Any) -> Rule:
     return AxisRule(cell) if _has_parameter(cell, "axis") else cell
 
 
+def _adapt_default(op: type[Any], cell: Any) -> Rule:
+    if not callable(cell):
+        raise RegistrationError(
+            f"{op.__name__}: its default must be a function, (op, *operands) -> answer, got {cell!r}.",
+            hint="a clause that resumes or ends the program is one of a handler: hx.handler({...}).",
+        )
+    return cell
+
+
 class ElementwiseLowering:
     """The rule of ``lower`` for a cell that is a string: the name of an elementwise operation of StableHLO or CHLO.
 
@@ -311,6 +321,7 @@ SPARSE = Column("sparse", doc="sparse arrays: their stored entries alone (sparsi
 MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
 JET = Column("jet", doc="Taylor series; without a cell from the forward derivative")
 TRAFFIC = Column("traffic", doc="what one device sends along each axis of its mesh; without a cell nothing")
+DEFAULT = Column("default", _adapt_default, doc="the clause of an effect that no handler answers")
 
 
 def __getattr__(name: str) -> Column:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, overloa
 from ..base.caches import AttachedCache, Cache, Owners
 from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, PythonAnswer, RegistrationError
 from ..base.immutables import ImmutableObject, setter
+from ..base.later_layers import LaterLayers
 from ..base.lazy_module import LazyModule
 from ..base.source_locations import is_ours
 from ..base.value_identity import bits
@@ -24,8 +25,8 @@ from ..base.wrapping import wraps
 from ..trees import pytrees
 from ..types.array_type import INVARIANT, as_array_type
 from ..types.extent import unbound
-from .cell_sources import Cell, where_written
-from .columns import COLUMNS, LOWER, RESERVED, Column, Rule
+from .cell_sources import Cell
+from .columns import COLUMNS, DEFAULT, LOWER, RESERVED, Column, Rule
 from .parameters import Parametrised
 
 _difflib = LazyModule("difflib")
@@ -61,6 +62,7 @@ class Operation(Parametrised, ImmutableObject):
     checkpoint_name: ClassVar[str | None] = None  # its result's name in checkpoint policies
     vmap: ClassVar[str] = "refuse"  # of an effect under vmap: performed ``once``, ``per_lane``, or an error
     diff: ClassVar[str] = "refuse"  # of an effect on tangents: ``stop``, no derivative, or an error
+    scopes: ClassVar[int] = 0  # how many functions an effect takes before its operands
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
@@ -175,6 +177,10 @@ class Operation(Parametrised, ImmutableObject):
     def result_tree(self, *types: Any) -> Any:
         """The result of an effect as its block declares it: None, a type, or a tree of types."""
         raise MissingRule(f"{self.name}: there is no result_type in its block.")
+
+    def clause_arguments(self, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What a clause takes after the operation, from the operands: these, by default."""
+        return operands
 
     def workload_size(self, *types: Any) -> float:
         """The size to which the estimated time is proportional: by default that of the largest operand or result.
@@ -300,8 +306,11 @@ def text_name(kind: type[Operation]) -> str:
 _OF_PYTHON = 1 << 9  # CPython's Py_TPFLAGS_HEAPTYPE
 
 
-def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
-    """The operation class of a block: fields become slots, functions named after a column become cells."""
+def _build(cls: type, effectful: bool, default: Rule | None = None, **declarations: Any) -> type[Operation]:
+    """The operation class of a block: fields become slots, functions named after a column become cells.
+
+    ``default``: the cell of that column, where the block has none.
+    """
     if not isinstance(cls, type):
         decorator = "effect" if effectful else "operation"
         raise BadArgument(f"{decorator}: a class is needed, got {cls!r}.", hint=f"write @hx.{decorator} above a class.")
@@ -312,14 +321,21 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
             f"{cls.__name__}: a block declares its fields by annotations alone, got __slots__ too.",
             hint="leave __slots__ out: they are made of the fields.",
         )
+    if declarations.get("scopes"):
+        cls = LaterLayers.scoped_block(cls)
     cells = _cells_in(vars(cls), cls.__module__)
+    if DEFAULT.name in cells and not effectful:
+        raise RegistrationError(
+            f"{cls.__name__}: an effect has a default, a pure operation does not.",
+            hint="evaluate and lower say what it means; or declare it with @hx.effect.",
+        )
     of_class = ("__dict__", "__weakref__", "_cells", "_rules", *cells)
     namespace = {name: value for name, value in cls.__dict__.items() if name not in of_class}
     kind: Any = _class_with_slots(cls, namespace)
     inherited: Any = kind.__bases__[0]
     if effectful:  # the block declares a tree; equations have its leaves
         kind.result_tree = namespace.get("result_type") or _inherited_tree(cls, inherited)
-        kind.result_type = _leaf_types
+        kind.result_type = leaf_types
         kind.multiple_results = True
     elif "result_type" in namespace and not is_ours(kind.__module__):
         kind.result_type = _in_array_types(namespace["result_type"])
@@ -331,6 +347,8 @@ def _build(cls: type, effectful: bool, **declarations: Any) -> type[Operation]:
         setattr(kind, name, value)
     for column, cell in cells.items():
         COLUMNS[column].rule(kind)(cell)
+    if default is not None:
+        DEFAULT.rule(kind)(default)
     register_operation_name(kind)
     if not is_ours(kind.__module__):
         kind.__init__ = _init_outside
@@ -349,7 +367,7 @@ def _inherited_tree(cls: type, base: Any) -> Any:
             f"effect: {cls.__name__} must declare the type of its result, there is no result_type in its block.",
             hint="def result_type(op): return None where it has none.",
         )
-    declares = base.result_type not in (_leaf_types, Operation.result_type)
+    declares = base.result_type not in (leaf_types, Operation.result_type)
     return base.result_type if declares else base.result_tree
 
 
@@ -358,7 +376,7 @@ def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     annotations = namespace.get("__annotations__", {})
     names = _field_names(cls)
     # Attributes of base classes are defaults too: HigherOrder declares those of shared, carry and length.
-    defaults = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
+    defaults = {name: getattr(cls, name) for name in names if not isinstance(getattr(cls, name, property()), property)}
     for name in defaults:  # a default and a slot cannot share a name, so they stand in __dataclass_fields__ alone
         namespace.pop(name, None)
     bases = cls.__bases__ if issubclass(cls, Operation) else (Operation,)
@@ -441,7 +459,7 @@ class _DataclassFields:
         return self.kind.__dataclass_fields__
 
 
-def _leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
+def leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
     """The ``result_type`` of every effect: the types at the leaves of its ``result_tree``."""
     if (tree := op.result_tree(*types)) is object:
         raise PythonAnswer(f"{op.name}: its answer is a Python object, which no program or transformation holds.")
@@ -498,31 +516,44 @@ def operation(cls: K) -> K:
     return _build(cls, effectful=False)  # type: ignore[return-value]
 
 
-InVmap = Literal["once", "per_lane", "refuse"]
-InDerivatives = Literal["stop", "refuse"]
+InVmap = Literal["once", "per_lane", "refuse", "bodies"]
+InDerivatives = Literal["stop", "refuse", "bodies"]
 
 
 @overload
 @dataclass_transform(frozen_default=True)
-def effect(cls: K, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse") -> K: ...
+def effect(
+    cls: K, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse", default: Rule | None = None, scopes: int = 0
+) -> K: ...
 @overload
 @dataclass_transform(frozen_default=True)
-def effect(cls: None = None, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse") -> Callable[[K], K]: ...
-def effect(cls: type | None = None, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse") -> Any:
+def effect(
+    cls: None = None, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse", default: Rule | None = None,
+    scopes: int = 0,
+) -> Callable[[K], K]: ...
+def effect(
+    cls: Any = None, *, vmap: InVmap = "refuse", diff: InDerivatives = "refuse", default: Any = None, scopes: int = 0
+) -> Any:
     """Make a class an effect: an operation that is never dropped, merged, duplicated, or reordered among its own kind.
 
     Args:
         vmap: ``once`` (performed once for all lanes), ``per_lane``, or ``refuse`` (an error).
         diff: ``stop`` (no derivative) or ``refuse`` (an operand with a tangent is an error).
+        default: the clause of the outermost handler, ``(op, *xs) -> answer``: a handler around the program wins.
+        scopes: the number of functions that it takes before its operands: ``perform(op, f, *xs)`` records ``f``, and a
+            clause ``(op, body, *xs)`` calls ``body(*xs)``. Then ``vmap="bodies"`` and ``diff="bodies"`` say that it is
+            performed over the bodies of all lanes, and over their derivatives: clauses do not compute with results.
     """
-    if vmap not in ("once", "per_lane", "refuse") or diff not in ("stop", "refuse"):
+    over = ("bodies",) * bool(scopes)
+    if vmap not in ("per_lane", "refuse", *(over or ("once",))) or diff not in ("stop", "refuse", *over):
         raise BadStaticArgument(
-            "effect: vmap must be once, per_lane or refuse, and diff stop or refuse, "
-            f"got vmap={vmap!r} and diff={diff!r}."
+            f"effect: vmap must be {over[0] if over else 'once'}, per_lane or refuse, and diff "
+            f"{'bodies, ' if over else ''}stop or refuse, got vmap={vmap!r} and diff={diff!r}."
         )
-    if cls is None:
-        return lambda block: _build(block, True, vmap=vmap, diff=diff)
-    return _build(cls, True, vmap=vmap, diff=diff)
+    if type(scopes) is not int or scopes < 0:
+        raise BadStaticArgument(f"effect: scopes must be a number of functions, got {scopes!r}.")
+    build = lambda block: _build(block, True, default, vmap=vmap, diff=diff, scopes=scopes)
+    return build if cls is None else build(cls)
 
 
 def name_of_effect(effect: Any) -> str:
@@ -533,9 +564,10 @@ def name_of_effect(effect: Any) -> str:
 def has_lowering(effect: Any) -> bool:
     """Whether a device performs an element of an effect row other than an axis.
 
-    An operation needs a lowering. Another object is the effect of a primitive, whose lowering the emitter asks for.
+    An operation needs a lowering, or a default clause. Another object is the effect of a primitive, whose lowering the
+    emitter asks for.
     """
-    return LOWER.has(type(effect)) if isinstance(effect, Operation) else True
+    return LOWER.has(type(effect)) or DEFAULT.has(type(effect)) if isinstance(effect, Operation) else True
 
 
 def is_pure(op: Operation) -> bool:
@@ -566,35 +598,3 @@ def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
     out = op.result_type(*[t.along(INVARIANT) for t in types])
     varying = op.varies(varying)
     return tuple([t.along(varying) for t in out]) if op.multiple_results else out.along(varying)
-
-
-def explain_rules(op: type[Operation] | Operation) -> str:
-    """Every cell of an operation with the file and line where it is written, third-party ones included.
-
-    A missing cell is listed with its reason, where the operation declares one in ``exempt``.
-
-    Raises: BadArgument: ``op`` is no operation.
-
-    >>> print(explain_rules(operation(type("Nothing", (), {"exempt": {"jvp": "it has no operand"}}))))
-    Nothing (nothing) of ...
-      jvp          none: it has no operand
-    """
-    kind = op if isinstance(op, type) else type(op)
-    if not issubclass(kind, Operation):
-        raise BadArgument(
-            f"explain_rules: an operation is needed, got {op!r}.", hint="use the operation Sin, not the function sin."
-        )
-    lines = [f"{kind.__name__} ({kind.name}) of {kind.__module__}"]
-    typed = getattr(kind, "result_tree", kind.result_type) if kind.effectful else kind.result_type
-    if getattr(Operation, typed.__name__, None) is not typed:
-        lines.append(f"  {'result_type':<12} {where_written(typed, kind, 'result_type')}")
-    for name, column in COLUMNS.items():
-        cell = column.complete().cell(kind)
-        if cell is not None:
-            scoped = column.in_scope(kind)
-            place = where_written(cell) if scoped else where_written(cell, kind, name)
-            lines.append(f"  {name:<12} {place}{'  (in force in this scope)' * scoped}")
-        elif name in kind.exempt:
-            lines.append(f"  {name:<12} none: {kind.exempt[name]}")
-    lines += [f"  exempt from {law}: {why}" for law, why in kind.exempt.items() if law not in COLUMNS]
-    return "\n".join(lines)

@@ -5,10 +5,10 @@
     results  = carry + out
 
 ``runs`` declares the execution mode of the bodies: ``once``; ``one`` of several; a ``loop`` of known length; ``until``
-a test, the first body, is false; ``lanes``, in any order; ``mesh``, on all devices of a mesh at once. ``loop`` and
-``until`` pass the carry from one iteration to the next; ``loop`` and ``lanes`` pass iteration ``i`` the slice ``i`` of
-``each``, and stack ``out`` along a new first axis; ``mesh`` does so with values that vary along its axes, and passes
-others whole.
+a test, the first body, is false; ``lanes``, in any order; ``mesh``, on all devices of a mesh at once; ``scope``, as the
+clause of a handler decides. ``loop`` and ``until`` pass the carry from one iteration to the next; ``loop`` and
+``lanes`` pass iteration ``i`` the slice ``i`` of ``each``, and stack ``out`` along a new first axis; ``mesh`` does so
+with values that vary along its axes, and passes others whole.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class HigherOrder(Operation):
     stacks: ClassVar[bool] = False  # iterations take slices of ``each`` and give slices of ``out``
     selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
+    own_results: ClassVar[bool] = False  # its results are not those of its bodies
     solves: ClassVar[bool] = False  # the carry is what an equation determines, not what its bodies compute
     body_param: ClassVar[str] = "jaxpr"  # the parameter that is the body, where there is one
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
@@ -96,6 +97,11 @@ class HigherOrder(Operation):
     @classmethod
     def has_param(cls, name: str) -> bool:
         return name == cls.body_param or super().has_param(name)
+
+    @property
+    def transparent(self) -> bool:
+        """Whether each result depends on the operands as that result of the bodies does."""
+        return self.prunes
 
     @property
     def label(self) -> str:

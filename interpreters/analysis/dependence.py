@@ -140,7 +140,8 @@ class Reached(NamedTuple):
 class BodyDependence:
     """The dependence of an operation with bodies, as sets of inputs of the bodies.
 
-    ``outs``: of each result of a body, over all branches; ``test``: of a loop's test; ``effects``: by class.
+    ``outs``: of each result of a body, over all branches; ``test``: of a loop's test, or of the effects in a scope, by
+    which a clause may choose; ``effects``: by class.
     ``carried``: of each carry of a loop after any number of iterations, none included; empty where the operation is no
     loop. Carry ``k`` is input ``first + k``.
     """
@@ -157,8 +158,11 @@ class BodyDependence:
         if len(bodies) > 1:
             kinds = {kind for each in bodies for kind in each.effects}
             self.effects = {kind: union([each.effects.get(kind, 0) for each in bodies]) for kind in kinds}
+        if op.scopes:
+            self.test = union(self.effects.values())
+            self.effects = {**self.effects, type(op): self.test}
         self.first = op.shared
-        self.carried = _closed(self.outs[: op.carry], op.shared) if op.loops and op.prunes else ()
+        self.carried = _closed(self.outs[: op.carry], op.shared) if op.loops and op.transparent else ()
 
     def reached(self, marks: Sequence[bool]) -> Reached:
         """The inputs and results that depend on a marked operand; all results where one selects or reaches the test."""
@@ -169,7 +173,7 @@ class BodyDependence:
             inputs[self.first : self.first + count] = [numbers & marked != 0 for numbers in self.carried]
             marked = as_set(inputs)
         test = self.test & marked != 0
-        if test or True in marks[: op.selects] or (marked and not op.prunes):
+        if test or True in marks[: op.selects] or (marked and not op.transparent):
             results = (True,) * len(self.outs)
         else:
             results = tuple([out & marked != 0 for out in self.outs[count:]])
@@ -202,7 +206,7 @@ class BodyDependence:
     def composed(self, operands: Sequence[int]) -> tuple[list[int], dict[Any, int]]:
         """The sets that results and effects depend on, if operand ``i`` depends on the set ``operands[i]``."""
         op = self.op
-        if not op.prunes:
+        if not op.transparent:
             everything = union(operands)
             return [everything] * len(self.outs), dict.fromkeys(effect_kinds(op), everything)
         inner = list(operands[op.selects :])
@@ -231,7 +235,7 @@ class BodyDependence:
 
 def body_dependence(op: Any) -> BodyDependence:
     """The dependence of an operation with bodies; memoised on the body if there is only one."""
-    if len(op.bodies) > 1 or not op.prunes:
+    if len(op.bodies) > 1 or not op.transparent:
         return BodyDependence(op)
     key = (BodyDependence, type(op), op.shared, op.carry)
     result: BodyDependence = memoised(op.bodies[0], key, lambda: BodyDependence(op))

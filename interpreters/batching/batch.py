@@ -234,9 +234,13 @@ class Batch(BodyTransformer):
             else:
                 ys = self.outer.answer(whole, tuple([axis_at(x, d, 0, self.size) for x, d in zip(values, dims)]))
             return (ys, 0) if op.multiple_results else (ys[0], 0)
+        raise self._refused(op)
+
+    def _refused(self, op: Operation) -> CannotCross:
         why = "an operand differs from lane to lane" if op.vmap == "once" else f"it is declared with vmap={op.vmap!r}"
-        declare = "" if op.vmap == "once" else "declare what it means with @hx.effect(vmap='once' or 'per_lane'), or "
-        raise CannotCross(
+        ways = f"{'bodies' if op.scopes else 'once'!r} or 'per_lane'"
+        declare = "" if op.vmap == "once" else f"declare what it means with @hx.effect(vmap={ways}), or "
+        return CannotCross(
             f"{op.name}: this effect cannot cross {self.label}: {why}.",
             hint=f"{declare}handle it inside: vmap(hx.handle(h)(f)).",
         )
@@ -283,10 +287,18 @@ class Batch(BodyTransformer):
 
     def _bodies(self, op: Any, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation that has no batch rule for these mapped dimensions by batching its bodies."""
+        if op.scopes and not self.takes_bodies(op):
+            if op.vmap == "refuse":
+                raise self._refused(op)
+            return self.choose(op, operands)
         if op.runs == "lanes" and self.concerns(op) and Axis(self.axis_name) not in op.effects:
             ys = self.in_lanes(op, dims, values)  # lanes in lanes: the outer ones first, as in the result
             return tuple([self.box(0, (y,)) for y in ys])
         return cross(self, op, operands)
+
+    def takes_bodies(self, op: Operation) -> bool:
+        """Whether a scoped effect is performed once, over bodies of all lanes."""
+        return op.vmap == "bodies"
 
     def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer an operation that has no cached rule program: call its batch rule, or else batch its bodies."""
@@ -358,13 +370,16 @@ def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], S
 
 class JvpDirections(Batch):
     """``vmap`` over tangent directions of one derivative: an effect without a mapped operand is performed once for
-    all.
+    all, and so is a scoped effect, over its derivatives in all directions.
     """
 
     __slots__ = ()
 
     def concerns(self, op: Operation) -> bool:
         return False
+
+    def takes_bodies(self, op: Operation) -> bool:
+        return True
 
 
 class DeviceLanes(Batch):

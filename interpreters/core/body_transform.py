@@ -415,6 +415,8 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
         entering = [op.stacked(t) if stacked else t for t in crossed.state]
         parts[at:at] = [as_type(x, t) for x, t in zip(flow.operands, entering)]
     results = list(perform_transformed(run.outer, crossed.op, tuple(parts)))
+    if op.own_results:  # its bodies give what they gave before
+        return tuple(results)
     for i, source in crossed.forwarded:
         results[i] = parts[source]
     return _boxed(run, crossed, flow, results)

@@ -25,7 +25,7 @@ from ...effects.base.errors import BadStaticArgument, ExecutionRefused, HandlaxE
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.source_locations import Site, is_ours
 from ...effects.base.stack import BASE, Run
-from ...effects.core.columns import EVALUATE
+from ...effects.core.columns import DEFAULT, EVALUATE, LOWER
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
 from ...effects.core.operation import MEMOS, Memo, Operation, result_type
@@ -197,8 +197,15 @@ def executor(program: Program, bare: bool = False) -> Executor:
 
     A program with an operation whose evaluate rule ``hx.rules`` overrides is never compiled, however much work it is.
     """
+    if len(program.ops) == 1 and _by_default(type(program.ops[0])):
+        return lambda *operands: LaterLayers.answer_by_default(program.ops[0], operands)
     in_scope = any([EVALUATE.in_scope(type(op)) for op in program.ops])
     return chosen(program, None if in_scope else LaterLayers.plan(program), bare)
+
+
+def _by_default(kind: type[Operation]) -> bool:
+    """Whether the base answers operations of this class by a default clause."""
+    return kind.effectful and DEFAULT.has(kind) and not (EVALUATE.has(kind) or LOWER.has(kind))
 
 
 def chosen(program: Program, plan: Plan | None, bare: bool = False) -> Executor:

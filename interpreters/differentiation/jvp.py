@@ -156,7 +156,7 @@ class Jvp(BodyTransformer):
         """The results of an operation without the rule cache, by calling its jvp rule or crossing its bodies."""
         token = STACK.set(self.outer)
         try:
-            if op.bodied and not JVP.has(type(op)):
+            if op.bodied and not JVP.has(type(op)) and not (op.scopes and op.diff != "bodies"):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
             y, dy = rule(op, *self.parts(operands))
@@ -185,6 +185,13 @@ def effect_rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ..
     if op.diff == "stop":
         y = STACK.get().answer(op, primals)
         return y, (None,) * len(y) if op.multiple_results else None
+    if op.scopes:
+        raise NotDifferentiable(
+            f"{op.name}: an operand of this effect, or what its function captures, has a tangent, and the effect "
+            "declares no derivative.",
+            hint="handle it inside: hx.grad(hx.handle(h)(f)); or, where clauses pass on what a function returns and do "
+            "not compute with it, declare @hx.effect(scopes=1, diff='bodies').",
+        )
     raise NotDifferentiable(
         f"{op.name}: an operand of this effect has a tangent, and the effect declares no derivative.",
         hint="declare @hx.effect(diff='stop'), or return the state: "

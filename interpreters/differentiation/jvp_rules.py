@@ -175,7 +175,7 @@ class EffectsPerformed(BodyTransformer):
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         if not may_perform(op):
             return self.outer.answer(op, operands)
-        if op.bodied:
+        if op.bodied and not op.scopes:
             with inside(self.outer):
                 return cross(self, op, operands)
         self.skip(op, operands)

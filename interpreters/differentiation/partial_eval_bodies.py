@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, inside, perform
+from ...effects.control.branches import Cond
 from ...effects.control.checkpoint_policies import Policy, everything_saveable, resolved_policy
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
@@ -135,6 +136,8 @@ def split_bodies(
     """
     all_results = policy is not None or (op.saves is not None and op.loops)
     policy = op.saves if policy is None else policy
+    if op.scopes:
+        return _split_scoped(op, unknown, policy, split_program)
     if not op.prunes or any(unknown[: op.selects]):
         return _all_unknown(op, len(unknown))
     body = body_dependence(op)
@@ -153,6 +156,32 @@ def _all_unknown(op: HigherOrder, count: int) -> SplitOperation:
     """The partition in which nothing is known, the rest is the operation itself; ``count``: the number of operands."""
     results = len(op.main[0].outs)
     return SplitOperation((), op, tuple(range(count)), tuple([(None, i) for i in range(results)]))
+
+
+def _split_scoped(
+    op: Any, unknown: Sequence[bool], policy: Policy | None, split_program: Callable[..., SplitProgram]
+) -> SplitOperation:
+    """A scoped effect is split as a branch whose index becomes known when it is performed.
+
+    The known part is the effect over known bodies, each of which gives its number too; the rest is the branch of that
+    number, and performs nothing.
+    """
+    count = len(unknown)
+    parts = split_bodies(Cond(op.bodies, op.shared), (False, *unknown), policy, split_program)
+    if not parts.known or (parts.rest is not None and is_root(parts.rest)):
+        return _all_unknown(op, count)
+    ((branch, sources),) = parts.known
+    index = count + len(branch.bodies[0].outs)
+    known = op.with_bodies(list(map(_numbered, branch.bodies, range(op.scopes))), shared=branch.shared)
+    renumber = lambda n: index if n == 0 else n - 1  # the branch has one operand more
+    results = tuple([(None if first is None else renumber(first), later) for first, later in parts.results])
+    operands = tuple(map(renumber, sources[1:]))
+    return SplitOperation(((known, operands),), parts.rest, tuple(map(renumber, parts.sources)), results)
+
+
+def _numbered(body: Program, number: int) -> Program:
+    """The body with one more result, last: its number."""
+    return record(lambda *xs: [*interpret(body, xs), scalar(number, int32)], body.in_types, body.name)
 
 
 def _split_while(

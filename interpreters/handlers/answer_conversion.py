@@ -47,6 +47,8 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
             f"{op.name}: the clause must give {results}, got {'None' if y is None else len(parts)}.",
             hint="the clause must return its answer; an effect without one has a result_type that gives None."
             if y is None
+            else "it must give what its function returns, as a whole: a state of a handler inside is part of that."
+            if op.scopes
             else None,
         )
     answers = tuple([as_result(op.name, part, t) for part, t in zip(parts, expected)])

@@ -193,7 +193,7 @@ def _higher_order(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:
             hint="handle it inside, vmap(hx.handle(h)(f)), or with known lengths.",
         )
     op = loop
-    if not op.prunes and not op.deferred:  # derivatives of its own results have no place for a payload
+    if not (op.prunes or op.deferred or op.scopes):  # derivatives of its own results have no place for a payload
         op, xs = without_rule(op, xs, f"the clause of {_aborted_by(op)} ends the program", current().cell.site)
     selects, shared, carry, each = op.groups(xs)
     if not op.loops:

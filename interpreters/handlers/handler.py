@@ -90,7 +90,7 @@ class Handler(ImmutableObject):
     An immutable value: merged by ``|``, hashable if its clauses and its movement are.
     """
 
-    __slots__ = ("clauses", "otherwise", "over", "returns", "moves", "resumes", "aborts", "tallies")
+    __slots__ = ("clauses", "otherwise", "over", "returns", "moves", "resumes", "aborts", "tallies", "scopes")
     _guard = ("handlers", "use handler.set or |.")
     clauses: PMap[type, Clause | ClauseKind]
     otherwise: Clause | None
@@ -100,10 +100,18 @@ class Handler(ImmutableObject):
     resumes: bool  # a clause takes the rest of the program
     aborts: bool  # a clause never resumes
     tallies: bool  # clauses return static values that are tallied
+    scopes: bool  # a clause answers an effect that takes functions
 
     def __init__(self, clauses: PMap[type, Any], otherwise: Any, over: Any, returns: Any, moves: Movement):
         resumes, aborts = [any([isinstance(each, kind) for each in clauses.values()]) for kind in (ctl, final)]
-        self._fill(clauses=clauses, otherwise=otherwise, over=over, returns=returns, moves=moves)
+        scoped = sorted([kind.name for kind in clauses if kind.scopes])  # type: ignore[attr-defined]
+        if scoped and (resumes or aborts):
+            raise BadArgument(
+                f"handler: an effect that takes functions is answered by clauses that answer once, got {scoped[0]} "
+                "in a handler with ctl or final clauses.",
+                hint="nest two handlers; a clause may call its function under a handler with final clauses.",
+            )
+        self._fill(clauses=clauses, otherwise=otherwise, over=over, returns=returns, moves=moves, scopes=bool(scoped))
         self._fill(resumes=resumes, aborts=aborts, tallies=isinstance(moves, TallyMovement))
 
     def __or__(self, other: Handler) -> Handler:

@@ -5,11 +5,13 @@ While a clause is evaluated the stack is the one outside its handler, so ``perfo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError
 from ...effects.base.frozen_values import Value
-from ...effects.base.stack import STACK, Run, at_site, inside
+from ...effects.base.stack import STACK, Run, at_site, current, inside, installed
+from ...effects.base.wrapping import wraps
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
 from ...effects.programs.higher_order import HigherOrder
@@ -71,7 +73,8 @@ class HandlerRun(BodyTransformer):
         self.current = state  # or ``UnmergedLanes``
         self.reified = reified  # evaluates a ClauseKind, (run, op, clause, operands) -> answer; None in direct mode
         self.changing = False  # its state was read and is to be written
-        self.plain = not (handler.tallies or handler.resumes or handler.aborts)  # each clause answers once
+        # each clause answers once, and takes the operands
+        self.plain = not (handler.tallies or handler.resumes or handler.aborts or handler.scopes)
 
     def merged_state(self) -> Any:
         """The current state, after the states of lanes that are not merged yet are merged by a loop."""
@@ -99,6 +102,7 @@ class HandlerRun(BodyTransformer):
         cell = self.cell
         site = cell.site
         token = STACK.set(self.outer)
+        arguments = operands
         try:
             if site is None:
                 cell.site = self.labelled_site()
@@ -109,22 +113,41 @@ class HandlerRun(BodyTransformer):
                     return self.outer.answer(op, operands)
                 if isinstance(clause, ClauseKind):
                     return self.reified(self, op, clause, operands)
+                arguments = self.arguments(op, operands)
             before = self.current if type(self.current) is not UnmergedLanes else self.merged_state()
             if before is NO_STATE:
-                y = clause(op, *operands)
+                y = clause(op, *arguments)
             else:
-                state, y = pair(op, clause(before, op, *operands))
+                state, y = pair(op, clause(before, op, *arguments))
                 self.current = before.extended(state) if type(before) is OpenLog else state
             return fit_answer(op, operands, y)
         except (TypeError, AttributeError) as error:
             if not isinstance(error, HandlaxError):
-                self.explain(op, clause, operands)
+                self.explain(op, clause, arguments)
             raise
         finally:
             STACK.reset(token)
             cell.site = site
             if stateful:
                 self.changing = False
+
+    def arguments(self, op: Operation, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What a clause takes after the effect: functions, each under this handler as what follows is, and operands."""
+        arguments = op.clause_arguments(operands)
+        return (*map(self.under, arguments[: op.scopes]), *arguments[op.scopes :])
+
+    def under(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function ``f`` under this handler: ``f(*xs)``, with a state ``f(s, *xs) -> (s, y)``."""
+        stateful = self.current is not NO_STATE
+
+        def handled(*args: Any) -> Any:
+            state, xs = (args[0], args[1:]) if stateful and args else (NO_STATE, args)
+            run = HandlerRun(current(), self.handler, state, self.site)
+            with installed(run):
+                y = f(*xs)
+            return (run.merged_state(), y) if stateful else y
+
+        return wraps(f)(handled)
 
     def begin(self, op: Operation) -> None:
         """Claim the state until it is written. Raises: BadCall: another thread, in a copy of this context, has it."""
@@ -135,10 +158,10 @@ class HandlerRun(BodyTransformer):
             )
         self.changing = True
 
-    def explain(self, op: Operation, clause: Any, operands: tuple[Any, ...]) -> None:
+    def explain(self, op: Operation, clause: Any, arguments: tuple[Any, ...]) -> None:
         """Raise a better error for a TypeError in a clause: BadCall for its signature, StateTypeError for its state."""
         stateful = self.current is not NO_STATE and not self.handler.tallies
-        check_arity(op, clause, [x.type for x in operands], stateful)
+        check_arity(op, clause, [getattr(x, "type", "body") for x in arguments], stateful)
         if stateful and type(self.handler.moves) in (CarryMovement, MergeMovement):
             leaves_of(self.merged_state())
 

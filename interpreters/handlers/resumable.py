@@ -267,6 +267,13 @@ class _Frame:
             index, *operands = xs
             body = op.bodies[branch_index(index, len(op.bodies))]
             return self.evaluate_body(i, body, operands, state, self.rest(i))
+        if op.scopes:
+            raise CannotCross(
+                f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
+                "the program after one execution of its function is not a function.",
+                hint="handle it further out, hx.handle(h)(hx.handle(scoped)(f)); it is at "
+                f"{Site(*self.program.sites[i])}.",
+            )
         raise CannotCross(
             f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
             f"the program after one iteration of a loop, or in one lane, is not a function.",

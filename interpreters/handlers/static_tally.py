@@ -58,7 +58,7 @@ class _Tally:
             test = self.whole(self.program(op.bodies[0]))
             return {WHOLE: moves.repeat(moves.then(test, self.whole(shares)), None)}
         share = getattr(op, "share", None)
-        if op.typical is not op.bodies or share == ():
+        if op.typical is not op.bodies or share == () or op.scopes:
             shares = {WHOLE: moves.repeat(self.whole(shares), None)}
         if share:
             return self.repeated(shares, *share)

@@ -233,11 +233,11 @@ class Stepper(ImmutableObject):
         s = self
         while not s.done:
             op: Any = s.program.ops[s.at]
-            entered = op.bodied and enters(op)
+            entered = op.bodied and not op.scopes and enters(op)
             holds_here, ahead = s._search_bodies(holds, enters, lines) if entered else (False, s.forward())
             if not holds_here and holds(ahead):
                 holds_here = True
-                if op.bodied and not entered and not lines:
+                if op.bodied and not op.scopes and not entered and not lines:
                     within, inner = s._search_bodies(holds, enters, lines)
                     ahead = inner if within else ahead
             if holds_here:
@@ -262,10 +262,11 @@ class Stepper(ImmutableObject):
 
     def _first(self) -> BodyIteration:
         """The first iteration of the equation that comes next. Raises: BadArgument: it has no sub-programs."""
-        if self.done or not self.program.ops[self.at].bodied:
-            what = "the program is at its end" if self.done else f"{self.program.ops[self.at].name} has none"
+        op: Any = None if self.done else self.program.ops[self.at]
+        if op is None or not op.bodied or op.scopes:
+            what = "the program is at its end" if op is None else f"{op.name} has none"
+            what += ": its clause decides when its function is executed" * (op is not None and op.scopes > 0)
             raise BadArgument(f"into: the next equation must have a sub-program, {what}.")
-        op: Any = self.program.ops[self.at]
         return body_iterations.first_iteration(op, [self.value(n) for n in self.program.args[self.at]])
 
     def _enter(self, r: BodyIteration, before: Stepper) -> Stepper:

@@ -192,7 +192,7 @@ def _origin(program: Program, number: int, policy: Policy | None) -> Origin:
     op = program.ops[index]
     if isinstance(op, Checkpoint) and policy is None:
         policy = op.saves
-    if op.bodied and op.runs != "until":  # type: ignore[attr-defined]
+    if op.bodied and op.runs != "until" and not op.own_results:  # type: ignore[attr-defined]
         origins = []
         for body in op.main:  # type: ignore[attr-defined]
             number = body.outs[result]

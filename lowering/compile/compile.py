@@ -33,6 +33,7 @@ from ...effects.sharding.mesh import Mesh
 from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
+from ...interpreters.handlers.default_clauses import with_defaults
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
@@ -173,7 +174,7 @@ def compile_program(
     DeviceMismatch: it names meshes of other devices. CompileError: XLA cannot compile it.
     """
     placement = settle(program, name, placement)
-    closed, captured = close(program)
+    closed, captured = close(with_defaults(program))
     closed = without_rules(closed)
     for x in captured:
         if x.run is not None:

@@ -19,6 +19,7 @@ from ...effects.types.array_type import array_type
 from ...effects.types.dimension_equations import NO_VARIABLES, DimensionEquations
 from ...effects.types.dtypes import int32
 from ...interpreters.analysis.simplify import dead_code_elimination
+from ...interpreters.handlers.default_clauses import with_defaults
 from ..compile.compile import check_lowerable
 from ..compile.emitter import function_text
 from ..compile.placement import Placement
@@ -61,7 +62,7 @@ def exported_module(
     Raises: NotExportable: it calls the host, or something by name. UnhandledEffect: an effect has no lowering.
     EscapedBox: it captured a traced value.
     """
-    closed, captured = close(program)
+    closed, captured = close(with_defaults(program))
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)

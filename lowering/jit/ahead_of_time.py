@@ -36,6 +36,7 @@ from ...interpreters.core import trace_cache
 from ...interpreters.core.static_arguments import ArgumentChoice, argument_names, split
 from ...interpreters.core.trace_cache import Trace, leaf_names
 from ...interpreters.custom.rule_free_programs import without_rules
+from ...interpreters.handlers.default_clauses import with_defaults
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement, with_explicit_shardings
@@ -173,7 +174,7 @@ class Traced(_Stage):
         Raises: UnhandledEffect: an effect without a lowering. MissingRule: an operation without a lowering.
         """
         call = self._call
-        closed, captured = close(self.program)
+        closed, captured = close(with_defaults(self.program))
         donated = [*[False] * len(captured), *call.marks] if call.donated else ()
         placement = call.placement
         if placement is not None and placement.arguments and captured:

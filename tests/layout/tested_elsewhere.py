@@ -100,6 +100,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("interpreters/inspection/test_stepper.py",), "steps into loops and branches"),
     "interpreters/inspection/compare_runs.py": (
         ("interpreters/inspection/test_stepper.py",), "a comparison of two steppers"),
+    "interpreters/inspection/rule_overview.py": (
+        ("effects/core/test_columns.py", "effects/core/test_cell_sources.py"), "lists cells and their lines"),
     "interpreters/inspection/html.py": (("interpreters/inspection/test_draw.py",), "a page is drawn and opened"),
     "interpreters/inspection/svg.py": (("interpreters/inspection/test_draw.py",), "a picture is drawn and opened"),
     "interpreters/library/effectful/first_event.py": (

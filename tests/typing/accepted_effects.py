@@ -31,6 +31,12 @@ class Shifted:
         return x
 
 
+@hx.effect(scopes=1, vmap="per_lane", diff="bodies", default=lambda op, body, *xs: body(*xs))
+class Local:
+    by: float
+
+
+assert_type(Local(2.0).by, float)
 assert_type(Log("read", level=2).message, str)
 assert_type(Read("x"), Read)
 assert_type(Shifted(2.0).by, float)
@@ -42,4 +48,9 @@ def total(x: Array) -> Array:
     return x.sum()
 
 
+def scaled(x: Array) -> Any:
+    return hx.perform(Local(2.0), lambda x: x.sum(), x)
+
+
+assert Local(2.0) in hx.effects_of(scaled)(hnp.ones(3))
 assert Log("total") in hx.effects_of(total)(hnp.ones(3))

@@ -10,13 +10,14 @@ import handlax as hx
 from handlax.effects.control.custom_rules import LinearSolve
 from handlax.effects.core.cell_sources import shown, where_written
 from handlax.effects.core.columns import COLUMNS, LOWER, ElementwiseLowering
-from handlax.effects.core.operation import explain_rules, operation
+from handlax.effects.core.operation import operation
 from handlax.effects.operations.collectives.collective import Pmax
 from handlax.effects.operations.elementwise.arithmetic import Mul
 from handlax.effects.operations.elementwise.comparison import Clamp
 from handlax.effects.operations.elementwise.transcendental import Sin, Tan
 from handlax.effects.operations.manipulation.slicing import Concatenate
 from handlax.effects.programs.operation_names import every_operation
+from handlax.interpreters.inspection.rule_overview import explain_rules
 
 PLACE = re.compile(r"(/[^:]*\.py):(\d+)")
 

@@ -13,12 +13,13 @@ from helpers.package_source import PACKAGE, module_name
 
 import handlax as hx
 from handlax.effects.core import columns
-from handlax.effects.core.operation import OPERATIONS, Operation, effect, explain_rules, operation
+from handlax.effects.core.operation import OPERATIONS, Operation, effect, operation
 from handlax.effects.operations.elementwise.arithmetic import Add, Neg
 from handlax.effects.operations.elementwise.transcendental import Sin
 from handlax.effects.operations.foundations.elementwise_factory import Elementwise, elementwise
 from handlax.effects.operations.foundations.shapes import ReduceSum
 from handlax.interpreters.analysis.flops import program_flops
+from handlax.interpreters.inspection.rule_overview import explain_rules
 
 MATRIX = Path(__file__).resolve().parents[3] / "tools" / "rules_matrix.py"
 

@@ -1,0 +1,162 @@
+"""Scoped effects: effects that take functions, and whose handler decides how these are executed.
+
+    perform(op, f, *xs)        records f as a body; what f captures becomes operands before xs
+    clause(op, body, *xs)      calls body(*xs): never, once or several times, under handlers of its own
+
+The row of a scoped effect has the effect itself and the effects of its bodies: those that no clause answers go on to
+handlers further out. Handlers cross it by the law for all higher-order operations: they perform the same effect over
+transformed bodies. So a state is handed into each execution and out of it, and the state after the effect is that of
+the execution whose results are the answer.
+
+Source: Wu, Schrijvers & Hinze, "Effect Handlers in Scope" (2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from ..base.errors import BadCall, CannotCross, RegistrationError
+from ..base.later_layers import LaterLayers
+from ..base.stack import perform
+from ..base.wrapping import name_of
+from ..core.arrays import as_array
+from ..core.operation import leaf_types
+from ..programs.closure_conversion import close_all
+from ..programs.higher_order import HigherOrder
+from ..programs.program import Program
+from ..trees import pytrees
+from ..types.array_type import ArrayType
+from .recorded_bodies import body_of, same_results
+
+_FIELDS = {"bodies": (), "tree": None, "shared": 0}
+
+
+class Scoped(HigherOrder):
+    """The family of effects that take functions. Without bodies it is the effect as a user writes it, ``Attempt()``.
+
+    ``bodies``: the functions, whose first ``shared`` operands are what they captured. ``tree``: the structure of what
+    each of them returns; None: a transformed body returns a tuple.
+    """
+
+    __slots__ = ()
+    runs: ClassVar[str] = "scope"  # as often as a clause says
+    prunes: ClassVar[bool] = False
+    declares: ClassVar[Callable[..., Any] | None] = None  # the block's ``result_type``
+    tree: Any
+    result_type = leaf_types
+
+    @property
+    def transparent(self) -> bool:
+        return self.diff == "bodies" and not self.own_results
+
+    def result_tree(self, *types: ArrayType) -> Any:
+        """The tree of types that a body returns, or what ``result_type(op, body, *types)`` of the block makes of it."""
+        if not self.bodies:
+            raise self._without_functions()
+        results = self.bodies[0].out_types
+        tree = tuple(results) if self.tree is None else pytrees.unflatten(self.tree, results)
+        return tree if self.declares is None else self.declares(*[tree] * self.scopes, *types[self.shared :])
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        return super().effects | {self.with_bodies(()) if self.bodies else self}
+
+    def with_bodies(self, bodies: Sequence[Program], **counts: Any) -> Any:
+        """The same effect over other bodies.
+
+        Raises: CannotCross: these return something else, and the block declares its own results.
+        """
+        if not bodies:
+            return super().with_bodies((), tree=None, shared=0)
+        before, after = ([body.out_types for body in each] for each in (self.bodies or bodies, bodies))
+        if self.own_results and before != after:
+            raise CannotCross(
+                f"{self.name}: its results are not those of its function, as its block declares; what a transformation "
+                "or a state adds to the function's results has no place among them.",
+                hint="handle it inside: hx.grad(hx.handle(h)(f)), hx.vmap(hx.handle(h)(f)).",
+            )
+        tree = counts.pop("tree", self.tree)
+        kept = tree is not None and tree.num_leaves == len(after[0])
+        return super().with_bodies(bodies, tree=tree if kept else None, **counts)
+
+    def forwards(self, result: int) -> None:
+        """None: a clause decides what the results are."""
+
+    def clause_arguments(self, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The functions, and the operands after what they captured."""
+        captured = operands[: self.shared]
+        functions = [_function(self, body, captured) for body in self.bodies]
+        return (*functions, *operands[self.shared :])
+
+    def _without_functions(self) -> BadCall:
+        functions = "a function" if self.scopes == 1 else f"{self.scopes} functions"
+        return BadCall(
+            f"{self.name}: it takes {functions} before its operands, got something else.",
+            hint="hx.perform(op, f, *operands).",
+        )
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={getattr(self, name)!r}" for name in self._names if name not in _FIELDS]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _function(op: Scoped, body: Program, captured: Sequence[Any]) -> Callable[..., Any]:
+    """A body as the function that was performed with, of the operands alone."""
+    types = body.in_types[len(captured) :]
+
+    def function(*xs: Any) -> Any:
+        operands = [as_array(x) for x in xs]
+        if [(x.type.shape, x.type.dtype) for x in operands] != [(t.shape, t.dtype) for t in types]:
+            raise BadCall(
+                f"{op.name}: {body.name} takes ({', '.join(map(str, types))}), as it was performed with, got "
+                f"({', '.join([str(x.type) for x in operands])}).",
+                hint="a clause calls body(*xs); under hx.handle(h, state) body(state, *xs), which gives (state, y).",
+            )
+        results = body(*captured, *operands)
+        return tuple(results) if op.tree is None else pytrees.unflatten(op.tree, results)
+
+    function.__name__ = function.__qualname__ = body.name
+    return function
+
+
+def scoped_block(block: type) -> type:
+    """The block of a scoped effect, of the family, with the fields for its bodies after its own."""
+    if block.__bases__ != (object,):
+        raise RegistrationError(
+            f"{block.__name__}: a block with scopes has no base class, got {block.__bases__[0].__name__}.",
+            hint="write its fields and result_type into the block.",
+        )
+    namespace = {name: value for name, value in vars(block).items() if name not in ("__dict__", "__weakref__")}
+    annotations = namespace.get("__annotations__", {})
+    for name in annotations:
+        if (hasattr(Scoped, name) and name != "label") or name in _FIELDS:  # a label may be what an operation is called
+            raise RegistrationError(
+                f"{block.__name__}: a field must not be called {name!r}, which every operation with bodies has.",
+                hint="choose another name for the field.",
+            )
+    if "result_type" in namespace:
+        namespace.update(declares=namespace.pop("result_type"), own_results=True)
+    namespace["__annotations__"] = {**annotations, "bodies": "tuple[Program, ...]", "tree": "Any", "shared": "int"}
+    return type(block.__name__, (Scoped,), {**namespace, **_FIELDS})
+
+
+def perform_scoped(op: Any, *arguments: Any) -> Any:
+    """Perform a scoped effect: record its functions, and make what they capture operands.
+
+    Raises: BadCall: the first arguments are no functions. TreeMismatch, StateTypeError: the functions give different
+    trees or types.
+    """
+    functions = arguments[: op.scopes]
+    if len(functions) < op.scopes or not all(map(callable, functions)):
+        raise op._without_functions()
+    operands = [as_array(x) for x in arguments[op.scopes :]]
+    types = [x.type for x in operands]
+    recorded = [body_of(name_of(f), f, types, op.name) for f in functions]
+    bodies, captured = close_all(same_results(op.name, recorded, range(len(recorded))))
+    scoped = op.with_bodies(bodies, tree=recorded[0].structure, shared=len(captured))
+    results = perform(scoped, *captured, *operands)
+    return pytrees.unflatten(pytrees.structure(scoped.result_tree(*[x.type for x in captured], *types)), results)
+
+
+LaterLayers.scoped_block, LaterLayers.perform_scoped = staticmethod(scoped_block), staticmethod(perform_scoped)

@@ -1,0 +1,72 @@
+"""Default clauses: the outermost handler, which answers the effects that no other one does.
+
+    @effect(default=clause)        a program performs the effect, and its user need not handle it
+
+Outside of traced functions the clause is called where the effect reaches the base of the stack. In a program that is to
+be compiled, ``with_defaults`` puts what the clause performs in the place of the effect, as a handler around the program
+would. What a clause performs is answered by defaults too, so that it may perform effects, its own among them. Rules
+that an effect has in ``evaluate`` and ``lower`` come before its default.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...effects.base.stack import BASE, inside
+from ...effects.core.columns import DEFAULT, LOWER
+from ...effects.core.operation import Operation
+from ...effects.programs.program import Program
+from ..core.body_transform import BodyTransformer, cross, transform_body
+from .answer_conversion import fit_answer
+from .handler import check_arity
+
+
+def answer_by_default(op: Operation, operands: tuple[Any, ...]) -> Any:
+    """The results of an effect by its default clause, called outside of all handlers."""
+    with inside(BASE):
+        return _answer(op, operands)
+
+
+def _answer(op: Any, operands: tuple[Any, ...]) -> Any:
+    clause = DEFAULT.find(type(op))
+    arguments = op.clause_arguments(operands)
+    try:
+        y = clause(op, *arguments)
+    except TypeError:
+        check_arity(op, clause, [getattr(x, "type", "body") for x in arguments], False)
+        raise
+    return fit_answer(op, operands, y)
+
+
+def _needs_default(effect: Any) -> bool:
+    """Whether an element of an effect row is an effect that a device cannot perform, and that has a default clause."""
+    return isinstance(effect, Operation) and DEFAULT.has(type(effect)) and not LOWER.has(type(effect))
+
+
+class DefaultClauses(BodyTransformer):
+    """The handler of all effects with a default clause and without a lowering."""
+
+    __slots__ = ()
+    owns_boxes = False
+
+    def key(self) -> str:
+        return "default clauses"
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if not (op.has_row and any(map(_needs_default, op.effects))):
+            return self.outer.answer(op, operands)
+        if _needs_default(op):
+            with inside(self):
+                return _answer(op, operands)
+        with inside(self.outer):
+            return cross(self, op, operands)
+
+
+def with_defaults(program: Program) -> Program:
+    """The program with the default clauses of its effects in their places.
+
+    with_defaults(p)(*xs) == p(*xs)
+    """
+    if not any(map(_needs_default, program.effects)):
+        return program
+    return transform_body(DefaultClauses(BASE, ""), program, [None] * len(program.in_types)).program
