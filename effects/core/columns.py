@@ -100,32 +100,40 @@ class Column:
         rule = op.adapt(self.name, cell) if hasattr(op, "adapt") else cell
         return self._adapt(op, rule) if self._adapt is not None else rule
 
-    def rule(self, op: type[Any]) -> Callable[[Any], Any]:
-        """Decorator: this function is the cell of ``op``, an operation or the base class of several.
+    def rule(self, op: type[Any], *others: type[Any]) -> Callable[[Any], Any]:
+        """Decorator: this function is the cell of ``op`` and ``others``, operations or base classes of several.
 
         A second cell for one class is an error, unless it is written at the same line, or has the same name in the same
         module, as when a notebook's cell is executed again: then it replaces the first. So is a cell of the user's for
         an operation of the package that inherits one.
         """
-        need_operation_type(self.name, "rules", op)
-        caller = sys._getframe(1)
-        line = (caller.f_code.co_filename, caller.f_lineno)
+        kinds, caller = (op, *others), sys._getframe(1)
+        line, ours = (caller.f_code.co_filename, caller.f_lineno), is_ours(caller.f_globals.get("__name__", ""))
+        for kind in kinds:
+            need_operation_type(self.name, "rules", kind)
 
         def register(cell: Any) -> Any:
             places = frozenset((line, *_named(cell)))
-            known = op._cells.get(self.name)
-            foreign = is_ours(op.__module__) and not is_ours(caller.f_globals.get("__name__", ""))
-            if known is None and foreign and self.registered(op) is not None:
-                known = Cell(self._cell_written(op), frozenset())
-            if known is not None and known.rule is not None and known.places.isdisjoint(places):
-                raise RegistrationError(
-                    f"{self.name}: {op.__name__} has a rule already, at {where_written(known.rule)}.",
-                    hint=f"put another one in force in a scope: hx.rules({self.name}={{{op.__name__}: rule}}).",
-                )
-            self.assign(op, cell, places)
+            for kind in kinds:
+                self._need_free(kind, places, ours)
+                self.assign(kind, cell, places)
             return cell
 
         return register
+
+    def _need_free(self, op: type[Any], places: frozenset[Any], ours: bool) -> None:
+        """Raise RegistrationError if ``op`` has a cell that is written at other places, or the package's inherits one.
+
+        ``ours``: whether the package registers another one.
+        """
+        known = op._cells.get(self.name)
+        if known is None and is_ours(op.__module__) and not ours and self.registered(op) is not None:
+            known = Cell(self._cell_written(op), frozenset())
+        if known is not None and known.rule is not None and known.places.isdisjoint(places):
+            raise RegistrationError(
+                f"{self.name}: {op.__name__} has a rule already, at {where_written(known.rule)}.",
+                hint=f"put another one in force in a scope: hx.rules({self.name}={{{op.__name__}: rule}}).",
+            )
 
     def assign(self, op: type[Any], cell: Any, places: frozenset[Any] = frozenset()) -> None:
         """Make ``cell`` the cell of ``op`` from now on, whichever it had; empties all caches if that was asked for."""

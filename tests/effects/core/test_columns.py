@@ -365,3 +365,13 @@ def test_a_family_shares_a_decomposition_and_each_may_have_a_lowering():
     double = operation(type("Double", (Family,), {"factor": property(lambda op: 2)}))
     triple = operation(type("Triple", (Family,), {"lower": "negate"}))
     assert hx.jit(lambda x: (hx.perform(double(), x), hx.perform(triple(), x)))(2.0) == (4.0, -2.0)
+
+
+def test_several_operations_share_a_rule():
+    kinds = [decomposed_operation() for _ in range(2)]
+    rule = columns.FLOPS.rule(*kinds)(lambda op, operands, results: 7)
+    assert [columns.FLOPS.cell(kind) for kind in kinds] == [rule, rule]
+    with pytest.raises(hx.errors.BadArgument, match="rules belong to operation types"):
+        columns.FLOPS.rule(kinds[0], "sin")
+    with pytest.raises(hx.errors.RegistrationError, match="has a rule already"):
+        columns.FLOPS.rule(decomposed_operation(), kinds[1])(lambda op, operands, results: 8)
