@@ -16,6 +16,7 @@ from helpers.columns_apart import columns_apart
 import handlax as hx
 from handlax import lax, nn
 from handlax import numpy as hnp
+from handlax.operations import Exp
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "interpreters"
 
@@ -337,3 +338,135 @@ def test_what_cannot_be_solved_is_refused():
     for f in (lambda x: x * x, hnp.sum, lambda x: x[0] + x, hnp.sin, looped):
         with pytest.raises(hx.errors.MissingRule):
             inverse(f, x)(f(x))
+
+
+# The first difference: faults that are put into one operation, where NumPy's loop says that they strike first.
+
+def faulty(limit):
+    """Exponentials of more than the limit are wrong."""
+    return hx.handle(hx.handler({Exp: lambda op, x: hx.perform(op, x) * hnp.where(x > limit, 1.1, 1.0)}))
+
+
+def growing(x):
+    step = lambda c, r: (c + 0.1 * hnp.exp(hnp.float32(0.1) * c) * r, c)
+    return lax.scan(step, x, hnp.ones(50))
+
+
+def first_large(limit):
+    c = np.float32(0.5)
+    for i in range(50):
+        if np.float32(0.1) * c > limit:
+            return i
+        c = c + np.float32(0.1) * np.exp(np.float32(0.1) * c)
+    return None
+
+
+@pytest.mark.parametrize("limit", [0.04, 0.1, 0.3, 0.6, 5.0])
+@pytest.mark.parametrize("around", ["loop", "jit", "branch", "vmap", "grad"])
+def test_the_first_difference_is_where_the_fault_strikes(limit, around):
+    f = {
+        "loop": growing, "jit": hx.jit(growing), "vmap": lambda x: hx.vmap(growing)(hnp.stack([x, x])),
+        "branch": lambda x: lax.cond(x > 0, growing, lambda x: growing(2 * x), x),
+        "grad": hx.grad(lambda x: growing(x)[0]),
+    }[around]
+    expected = first_large(limit)
+    found = example("first_difference").first_difference(f, hnp.float32(0.5), otherwise=faulty(limit))
+    assert (found is None) == (expected is None)
+    if found is not None:
+        line = growing.__code__.co_firstlineno + 1
+        assert (found.op.name, found.iterations, found.line) == ("exp", (expected,), line)
+        assert np.allclose(np.asarray(found.found), 1.1 * np.asarray(found.expected))
+
+
+def test_the_first_difference_is_found_in_nested_loops_and_backwards():
+    def f(xs):
+        inner = lambda c, i: lax.fori_loop(0, 7, lambda j, c: c + hnp.exp(hnp.where((i == 3) & (j == 5), 1.0, -9.0)), c)
+        return lax.scan(lambda c, i: (inner(c, i), c), 0.0, xs, reverse=True)
+
+    found = example("first_difference").first_difference(f, hnp.arange(10), otherwise=faulty(0.0))
+    assert (found.op.name, found.iterations) == ("exp", (6, 5))
+
+
+# Rooflines: what XLA counts, and counts by hand for loops.
+
+def test_a_roofline_counts_what_xla_counts():
+    def f(x, w):
+        y = x @ w
+        y = y + y * 2.0
+        return (y @ w) - x
+
+    x, w = hnp.ones((32, 64)), hnp.ones((64, 64))
+    module = example("roofline_by_line")
+    lines = module.roofline(f, x, w, device=module.Device(1e12, 1e12))
+    counted = hx.jit(f).lower(x, w).compile().cost_analysis()
+    assert sum(c.flops for c in lines.values()) == counted["flops"]
+    first = f.__code__.co_firstlineno
+    by_line = {line - first: c for (_, line), c in lines.items()}
+    assert [by_line[i].flops for i in (1, 2, 3)] == [2 * 32 * 64 * 64, 2 * 32 * 64, (2 * 64 + 1) * 32 * 64]
+    assert by_line[1].bytes == 4 * (32 * 64 + 64 * 64 + 32 * 64)
+    assert np.isclose(by_line[1].seconds, 2 * 32 * 64 * 64 / 1e12)
+
+
+def test_a_roofline_counts_iterations_lanes_and_the_longer_branch():
+    module = example("roofline_by_line")
+
+    def total(f, *args):
+        return sum(c.flops for c in module.roofline(f, *args, device=module.Device(1.0, 1.0)).values())
+
+    x, w = hnp.ones((8, 8)), hnp.ones((8, 8))
+    product = 2 * 8**3
+    assert total(lambda x, w: lax.scan(lambda c, _: (c @ w, None), x, None, 5)[0], x, w) == 5 * product
+    assert total(hx.jit(lambda x, w: lax.cond(True, lambda: x @ w @ w, lambda: x @ w)), x, w) == 2 * product
+    assert total(hx.vmap(lambda x, w: x @ w, (0, None)), hnp.ones((3, 8, 8)), w) == 3 * product
+    assert total(hx.grad(lambda x, w: lax.scan(lambda c, _: (c @ w, None), x, None, 5)[0].sum()), x, w) >= 5 * product
+
+
+# Quantisation: the same integers by NumPy.
+
+def in_bytes(x, w, largest):
+    """A product of matrices in integers, with the scales of their largest operands."""
+    scales = [np.float32(np.maximum(m, np.float32(1e-30)) / np.float32(127)) for m in largest]
+    a, b = [np.clip(np.round(v / s), -127, 127).astype(np.int64) for v, s in zip((x, w), scales)]
+    return (a @ b).astype(np.float32) * (scales[0] * scales[1])
+
+
+def layers_in_numpy(x, ws, product):
+    for i, w in enumerate(ws):
+        x = np.tanh(product(i, x, w)) + x
+    return product(len(ws), x, ws[0])
+
+
+@pytest.mark.parametrize("around", ["loop", "jit", "branch", "vmap"])
+def test_quantised_products_are_those_of_integers(around):
+    def layers(x, ws):
+        x, _ = lax.scan(lambda x, w: (hnp.tanh(x @ w) + x, None), x, ws)
+        return x @ ws[0]
+
+    f = {
+        "loop": layers, "jit": hx.jit(layers),
+        "branch": lambda x, ws: lax.cond(x[0, 0] > -99, layers, lambda x, ws: x, x, ws),
+        "vmap": lambda x, ws: hx.vmap(layers, (0, None))(x[:, None], ws)[:, 0],
+    }[around]
+    rng = np.random.default_rng(0)
+    draw = lambda *shape: rng.normal(size=shape).astype("float32")
+    samples = [(draw(4, 6), draw(3, 6, 6) / 2) for _ in range(2)]
+    largest = np.zeros((2, 2), np.float32)  # of the product in the loop, and of the one after it
+
+    def watched(i, x, w):
+        largest[i // 3] = np.maximum(largest[i // 3], [abs(x).max(), abs(w).max()])
+        return x @ w
+
+    for sample in samples:
+        layers_in_numpy(*sample, watched)
+    x, ws = samples[0]
+    expected = layers_in_numpy(x, ws, lambda i, x, w: in_bytes(x, w, largest[i // 3]))
+    simulated = example("int8_simulation").quantised(f, samples)
+    for g in (simulated, hx.jit(simulated), lambda x, ws: hx.vmap(simulated, (0, None))(x[None], ws)[0]):
+        assert np.allclose(g(x, ws), expected, atol=1e-5)
+    assert 1e-4 < abs(expected - layers_in_numpy(x, ws, lambda i, x, w: x @ w)).max() < 0.1
+
+
+def test_derivatives_pass_the_rounding():
+    x, w = np.float32([[1.0, -2.0]]), np.float32([[0.3, 0.7], [-0.2, 1.0]])
+    simulated = example("int8_simulation").quantised(lambda x, w: x @ w, [(x, w)])
+    assert np.allclose(hx.grad(lambda x: simulated(x, w).sum())(x), w.sum(1))
