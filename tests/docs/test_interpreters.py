@@ -45,6 +45,13 @@ def test_an_interpreter_is_short_and_uses_public_names_alone(file):
     assert not re.search(r"import _|\._[a-z]", text)
 
 
+@pytest.mark.parametrize("page", ["tutorial/interpreter.md", "explanation/how-it-works.md"])
+def test_a_page_about_interpreters_imports_public_names_alone(page):
+    imports = re.findall(r"^(?:>>> )?from (\S+) import", (FOLDER.parents[1] / "docs" / page).read_text(), re.MULTILINE)
+    assert imports
+    assert not [name for name in imports if re.match(r"handlax\.(effects|interpreters|lowering)\b", name)]
+
+
 # Random programs, as functions of handlax's arrays and of mpmath's numbers.
 
 UNARY = {
