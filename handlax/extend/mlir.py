@@ -123,8 +123,8 @@ def register_lowering(
     rules = known if isinstance(known, PlatformRules) else PlatformRules(LOWER.registered(prim.operation), {})
     platforms = _ALIASES.get(platform or "", (platform,))
     LOWER.assign(prim.operation, PlatformRules(rules.former, {**rules.by_platform, **dict.fromkeys(platforms, rule)}))
-    if platform is None:  # other interpreters may compute by a function of arrays too
-        DECOMPOSE.assign(prim.operation, rule.decompose if isinstance(rule, LoweredFunction) else None)
+    if platform is None and isinstance(rule, LoweredFunction):  # which other interpreters can follow too
+        DECOMPOSE.assign(prim.operation, rule.decompose)
     return rule
 
 
