@@ -2,10 +2,9 @@
 
     python examples/interpreters/inverse_log_det.py
 
-The function is recorded, and its equations are solved in whichever direction their values are known: an equation whose
-operands are known is performed, one whose results are known is solved for its unknown operand. So coupling layers need
-no word: what they compute of the known half goes forwards. Source: Dinh, Sohl-Dickstein & Bengio, Density estimation
-using Real NVP (2017).
+The function is recorded, and its equations go in whichever direction their values are known: one whose operands are
+known is performed, one whose results are known is solved for its unknown operand. So coupling layers need no word.
+Source: Dinh, Sohl-Dickstein & Bengio, Density estimation using Real NVP (2017).
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def elementwise(op, results, operands, types):
         return None
     x = BINARY[type(op)][at](results[0], *others) if others else UNARY[type(op)](results[0])
     replaced = lambda x: [*operands[:at], x, *operands[at + 1 :]]
-    slopes = hx.jvp(lambda x: hx.perform(op, *replaced(x)), (x,), (hnp.ones_like(x),))[1]
+    _, slopes = hx.jvp(lambda x: hx.perform(op, *replaced(x)), (x,), (hnp.ones_like(x),))
     return replaced(x), hnp.log(abs(slopes)).sum()
 
 
@@ -74,7 +73,7 @@ def crossed(op, results, operands, types):
     if op.runs == "once":
         return solve(op.bodies[0], operands, results)
     if op.runs == "one" and known(selects):
-        solvers = [lambda body=body: solve(body, [*shared, *each], results) for body in op.bodies]
+        solvers = [lambda body=body: solve(body, operands[1:], results) for body in op.bodies]
         inputs, log_det = lax.switch(selects[0], solvers)
         return [*selects, *inputs], log_det
     if op.runs != "loop" or not known([*shared, *each, *results[: op.carry]]) or any([x is not None for x in carry]):
@@ -84,8 +83,7 @@ def crossed(op, results, operands, types):
         inputs, more = solve(op.bodies[0], [*shared, *carry, *slices], state[0])
         return (op.groups(inputs).carry, state[1] + more), None
 
-    start = (results[: op.carry], hnp.zeros(()))
-    (before, log_det), _ = lax.scan(step, start, each, op.length, reverse=not op.backwards)
+    (before, log_det), _ = lax.scan(step, (results[: op.carry], 0.0), each, op.length, reverse=not op.backwards)
     return [*shared, *before, *each], log_det
 
 
@@ -107,9 +105,9 @@ def solve(program: Any, inputs: Any, results: Any) -> Any:
             found = None if any(read_and_open) else rule(eqn.op, ys, operands, [v.aval for v in eqn.invars])
             if found is None:
                 left.append(eqn)
-            else:
-                values.update({v: x for v, x in zip(eqn.invars, found[0]) if not isinstance(v, Literal)})
-                log_det = log_det + found[1]
+                continue
+            values.update({v: x for v, x in zip(eqn.invars, found[0]) if not isinstance(v, Literal)})
+            log_det = log_det + found[1]
         progress, waiting = len(left) < len(waiting), left
     if not known([*map(read, program.invars)]):
         names = ", ".join(sorted({eqn.op.name for eqn in waiting}))
@@ -120,6 +118,9 @@ def solve(program: Any, inputs: Any, results: Any) -> Any:
 def inverse(f: Callable[[Any], Any], like: Any) -> Callable[[Any], Any]:
     """``inverse(f, like)(f(x)) == (x, log abs det f'(x))`` for x, an array or a tree, of the type of ``like``."""
     program = hx.make_program(f)(like)
+    n, m = [sum([t.size for t in types]) for types in (program.in_types, program.out_types)]
+    if n != m:
+        raise hx.errors.ShapeMismatch(f"inverse: a function of {n} numbers that gives {m} is no bijection.")
 
     def inverted(y: Any) -> Any:
         inputs, log_det = solve(program, [None] * len(program.in_types), [*map(as_array, hx.tree.leaves(y))])
@@ -141,8 +142,7 @@ def flow(x: Any) -> Any:
 
 def main() -> None:
     x = hnp.array([0.3, -1.2, 0.8, 2.0])
-    found, log_det = hx.jit(inverse(flow, x))(flow(x))
-    expected = hnp.linalg.slogdet(hx.jacfwd(flow)(x))[1]
+    (found, log_det), (_, expected) = hx.jit(inverse(flow, x))(flow(x)), hnp.linalg.slogdet(hx.jacfwd(flow)(x))
     print(f"{found.round(3)}, log-determinant {float(log_det):.4f}, by the Jacobian {float(expected):.4f}")
     assert hnp.allclose(found, x, atol=1e-4) and abs(log_det - expected) < 1e-4
 
