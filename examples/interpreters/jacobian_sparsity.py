@@ -3,7 +3,8 @@
     python examples/interpreters/jacobian_sparsity.py
 
 A value is interpreted as a matrix of booleans: for each of its elements, the elements of the argument that it may
-depend on. Nothing of the function is computed, so the pattern holds at every point.
+depend on. Nothing of the function is computed, so the pattern holds at every point. A derivative of the user's own is
+trusted to read no other elements than its function.
 """
 
 from __future__ import annotations
@@ -32,15 +33,13 @@ def rows_of(op: Any, operands: Any, rows: Any, types: Any) -> Any:
     ``rows``: those of each operand, None of one that does not depend on the argument. ``types``: of the results.
     """
     cell, size = hx.columns.JVP.cell(type(op)), next(row.shape[-1] for row in rows if row is not None)
-    if cell is hx.columns.zero or not any([hnp.issubdtype(t.dtype, hnp.inexact) for t in types]):
-        return [hnp.zeros((*t.shape, size), bool) for t in types]
     if isinstance(op, Elementwise):
         own = [hnp.broadcast_to(row, (*types[0].shape, size)) for row in rows if row is not None]
         return [hnp.stack(own).any(0)]
     if isinstance(op, o.ReduceMax | o.ReduceMin | o.ReduceProd):
         return [rows[0].any(op.axes)]
-    if not all([hnp.issubdtype(t.dtype, hnp.floating) for t in types]):
-        return None
+    if not all([hnp.issubdtype(t.dtype, hnp.floating) or t.dtype == bool for t in types]):
+        return None  # sums of integers may wrap around to 0, those of complex numbers cancel
     if isinstance(op, o.DotGeneral | o.ConvGeneralDilated):
         sizes = [abs(x) if row is None else hnp.ones(x.shape, x.dtype) for x, row in zip(operands, rows)]
         terms = [(row, None) if i == 0 else (None, row) for i, row in enumerate(rows) if row is not None]
@@ -60,7 +59,7 @@ class Dependent(Box):
 
 
 class Dependence(BodyTransformer):
-    """Its boxes are all values that depend on the argument, also those that have no derivative, such as indices."""
+    """Its boxes are all values that depend on the argument, also those that have no derivative, such as masks."""
 
     __slots__ = ("size",)
 

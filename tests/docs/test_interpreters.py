@@ -234,6 +234,12 @@ def stencil(x):
     return hnp.roll(x, 1) * x - 2 * hnp.sin(x)
 
 
+@hx.custom_jvp
+def straight_through(x):
+    return hnp.round(x)
+
+
+straight_through.defjvp(lambda primals, tangents: (straight_through(*primals), tangents[0]))
 WEIGHTS = np.kron(np.eye(4), np.ones((3, 3)))
 SPARSE = {
     "stencil": stencil,
@@ -253,6 +259,8 @@ SPARSE = {
     "cumulative": lambda x: hnp.cumsum(x.reshape(3, 4), 1) * hnp.cumprod(x[:4]),
     "inside": lambda x: hx.vmap(hx.grad(lambda y: hnp.sum(y**3)))(x.reshape(6, 2)),
     "jit": hx.jit(stencil),
+    "mask": lambda x: hnp.where((x[:6] > 0)[:, None], x.reshape(6, 2), 0.0),
+    "straight through": lambda x: straight_through(x)[:4],
     "fft": lambda x: hnp.abs(hnp.fft.rfft(x.reshape(2, 6), axis=1)),
     "constant": lambda x: hnp.ones(3),
 }
@@ -274,7 +282,7 @@ def test_a_sparsity_pattern_has_every_entry_of_the_jacobian(name):
 def test_a_sparsity_pattern_has_few_other_entries_and_holds_at_every_point():
     pattern, x = example("jacobian_sparsity").pattern, hnp.zeros(12)
     counts = {"stencil": 24, "loop": 36, "blocks": 36, "conv": 22, "branch": 24, "select": 24, "softmax": 48, "max": 12,
-              "relu": 5, "scatter": 3, "inside": 12, "jit": 24, "constant": 0}
+              "relu": 5, "scatter": 3, "inside": 12, "jit": 24, "constant": 0, "mask": 23, "straight through": 4}
     assert {name: int(pattern(SPARSE[name], x).sum()) for name in counts} == counts
     with pytest.raises(hx.errors.CannotCross):
         pattern(lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: c + 1, x), x)
