@@ -22,6 +22,7 @@ from . import (
     rows_repeats,
     rows_sharded,
     rows_sorting,
+    rows_sparse_jacobians,
     rows_start,
     rows_trace,
     rows_trees,
@@ -42,7 +43,8 @@ THEMES = {
     "control": rows_control.ROWS + rows_grouped.ROWS,
     "ragged": rows_ragged.ROWS,
     "containers": rows_containers.ROWS,
-    "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS + rows_ode.ROWS + rows_checks.ROWS,
+    "vocabulary": rows_vocabulary.ROWS + rows_sorting.ROWS + rows_windows.ROWS + rows_ode.ROWS + rows_checks.ROWS
+    + rows_sparse_jacobians.ROWS,
     "growth": rows_growth.ROWS,
     "libraries": rows_libraries.ROWS,
 }

@@ -12,7 +12,7 @@ from handlax.effects.core.cell_sources import shown
 from handlax.effects.core.columns import COLUMNS, ElementwiseLowering, LinearIn
 from handlax.effects.core.operation import OPERATIONS, Operation
 
-STANDARD_RULES = ("linear", "multilinear", "componentwise", "zero", "per_operand", "data_movement")
+STANDARD_RULES = ("linear", "multilinear", "componentwise", "zero", "decomposed", "per_operand", "data_movement")
 
 
 def families() -> dict[str, list[type[Operation]]]:

@@ -10,6 +10,7 @@ that cell. The cells of the built-in columns have these signatures:
     jvp(op, primals, tangents) -> (y, dy)               None is the symbolic zero
     transpose(op, ct, *operands, wrt) -> cotangent      linear operands come as their types; or, of all together,
     transpose(op, ct, *operands, linear) -> cotangents  linear[i]: whether operand i is linear
+    decompose(op, *operands) -> result                  by other operations: for handlers without a rule, and ``lower``
     lower(op, emit, *values) -> value
     jet(op, series, count) -> series                    series[i]: terms of operand i, (x,) if it has no others
     collective(op, axis, size, dims, *xs) -> (y, dim)   an operation that names a mapped axis, at that axis
@@ -30,6 +31,7 @@ import keyword
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from pyrsistent import pmap
@@ -54,8 +56,9 @@ class Column:
 
     ``adapt(op_class, cell)`` makes the rule that the handler calls from the cell as written. ``default`` is the rule of
     operations without a cell; without a default they raise ``MissingRule``. ``load`` imports modules with further cells
-    that few programs need; ``complete`` calls it. A cell that is registered after its operation was asked for its rule
-    empties all caches.
+    that few programs need; ``complete`` calls it. ``otherwise``, a column and a cell: operations that have a cell in
+    that column and none in this one have this cell. A cell that is registered after its operation was asked for its
+    rule empties all caches.
 
     Raises: RegistrationError: there is a column of that name, made in another module; or ``name`` is no identifier, or
     means something else in a block or in ``hx.columns``.
@@ -67,11 +70,16 @@ class Column:
         adapt: Callable[[type[Any], Any], Rule] | None = None,
         doc: str = "",
         default: Rule | None = None,
+        otherwise: tuple[Column, Any] | None = None,
     ):
         self.name = name
         self.module = sys._getframe(1).f_globals["__name__"]
         self._adapt = adapt
         self._default = default
+        self._otherwise = otherwise
+        self.followers: list[Column] = []  # columns whose cells follow from cells of this one
+        if otherwise is not None:
+            otherwise[0].followers.append(self)
         self.modes: dict[str, Rule] = {}  # by ``op.runs``: rules of higher-order operations without a cell
         self.load: Callable[[], Any] | None = None
         self.doc = doc
@@ -93,32 +101,40 @@ class Column:
         rule = op.adapt(self.name, cell) if hasattr(op, "adapt") else cell
         return self._adapt(op, rule) if self._adapt is not None else rule
 
-    def rule(self, op: type[Any]) -> Callable[[Any], Any]:
-        """Decorator: this function is the cell of ``op``, an operation or the base class of several.
+    def rule(self, op: type[Any], *others: type[Any]) -> Callable[[Any], Any]:
+        """Decorator: this function is the cell of ``op`` and ``others``, operations or base classes of several.
 
         A second cell for one class is an error, unless it is written at the same line, or has the same name in the same
         module, as when a notebook's cell is executed again: then it replaces the first. So is a cell of the user's for
         an operation of the package that inherits one.
         """
-        need_operation_type(self.name, "rules", op)
-        caller = sys._getframe(1)
-        line = (caller.f_code.co_filename, caller.f_lineno)
+        kinds, caller = (op, *others), sys._getframe(1)
+        line, ours = (caller.f_code.co_filename, caller.f_lineno), is_ours(caller.f_globals.get("__name__", ""))
+        for kind in kinds:
+            need_operation_type(self.name, "rules", kind)
 
         def register(cell: Any) -> Any:
             places = frozenset((line, *_named(cell)))
-            known = op._cells.get(self.name)
-            foreign = is_ours(op.__module__) and not is_ours(caller.f_globals.get("__name__", ""))
-            if known is None and foreign and self.registered(op) is not None:
-                known = Cell(self._cell_written(op), frozenset())
-            if known is not None and known.rule is not None and known.places.isdisjoint(places):
-                raise RegistrationError(
-                    f"{self.name}: {op.__name__} has a rule already, at {where_written(known.rule)}.",
-                    hint=f"put another one in force in a scope: hx.rules({self.name}={{{op.__name__}: rule}}).",
-                )
-            self.assign(op, cell, places)
+            for kind in kinds:
+                self._need_free(kind, places, ours)
+                self.assign(kind, cell, places)
             return cell
 
         return register
+
+    def _need_free(self, op: type[Any], places: frozenset[Any], ours: bool) -> None:
+        """Raise RegistrationError if ``op`` has a cell that is written at other places, or the package's inherits one.
+
+        ``ours``: whether the package registers another one.
+        """
+        known = op._cells.get(self.name)
+        if known is None and is_ours(op.__module__) and not ours and self.registered(op) is not None:
+            known = Cell(self._cell_written(op), frozenset())
+        if known is not None and known.rule is not None and known.places.isdisjoint(places):
+            raise RegistrationError(
+                f"{self.name}: {op.__name__} has a rule already, at {where_written(known.rule)}.",
+                hint=f"put another one in force in a scope: hx.rules({self.name}={{{op.__name__}: rule}}).",
+            )
 
     def assign(self, op: type[Any], cell: Any, places: frozenset[Any] = frozenset()) -> None:
         """Make ``cell`` the cell of ``op`` from now on, whichever it had; empties all caches if that was asked for."""
@@ -193,7 +209,11 @@ class Column:
 
     def _cell_written(self, kind: type[Any]) -> Any:
         cells = [vars(base).get("_cells", {}) for base in kind.__mro__]
-        return next((found[self.name].rule for found in cells if self.name in found), None)
+        written = [found[self.name].rule for found in cells if self.name in found]
+        if written or self._otherwise is None:
+            return written[0] if written else None
+        column, cell = self._otherwise
+        return cell if column.registered(kind) is not None else None
 
     def missing(self, kind: type[Any]) -> Rule:
         """The default rule, for a class without a cell; raises MissingRule where there is none."""
@@ -221,8 +241,8 @@ def _named(cell: Any) -> list[tuple[str, str]]:
 
 def _forget(column: Column, op: type[Any]) -> bool:
     """Forget which rules of a column a class and its subclasses have; whether any was asked for."""
-    own = op._rules.pop(column, op) is not op
-    return any([_forget(column, kind) for kind in op.__subclasses__()]) or own
+    own = [op._rules.pop(forgotten, op) is not op for forgotten in (column, *column.followers)]
+    return any([_forget(column, kind) for kind in op.__subclasses__()] + own)
 
 
 def _has_parameter(cell: Any, parameter: str) -> bool:
@@ -291,12 +311,20 @@ class ElementwiseLowering:
         return shown(self.name) + ", of complex numbers another formula" * (self.of_complex is not None)
 
 
+def decomposed(op: Any, emit: Any, *values: Any) -> Any:
+    """The rule of ``lower`` of an operation that has a cell of ``decompose`` instead: that of the operations in it."""
+    return emit.decompose(partial(DECOMPOSE.find(type(op)), op), *values)
+
 
 EVALUATE = Column("evaluate", doc="NumPy's meaning; the specification of the operation")
 BATCH = Column("batch", _adapt_batch, doc="one more axis (vmap)")
 JVP = Column("jvp", doc="forward derivative")
 TRANSPOSE = Column("transpose", _adapt_transpose, doc="the adjoint of a linear operation")
-LOWER = Column("lower", lambda op, cell: ElementwiseLowering(cell) if isinstance(cell, str) else cell, doc="StableHLO")
+DECOMPOSE = Column("decompose", doc="the same by other operations; without a cell of lower its lowering too")
+LOWER = Column(
+    "lower", lambda op, cell: ElementwiseLowering(cell) if isinstance(cell, str) else cell, doc="StableHLO",
+    otherwise=(DECOMPOSE, decomposed),
+)
 COLLECTIVE = Column("collective", doc="an operation that names an axis, at the handler that binds it")
 
 

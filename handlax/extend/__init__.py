@@ -1,8 +1,8 @@
 """What is needed to extend handlax from outside: handlers that are no clauses, operations with bodies, columns.
 
 A transformation of one's own is a ``Run`` (one installation of a handler) with ``Box`` values, as ``grad`` and
-``vmap`` are; a ``BodyTransformer`` crosses every operation with bodies by the one law. How they fit together is shown
-step by step in docs/explanation/how-it-works.md.
+``vmap`` are; a ``BodyTransformer`` crosses every operation with bodies by the one law, and interprets operations
+without a rule by their decomposition. docs/tutorial/interpreter.md builds one step by step.
 """
 
 import typing as _typing
@@ -16,6 +16,7 @@ from ..effects.core.arrays import Box as Box
 from ..effects.core.arrays import as_array as as_array
 from ..effects.core.columns import Column as Column
 from ..effects.core.result_trees import AnswerTyped as AnswerTyped
+from ..effects.operations.foundations.elementwise_factory import Elementwise as Elementwise
 from ..effects.operations.foundations.elementwise_factory import elementwise as elementwise
 from ..effects.operations.foundations.elementwise_factory import surface as surface
 from ..effects.programs.higher_order import HigherOrder as HigherOrder

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..effects.base.errors import BadArgument, MissingRule
 from ..effects.base.frozen_values import Value
 from ..effects.control.callbacks import io_callback, pure_callback
 from ..effects.core.arrays import type_of
-from ..effects.core.columns import LOWER, Rule
+from ..effects.core.columns import DECOMPOSE, LOWER, Rule
+from ..effects.core.operation import result_type
 from ..effects.programs.primitives import Primitive, primitive_of
 from ..effects.types.array_type import ArrayType, array_type
 from ..interpreters.core.record import record
@@ -75,6 +77,12 @@ class LoweredFunction(Value):
         y = self.f(*xs, **params)
         return list(y) if self.multiple_results else [y]
 
+    def decompose(self, op: Any, *xs: Any) -> Any:
+        """The cell of ``decompose`` of a primitive's operation: what the function gives for its parameters."""
+        types = op.as_results(result_type(op, tuple([x.type for x in xs])))
+        results = self.results(*xs, **op.as_params())
+        return op.from_results(checked_list(f"{op.name}, register_lowering", results, types))
+
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LoweredFunction:
     """The lowering rule of a primitive that computes ``fun``, a function of arrays."""
@@ -90,9 +98,7 @@ class PlatformRules(Value):
     def __call__(self, op: Any, emit: Any, *values: Any) -> Any:
         rule = self.by_platform.get(emit.platform) or self.by_platform.get(None)
         if isinstance(rule, LoweredFunction):
-            types, shown, params = op.as_results(emit.made), f"{op.name}, register_lowering", op.as_params()
-            f = lambda *xs: checked_list(shown, rule.results(*xs, **params), types)
-            return op.from_results(emit.decompose(f, *values))
+            return emit.decompose(partial(rule.decompose, op), *values)
         if rule is not None:
             return _by_bindings(rule, op, emit, values)
         if self.former is not None:
@@ -117,6 +123,8 @@ def register_lowering(
     rules = known if isinstance(known, PlatformRules) else PlatformRules(LOWER.registered(prim.operation), {})
     platforms = _ALIASES.get(platform or "", (platform,))
     LOWER.assign(prim.operation, PlatformRules(rules.former, {**rules.by_platform, **dict.fromkeys(platforms, rule)}))
+    if platform is None and isinstance(rule, LoweredFunction):  # which other interpreters can follow too
+        DECOMPOSE.assign(prim.operation, rule.decompose)
     return rule
 
 

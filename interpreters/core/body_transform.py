@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Part
-from ...effects.base.errors import CannotCross
+from ...effects.base.errors import CannotCross, MissingRule
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.source_locations import labels_of
 from ...effects.base.stack import BASE, Run, at_site, inside
 from ...effects.core.arrays import as_array
-from ...effects.core.columns import zeros_like
+from ...effects.core.columns import DECOMPOSE, zeros_like
 from ...effects.core.named_axes import Axis, Bound, under
 from ...effects.core.operation import memoised
 from ...effects.operations.elementwise.conversion import as_type
@@ -261,6 +261,18 @@ class BodyTransformer(Run):
 
     def settle(self, values: Sequence[Any]) -> None:
         """Compute what the handler has deferred of these values, before ``split`` is called on each."""
+
+    def decompose(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        """Answer an operation by its decomposition into others, which are offered to this handler in turn.
+
+        Raises: MissingRule: its block has no ``decompose``.
+        """
+        if not DECOMPOSE.has(type(op)):
+            raise MissingRule(
+                f"{self.label}: {op.name} has neither a rule nor a decomposition.", hint=op.how_to_add("decompose")
+            )
+        with inside(self):
+            return DECOMPOSE.find(type(op))(op, *operands)
 
     def choose(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer a conditional or loop whose branch index or test is a value of this handler."""

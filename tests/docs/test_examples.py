@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("program", sorted((ROOT / "examples").glob("*.py")), ids=lambda program: program.stem)
+@pytest.mark.parametrize("program", sorted((ROOT / "examples").rglob("*.py")), ids=lambda program: program.stem)
 def test_an_example_runs(program, tmp_path):
     done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, env={**os.environ, "MPLBACKEND": "agg"},
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False)

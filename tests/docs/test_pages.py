@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.columns_apart import columns_apart
 from helpers.package_source import PACKAGE
 
 import handlax as hx
@@ -30,7 +31,7 @@ from handlax import as_jax
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LIBRARIES = ("equinox", "flax", "optax")                                 # on handlax, where they are installed
-PROGRAMS = [*PACKAGE, *sorted((ROOT / "examples").glob("*.py"))]
+PROGRAMS = [*PACKAGE, *sorted((ROOT / "examples").rglob("*.py"))]
 FENCE = re.compile(r"^```(python|pycon)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 ARROW = "# -> "
@@ -164,7 +165,8 @@ def test_examples_of_a_page_run(page, monkeypatch, tmp_path):
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.chdir(tmp_path)              # what a page writes is not left behind
     linecache.checkcache(str(page))
-    run_page(page.read_text(), module.__dict__, str(page))
+    with columns_apart():
+        run_page(page.read_text(), module.__dict__, str(page))
 
 
 def test_the_readme_shows_a_program():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.casting import cast
 from ..foundations.elementwise_factory import Elementwise
+from ..foundations.half_precision import HALF
 from ..foundations.shapes import move_axis
 
 
@@ -119,6 +122,20 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
     if not isinstance(x, Array):
         x = scalar(x, dtype, weak) if is_number(x) else as_array(x)
     return x if x.type.dtype == dtype and x.type.weak == weak else perform(shared(ConvertElementType, dtype, weak), x)
+
+
+def performed_wide(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` of arrays of one dtype, 16-bit floats converted to float32 and the result rounded back, as by ``wide``."""
+
+    @wraps(f)
+    def function(*xs: Any) -> Any:
+        dtype = xs[0].type.dtype
+        if dtype not in HALF:
+            return f(*xs)
+        y = f(*[convert(x, dtypes.float32, x.type.weak) for x in xs])
+        return convert(y, dtype, y.type.weak)
+
+    return function
 
 
 def as_type(x: Any, type: ArrayType) -> Any:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...types.dtypes import FLOATING, INTEGER, float32, is_floating, is_unsigned
+from ...types.dtypes import FLOATING, INTEGER, is_floating, is_unsigned
 from ..foundations.elementwise_factory import Function, elementwise, surface
-from ..foundations.half_precision import HALF, wide
+from ..foundations.half_precision import wide
 from .arithmetic import add, div, like, mul, neg, rem, round, sign, sub
 from .bitwise import bitwise_and
 from .comparison import eq, lt, ne, select_n
-from .conversion import convert
+from .conversion import performed_wide
 
 
 def _floor_divide(x, y):
@@ -24,18 +23,6 @@ def _floor_divide(x, y):
     quotient = np.floor_divide(x, np.where(by_zero, np.ones((), y.dtype), y))
     none = -1 - (x != 0) if x.dtype.kind == "i" else np.asarray(-1)
     return np.where(by_zero, none.astype(x.dtype), quotient)
-
-
-def _composed(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """The lowering rule of a formula of operations, which is computed in 32 bits for floats of 16."""
-
-    def compute(x: Any, y: Any) -> list[Any]:
-        dtype = x.type.dtype
-        if dtype not in HALF:
-            return [formula(x, y)]
-        return [convert(formula(convert(x, float32), convert(y, float32)), dtype)]
-
-    return lambda op, emit, x, y: emit.decompose(compute, x, y)[0]
 
 
 def _quotient(x: Any, y: Any) -> Any:
@@ -71,14 +58,14 @@ def _rest(x: Any, y: Any) -> Any:
 
 # z = floor(x / y), and x - y floor(x / y)
 FloorDivide = elementwise(
-    "floor_divide", INTEGER | FLOATING, wide(_floor_divide), arity=2, lower=_composed(_quotient),
+    "floor_divide", INTEGER | FLOATING, wide(_floor_divide), arity=2, decompose=performed_wide(_quotient),
     costly=True,
     doc="``z[i] = floor(x[i] / y[i])``; by 0 of signed integers -2, or -1 where ``x[i] == 0``, of others the largest.",
 )
 Mod = elementwise(
     "mod", INTEGER | FLOATING, wide(np.remainder), arity=2,
     jvp=(lambda x, y, dx: dx, lambda x, y, dy: mul(dy, neg(floor_divide(x, y)))),
-    lower=_composed(_rest),
+    decompose=performed_wide(_rest),
     costly=True,
     doc="``z[i] = x[i] - y[i] floor(x[i] / y[i])``: it has the sign of ``y``; of integers 0 where ``y[i] == 0``.",
 )

@@ -1,34 +1,28 @@
 """Functions of real numbers as formulas of simpler ones, where those of StableHLO and CHLO lose digits.
 
-    y = sinh(m, x)                        m: functions under the names of the array API, as in ``complex_functions``
-    lower = by_formula(sinh, of_complex)  the formula in compiled programs, and another rule for complex operands
+    y = sinh(m, x)                            m: functions under the names of the array API, as in ``complex_functions``
+    decompose = by_formula(sinh, of_complex)  the formula in operations, and another one for complex operands
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 
 from ...types import dtypes
-from ..foundations.half_precision import lower_wide
 from .bitwise import shift_left
-from .complex_functions import PERFORMED
-from .conversion import bitcast_convert_type, convert
+from .complex_functions import PERFORMED, performed
+from .conversion import bitcast_convert_type, convert, performed_wide
 
 
-def by_formula(formula: Callable[..., Any], of_complex: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """The rule of ``lower``: the formula, 16-bit floats in float32; for complex operands the rule ``of_complex``."""
-
-    def lower(op: Any, emit: Any, x: Any) -> Any:
-        return emit.decompose(lambda x: formula(PERFORMED, x), x)
-
-    of_real = lower_wide(lower)
-    if of_complex is None:
-        return of_real
-    return lambda op, emit, x: (of_complex if dtypes.is_complex(x.type.dtype) else of_real)(op, emit, x)
+def by_formula(formula: Callable[..., Any], of_complex: Callable[..., Any]) -> Callable[..., Any]:
+    """The cell of ``decompose``: the formula, 16-bit floats in float32; for complex operands that of their parts."""
+    of_real, of_parts = performed_wide(partial(formula, PERFORMED)), performed(of_complex)
+    return wraps(formula)(lambda x: (of_parts if dtypes.is_complex(x.type.dtype) else of_real)(x))
 
 
 def _power_of_two(n: Any) -> Any:

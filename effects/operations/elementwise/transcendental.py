@@ -24,7 +24,7 @@ from .bitwise import bitwise_or
 from .comparison import clamp, eq, gt, max, ne, select_n
 from .complex_functions import PERFORMED, assembled, by_parts, composed, corrected, evaluated, performed
 from .complex_parts import complex, imag, real
-from .conversion import convert
+from .conversion import convert, performed_wide
 from .real_functions import by_formula
 
 
@@ -63,7 +63,7 @@ Exp = elementwise(
 Exp2 = elementwise(
     "exp2", INEXACT, evaluated(np.exp2, assembled(complex_functions.exp2)),
     jvp=lambda x, dx, y: mul(dx, mul(like(y, math.log(2)), y)),
-    lower=by_formula(real_functions.exp2, by_parts("exp2", complex_functions.exp2)),
+    decompose=by_formula(real_functions.exp2, complex_functions.exp2),
     costly=True, doc="``y[i] = 2**x[i]``.",
 )
 Expm1 = elementwise(
@@ -234,12 +234,12 @@ atan2: Function = surface(Atan2)
 # y = sinh x, cosh x, tanh x and their inverses
 Sinh = elementwise(
     "sinh", INEXACT, wide(np.sinh), jvp=lambda x, dx: dx * cosh(x),
-    lower=by_formula(real_functions.sinh, by_parts("chlo.sinh", complex_functions.sinh)),
+    decompose=by_formula(real_functions.sinh, complex_functions.sinh),
     costly=True, doc="``y[i] = (e**x[i] - e**-x[i]) / 2``.",
 )
 Cosh = elementwise(
     "cosh", INEXACT, wide(np.cosh), jvp=lambda x, dx: dx * sinh(x),
-    lower=by_formula(real_functions.cosh, by_parts("chlo.cosh", complex_functions.cosh)),
+    decompose=by_formula(real_functions.cosh, complex_functions.cosh),
     costly=True, doc="``y[i] = (e**x[i] + e**-x[i]) / 2``.",
 )
 Tanh = elementwise(
@@ -399,6 +399,12 @@ def stable_logaddexp(x: Any, y: Any) -> Any:
     return select_n(ne(distance, distance), add(max(x, y), correction), add(x, y))
 
 
+def _performed_logaddexp(x: Any, y: Any) -> Any:
+    """``stable_logaddexp``, after an operand of rank 0 is broadcast, once for all that reads it."""
+    shape = x.type.shape or y.type.shape
+    return stable_logaddexp(broadcast(x, shape), broadcast(y, shape))
+
+
 def logaddexp_share(x: Any, y: Any, out: Any) -> Any:
     """e^(x - out), the derivative of ``out = log(e^x + e^y)`` by ``x``; also of infinities, one half for equal ones."""
     return exp(select_n(eq(x, out), sub(x, out), select_n(eq(x, y), like(out, 0), like(out, -math.log(2)))))
@@ -409,7 +415,7 @@ Logaddexp = elementwise(
     "logaddexp", INEXACT, evaluated(np.logaddexp, assembled(complex_functions.logaddexp)), arity=2,
     jvp=(lambda x, y, dx, z: mul(dx, logaddexp_share(x, y, z)),
          lambda x, y, dy, z: mul(dy, logaddexp_share(y, x, z))),
-    lower=lower_wide(lambda op, emit, x, y: emit.decompose(stable_logaddexp, *emit.spread(x, y))),
+    decompose=performed_wide(_performed_logaddexp),
     costly=True,
     doc="``z[i] = log(e**x[i] + e**y[i])``, without overflow; derivatives of all orders are right for equal operands.",
 )

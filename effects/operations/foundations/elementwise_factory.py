@@ -106,10 +106,12 @@ class Elementwise(Operation):
     @classmethod
     def adapt(cls, column: str, cell: Any) -> Callable[..., Any]:
         """The rule of a cell; a cell without the parameter ``op`` is called with the operands only."""
-        if column == "evaluate":
-            rule = cell if _takes_op(cell) else lambda op, *operands: cell(*operands)
-            return in_bytes(rule) if cls.computed_in_bytes else rule
-        return derivative(cls, cell) if column == "jvp" and not _takes_op(cell) else cell
+        if column == "jvp":
+            return cell if _takes_op(cell) else derivative(cls, cell)
+        if column not in ("evaluate", "decompose"):
+            return cell
+        rule = cell if _takes_op(cell) else lambda op, *operands: cell(*operands)
+        return in_bytes(rule) if column == "evaluate" and cls.computed_in_bytes else rule
 
 
 def _takes_op(cell: Any) -> bool:
@@ -130,7 +132,8 @@ def elementwise(
     result: Callable[[Any], Any] | None = None,
     jvp: Any = columns.zero,
     transpose: Callable[..., Any] | None = None,
-    lower: Any,
+    decompose: Callable[..., Any] | None = None,
+    lower: Any = None,
     flops: Any = None,
     jet: Callable[..., Any] | None = None,
     rounding: str = "loose",
@@ -147,7 +150,9 @@ def elementwise(
         result: operand dtype -> result dtype; the same one by default.
         jvp: a rule of ``columns`` such as ``linear``, or for each operand a function ``(*operands, dx)`` or
             ``(*operands, dx, out)`` that gives its term in the tangent sum; None for an operand without a derivative.
-        lower: the name of a StableHLO or CHLO operation, or a function ``(op, emit, *values)``.
+        decompose: the same as a function of arrays that performs other operations.
+        lower: the name of a StableHLO or CHLO operation, or a function ``(op, emit, *values)``; by ``decompose`` if it
+            is left out.
         flops: a cost rule of ``columns``; one operation per element of the result by default.
         jet: the Taylor series of the result from those of the operands, where it is cheaper than by the derivative.
         rounding: "correct" where the result is the float nearest to the exact one, whoever computes it; "sum" or
@@ -168,7 +173,10 @@ def elementwise(
     kind = type(class_name, (Elementwise,), namespace)
     kind.result_dtype = staticmethod(result) if result is not None else None  # type: ignore[attr-defined]
     kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]
-    cells = {"evaluate": evaluate, "jvp": jvp, "lower": lower, "transpose": transpose, "flops": flops, "jet": jet}
+    cells = {
+        "evaluate": evaluate, "jvp": jvp, "transpose": transpose, "decompose": decompose, "lower": lower,
+        "flops": flops, "jet": jet,
+    }
     for column, cell in cells.items():
         if cell is not None:
             columns.COLUMNS[column].rule(kind)(cell)

@@ -82,8 +82,8 @@ class Relocate:
         cts = [zeros_of(x.update(shape=(n, *x.shape[1:]))) if ct is None else ct for ct, n in zip(cts, op.sizes)]
         return perform(shared(Relocate, (size,), False), inverse, index, *cts)[0]
 
-    def lower(op, emit, index, inverse, *xs):
-        return emit.decompose(lambda index, *xs: _gathered(op, index, concatenate(xs, 0)), index, *xs)
+    def decompose(op, index, inverse, *xs):
+        return tuple(_gathered(op, index, concatenate(xs, 0)))
 
     flops = data_movement
 

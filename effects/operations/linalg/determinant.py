@@ -129,10 +129,10 @@ class Determinant(OnLastAxes):
             return perform(op, x), None
         return _derivative(x, dx)
 
-    def lower(op, emit, x):
+    def decompose(op, x):
         if not x.type.size:
-            return emit.full(1, emit.made)
-        return emit.decompose(_expanded if x.type.shape[-1] <= 3 else _by_factors, x)
+            return full(op.result_type(x.type), 1)
+        return _expanded(x) if x.type.shape[-1] <= 3 else _by_factors(x)
 
 
 # (sign, log|det x|), det x = sign exp(log|det x|)
@@ -163,20 +163,19 @@ class LogDeterminant(OnLastAxes):
             return (y, size), (None, change)
         return (y, size), ((change - convert(real(change), change.type.dtype)) * y, real(change))
 
-    def lower(op, emit, x):
-        sign_type, size_type = emit.made
+    def decompose(op, x):
         if not x.type.size:
-            return emit.full(1, sign_type), emit.full(0, size_type)
-        return emit.decompose(_logarithm_by_factors, x)
+            sign_type, size_type = op.result_type(x.type)
+            return full(sign_type, 1), full(size_type, 0)
+        return _logarithm_by_factors(x)
 
 
-def _logarithm_by_factors(x: Any) -> list[Any]:
+def _logarithm_by_factors(x: Any) -> tuple[Any, Any]:
     """The sign of the determinant, and the logarithm of its absolute value, from the LU factors."""
     lu, pivots, _ = perform(Lu(), x)
     pivot, axis = diagonal(lu), pivots.ndim - 1
     y = reduce_prod(sign(pivot), (axis,)) * _parity(pivots, x.type.dtype)
-    return [y, reduce_sum(log(absolute(pivot)), (axis,))]
-
+    return y, reduce_sum(log(absolute(pivot)), (axis,))
 
 
 def det(x: Any) -> Any:

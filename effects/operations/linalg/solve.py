@@ -56,15 +56,11 @@ class Solve(EachMatrix):
     def transpose(op, ct, x, b, *, wrt):
         return perform(shared(Solve, not op.transposed), x, ct)
 
-    def lower(op, emit, x, b):
+    def decompose(op, x, b):
         if not b.type.size:
             return b
-
-        def by_factors(x: Any, b: Any) -> Any:
-            lu, _, permutation = perform(Lu(), x)
-            return lu_solve(lu, permutation, b, op.transposed)
-
-        return emit.decompose(by_factors, x, b)
+        lu, _, permutation = perform(Lu(), x)
+        return lu_solve(lu, permutation, b, op.transposed)
 
 
 def solve(x: Any, b: Any) -> Any:

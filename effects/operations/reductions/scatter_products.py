@@ -115,8 +115,8 @@ class OtherFactors(ScatterFamily):
         changed = du is not None and u.type.size
         return perform(op, x, i, u), _tangent_of_others(op, x, i, u, du) if changed else None
 
-    def lower(op, emit, x, i, u):
-        return emit.decompose(lambda x, i, u: [_by_quotients(op, x, i, u)], x, i, u)[0]
+    def decompose(op, x, i, u):
+        return _by_quotients(op, x, i, u)
 
 
 def _by_quotients(op: OtherFactors, x: Any, i: Any, u: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from ...base.stack import perform
 from ...core.operation import operation
 from ...types.dtypes import INEXACT, is_complex
 from ..elementwise.complex_parts import real
-from ..elementwise.conversion import convert
+from ..elementwise.conversion import convert, performed_wide
 from ..elementwise.transcendental import exp
 from ..foundations.half_precision import wide
 from ..foundations.shapes import broadcast_along, reduce_sum, reduced_type
@@ -41,8 +42,8 @@ class Softmax:
         dy = y * dx
         return y, dy - y * broadcast_along(reduce_sum(dy, op.axes), x.type.shape, op.axes)
 
-    def lower(op, emit, x):
-        return emit.wide(x, lambda x: emit.decompose(lambda x: _performed(op, x), x))
+    def decompose(op, x):
+        return performed_wide(partial(_performed, op))(x)
 
     def flops(op, operands, results):
         """Five operations for each element: max, difference, exponential, sum, quotient."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,9 +11,10 @@ import numpy as np
 from ...types.dtypes import FLOATING, float64
 from ..elementwise.arithmetic import abs, like, mul, polynomial, rsqrt, sign, sub
 from ..elementwise.comparison import lt, max, min, select_n
+from ..elementwise.conversion import performed_wide
 from ..elementwise.transcendental import exp
 from ..foundations.elementwise_factory import Function, elementwise, surface
-from ..foundations.half_precision import lower_wide, scipy_special
+from ..foundations.half_precision import scipy_special
 from .chebyshev_series import chebyshev
 
 
@@ -32,25 +32,17 @@ def _scaled_beyond_eight(order: int, t: Any) -> Any:
 _BEYOND_EIGHT = tuple([partial(_scaled_beyond_eight, order) for order in (0, 1)])
 
 
-def _lower_bessel(order: int) -> Callable[..., Any]:
-    """The ``lower`` rule: a power series of positive terms up to 8, and a Chebyshev series in 16/x beyond."""
-
-    def lower(op: Any, emit: Any, x: Any) -> Any:
-        terms = 26 if x.type.dtype == float64 else 18
-
-        def compute(x: Any) -> Any:
-            size = abs(x)
-            inner, outer = min(size, like(x, 8.0)), max(size, like(x, 8.0))
-            near = exp(-inner) * polynomial(inner * inner, _in_squares(order, terms))
-            position = like(x, 16.0) / outer - like(x, 1.0)
-            far = chebyshev(position, _BEYOND_EIGHT[order], 29) * rsqrt(outer)
-            if order:
-                near, far = x * (near * like(x, 0.5)), sign(x) * far
-            return select_n(lt(size, like(x, 8.0)), far, near)
-
-        return emit.decompose(compute, x)
-
-    return lower_wide(lower)
+def _performed_bessel(order: int, x: Any) -> Any:
+    """A power series of positive terms up to 8, and a Chebyshev series in 16/x beyond."""
+    terms = 26 if x.type.dtype == float64 else 18
+    size = abs(x)
+    inner, outer = min(size, like(x, 8.0)), max(size, like(x, 8.0))
+    near = exp(-inner) * polynomial(inner * inner, _in_squares(order, terms))
+    position = like(x, 16.0) / outer - like(x, 1.0)
+    far = chebyshev(position, _BEYOND_EIGHT[order], 29) * rsqrt(outer)
+    if order:
+        near, far = x * (near * like(x, 0.5)), sign(x) * far
+    return select_n(lt(size, like(x, 8.0)), far, near)
 
 
 def _i1e(x):
@@ -70,12 +62,12 @@ def _slope_i1e(x: Any, y: Any) -> Any:
 # y = e^-|x| I0(x), e^-|x| I1(x)
 BesselI0e = elementwise(
     "bessel_i0e", FLOATING, scipy_special("i0e"), jvp=lambda x, dx, y: mul(dx, sub(bessel_i1e(x), mul(sign(x), y))),
-    lower=_lower_bessel(0),
+    decompose=performed_wide(partial(_performed_bessel, 0)),
     doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 0.",
 )
 BesselI1e = elementwise(
     "bessel_i1e", FLOATING, _i1e, jvp=lambda x, dx, y: mul(dx, _slope_i1e(x, y)),
-    lower=_lower_bessel(1),
+    decompose=performed_wide(partial(_performed_bessel, 1)),
     doc="``e**-abs(x)`` times the modified Bessel function of the first kind of order 1.",
 )
 bessel_i0e: Function = surface(BesselI0e)

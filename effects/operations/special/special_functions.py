@@ -19,7 +19,7 @@ from ..elementwise.arithmetic import RoundingMethod, abs, floor, like, mul, neg,
 from ..elementwise.bitwise import bitwise_and, bitwise_or
 from ..elementwise.comparison import eq, ge, gt, le, lt, max, min, select_n
 from ..elementwise.complex_functions import PERFORMED
-from ..elementwise.conversion import convert
+from ..elementwise.conversion import convert, performed_wide
 from ..elementwise.transcendental import cos, exp, log, log1p, pow, sin
 from ..foundations.elementwise_factory import Function, elementwise, repeated, surface
 from ..foundations.half_precision import lower_wide, scipy_special, wide
@@ -113,7 +113,7 @@ Lgamma = elementwise(
 )
 Digamma = elementwise(
     "digamma", FLOATING, wide(_digamma), jvp=lambda x, dx: mul(dx, polygamma(like(x, 1.0), x)),
-    lower=lower_wide(lambda op, emit, x: emit.decompose(_performed_digamma, x)),
+    decompose=performed_wide(_performed_digamma),
     doc="The derivative of ``lgamma``.",
 )
 

@@ -310,3 +310,69 @@ def test_an_operation_that_is_refused_leaves_its_name_free():
     assert "test_refused" not in OPERATIONS
     kind = elementwise("test_refused", [np.dtype("float32")], np.negative, lower="negate", jvp=columns.linear)
     assert OPERATIONS["test_refused"] is kind
+
+
+def decomposed_operation(**cells):
+    def result_type(op, x):
+        return x
+
+    block = {"result_type": result_type, "decompose": lambda op, x: x * x + 1, **cells}
+    return operation(type("Decomposed", (), block))
+
+
+def test_an_operation_with_a_decomposition_is_lowered_by_it():
+    kind = decomposed_operation()
+    assert columns.LOWER.cell(kind) is columns.decomposed and columns.LOWER.has(kind)
+    assert hx.jit(lambda x: hx.perform(kind(), x))(2.0) == 5.0 == hx.perform(kind(), 2.0)
+    assert rows(kind)["lower"].endswith("  decomposed") and "test_columns.py:" in rows(kind)["decompose"]
+
+
+def test_a_lowering_stands_beside_a_decomposition():
+    kind = decomposed_operation(lower=lambda op, emit, x: emit.binary("add", x, x))
+    assert hx.jit(lambda x: hx.perform(kind(), x))(2.0) == 4.0
+    without = decomposed_operation(lower=None)
+    with pytest.raises(hx.errors.MissingRule, match="lower"):
+        hx.jit(lambda x: hx.perform(without(), x))(2.0)
+
+
+def test_a_decomposition_registered_later_is_found():
+    kind = decomposed_operation(decompose=None)
+    f = hx.jit(lambda x: hx.perform(kind(), x))
+    with pytest.raises(hx.errors.MissingRule):
+        f(2.0)
+    assert not columns.LOWER.has(kind)
+    kind._cells.pop("decompose")
+    columns.DECOMPOSE.rule(kind)(lambda op, x: x - 1)
+    assert columns.LOWER.has(kind) and f(2.0) == 1.0
+
+
+def test_a_decomposition_of_a_scope_is_lowered():
+    kind = decomposed_operation()
+    f = hx.jit(lambda x: hx.perform(kind(), x))
+    assert f(2.0) == 5.0
+    with hx.rules(decompose={kind: lambda op, x: x * 3}):
+        assert f(2.0) == 6.0
+    assert f(2.0) == 5.0
+
+
+def test_a_family_shares_a_decomposition_and_each_may_have_a_lowering():
+    class Family(Operation):
+        def result_type(op, x):
+            return x
+
+        def decompose(op, x):
+            return op.factor * x
+
+    double = operation(type("Double", (Family,), {"factor": property(lambda op: 2)}))
+    triple = operation(type("Triple", (Family,), {"lower": "negate"}))
+    assert hx.jit(lambda x: (hx.perform(double(), x), hx.perform(triple(), x)))(2.0) == (4.0, -2.0)
+
+
+def test_several_operations_share_a_rule():
+    kinds = [decomposed_operation() for _ in range(2)]
+    rule = columns.FLOPS.rule(*kinds)(lambda op, operands, results: 7)
+    assert [columns.FLOPS.cell(kind) for kind in kinds] == [rule, rule]
+    with pytest.raises(hx.errors.BadArgument, match="rules belong to operation types"):
+        columns.FLOPS.rule(kinds[0], "sin")
+    with pytest.raises(hx.errors.RegistrationError, match="has a rule already"):
+        columns.FLOPS.rule(decomposed_operation(), kinds[1])(lambda op, operands, results: 8)

@@ -163,3 +163,12 @@ def test_a_rule_may_give_a_bare_value_and_a_missing_one_is_registered_as_the_hin
         hx.jit(p.bind)(X)
     mlir.register_lowering(p, lambda ctx, x: hlo.AddOp(x, x).result)
     assert hx.jit(p.bind)(X).tolist() == [2.0, 4.0, 6.0]
+
+
+def test_a_lowering_by_a_function_of_arrays_is_a_decomposition():
+    p = made("decomposed_square")
+    mlir.register_lowering(p, mlir.lower_fun(lambda x, *, by: by * x * x, multiple_results=False))
+    op = p.operation.from_params({"by": 3.0})
+    assert hx.columns.DECOMPOSE.find(p.operation)(op, X).tolist() == [3.0, 12.0, 27.0]
+    mlir.register_lowering(p, lambda ctx, x, *, by: [hlo.MulOp(x, x)])
+    assert hx.columns.DECOMPOSE.find(p.operation)(op, X).tolist() == [3.0, 12.0, 27.0]

@@ -8,8 +8,12 @@ import pytest
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.effects.base.errors import MissingRule
+from handlax.effects.base.stack import STACK, installed
+from handlax.effects.core.arrays import as_array
 from handlax.effects.operations.elementwise.arithmetic import Mul
 from handlax.effects.operations.elementwise.transcendental import Sin
+from handlax.interpreters.core.body_transform import BodyTransformer
 from handlax.interpreters.differentiation import partial_eval
 
 x = np.float32(0.5)
@@ -191,3 +195,11 @@ def test_a_fold_that_keeps_its_start_has_the_shape_of_its_elements(fold):
     for y, expected in zip(louder(kept)(*xs), kept(*xs)):
         assert y.shape == expected.shape
     assert (louder(kept)(*xs)[0] == 7).all()
+
+
+def test_an_operation_without_a_rule_or_a_decomposition_is_refused_in_three_lines():
+    run = BodyTransformer(STACK.get(), "counting")
+    with installed(run), pytest.raises(MissingRule) as caught:
+        run.decompose(Sin(), (as_array(1.0),))
+    assert "counting: sin has neither a rule nor a decomposition." in str(caught.value)
+    assert "@hx.columns.decompose.rule(Sin)" in caught.value.hint
