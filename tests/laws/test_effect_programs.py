@@ -108,7 +108,8 @@ def refused_in_direct_style(monkeypatch, seeds):
         try:
             check(seed, 1 + seed % 3, [directly])
         except hx.errors.CannotCross as error:
-            assert "in direct style takes the rest" in str(error)
+            if "in direct style takes the rest" not in str(error):
+                raise
             refused += 1
     return refused
 
