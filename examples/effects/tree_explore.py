@@ -12,7 +12,6 @@ starts with what the one before it left, and its updates are performed once, tho
 from __future__ import annotations
 
 import sys
-from functools import reduce
 from typing import Any
 
 import handlax as hx
@@ -58,8 +57,13 @@ def explore(tree: Any) -> int:
 
 def tree_explore(height: int = 5) -> int:
     """The best path of the complete tree of values height, ..., 2, 1; ten times, each from the result before it."""
-    tree = reduce(lambda below, value: (below, value, below), range(1, height + 1), None)
-    return reduce(lambda result, _: hx.handle(state, result)(hx.direct(best)(explore))(tree), range(10), 0)
+    tree: Any = None
+    for value in range(1, height + 1):
+        tree = (tree, value, tree)
+    result = 0
+    for _ in range(10):
+        result = hx.handle(state, result)(hx.direct(best)(explore))(tree)
+    return result
 
 
 if __name__ == "__main__":
