@@ -4,8 +4,9 @@
     57
 
 ``hx.steps`` executes ``visit`` up to the next ``Yield``, at any depth of its recursion, and gives it as a value. The
-generators of Python leave one function, so that each level of a recursion would pass each value on. Height 25 gives
-67108837, of 33 million steps, in some eight minutes.
+generators of Python leave one function, so that each level of a recursion would pass each value on.
+
+The large size is 25, with 67108837: 33 million steps, an estimated eight minutes.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     10
 
 The clause of ``Pick`` resumes the rest of the search once for each row, and adds up what each finds. The first
-resumption goes on where the search stands; each later one executes it again, with the rows that it had so far. On 12
-rows, ten million resumptions, some ten minutes, find 14200.
+resumption goes on where the search stands; each later one executes it again, with the rows that it had so far.
+
+The large size is 12, with 14200: ten million resumptions, an estimated ten minutes.
 """
 
 from __future__ import annotations

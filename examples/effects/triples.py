@@ -3,8 +3,10 @@
     $ python examples/effects/triples.py 10
     779312
 
-Both answers to each flip are followed, and their results added modulo a prime, so that no triple is kept. 300 gives
-460212934, of 4.5 million triples, in some half an hour: each executes its flips again, of which there are up to 300.
+Both answers to each flip are followed, and their results added modulo a prime, so that no triple is kept.
+
+The large size is 300, with 460212934: 4.5 million triples, an estimated half an hour, since each executes up to 300
+flips again.
 """
 
 from __future__ import annotations
