@@ -194,7 +194,8 @@ class Activation:
         while getattr(own, "activation", None) is not self:  # the performer is this one's stack, or lies inside of it
             own = own.parent
         try:
-            own.parent = greenlet.getcurrent()
+            if own.parent is not greenlet.getcurrent():  # setting it walks all parents, to refuse cycles
+                own.parent = greenlet.getcurrent()
         except ValueError as error:
             raise CannotCross(
                 "resume: the function that is resumed is executed in another thread.",

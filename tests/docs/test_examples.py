@@ -1,4 +1,7 @@
-"""Every program in examples/ runs to its end, in a process of its own, as its reader would run it."""
+"""Every program in examples/ runs to its end, in a process of its own, as its reader would run it.
+
+Those of examples/effects print a result, which test_effect_programs.py compares.
+"""
 
 import os
 import subprocess

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import threading
 import weakref
+from types import SimpleNamespace
 
 import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.interpreters.direct import stacks
 
 LABEL = contextvars.ContextVar("label", default="none")
 
@@ -70,6 +72,34 @@ def test_stacks_that_are_left_are_freed():
         hx.direct(never)(f)()
     gc.collect()
     assert [ref for ref in kept if ref() is not None] == []
+
+
+def test_rests_within_each_other_link_their_stacks_once(monkeypatch):
+    greenlet = pytest.importorskip("greenlet")
+    links = []
+
+    class Counted(greenlet.greenlet):
+        """Setting the parent of a greenlet takes time for each of the parent's ancestors."""
+
+        @property
+        def parent(self):
+            return super().parent
+
+        @parent.setter
+        def parent(self, other):
+            links.append(other)
+            greenlet.greenlet.parent.__set__(self, other)
+
+    monkeypatch.setattr(stacks, "greenlet", SimpleNamespace(greenlet=Counted, getcurrent=greenlet.getcurrent))
+    nested = hx.handler({Ask: hx.once(lambda resume, op: 1 + resume(1.0))})
+
+    def f():
+        for _ in range(10 * stacks.NESTED):
+            hx.perform(Ask())
+        return 0
+
+    assert hx.direct(nested)(f)() == 10 * stacks.NESTED
+    assert len(links) <= 2 * 10
 
 
 @pytest.mark.parametrize("depth", [1, 40])
