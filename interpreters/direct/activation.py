@@ -212,7 +212,7 @@ class Activation:
             resume = Continuation(activation, op, xs)
             del message
             handler = activation.handled.handler
-            clause: Any = handler.clauses[type(op)]
+            clause: Any = handler.table[type(op)]
             given = () if state is NO_STATE else (state,)
             try:
                 with grounded(activation), at_site(site, activation.cell):
@@ -263,7 +263,7 @@ class Continuation:
         """Continue until the function performs or ends: the execution that did, and its message."""
         activation, handled = self.activation, self.activation.handled
         used, self.used = self.used, True
-        if used and isinstance(handled.handler.clauses[type(self.op)], once):
+        if used and isinstance(handled.handler.table[type(self.op)], once):
             raise resumed_again(self.op)
         if self.performer is not None and STACK.get() is activation.outer:
             performer, self.performer = self.performer, None

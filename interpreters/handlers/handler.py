@@ -90,7 +90,9 @@ class Handler(ImmutableObject):
     An immutable value: merged by ``|``, hashable if its clauses and its movement are.
     """
 
-    __slots__ = ("clauses", "otherwise", "over", "returns", "moves", "resumes", "aborts", "tallies", "scopes")
+    __slots__ = (
+        "clauses", "otherwise", "over", "returns", "moves", "resumes", "aborts", "tallies", "scopes", "table", "label",
+    )
     _guard = ("handlers", "use handler.set or |.")
     clauses: PMap[type, Clause | ClauseKind]
     otherwise: Clause | None
@@ -101,6 +103,8 @@ class Handler(ImmutableObject):
     aborts: bool  # a clause never resumes
     tallies: bool  # clauses return static values that are tallied
     scopes: bool  # a clause answers an effect that takes functions
+    table: dict[type, Clause | ClauseKind]  # the clauses, for runs, which look up fastest in it and do not change it
+    label: str
 
     def __init__(self, clauses: PMap[type, Any], otherwise: Any, over: Any, returns: Any, moves: Movement):
         resumes, aborts = [any([isinstance(each, kind) for each in clauses.values()]) for kind in (ctl, final)]
@@ -113,6 +117,8 @@ class Handler(ImmutableObject):
             )
         self._fill(clauses=clauses, otherwise=otherwise, over=over, returns=returns, moves=moves, scopes=bool(scoped))
         self._fill(resumes=resumes, aborts=aborts, tallies=isinstance(moves, TallyMovement))
+        names = [op.__name__ for op in clauses] + (["otherwise"] if otherwise else [])
+        self._fill(table=dict(clauses), label=f"handler({', '.join(sorted(names))})")
 
     def __or__(self, other: Handler) -> Handler:
         """One handler with the clauses of both, on the same state; the right one's take precedence."""
@@ -146,8 +152,7 @@ class Handler(ImmutableObject):
         return hash(self._parts())
 
     def __repr__(self) -> str:
-        names = [op.__name__ for op in self.clauses] + (["otherwise"] if self.otherwise else [])
-        return f"handler({', '.join(sorted(names))})"
+        return self.label
 
 
 def handler(

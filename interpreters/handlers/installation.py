@@ -67,9 +67,9 @@ class HandlerRun(BodyTransformer):
     def __init__(
         self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None, reified: Any = None
     ):
-        super().__init__(outer, repr(handler), site)
+        super().__init__(outer, handler.label, site)
         self.handler = handler
-        self.clauses = dict(handler.clauses)
+        self.clauses = handler.table
         self.current = state  # or ``UnmergedLanes``
         self.reified = reified  # evaluates a ClauseKind, (run, op, clause, operands) -> answer; None in direct mode
         self.changing = False  # its state was read and is to be written

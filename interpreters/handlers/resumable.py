@@ -150,7 +150,7 @@ class _Frame:
         for i in range(at, len(program.ops)):
             op: Any = program.ops[i]
             xs = tuple([env[n] for n in program.args[i]])
-            clause: Any = handler.clauses.get(type(op))
+            clause: Any = handler.table.get(type(op))
             if isinstance(clause, ClauseKind):
                 with at_site(located(program.sites[i]), run.cell):
                     return self.call_clause(clause, i, op, xs, run.merged_state())
