@@ -119,6 +119,11 @@ for _f in _COMPARISONS:
     setattr(Length, f"__{_f.__name__}__", _comparison(_f))
 
 
+def of_lanes(size: Any) -> bool:
+    """Whether a size is that of lanes, which may differ from one to the next, so that no comparison decides for all."""
+    return isinstance(size, Length) or (isinstance(size, Extent) and size.scope is None)
+
+
 def read(*sizes: Any) -> tuple[Any, ...]:
     """The sizes as the caller's caller should see them: ``Extent``s within the package, ``Length``s in a user's code.
     """

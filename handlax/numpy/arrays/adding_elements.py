@@ -24,6 +24,7 @@ from ...effects.operations.reductions.cumulative import cumsum
 from ...effects.operations.reductions.sorting import sort
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, as_size, positive, unbound
+from ...effects.types.lengths import of_lanes
 from ...effects.types.sized import extents_in
 from ...interpreters.core.eager_programs import programs
 from .argument_conversion import rows_of
@@ -154,7 +155,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     axis = canonical_axis(axis, x.ndim, "insert")
     size = x.shape[axis]
     positions = static_positions(obj, size, "insert")
-    if isinstance(size, int) and positions.size and (positions.min() < -size or positions.max() > size):
+    if positions.size and not (of_lanes(size) or (-size <= int(positions.min()) and int(positions.max()) <= size)):
         raise BadArgument(f"insert: positions must lie in [-{size}, {size}], got {positions.tolist()}.")
     single, positions = positions.ndim == 0, np.atleast_1d(positions)
     if single and values.ndim == x.ndim and x.ndim > 1:  # one position, a piece of any length
@@ -187,11 +188,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if assume_unique_indices and isinstance(obj, Box) and dtypes.is_integer(obj.type.dtype):
         return take(x, _remaining(obj, size), axis)
     gone = static_positions(obj, size, "delete", "distinct integers may be traced with assume_unique_indices=True.")
+    if gone.size and not (of_lanes(size) or (-size <= int(gone.min()) and int(gone.max()) < size)):
+        raise BadArgument(f"delete: positions must lie in [-{size}, {size}), got {gone.tolist()}.")
     if not isinstance(size, int):
         ends = [(int(at), None if at == -1 else int(at) + 1) for at in np.unique(gone)]
         return _around(x, ends, [slicing.slice_in_dim(x, 0, 0, axis=axis)] * len(ends), axis)
-    if gone.size and (gone.min() < -size or gone.max() >= size):
-        raise BadArgument(f"delete: positions must lie in [-{size}, {size}), got {gone.tolist()}.")
     return pieces(x, np.delete(np.arange(size), gone), axis)
 
 

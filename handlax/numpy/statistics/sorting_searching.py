@@ -21,6 +21,7 @@ from ...effects.operations.reductions import sorting
 from ...effects.types import dtypes
 from ...effects.types.dtypes import canonical, default_int
 from ...effects.types.extent import fits
+from ...effects.types.lengths import of_lanes
 from ...interpreters.core.eager_programs import programs
 from ..arrays.argument_conversion import array_of, like, rows_of
 from ..arrays.indexing_operations import take
@@ -123,7 +124,7 @@ def _with_element(name: str, a: Any, kth: Any, axis: int) -> Any:
     x = array_of(a)
     size = x.type.shape[canonical_axis(axis, len(x.type.shape), name)]
     index = whole_number(f"{name}: kth", kth)
-    if isinstance(size, int) and not -size <= index < size:
+    if not (of_lanes(size) or -size <= index < size):
         raise BadArgument(f"{name}: kth must be an index along the axis, got {kth} for {x.type}.")
     return x
 

@@ -108,3 +108,13 @@ def test_specs_of_a_tree_of_arguments():
     np.testing.assert_allclose(read.call(args, 2.0), 2 * args["x"] @ args["w"], rtol=1e-5)
     with pytest.raises(BadArgument, match="constraints are those of a scope"):
         export.symbolic_args_specs(args, None, ["b >= 2"], export.SymbolicScope())
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: hnp.partition(x, 3), lambda x: hnp.argpartition(x, 3), lambda x: hnp.delete(x, 3),
+    lambda x: hnp.insert(x, 4, 1.0),
+])
+def test_what_needs_a_size_of_four_is_exported_where_the_scope_has_it(f):
+    with pytest.raises(TracerBoolConversionError, match="must follow from the scope of the sizes"):
+        exported(f, "b")
+    agree(f, exported(f, "b", scope=export.SymbolicScope(["b >= 4"])).call, array(5))
