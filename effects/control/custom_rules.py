@@ -67,7 +67,9 @@ class Adjoint(Operation):
     forward: Callable[..., Any] | None
     residuals: tuple[ArrayType, ...]  # types of r
     types: tuple[ArrayType, ...]  # of y
-    runs: ClassVar[str] = "once"  # as a higher-order operation: handlers cross the functions backward and forward
+    # as of a higher-order operation: handlers cross the functions backward and forward
+    runs: ClassVar[str] = "once"
+    stacks: ClassVar[bool] = False
     multiple_results = True
     deferred = True
     exempt = {"text": "a rule is a user's function, which a text can name but not contain"}
