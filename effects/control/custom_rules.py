@@ -39,6 +39,7 @@ class CustomJvp(CustomRule):
     bodies: tuple[Program, ...]
     shared: int
     rule: Any  # its ``run(operands, tangents)`` gives (results, tangents); None in a program that is compiled
+    derives = True
     primitive_name = "custom_jvp_call"
     param_names = {"shared": "num_consts", "rule": "jvp_jaxpr_fun"}
     fixed_params = {"symbolic_zeros": False}

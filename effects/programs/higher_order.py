@@ -54,6 +54,7 @@ class HigherOrder(Operation):
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
     solves: ClassVar[bool] = False  # the carry is what an equation determines, not what its bodies compute
     body_param: ClassVar[str] = "jaxpr"  # the parameter that is the body, where there is one
+    derives: ClassVar[bool] = False  # its derivative is its deferred rule, not that of its bodies
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
     bodies: tuple[Program, ...]
     rule: Any  # where it is ``deferred``
