@@ -73,6 +73,7 @@ class CustomJvp(CustomRule):
     bodies: tuple[Program, ...]
     shared: int
     rule: Any  # its ``run(operands, tangents)`` gives (results, tangents); None in a program that is compiled
+    derives = True
     primitive_name = "custom_jvp_call"
     param_names = {"shared": "num_consts", "rule": "jvp_jaxpr_fun"}
     fixed_params = {"symbolic_zeros": False}
@@ -101,7 +102,9 @@ class Adjoint(Operation):
     forward: Callable[..., Any] | None
     residuals: tuple[ArrayType, ...]  # types of r
     types: tuple[ArrayType, ...]  # of y
-    runs: ClassVar[str] = "once"  # as a higher-order operation: handlers cross the functions backward and forward
+    # as of a higher-order operation: handlers cross the functions backward and forward
+    runs: ClassVar[str] = "once"
+    stacks: ClassVar[bool] = False
     multiple_results = True
     deferred = True
     exempt = {"text": "a rule is a user's function, which a text can name but not contain"}

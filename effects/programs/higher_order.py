@@ -55,6 +55,7 @@ class HigherOrder(Operation):
     own_results: ClassVar[bool] = False  # its results are not those of its bodies
     solves: ClassVar[bool] = False  # the carry is what an equation determines, not what its bodies compute
     body_param: ClassVar[str] = "jaxpr"  # the parameter that is the body, where there is one
+    derives: ClassVar[bool] = False  # its derivative is its deferred rule, not that of its bodies
     saves: ClassVar[Any] = None  # policy of the residuals that reverse mode may save; None: all that it needs
     bodies: tuple[Program, ...]
     rule: Any  # where it is ``deferred``

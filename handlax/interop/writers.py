@@ -109,7 +109,7 @@ def _(op: Any, *xs: Any) -> Any:
     return jax.checkpoint(function_of(op.bodies[0]), prevent_cse=op.prevent_cse, policy=policy)(*xs)
 
 
-@writes("scan")
+@writes("scan", "lanes", "lane_loop")
 def _(op: Any, *xs: Any) -> Any:
     _, shared, carry, each = op.groups(xs)
     body = function_of(op.bodies[0])

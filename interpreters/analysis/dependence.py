@@ -6,6 +6,10 @@ One forward pass computes a set of inputs for each variable, independently of th
 A set is an integer: bit ``i`` stands for input ``i``. An operation with bodies composes the dependence of its bodies;
 the carries of a loop are closed under any number of iterations, a transitive closure.
 
+An effect comes after those of its class before it, so what it gives depends on what these depend on. Without this
+order, where ``ordered`` is False, it depends on its operands alone: a linear map and its adjoint perform their effects
+apart from those that are known.
+
 ``body_dependence`` answers the two questions on an operation with bodies: forward, which inputs and results depend on
 marked operands (``reached``: partial evaluation and transposition), and backward, which inputs some results need
 (``needed``: dead code elimination).
@@ -38,8 +42,7 @@ def is_root(op: Operation) -> bool:
 class Dependence(NamedTuple):
     """The sets of inputs that the variables of a program, its results and its effects depend on.
 
-    ``effects``: by class, those before it included. Effects of one class stay in order, so each one depends on what its
-    predecessors depend on.
+    ``effects``: by class, those before it included.
     """
 
     values: list[int]
@@ -85,10 +88,19 @@ def union(sets: Iterable[int]) -> int:
     return result
 
 
+def dependence(program: Program, ordered: bool = True) -> Dependence:
+    """The dependence of a program, in one pass over its equations; ``ordered``: effects keep their order."""
+    return _in_order(program) if ordered or not program.effects else _by_operands(program)
+
+
 @derived_once
-def dependence(program: Program) -> Dependence:
-    """The dependence of a program, in one pass over its equations."""
-    return _dependence(program, {})
+def _in_order(program: Program) -> Dependence:
+    return _dependence(program, {}, True)
+
+
+@derived_once
+def _by_operands(program: Program) -> Dependence:
+    return _dependence(program, {}, False)
 
 
 def _iterated(bodies: Sequence[Program]) -> list[Dependence]:
@@ -98,18 +110,18 @@ def _iterated(bodies: Sequence[Program]) -> list[Dependence]:
     while (after := dependences[-1].effects) != before:
         before, dependences = after, []
         for body in bodies:
-            dependences.append(_dependence(body, dependences[-1].effects if dependences else before))
+            dependences.append(_dependence(body, dependences[-1].effects if dependences else before, True))
     return dependences
 
 
-def _dependence(program: Program, earlier: dict[Any, int]) -> Dependence:
+def _dependence(program: Program, earlier: dict[Any, int], ordered: bool) -> Dependence:
     """The dependence of a program executed after effects that depend, by class, on the sets ``earlier``."""
     values = [1 << i for i in range(len(program.in_types))]
     effects = dict(earlier)
     performs = bool(program.effects)
     for op, args, types in zip(program.ops, program.args, program.types):
         if op.bodied:
-            results, performed = body_dependence(op).composed([values[n] if n >= 0 else 0 for n in args])
+            results, performed = body_dependence(op, ordered).composed([values[n] if n >= 0 else 0 for n in args])
         else:
             inputs = 0
             for n in args:
@@ -122,7 +134,8 @@ def _dependence(program: Program, earlier: dict[Any, int]) -> Dependence:
             performed = dict.fromkeys(effect_kinds(op), inputs) if performs else {}
         if performed:
             before = union([effects.get(kind, 0) for kind in performed])
-            results = [inputs | before for inputs in results]
+            if ordered:
+                results = [inputs | before for inputs in results]
             for kind, inputs in performed.items():
                 effects[kind] = before | inputs
         values += results
@@ -148,9 +161,10 @@ class BodyDependence:
 
     __slots__ = ("op", "outs", "test", "effects", "first", "carried")
 
-    def __init__(self, op: Any):
+    def __init__(self, op: Any, ordered: bool):
         self.op = op
-        bodies = _iterated(op.bodies) if op.loops else [dependence(body) for body in op.bodies]
+        loops = op.loops and ordered
+        bodies = _iterated(op.bodies) if loops else [dependence(body, ordered) for body in op.bodies]
         tests, main = bodies[: len(op.tests)], bodies[len(op.tests) :]
         self.outs = main[0].outs if len(main) == 1 else tuple(map(union, zip(*[each.outs for each in main])))
         self.test = union(tests[0].outs) if tests else 0
@@ -233,12 +247,12 @@ class BodyDependence:
         return all([_entire(body, inputs) for body in op.bodies])
 
 
-def body_dependence(op: Any) -> BodyDependence:
+def body_dependence(op: Any, ordered: bool = True) -> BodyDependence:
     """The dependence of an operation with bodies; memoised on the body if there is only one."""
     if len(op.bodies) > 1 or not op.transparent:
-        return BodyDependence(op)
-    key = (BodyDependence, type(op), op.shared, op.carry)
-    result: BodyDependence = memoised(op.bodies[0], key, lambda: BodyDependence(op))
+        return BodyDependence(op, ordered)
+    key = (BodyDependence, type(op), op.shared, op.carry, ordered or not op.effects)
+    result: BodyDependence = memoised(op.bodies[0], key, lambda: BodyDependence(op, ordered))
     return result
 
 

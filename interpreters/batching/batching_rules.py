@@ -50,11 +50,11 @@ class TransformedLanesRule(BatchingRule):
         parts, state = self.handler.parts(operands, self.extra)
         groups, state_lanes = self.handler.parts(mapped, self.extra)
         lanes = [yes for yes, *_ in groups]
-        with Reinstallation(self.handler, current(), state) as handler:
+        with Reinstallation(self.handler, current(), state, self.shown) as handler:
             run = handler.run
             marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.handler.marks, lanes)]
             ys, mapped = self.inner(size, lanes, handler.boxes(parts, marks))
-        ends = handler.unchanged_state(self.shown)
+        ends = handler.unchanged_state()
         marks = [run.stack(mark) if yes else mark for mark, yes in zip(self.result_marks, mapped)]
         of_state = {id(x): yes for x, yes in zip(state, state_lanes)}
         mapped = [*mapped, *[of_state.get(id(x), False) for x in ends]]

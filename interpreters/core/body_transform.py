@@ -16,6 +16,7 @@ state moves (``StateFlow``), and names no operation.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
@@ -95,6 +96,12 @@ class StateFlow:
     def key(self) -> Hashable:
         """The cache key of the state: all but types that a transformed body depends on; None: bodies are not cached."""
         return () if self.fixed else None
+
+    def without_values(self) -> Any:
+        """The same flow without values of operands, to be kept after the operation is performed."""
+        flow = copy.copy(self)
+        flow.operands = ()
+        return flow
 
     def inner_types(self) -> list[ArrayType]:
         """The types that the state's values have inside a body."""
@@ -194,12 +201,20 @@ class BodyTransformer(Run):
     of a loop exists.
     """
 
-    __slots__ = ("bodies",)
+    __slots__ = ("bodies", "reader")
     bodies: Part  # those in the body that this run transforms; unset at the outermost body
+    reader: Any  # its ``flow`` lets a deferred rule read this run's state, but not change it; unset elsewhere
 
     def fresh(self, outer: Run) -> Any:
         """A new run of the same handler over ``outer``."""
         return type(self)(outer, self.label)
+
+    def again(self, outer: Run) -> Any:
+        """``fresh``, in the same rule, if any."""
+        run = self.fresh(outer)
+        if hasattr(self, "reader"):
+            run.reader = self.reader
+        return run
 
     def restrict(self, rule: str, body: Program | None) -> None:
         """Raise if the deferred rule named ``rule`` performed what cannot leave it, unless ``body`` performs it too."""
@@ -214,6 +229,16 @@ class BodyTransformer(Run):
     def flow(self, op: HigherOrder) -> StateFlow:
         """How this handler's state crosses ``op``."""
         return STATELESS
+
+    def flow_through(self, op: HigherOrder) -> StateFlow:
+        """``flow``, without results where the state may only be read, and an operation would not forward it visibly.
+
+        What a body forwards is a result of its deferred rule, or of the solution of its equation, nevertheless.
+        """
+        flow = self.flow(op)
+        if flow.fixed or not (op.deferred or op.solves) or not hasattr(self, "reader"):
+            return flow
+        return self.reader.flow(flow)
 
     def split(self, x: Any) -> tuple[Mark, Sequence[Any]]:
         """The mark of a value and its parts, which are values of the enclosing run."""
@@ -303,7 +328,8 @@ def transform_body(
     flow_key = flow.key()
     signature = None if required is None else (tuple(required.marks), tuple(required.state), *required[2:])
     scope = run.outer.scope
-    entry = (key, body, tuple(marks), signature, flow_key, tuple(state), positions, binds, scope, config.current())
+    place = (positions, binds, getattr(run, "reader", None), scope)
+    entry = (key, body, tuple(marks), signature, flow_key, tuple(state), place, config.current())
     if key is None or flow_key is None or (body.effects and run.outer is not BASE):
         kept = None if flow_key is None else getattr(run, "bodies", None)
         here = (entry, id(body), *_labels(run))  # equal bodies differ in the lines and scopes that a clause may ask for
@@ -336,7 +362,7 @@ def _transform(
 ) -> TransformedBody:
     """``transform_body``, uncached: interprets the body under a new run of the handler, over a new record."""
     recorder = Record(outer if binds is None else Bound(outer, binds), "", run.site, run)
-    inner = run.fresh(recorder)
+    inner = run.again(recorder)
     inner.site = run.site
     shared = getattr(run, "bodies", None) if outer is run.outer else None
     inner.bodies = INNER_BODIES.new_part() if shared is None else shared
@@ -387,7 +413,7 @@ class TransformedOperation(NamedTuple):
     which the operand is forced. ``state``: types of the state's operands, which begin at operand ``state_operand``, or
     stand last where that is None. ``results``: for each result its mark and its number of parts; the results of the
     state, laid out as ``state_layout``, stand before part ``state_result``. ``forwarded``: pairs (result, operand) of
-    flat parts that the bodies pass on unchanged, except inexact ones under a deferred rule, which may differentiate.
+    flat parts that the bodies pass on unchanged, except inexact ones that a deferred rule gives a value or derivative.
     """
 
     op: HigherOrder
@@ -406,7 +432,7 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
 
     Where a value of the handler selects the branch or decides the test, the answer is ``run.choose(op, operands)``.
     """
-    flow = run.flow(op)
+    flow = run.flow_through(op)
     if op.runs == "lanes" and flow.in_carry:  # lanes in index order: each one takes the state that the last one left
         op = op.in_order()
     values = [run.split(x) for x in operands]
@@ -533,9 +559,11 @@ def _transform_operation(
     raised = [(i, mark) for i, mark in enumerate(moving, op.selects + op.shared) if mark != operand_marks[i]]
     state_operand = new.selects + new.shared + carry_parts if in_carry else None
     state_result = sum(counts[: op.carry] if in_carry else counts)
+    read = range(0 if new.derives else len(layout.types))  # results of the state, which a rule for lanes only reads
     forwarded = [
         (i, source) for i, t in enumerate(new.main[0].out_types)
-        if not (new.deferred and is_inexact(t.dtype)) and (source := new.forwards(i)) is not None
+        if (not new.deferred or i - state_result in read or not is_inexact(t.dtype))
+        and (source := new.forwards(i)) is not None
     ]
     return TransformedOperation(
         new, captured, raised, state, state_operand, list(zip(stacked, counts)), state_result, layout, forwarded

@@ -19,7 +19,7 @@ from .body_transform import BodyTransformer, RequiredSignature, transform_body
 
 def cross_solver(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
     """Answer the linear solve ``op`` under a handler with a state, none of whose operands is a box of the handler."""
-    flow = run.flow(op)
+    flow = run.flow_through(op)
     start = flow.inner_types()
     inputs, results = [None] * len(operands), [None] * len(op.bodies[0].outs)
     at = (op.shared, len(results))

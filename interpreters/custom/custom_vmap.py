@@ -28,7 +28,7 @@ from ..batching.batching_rules import BatchingRule
 from ..differentiation.deferred_rules import checked, describe_function, full, pair_of
 from ..differentiation.jvp import Jvp, jvp_program, push_forward
 from ..differentiation.jvp_rules import EffectsPerformed
-from ..differentiation.partial_eval import partial_eval_program
+from ..differentiation.partial_eval import split_program
 from ..differentiation.transpose import pull_back
 from .custom_call import CustomFunction, substitution
 
@@ -302,7 +302,7 @@ def _parts(op: Any, nonzero: tuple[bool, ...]) -> tuple[Any, ...]:
     from the residuals; then the partitioned program, and which results have a tangent.
     """
     derived, marks = jvp_program(op.bodies[0], nonzero)
-    half = partial_eval_program(derived, [False] * len(nonzero) + [True] * sum(nonzero))
+    half = split_program(derived, [False] * len(nonzero) + [True] * sum(nonzero), None, None, False)
 
     def part(body: Program, count: int) -> Any:
         return CustomVmap((body,), 0, PartLanesRule(op.rule, body, count))

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.errors import CannotCross, StateTypeError, TreeMismatch
+from ...effects.base.errors import CannotCross, MissingRule, NotDifferentiable, StateTypeError, TreeMismatch
 from ...effects.base.stack import Run, current, inside, installed
 from ...effects.core.columns import add_tangents
 from ...effects.operations.elementwise.conversion import convert
@@ -80,10 +80,21 @@ class DerivativeRule(DeferredRule):
         return TransformedJvpRule(self, template, context.extra, types, marks, ends)
 
 
+class MissingTangent:
+    """The tangent of a result of an operation without a derivative: ``error`` is raised where it is needed."""
+
+    __slots__ = ("error",)
+    run = None
+
+    def __init__(self, error: MissingRule | NotDifferentiable):
+        self.error = error
+
+
 class JvpOfRule(Jvp):
     """Forward mode through a user's rule, under which functions with that rule are differentiated by their operations.
 
-    Their values still have the rule, for derivatives further out.
+    Their values still have the rule, for derivatives further out. Tangents are needed of what the rule performs alone:
+    others may be missing, where the rule is the only derivative.
     """
 
     __slots__ = ("rule",)
@@ -97,6 +108,26 @@ class JvpOfRule(Jvp):
 
     def key(self) -> Any:
         return ("jvp of rule", self.rule)
+
+    def split(self, x: Any) -> tuple[bool | None, Sequence[Any]]:
+        mark, parts = super().split(x)
+        if mark:
+            _needed(parts[1])
+        return mark, parts
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        primals, tangents = self.parts(operands)
+        missing = next((dx for dx in tangents if type(dx) is MissingTangent), None)
+        if missing is None:
+            try:
+                return super().answer(op, operands)
+            except (MissingRule, NotDifferentiable) as error:
+                if op.deferred and (is_root(op) or not op.bodied or op.derives):
+                    raise  # a rule of another function has performed a part of it
+                missing = MissingTangent(error)
+        results = op.as_results(self.outer.answer(op, primals))
+        boxes = tuple([self.pair(y, missing if is_inexact(y.type.dtype) else None) for y in results])
+        return boxes if op.multiple_results else boxes[0]
 
     def concerns(self, rule: DerivativeRule) -> bool:
         """Whether ``rule`` is this rule; rules that captured boxes are made anew in each call, and compared by name."""
@@ -114,6 +145,13 @@ class JvpOfRule(Jvp):
         if op.deferred and not op.bodied and self.rule.pulled_by(op.rule.by_user):
             return self.outer.answer(op, self.parts(operands)[0])  # the derivative of the rule's own tangents is unused
         return super().by_rule(op, operands)
+
+
+def _needed(dx: Any) -> Any:
+    """The tangent ``dx``. Raises: MissingRule, NotDifferentiable: it is missing."""
+    if type(dx) is MissingTangent:
+        raise dx.error
+    return dx
 
 
 def with_rule(op: Any, operands: tuple[Any, ...], values: Sequence[Any]) -> Sequence[Any]:
@@ -249,7 +287,7 @@ def _results(ys: Any, dys: Any, by_state: Jvp, by_value: Jvp) -> tuple[list[Any]
         if dy is not PERFORMED:
             other = None if dy is None else parts(dy)[0]
         outs.append(value)
-        douts.append(add_tangents(tangent, other))
+        douts.append(add_tangents(_needed(tangent), _needed(other)))
     return outs, douts
 
 

@@ -26,9 +26,9 @@ class TransformedLinearRule(DeferredRule):
 
     def __call__(self, residuals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         parts, state = self.handler.parts(residuals)
-        with Reinstallation(self.handler, current(), state) as handler:
+        with Reinstallation(self.handler, current(), state, self.shown) as handler:
             ys = self.inner(handler.boxes(parts), handler.boxes(grouped(values, self.counts), self.marks))
-        handler.unchanged_state(self.shown)
+        handler.unchanged_state()
         results: list[Any] = []
         for y, mark, count in zip(ys, self.result_marks, self.result_counts):
             results += [None] * count if y is None else handler.run.force(y, mark)

@@ -7,6 +7,10 @@ operations on its own boxes; the values that it captures from outside are the re
 a program before any value is known, in one pass over its equations (``Splitter``). Operations with bodies are split by
 ``partial_eval_bodies``, each body by this module again.
 
+An effect is performed in the part that its operands belong to. Where programs are split for the user, effects of one
+class keep their order besides. Where the rest is a linear map they do not: it performs its effects later, or transposed
+and in reverse, and the effects of the known part are those of the function.
+
 Source: Radul et al. 2022, You Only Linearize Once.
 """
 
@@ -112,7 +116,7 @@ def partial_eval_program(
         policy: decides of each known result whether it may be a residual (``effects.control.checkpoint_policies``);
             where not, ``rest`` computes it again. Results of effects always may.
     """
-    return split_program(program, unknown, instantiate, policy, False)
+    return split_program(program, unknown, instantiate, policy, False, frozenset())
 
 
 def split_program(
@@ -121,15 +125,16 @@ def split_program(
     forced: Sequence[bool] | None,
     policy: Policy | None,
     all_results: bool,
-    effects: frozenset[type] = frozenset(),
+    late: frozenset[type] | None = None,
 ) -> SplitProgram:
-    """As ``partial_eval_program``; where ``all_results``, the rest has every result, known ones too. Cached.
+    """The two parts of a program whose rest is a linear map; where ``all_results``, it has known results too. Cached.
 
-    ``effects``: classes of effects that are unknown from the start, as in a loop whose rest performs such effects.
+    ``late``: effects keep their order, and those of these classes are unknown from the start, as in a loop whose rest
+    performs such effects.
     """
     forced_results = (False,) * len(program.outs) if forced is None else tuple(forced)
-    key = (program, tuple(unknown), forced_results, policy, all_results, effects, config.current())
-    return _PROGRAMS.get(key, lambda: _split_program(program, unknown, forced_results, policy, all_results, effects))
+    key = (program, tuple(unknown), forced_results, policy, all_results, late, config.current())
+    return _PROGRAMS.get(key, lambda: _split_program(program, unknown, forced_results, policy, all_results, late))
 
 
 def _split_program(
@@ -138,27 +143,28 @@ def _split_program(
     forced: Sequence[bool],
     policy: Policy | None,
     all_results: bool,
-    effects: frozenset[type] = frozenset(),
+    late: frozenset[type] | None = None,
 ) -> SplitProgram:
     """``split_program``, uncached."""
-    splitter = Splitter(program, unknown, policy)
-    splitter.effects |= effects
-    return splitter.split(forced, all_results)
+    return Splitter(program, unknown, policy, late).split(forced, all_results)
 
 
-def split_operation(op: Any, unknown: Sequence[bool], policy: Policy | None = None) -> SplitOperation:
+def split_operation(
+    op: Any, unknown: Sequence[bool], policy: Policy | None = None, ordered: bool = False
+) -> SplitOperation:
     """An operation with bodies split into known operations and a rest, by which operands are unknown.
 
+    ``ordered``: effects of one class keep their order.
     Cached; on the operation where it has a memo, since hashing it would cost half as much as splitting it.
     """
-    key = (tuple(unknown), policy, config.current())
+    key = (tuple(unknown), policy, ordered, config.current())
     if op.memo is None:
-        return _OPERATIONS.get((op, *key), lambda: split_bodies(op, unknown, policy, split_program))
+        return _OPERATIONS.get((op, *key), lambda: split_bodies(op, unknown, policy, ordered, split_program))
     splits = op.memo.splits
     parts = splits.get(key)
     if parts is not None:
         return parts
-    return _SPLITS.add(splits, key, on_deep_stack(split_bodies, op, unknown, policy, _split_program))
+    return _SPLITS.add(splits, key, on_deep_stack(split_bodies, op, unknown, policy, ordered, _split_program))
 
 
 class ResidualConstant:
@@ -180,7 +186,10 @@ class Splitter:
     such an equation performs, by rules of the user's, the known part alone performs.
     """
 
-    def __init__(self, program: Program, unknown: Sequence[bool], policy: Policy | None, repeat_cheap: bool = True):
+    def __init__(
+        self, program: Program, unknown: Sequence[bool], policy: Policy | None, late: frozenset[type] | None = None,
+        repeat_cheap: bool = True,
+    ):
         self.program = program
         self.unknown = unknown
         self.repeat_cheap = repeat_cheap  # whether the rest computes operations that are cheap_to_recompute again
@@ -192,7 +201,8 @@ class Splitter:
         self.shared_results: dict[tuple[int, tuple[int, ...]], int] = {}  # id of the memo, operands -> known result
         self.cheap: dict[int, int] = {}  # known variable -> its equation, where the rest repeats that on demand
         self.residuals: dict[int, ResidualConstant] = {}  # variable of the known part -> its placeholder
-        self.effects: set[type] = set()  # classes of effects that are unknown from here on
+        self.ordered = late is not None  # whether effects of one class keep their order
+        self.late = set(late or ())  # classes of effects that are unknown from here on, where they keep their order
         self.residual_numbers: list[int] = []  # variables of the known part that the rest takes; set by ``freeze``
 
     def split(self, forced: Sequence[bool], all_results: bool) -> SplitProgram:
@@ -203,28 +213,33 @@ class Splitter:
             self.in_rest.append(self.rest.input(t) if yes else None)
         for i, (op, args, types, site) in enumerate(zip(program.ops, program.args, program.types, program.sites)):
             unknown = self.is_unknown(op, args)
-            if op.bodied and unknown and not self.effects.isdisjoint(kinds := effect_kinds(op)):
-                self.effects |= kinds
+            if op.bodied and unknown and not self.late.isdisjoint(effect_kinds(op)):
+                self.delay(op)
                 self.unknown_equation(op, args, types, site)
             elif op.bodied and (unknown or (op.prunes and not self.may_save(i, op, args))):  # type: ignore[attr-defined]
                 self.higher_order(i, op, args, site)
             elif unknown:
                 if op.effectful:
-                    self.effects.add(type(op))
+                    self.delay(op)
                 self.unknown_equation(op, args, types, site)
             else:
                 self.known_equation(i, op, args, types, site)
         return self.freeze(forced, all_results)
 
     def is_unknown(self, op: Operation, args: Sequence[int]) -> bool:
-        """Whether an operand is unknown, or an earlier effect of the same class."""
-        if self.effects and not self.effects.isdisjoint(effect_kinds(op)):
+        """Whether an operand is unknown, or an earlier effect of the same class that it comes after."""
+        if self.late and not self.late.isdisjoint(effect_kinds(op)):
             return True
         in_known = self.in_known
         for n in args:
             if n >= 0 and in_known[n] is None:
                 return True
         return False
+
+    def delay(self, op: Operation) -> None:
+        """Make effects of the classes that the rest performs in ``op`` wait for it, where they keep their order."""
+        if self.ordered:
+            self.late |= effect_kinds(op)
 
     def may_save(self, index: int, op: Operation, args: Sequence[int]) -> bool:
         """Whether the policy allows the known results of an equation as residuals."""
@@ -299,7 +314,7 @@ class Splitter:
     def higher_order(self, index: int, op: Any, args: tuple[int, ...], site: Any) -> None:
         """Split an operation with bodies, and append its known operations and its rest to the two parts."""
         inner = None if self.plan is None else self.plan.inner
-        parts = split_operation(op, [n >= 0 and self.in_known[n] is None for n in args], inner)
+        parts = split_operation(op, [n >= 0 and self.in_known[n] is None for n in args], inner, self.ordered)
         may_save = self.may_save(index, op, args)
         results: list[int] = []  # of the known operations, as variables of the known part
         types = [*map(self.program.type_of, args)]
@@ -318,7 +333,7 @@ class Splitter:
                 [self.rest_numbers((args[n],))[0] if n < count else self.residual(results[n - count]) for n in sources]
             )
             at = self.rest.append(parts.rest, operands, parts.rest.result_type(*[types[n] for n in sources]), site)
-            self.effects |= effect_kinds(parts.rest)
+            self.delay(parts.rest)
         for first, later in parts.results:
             self.in_known.append(None if first is None else results[first - count])
             self.in_rest.append(at + later if first is None or (later is not None and not may_save) else None)

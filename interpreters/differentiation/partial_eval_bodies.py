@@ -127,9 +127,12 @@ class BodyTypes(NamedTuple):
 
 
 def split_bodies(
-    op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, split_program: Callable[..., SplitProgram]
+    op: HigherOrder, unknown: Sequence[bool], policy: Policy | None, ordered: bool,
+    split_program: Callable[..., SplitProgram],
 ) -> SplitOperation:
     """The two parts of an operation, by which operands are unknown; ``split_program`` does the same for a program.
+
+    ``ordered``: effects of one class keep their order.
 
     Under a policy from outside, the rest has every result, known ones too, for consumers that may not save them. Under
     the operation's own policy (``checkpoint``) it has the unknown ones: consumers outside may save the others.
@@ -140,13 +143,13 @@ def split_bodies(
         return _split_scoped(op, unknown, policy, split_program)
     if not op.prunes or any(unknown[: op.selects]):
         return _all_unknown(op, len(unknown))
-    body = body_dependence(op)
+    body = body_dependence(op, ordered)
     reached = body.reached(unknown)
     if op.runs == "until":
         return _all_unknown(op, len(unknown)) if reached.test else _split_while(op, unknown, reached.results, policy)
     if policy is None and not op.effects and body.entire(reached.inputs):
         return _all_unknown(op, len(unknown))
-    late = body.late_effects(reached.inputs)
+    late = body.late_effects(reached.inputs) if ordered else None
     halves = [split_program(body, reached.inputs, reached.results, policy, all_results, late) for body in op.bodies]
     types = BodyTypes(op.bodies[0].in_types, op.shared, op.carry)
     return Assembly(op, types, reached.inputs, reached.results, halves, all_results, split_program).parts()

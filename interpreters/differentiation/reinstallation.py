@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ...effects.base.errors import CannotCross
+from ...effects.base.frozen_values import Value
 from ...effects.base.stack import BASE, Run, inside, installed
 from ...effects.base.value_identity import ByIdentity
 from ...effects.operations.elementwise.conversion import convert
@@ -36,11 +36,10 @@ class HandlerTemplate:
         self, run: BodyTransformer, flow: StateFlow, marks: Sequence[Mark], types: Sequence[ArrayType], rule: str,
         body: Program | None = None,
     ):
-        self.run = run.fresh(BASE)
+        self.run = run.again(BASE)
         self.run.restrict(rule, body)
-        self.flow = copy.copy(flow)
+        self.flow = flow.without_values()
         if flow is not STATELESS:
-            self.flow.operands = ()
             self.flow.begin(self.run, [None] * len(flow.operands))
         self.marks = tuple(marks)
         self.counts = tuple([len(run.part_types(mark, t)) for mark, t in zip(marks, types)])
@@ -67,19 +66,68 @@ class HandlerTemplate:
         return grouped(items[extra:end], self.counts), items[end:]
 
 
+class Reader(Value):
+    """A deferred rule, by name, that is called where the state of a handler can no longer change: it may be read."""
+
+    rule: str
+
+    def flow(self, flow: StateFlow) -> UnchangedState:
+        """How the state crosses operations in the rule whose results may not show that it is the same."""
+        return UnchangedState(flow, self)
+
+    def check(self, run: Run, start: tuple[Sequence[Any], Any], end: tuple[Sequence[Any], Any]) -> None:
+        """Compare the values and the structure of the state. Raises: CannotCross: the rule has changed it."""
+        (before, structure), (after, other) = start, end
+        if structure != other or len(before) != len(after) or any([x is not y for x, y in zip(before, after)]):
+            raise CannotCross(
+                f"{self.rule}: the rule performs an effect that changes the state of {run.label}, and is called where "
+                "that state can no longer change.",
+                hint="perform it in the function, or in a derivative's forward rule, and pass on its result.",
+            )
+
+
+class UnchangedState(StateFlow):
+    """The flow of a state that bodies may read but not change: it enters as by ``inner``, and nothing leaves."""
+
+    def __init__(self, inner: StateFlow, reader: Reader):
+        self.inner = inner
+        self.reader = reader
+        self.operands = inner.operands
+
+    def key(self) -> Hashable:
+        key = self.inner.key()
+        return None if key is None else (self.reader, key)
+
+    def without_values(self) -> UnchangedState:
+        return UnchangedState(self.inner.without_values(), self.reader)
+
+    def inner_types(self) -> list[ArrayType]:
+        return self.inner.inner_types()
+
+    def begin(self, run: Any, values: Sequence[Any]) -> None:
+        self.inner.begin(run, values)
+        self.start = self.inner.end(run)
+
+    def end(self, run: Any) -> tuple[Sequence[Any], Any]:
+        self.reader.check(run, self.start, self.inner.end(run))
+        return (), None
+
+
 class Reinstallation(installed):
     """``with Reinstallation(template, outer, state) as handler:`` a new run of the handler is in force over ``outer``.
 
-    Its state starts from the values ``state``. ``start`` and, after the block, ``end`` are the state's values and their
-    structure; after the block the parts of boxes may still be read.
+    Its state starts from the values ``state``. A rule named ``reader`` may only read it. ``start`` and, after the
+    block, ``end`` are the state's values and their structure; after the block the parts of boxes may still be read.
     """
 
     __slots__ = ("template", "start", "end")
     run: BodyTransformer
 
-    def __init__(self, template: HandlerTemplate, outer: Run, state: Sequence[Any]):
-        super().__init__(template.run.fresh(outer))
+    def __init__(self, template: HandlerTemplate, outer: Run, state: Sequence[Any], reader: str | None = None):
+        super().__init__(template.run.again(outer))
         self.template = template
+        if reader is not None:
+            self.run.reader = Reader(reader)
         with inside(outer):
             template.flow.begin(self.run, state)
             self.start = template.flow.end(self.run)
@@ -111,16 +159,7 @@ class Reinstallation(installed):
         """The parts of a result under ``mark``, converted to ``run.part_types(mark, type)``."""
         return [convert(x, t.dtype, t.weak) for x, t in zip(self.run.force(y, mark), self.run.part_types(mark, type))]
 
-    def unchanged_state(self, shown: str) -> Sequence[Any]:
-        """The values of the state, which the rule has only read.
-
-        Raises: CannotCross: the rule has changed the state, and the operation has no results for a new one.
-        """
-        (before, structure), (after, other) = self.start, self.end
-        if structure != other or len(before) != len(after) or any([x is not y for x, y in zip(before, after)]):
-            raise CannotCross(
-                f"{shown}: the rule performs an effect that changes the state of {self.run.label}, and is called where "
-                "that state can no longer change.",
-                hint="perform it in the function, or in a derivative's forward rule, and pass on its result.",
-            )
-        return after
+    def unchanged_state(self) -> Sequence[Any]:
+        """The values of the state, which the rule has only read. Raises: CannotCross: it has changed it."""
+        self.run.reader.check(self.run, self.start, self.end)
+        return self.end[0]

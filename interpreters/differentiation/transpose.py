@@ -274,7 +274,7 @@ def _uses_known_results_of_bodies(program: Program, linear: Sequence[bool]) -> b
         marks = [n >= 0 and is_linear[n] for n in args]
         marked: Sequence[bool] = (True in marks,) * len(results)
         if op.bodied and marked and marked[0]:
-            marked = body_dependence(op).reached(marks).results
+            marked = body_dependence(op, ordered=False).reached(marks).results
             if not all(marked) and not TRANSPOSE.has(type(op)):
                 known = {n for n, yes in zip(results, marked) if not yes}
                 if any([not known.isdisjoint(operands) for operands in program.args]):

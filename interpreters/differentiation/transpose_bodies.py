@@ -153,7 +153,7 @@ def _adjoint(
             hint="linear_transpose takes linear functions only; vjp takes any.",
         )
     # a carry whose initial value is known, such as zero, may be linear inside the loop
-    inner = body_dependence(op).reached(linear).inputs if op.loops else linear[op.selects :]
+    inner = body_dependence(op, ordered=False).reached(linear).inputs if op.loops else linear[op.selects :]
     marks = op.groups((*linear[: op.selects], *inner))
     if op.loops and not all(marks.carry):
         return None

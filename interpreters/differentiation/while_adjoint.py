@@ -127,7 +127,7 @@ class _ReverseLoop:
         test, self.body = op.bodies
         self.test = dead_code_elimination(test, instantiate=True).program  # it then uses known inputs only
         self.nonzero = nonzero
-        reached = body_dependence(op).reached(linear)
+        reached = body_dependence(op, ordered=False).reached(linear)
         if reached.test:
             raise NotDifferentiable(
                 f"{op.name}: the function must be linear, and here the test depends on its argument.",

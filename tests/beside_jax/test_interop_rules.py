@@ -151,3 +151,28 @@ def test_functions_with_rules_may_call_the_host(convert, lib, np_, other, name):
         assert seen == expected_seen
     if name == "solve":
         same(other.grad(convert(f))(2.0), np.float32(0.5))
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Add:
+    def result_type(op, x):
+        return None
+
+
+@pytest.mark.parametrize("moves", [hx.carry, hx.merge(lambda a, b: a + b, 0.0)], ids=["carry", "merge"])
+def test_lanes_in_the_order_of_a_state_are_a_loop_of_jax(moves):
+    adding = hx.handler({Add: lambda s, op, x: (s + x * x, None)}, moves=moves)
+
+    def lane(x):
+        lax.cond(x > 1.0, lambda: hx.perform(Add(), x), lambda: None)
+        return x * x
+
+    def f(xs):
+        total, ys = hx.handle(adding, 0.0)(hx.vmap(lane))(xs)
+        return total + 3.0 * ys.sum()
+
+    xs = np.array([0.5, 1.5, 2.0], "float32")
+    same(jax.grad(to_jax(f))(xs), hx.grad(f)(xs))
+    same(jax.jvp(to_jax(f), (xs,), (xs,)), hx.jvp(f, (xs,), (xs,)))
+    rows = np.stack([xs, xs[::-1]])
+    same(jax.vmap(to_jax(f))(rows), hx.vmap(f)(rows))

@@ -87,6 +87,7 @@ def test_an_effect_within_a_body_comes_after_the_one_before_it():
         assert dependence(program).results((True, False)) == (True, False)
         assert partial_eval_program(program, (True, False)).unknown == (True, False)
         assert dependence(program).results((False, False)) == (False, False)
+        assert dependence(program, ordered=False).results((True, False)) == (False, False)
         assert dependence(program).roots == 0b11
 
 

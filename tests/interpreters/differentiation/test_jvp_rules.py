@@ -181,3 +181,13 @@ def test_a_derivative_by_a_captured_value_performs_once_and_has_derivatives_by_t
     assert (float(state), float(slope)) == (2.0, 12.0)
     _, (state_slope, second) = hx.jvp(counting(both), (2.0,), (1.0,))
     assert (float(state_slope), float(second)) == (0.0, 12.0)  # of 3 s x^2, with the state s = 1
+
+
+def test_what_a_rule_performs_needs_a_derivative_and_nothing_else_of_it():
+    host = lambda x: hx.pure_callback(lambda v: v * v, hx.ShapeDtypeStruct((), "float32"), x)
+    of_host = with_slope(lambda x: (hx.perform(Add(), 3.0 * x), host(x))[1], 5.0)
+    state, value = hx.jvp(adding(of_host), (2.0,), (1.0,))[1]
+    assert (float(state), float(value)) == (3.0, 5.0)
+    told = with_slope(lambda x: (hx.perform(Add(), host(x)), x)[1], 5.0)
+    with pytest.raises(hx.errors.NotDifferentiable, match="pure_callback: a Python function has no known derivative"):
+        hx.jvp(adding(told), (2.0,), (1.0,))

@@ -169,3 +169,70 @@ def test_a_body_with_an_effect_performs_it_once():
     got, n = hx.grad(counted, has_aux=True)(X)
     np.testing.assert_allclose(got, X * np.cos(X), rtol=1e-6)
     assert int(n) == 1
+
+
+@hx.effect(vmap="per_lane")
+class Allreduce:
+    """A linear effect: its derivative and its adjoint are itself."""
+
+    def result_type(op, x):
+        return x
+
+    def jvp(op, primals, tangents):
+        return (hx.perform(op, *primals),), (hx.perform(op, *tangents),)
+
+    def transpose(op, ct, x):
+        return hx.perform(op, *ct)
+
+
+# the state is the list of the operands' roundings in base 8, which tells what was performed in which order
+heard = hx.handler({Allreduce: lambda s, op, x: (8.0 * s + hnp.round(hnp.abs(x)), 1.5 * x)})
+
+
+def twice(around):
+    """Two steps by the transformation ``around`` of one; with None by Python alone."""
+    return lambda f: lambda x: (lambda g: g(g(x)))(f if around is None else around(f))
+
+
+def positive(f):
+    return lambda x: lax.cond(x > 0, f, lambda x: x, x)
+
+
+AROUND = {
+    "jit": twice(hx.jit),
+    "jit of both": lambda f: hx.jit(twice(None)(f)),
+    "cond": twice(positive),
+    "cond of both": lambda f: positive(twice(None)(f)),
+    "checkpoint": lambda f: hx.checkpoint(twice(None)(f)),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, length=2)[0],
+    "fori_loop": lambda f: lambda x: lax.fori_loop(0, 2, lambda i, c: f(c), x),
+    "cond in scan": lambda f: AROUND["scan"](positive(f)),
+    "checkpoint in scan": lambda f: AROUND["scan"](hx.checkpoint(f)),
+    "scan in jit": lambda f: hx.jit(AROUND["scan"](f)),
+    "vmap": lambda f: lambda x: hx.vmap(twice(None)(f))(x[None])[0],
+}
+PASSES = {
+    "value_and_grad": hx.value_and_grad,
+    "linearize": lambda f: lambda x: (lambda y, push: (y, push(2.0), push(3.0)))(*hx.linearize(f, x)),
+    "jitted grad": lambda f: hx.jit(hx.grad(f)),
+}
+
+
+def performing(x):
+    """An effect between other operations, and one that has no tangent."""
+    return hnp.sin(hx.perform(Allreduce(), hnp.sin(x))) * x + hx.perform(Allreduce(), lax.stop_gradient(x))
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("name", ["value_and_grad", *[pytest.param(n, marks=pytest.mark.sweep) for n in [*PASSES][1:]]])
+def test_linear_effects_in_bodies_are_performed_as_they_are_unrolled(name, around):
+    derivative, x = PASSES[name], np.float32(1.7)
+    got, expected = [
+        hx.handle(heard, 0.0)(derivative(g))(x) for g in (AROUND[around](performing), twice(None)(performing))
+    ]
+    np.testing.assert_allclose(hx.tree.leaves(got), hx.tree.leaves(expected), rtol=1e-5)
+
+
+def test_the_value_of_a_loop_with_a_linear_effect_is_known():
+    reduced = AROUND["scan"](lambda x: hx.perform(Allreduce(), x))
+    assert hx.handle(heard, 0.0)(hx.value_and_grad(reduced))(1.0)[1] == (2.25, 2.25)

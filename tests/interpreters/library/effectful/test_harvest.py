@@ -329,3 +329,13 @@ def test_what_is_sown_in_nests_stands_as_what_is_told_there_and_is_planted_as_it
     assert told.tolist() == sown["x"].tolist() and sorted(told.ravel()) == sorted(y.ravel())
     _, again = hx.handle(writer, ())(plant(g))(sown, xs)
     assert again.tolist() == y.tolist()
+
+
+def test_what_is_sown_beside_a_backward_rule_is_reaped_and_planted_in_a_derivative():
+    """The rule is crossed too, as an operation that neither stacks nor slices."""
+    f = hx.custom_vjp(lambda x: x * x)
+    f.defvjp(lambda x: (x * x, x), lambda x, ct: (ct * 5 * x,))
+    g = lambda x: sow(f(sow(x, "x")), "y")
+    slope, sown = hx.grad(lambda x: call_and_reap(g)(x), has_aux=True)(2.0)
+    assert float(slope) == 10.0 and (float(sown["x"]), float(sown["y"])) == (2.0, 4.0)
+    assert float(hx.grad(plant(g))({"x": 3.0}, 2.0)["x"]) == 15.0
