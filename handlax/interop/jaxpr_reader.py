@@ -31,12 +31,12 @@ from .jax_values import our_array, our_dtype, our_type, our_weakness, translated
 READERS: dict[str, Callable[..., Any]] = {}
 """Primitive -> function of the equation and its operands that performs it, where that of the same name does not."""
 _NAMES = {"add_any": "add"}
-# Parameters that say how XLA is to use memory, or repeat what the operands or the other parameters say.
+# Parameters that say how XLA is to use memory, or repeat what the operands, the other parameters or the name say.
+# (That of "scatter" itself does not: a reader has it.)
 _REDUNDANT = {
     "jit": ("donated_invars", "keep_unused", "compiler_options_kvs", "ctx_mesh"), "conj": ("input_dtype",),
     "cond": ("branches_platforms",),
-    **dict.fromkeys([f"scatter{by}" for by in ("", "-add", "-sub", "-mul", "-min", "-max")], (
-        "update_jaxpr", "update_consts")),
+    **dict.fromkeys([f"scatter-{by}" for by in ("add", "sub", "mul", "min", "max")], ("update_jaxpr", "update_consts")),
 }
 _PROGRAMS = WeakCache("programs of jaxprs")
 """The program of each jaxpr, dropped with it."""
@@ -90,6 +90,15 @@ def performed(eqn: Any, xs: Sequence[Array]) -> Sequence[Array]:
         return READERS[name](eqn, *xs)
     if isinstance(op := eqn.params.get("operation"), Operation):  # a primitive that to_jax made
         return op.as_results(perform(op, *xs))
+    return performed_by_name(eqn, xs)
+
+
+def performed_by_name(eqn: Any, xs: Sequence[Array]) -> Sequence[Array]:
+    """The results of the operation that has the name and the parameters of an equation.
+
+    Raises: NotProvided: handlax has no such operation, or not with these parameters.
+    """
+    name = eqn.primitive.name
     primitive = primitive_called(_NAMES.get(name, name))
     kind = None if primitive is None else primitive.operation
     if kind is None or kind.effectful or (eqn.effects and not kind.bodied):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..effects.base.errors import NotProvided
+from ..effects.base.lazy_module import LazyModule
 from ..effects.base.stack import perform
 from ..effects.control.callbacks import io_callback, pure_callback
 from ..effects.control.checkpoint import Checkpoint
@@ -16,8 +17,9 @@ from ..effects.control.debug_callbacks import print as debug_print
 from ..effects.control.loops import Scan, While
 from ..effects.core.arrays import Array, scalar
 from ..effects.operations.elementwise.comparison import Ge, Le, select_n
+from ..effects.operations.indexing.scatter_functions import scatter_apply
 from ..effects.operations.linalg.eigh import Eigh
-from ..effects.operations.manipulation.rearranging import broadcast_in_dim, squeeze, stack, tile
+from ..effects.operations.manipulation.rearranging import broadcast_in_dim, reshape, squeeze, stack, tile
 from ..effects.operations.manipulation.slicing import slice as lax_slice
 from ..effects.operations.random_bits import random_unwrap, random_wrap
 from ..effects.operations.random_generators import fold_keys, key_bits, seed_keys, split_keys
@@ -36,6 +38,7 @@ from ..interpreters.custom.custom_vmap import custom_vmap
 from ..interpreters.custom.derivative_rules import SymbolicZero
 from ..interpreters.custom.implicit import custom_linear_solve
 from ..interpreters.transformations.derivatives import jvp, vjp
+from ..interpreters.transformations.vmap import vmap
 from ..lax import linalg, log2, one_minus_square, polynomial, rng_uniform, unstack
 from ..lowering.export.export import default_export_platform
 from ..numpy import zeros
@@ -43,8 +46,10 @@ from ..random import gamma, loggamma
 from .converted_functions import Converted, FromJax
 from .jax_modules import jax
 from .jax_values import their_type
-from .jaxpr_reader import READERS, our_parameter, perform_jaxpr, program_of, where
+from .jaxpr_reader import READERS, our_parameter, perform_jaxpr, performed_by_name, program_of, where
 from .translated_policies import policy_of_jax
+
+_extend: Any = LazyModule("jax.extend.core")
 
 
 def reads(*names: str) -> Callable[[Any], Any]:
@@ -92,6 +97,32 @@ def _(eqn: Any, x: Array) -> Sequence[Array]:
     if params.get("subset_by_index") is not None:
         raise NotProvided(f"from_jax: eigh gives all eigenvalues, a subset is asked for {where(eqn)}.")
     return perform(Eigh(params["lower"], False, True, our_parameter(params.get("algorithm"))), x)
+
+
+@reads("scatter")
+def _(eqn: Any, x: Array, indices: Array, updates: Array) -> Sequence[Array]:
+    """Updates replace elements, unless ``update_jaxpr`` is a function of these: ``x.at[indices].apply(f)``."""
+    params = eqn.params
+    if params["update_jaxpr"] is None:
+        return performed_by_name(eqn, [x, indices, updates])
+    body = _extend.ClosedJaxpr(params["update_jaxpr"], params["update_consts"])
+    if _reads_update(body.jaxpr):
+        raise NotProvided(f"from_jax: a function of scatter must be one of the elements alone {where(eqn)}.")
+    return [scatter_apply(
+        x, indices, _of_windows(lambda y: perform_jaxpr(body, [y, y])[0]), our_parameter(params["dimension_numbers"]),
+        update_shape=updates.shape, mode=our_parameter(params["mode"]), unique_indices=params["unique_indices"],
+        indices_are_sorted=params["indices_are_sorted"])]
+
+
+def _reads_update(body: Any) -> bool:
+    """Whether the body of a scatter, a function of an element and its update, depends on the latter."""
+    _, update = body.invars
+    return any([atom is update for atoms in (body.outvars, *[eqn.invars for eqn in body.eqns]) for atom in atoms])
+
+
+def _of_windows(f: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A function of a scalar, on each element of an array."""
+    return lambda y: reshape(vmap(f)(reshape(y, (-1,))), y.shape) if y.shape else f(y)
 
 
 @reads("device_put")

@@ -96,6 +96,37 @@ def test_tangents_and_cotangents_may_be_numbers(convert, lib, np_, other, name):
         same(other.jvp(convert(f), (3.0,), (1.0,))[1], lib.grad(f)(3.0))
 
 
+AT = {
+    **{f"{name} {flags}": (lambda x, np, name=name, flags=flags: getattr(np.asarray(x).at[np.array([0, 2, 5])], name)(
+        2.0, unique_indices=flags == "unique"))
+       for name in ("set", "add", "subtract", "multiply", "divide", "power", "min", "max") for flags in ("", "unique")},
+    "apply": lambda x, np: np.asarray(x).at[np.array([0, 2, 5])].apply(lambda y: np.sin(y) + 2.0),
+    "apply twice": lambda x, np: np.asarray(x).at[np.array([1, 1])].apply(lambda y: np.sin(y) + 2.0),
+    "apply unique": lambda x, np: np.asarray(x).at[np.array([2, 0])].apply(np.exp, unique_indices=True),
+    "apply to a number": lambda x, np: np.asarray(x).at[1].apply(np.sin),
+    "apply to a slice": lambda x, np: np.asarray(x).at[1:].apply(np.sin),
+    "apply to nothing": lambda x, np: np.asarray(x).at[3:].apply(np.sin),
+    "apply to rows": lambda x, np: np.stack([x, x, x]).at[np.array([2, 0])].apply(lambda y: y * 3.0, mode="clip"),
+    "apply to integers": lambda x, np: np.asarray(x).astype(int).at[0].apply(lambda y: y + 7),
+    "get": lambda x, np: np.asarray(x).at[np.array([0, 9])].get(mode="fill", fill_value=-7.0),
+}
+
+
+@pytest.mark.parametrize("name", list(AT))
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_every_update_of_elements_means_the_same(convert, lib, np_, other, name):
+    f = lambda x: AT[name](x, np_)
+    x = np.array([1.0, 2.0, 3.0], "float32")
+    same(convert(f)(x), f(x))
+    same(other.jit(other.vmap(convert(f)))(np.stack([x, x + 1])), lib.vmap(f)(np.stack([x, x + 1])))
+
+
+def test_what_jax_applies_to_elements_has_the_derivative_of_its_function():
+    x = np.array([1.0, 2.0, 3.0], "float32")
+    slope = hx.grad(lambda x: from_jax(lambda x: x.at[1:].apply(jax.numpy.sin))(x).sum())(x)
+    same(slope, np.array([1.0, *np.cos(x[1:])], "float32"))
+
+
 METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"]
 
 
