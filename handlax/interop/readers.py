@@ -80,13 +80,10 @@ composed("polynomial", lambda x, *coefficients, unroll=None: polynomial(x, coeff
 composed("rng_uniform", rng_uniform)
 composed("cholesky_update", linalg.cholesky_update)
 composed("random_clone", lambda keys: keys)
-composed("random_bits", lambda keys, bit_width, shape: key_bits(keys, bit_width, shape))
-composed("random_split", lambda keys, shape: split_keys(keys, shape))
 composed("random_fold_in", fold_keys)
 composed("random_seed", lambda seeds, impl: seed_keys(seeds, impl))
 composed("random_wrap", lambda data, impl: random_wrap(data, impl))
 composed("random_unwrap", random_unwrap)
-composed("random_gamma", lambda keys, a, log_space: (loggamma if log_space else gamma)(keys, a, dtype=a.dtype))
 reads("unstack")(lambda eqn, x: unstack(x, eqn.params["axis"]))
 reads("empty", "empty2")(lambda eqn: [zeros(v.aval.shape, v.aval.dtype) for v in eqn.outvars])
 
@@ -97,6 +94,24 @@ def _(eqn: Any, x: Array) -> Sequence[Array]:
     if params.get("subset_by_index") is not None:
         raise NotProvided(f"from_jax: eigh gives all eigenvalues, a subset is asked for {where(eqn)}.")
     return perform(Eigh(params["lower"], False, True, our_parameter(params.get("algorithm"))), x)
+
+
+def drawn(name: str, function: Callable[..., Any]) -> None:
+    """``composed`` for a function of keys whose bits are JAX's only where each depends on its key and index alone."""
+
+    @reads(name)
+    def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+        if not jax.config.jax_threefry_partitionable:
+            raise NotProvided(
+                f"from_jax: jax_threefry_partitionable must be True, keys have no other bits {where(eqn)}.",
+                hint="jax.config.update('jax_threefry_partitionable', True).",
+            )
+        return [function(*xs, **eqn.params)]
+
+
+drawn("random_bits", lambda keys, bit_width, shape: key_bits(keys, bit_width, shape))
+drawn("random_split", lambda keys, shape: split_keys(keys, shape))
+drawn("random_gamma", lambda keys, a, log_space: (loggamma if log_space else gamma)(keys, a, dtype=a.dtype))
 
 
 @reads("scatter")
