@@ -104,7 +104,8 @@ def performed_by_name(eqn: Any, xs: Sequence[Array]) -> Sequence[Array]:
     kind = None if primitive is None else primitive.operation
     if kind is None or kind.effectful or (eqn.effects and not kind.bodied):
         raise NotProvided(f"from_jax: an operation that handlax has is needed, got {name} {where(eqn)}.")
-    params = {key: our_parameter(x) for key, x in eqn.params.items() if key not in _REDUNDANT.get(name, ())}
+    params = {key: None if _on_no_mesh(x) else our_parameter(x)
+              for key, x in eqn.params.items() if key not in _REDUNDANT.get(name, ())}
     try:
         op = kind.from_params({key: x for key, x in params.items() if kind.has_param(key) or not _says_nothing(x)})
     except HandlaxError as error:
@@ -124,6 +125,11 @@ def _says_nothing(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_says_nothing, value))
     return value is None or value is False or type(value).__name__ == "UnspecifiedValue"
+
+
+def _on_no_mesh(value: Any) -> bool:
+    """Whether a parameter is a sharding over a mesh without axes, which JAX has where others have None."""
+    return type(value).__name__ == "NamedSharding" and bool(value.mesh.empty)
 
 
 def typed(y: Array, t: ArrayType, eqn: Any) -> Array:
