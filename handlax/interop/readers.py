@@ -230,8 +230,9 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
 def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     params = eqn.params
     named = {name: jax.tree_util.tree_unflatten(tree, leaves) for name, leaves, tree in params["attributes"]}
-    body, name = (program_of(params["call_jaxpr"]),), params["name"]
-    return perform(Composite(body, name, params["version"], attributes(f"composite {name!r}", named)), *xs)
+    name, body = params["name"], params["call_jaxpr" if "call_jaxpr" in params else "jaxpr"]  # before JAX 0.11
+    op = Composite((program_of(body),), name, params["version"], attributes(f"composite {name!r}", named))
+    return perform(op, *xs)
 
 
 @reads("call_exported")
