@@ -89,7 +89,8 @@ def bound(op: Operation, xs: Sequence[Any], site: Site = NOWHERE) -> Sequence[An
 
 def is_replaced(kind: type[Operation]) -> bool:
     """Whether ``hx.rules`` replaces one of the rules by which JAX, too, tells what an operation means."""
-    return any([column.in_scope(kind) for column in (BATCH, JVP, TRANSPOSE, LOWER)])
+    tables = config.current().tables
+    return bool(tables) and any([column.in_scope(kind) for column in (BATCH, JVP, TRANSPOSE, LOWER)])
 
 
 def by_name(op: Operation, *xs: Any) -> Sequence[Any]:
