@@ -378,6 +378,16 @@ def configure(**changes: Any) -> Iterator[Configuration]:
         leave(token)
 
 
+@contextmanager
+def in_force(settings: Configuration) -> Iterator[None]:
+    """Put a whole record in force, as it was read elsewhere, for the extent of a ``with`` block."""
+    token = CONFIG.set(PROCESS.scope({name: getattr(settings, name) for name in DEFAULTS}))
+    try:
+        yield
+    finally:
+        leave(token)
+
+
 def enter(**changes: Any) -> Token[SettingScope]:
     """Change settings in this thread or task until ``leave``, or until the enclosing ``with`` block ends."""
     return CONFIG.set(PROCESS.scope({**CONFIG.get().changes, **_expanded(changes)}))

@@ -469,9 +469,9 @@ def as_array(x: Any) -> Array:
         return scalar(x)
     if hasattr(type(x), "_trace") and hasattr(type(x), "aval"):  # of the class: a wrapper may forward those of an array
         raise EscapedBox(
-            f"array: a value that JAX traces is no argument of a function of handlax, got {type(x).__name__} of type "
-            f"{x.aval}.",
-            hint="hx.interop.jax.to_jax(f) is a function of handlax that JAX can trace.",
+            f"array: a value that JAX traces is no operand of handlax, got {type(x).__name__} of type {x.aval}.",
+            hint="hx.interop.jax.to_jax(f) is a function of handlax that JAX can trace; arrays of handlax that a "
+            "function of JAX's needs are passed as arguments of from_jax(f).",
         )
     for protocol in ("__handlax_array__", "__jax_array__"):
         convert = getattr(type(x), protocol, None)

@@ -275,9 +275,11 @@ def primitive_of(kind: type[Operation]) -> Primitive:
 
 def primitive_called(name: str) -> Primitive | None:
     """The primitive of this name among the operations of the package, or None: ``add`` is that of ``lax.add_p``."""
-    named = lambda kind: name in (kind.primitive_name, *kind.primitive_aliases)
-    kind = operation_called(name) or next(filter(named, every_operation()), None)
-    return None if kind is None or not is_ours(kind.__module__) else primitive_of(kind)
+    kind = operation_called(name)
+    if kind is None or not is_ours(kind.__module__):  # a user's may have a name that of ours only primitives have
+        named = lambda kind: name in (kind.primitive_name, *kind.primitive_aliases) and is_ours(kind.__module__)
+        kind = next(filter(named, every_operation()), None)
+    return None if kind is None else primitive_of(kind)
 
 
 def __getattr__(name: str) -> Primitive:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from keyword import iskeyword
 from typing import Any, NamedTuple
 
 from ..effects.base import config
@@ -10,7 +12,7 @@ from ..effects.base.caches import WeakCache
 from ..effects.base.errors import NotAnArray
 from ..effects.base.wrapping import name_of
 from ..effects.control.recorded_bodies import body_of
-from ..effects.core.arrays import Array
+from ..effects.core.arrays import Array, as_array
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.programs.program import Program, derived_once
 from ..effects.types.array_type import ArrayType
@@ -25,7 +27,8 @@ _FROM = WeakCache("functions converted from JAX")
 """The programs of a function of JAX's, by types of arguments and settings."""
 _TO = WeakCache("functions converted to JAX")
 """The programs of a function that JAX calls, by types of arguments and settings."""
-_SETTINGS = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_default_prng_impl")
+_SETTINGS = ("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion", "jax_default_prng_impl",
+             "jax_threefry_partitionable")
 
 
 class Converted(NamedTuple):
@@ -44,7 +47,7 @@ class FromJax:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
-        xs = arrays(self.f, our_array, leaves, structure)
+        xs = arguments(self.f, our_array, leaves, structure)
         program, tree = self._converted(structure, [x.type for x in xs])
         return tree.unflatten(program(*xs))
 
@@ -57,7 +60,7 @@ class FromJax:
         return self.known.get(key) or _FROM.add(self.known, key, self._traced(structure, types))
 
     def _traced(self, structure: MixedStructure, types: Sequence[ArrayType]) -> Converted:
-        of_leaves, found = on_leaves(self.f, structure)
+        of_leaves, found = on_leaves(self.f, structure, lambda y: y)
         with with_widths(types):
             jaxpr = jax.make_jaxpr(of_leaves)(*map(their_type, types))
         return Converted(program_of(jaxpr, name_of(self.f)), found[-1])
@@ -72,7 +75,7 @@ class ToJax:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
-        xs = arrays(self.f, their_array, leaves, structure)
+        xs = arguments(self.f, their_array, leaves, structure)
         types = [*map(type_in_jax, xs)]
         key = (structure, config.current(), *types)
         program, tree = self.known.get(key) or _TO.add(self.known, key, self._recorded(structure, types))
@@ -80,22 +83,28 @@ class ToJax:
             return tree.unflatten(bind_program(program, xs))
 
     def _recorded(self, structure: MixedStructure, types: Sequence[ArrayType]) -> Converted:
-        of_leaves, found = on_leaves(self.f, structure)
+        of_leaves, found = on_leaves(self.f, structure, as_array)
         return Converted(body_of(name_of(self.f), of_leaves, types, "to_jax").program, found[-1])
 
 
-def arrays(
+def arguments(
     f: Callable[..., Any], array: Callable[[Any], Any], leaves: Sequence[Any], structure: MixedStructure
 ) -> list[Any]:
     """The leaves of the arguments of ``f``, each made an array. Raises: NotAnArray: one is none; it is named."""
+    return arrays(f"{name_of(f)}: arguments", array, leaves, lambda: structure.names(argument_names(f)))
+
+
+def arrays(
+    what: str, array: Callable[[Any], Any], leaves: Sequence[Any], names: Callable[[], Sequence[str]]
+) -> list[Any]:
+    """The leaves of a tree, each made an array. Raises: NotAnArray: one is none; it is named."""
     made: list[Any] = []
     for leaf in leaves:
         try:
             made.append(array(leaf))
         except NotAnArray:
-            name = structure.names(argument_names(f))[len(made)]
             raise NotAnArray(
-                f"{name_of(f)}: arguments must be arrays or numbers, got {type(leaf).__name__} for {name}.",
+                f"{what} must be arrays or numbers, got {type(leaf).__name__} for {names()[len(made)]}.",
                 hint="keep it outside: convert a function of the arrays alone.",
             ) from None
     return made
@@ -108,15 +117,31 @@ def types_within(program: Program) -> frozenset[ArrayType]:
     return frozenset(program.value_types()).union(*map(types_within, bodies))
 
 
-def on_leaves(f: Callable[..., Any], structure: MixedStructure) -> tuple[Callable[..., Any], list[MixedStructure]]:
-    """``f`` as a function of the leaves of its arguments to those of its result, and the structures of its results."""
+def on_leaves(
+    f: Callable[..., Any], structure: MixedStructure, result: Callable[[Any], Any]
+) -> tuple[Callable[..., Any], list[MixedStructure]]:
+    """``f`` as a function of the leaves of its arguments to those of its result, and the structures of its results.
+
+    ``result`` makes a leaf of the result an array. Messages of either library name the line of ``f``.
+    """
     found: list[MixedStructure] = []
 
     def of_leaves(*xs: Any) -> list[Any]:
         args, kwargs = structure.unflatten(xs)
-        results, tree = flatten(f(*args, **kwargs))
+        results = f(*args, **kwargs)
+        leaves, tree = flatten(results)
         found.append(tree)
-        return results
+        names = lambda: flatten(((results,), {}))[1].names(lambda _: "the result")
+        return arrays(f"{name_of(f)}: results", result, leaves, names)
 
     of_leaves.__name__ = name_of(f)
+    of_leaves.__wrapped__ = f  # type: ignore[attr-defined]
+    of_leaves.__signature__ = _leaf_signature(structure.names(argument_names(f)))  # type: ignore[attr-defined]
     return of_leaves, found
+
+
+def _leaf_signature(names: Sequence[str]) -> Signature:
+    """That of a function of leaves of these names, as far as parameters can have them."""
+    if len({*names}) < len(names) or not all([name.isidentifier() and not iskeyword(name) for name in names]):
+        return Signature([Parameter("leaves", Parameter.VAR_POSITIONAL)])
+    return Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in names])

@@ -4,7 +4,8 @@
     to_jax(f)(*xs) == f(*xs)          binds primitives of JAX's, for JAX's transformations
 
 Programs keep what they consist of: calls, loops and branches, functions with rules of their own, random bits, calls of
-the host. Trees may have nodes of either library. Arrays share their memory, as far as DLPack knows their dtype.
+the host. Trees of arguments and results may have nodes of either library. Arrays share their memory, as far as DLPack
+knows their dtype.
 
 JAX itself has to be installed; it is imported when one of the two is called.
 """
@@ -41,8 +42,10 @@ def from_jax(f: Any) -> Any:
     lanes together, and here each lane has the bits of its key.
 
     Raises: MissingModule: JAX is not installed, or ``as_jax`` stands for it. NotProvided: JAX traced an operation that
-    handlax does not have; the message has its line. EscapedBox: an argument is a traced value of JAX's. NotAnArray: an
-    argument is no array; the message names it. BadArgument: a size of an argument is symbolic, in ``export``.
+    handlax does not have, another library's primitive, or bits with ``jax_threefry_partitionable`` False; the message
+    has its line. EscapedBox: an argument is a traced value of JAX's, or ``f`` closes over an array of handlax.
+    NotAnArray: an argument is no array; the message names it. BadArgument: a size of an argument is symbolic, in
+    ``export``.
     """
     need_jax("from_jax")
     if is_jaxpr(f):
@@ -57,14 +60,16 @@ def to_jax(f: Callable[..., Any] | Program) -> Callable[..., Any]:
         to_jax(f)(*xs) == f(*xs)
 
     The first call for arguments of some types records ``f``. Derivatives and lanes are those of JAX; a function with a
-    rule of its own keeps it. A pure operation that JAX does not have, a user's too, becomes a primitive there.
+    rule of its own keeps it. A pure operation that JAX does not have, a user's too, becomes a primitive there, and so
+    does one whose rules ``hx.rules`` replaces around the call: the primitive has the rules in force there.
 
     Effects: calls of the host are JAX's; any other must be handled inside ``f``.
 
     Reverse mode of a ``while_loop`` is that of handlax alone, ``to_jax(hx.grad(f))``: JAX has none.
 
     Raises: MissingModule: JAX is not installed, or ``as_jax`` stands for it. UnhandledEffect: an effect is not handled.
-    EscapedBox: an argument is a traced value of handlax. NotAnArray: an argument is no array; the message names it.
+    EscapedBox: an argument is a traced value of handlax. NotAnArray: an argument or a result is no array; the message
+    names it. NotProvided: ``hx.rules`` replaces a rule of an operation with effects.
     """
     need_jax("to_jax")
     need_function("to_jax", f)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -40,6 +40,24 @@ def _exclude_frames() -> None:
 @once
 def jax_primitives() -> Mapping[str, Any]:
     """JAX's primitives by their names."""
+    return {p.name: p for p in _primitives_in([late_module(name) for name in _HAVE_PRIMITIVES])}
+
+
+_OF_JAX: set[Any] = set()
+"""The primitives that modules of JAX's have, as far as they were looked for."""
+
+
+def is_of_jax(primitive: Any) -> bool:
+    """Whether a primitive is JAX's own. Any library may make another one of the same name, which means something else.
+
+    JAX's own are those that one of its modules has, and that module is loaded.
+    """
+    if primitive not in _OF_JAX:
+        loaded = [module for name, module in sys.modules.copy().items() if name.partition(".")[0] == "jax"]
+        _OF_JAX.update(_primitives_in(loaded))
+    return primitive in _OF_JAX
+
+
+def _primitives_in(modules: Iterable[Any]) -> list[Any]:
     kind = late_module("jax.extend.core").Primitive
-    values = [value for name in _HAVE_PRIMITIVES for value in vars(late_module(name)).values()]
-    return {value.name: value for value in values if isinstance(value, kind)}
+    return [value for module in modules for value in [*vars(module).values()] if isinstance(value, kind)]

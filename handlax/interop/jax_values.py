@@ -125,7 +125,9 @@ def their_array(x: Any) -> Any:
             hint="from_jax(f) is a function of JAX's that handlax can trace.",
         )
     if dtypes.is_extended(x.type.dtype):
-        return jax.random.wrap_key_data(their_array(key_data(x)), impl=x.type.dtype.impl.name)
+        with inside(BASE):
+            words = key_data(x)
+        return jax.random.wrap_key_data(their_array(words), impl=x.type.dtype.impl.name)
     with with_widths([x.type]), jax.ensure_compile_time_eval():
         try:
             y = jax.numpy.from_dlpack(x)

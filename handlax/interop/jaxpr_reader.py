@@ -17,7 +17,6 @@ from ..effects.base.errors import HandlaxError, NotProvided, TypeCheckError
 from ..effects.base.source_locations import NOWHERE, Site, is_internal
 from ..effects.base.stack import BASE, at_site, inside, perform
 from ..effects.core.arrays import Array
-from ..effects.core.operation import Operation
 from ..effects.operations.elementwise.conversion import convert
 from ..effects.operations.foundations.elementwise_factory import Elementwise
 from ..effects.operations.manipulation.rearranging import broadcast_in_dim
@@ -26,17 +25,19 @@ from ..effects.programs.program import Program
 from ..effects.types.array_type import ArrayType
 from ..effects.types.dtypes import KeyDType
 from ..interpreters.core.record import record
+from .jax_modules import is_of_jax, jax
 from .jax_values import our_array, our_dtype, our_type, our_weakness, translated
+from .jaxpr_writer import InForce
 
 READERS: dict[str, Callable[..., Any]] = {}
 """Primitive -> function of the equation and its operands that performs it, where that of the same name does not."""
 _NAMES = {"add_any": "add"}
-# Parameters that say how XLA is to use memory, or repeat what the operands or the other parameters say.
+# Parameters that say how XLA is to use memory, or repeat what the operands, the other parameters or the name say.
+# (That of "scatter" itself does not: a reader has it.)
 _REDUNDANT = {
     "jit": ("donated_invars", "keep_unused", "compiler_options_kvs", "ctx_mesh"), "conj": ("input_dtype",),
     "cond": ("branches_platforms",),
-    **dict.fromkeys([f"scatter{by}" for by in ("", "-add", "-sub", "-mul", "-min", "-max")], (
-        "update_jaxpr", "update_consts")),
+    **dict.fromkeys([f"scatter-{by}" for by in ("add", "sub", "mul", "min", "max")], ("update_jaxpr", "update_consts")),
 }
 _PROGRAMS = WeakCache("programs of jaxprs")
 """The program of each jaxpr, dropped with it."""
@@ -53,15 +54,15 @@ def is_jaxpr(x: Any) -> bool:
 
 def program_of(jaxpr: Any, name: str | None = None) -> Program:
     """The program of a jaxpr, its constants included."""
-    part = _PROGRAMS.part(jaxpr)
-    if name not in part:
+    part, key = _PROGRAMS.part(jaxpr), (name, jax.config.jax_threefry_partitionable)
+    if key not in part:
         inner, _ = opened(jaxpr)
         types = [our_type(v.aval) for v in inner.invars]
         called = name or inner.debug_info.func_name
         with inside(BASE):
             made = record(lambda *xs: perform_jaxpr(jaxpr, xs), types, called, "from_jax")
-        _PROGRAMS.add(part, name, made)
-    return part[name]
+        _PROGRAMS.add(part, key, made)
+    return part[key]
 
 
 def perform_jaxpr(jaxpr: Any, args: Sequence[Array]) -> list[Array]:
@@ -85,16 +86,26 @@ def performed(eqn: Any, xs: Sequence[Array]) -> Sequence[Array]:
 
     Raises: NotProvided: handlax has no such operation, or not with these parameters.
     """
+    if isinstance(made := eqn.params.get("operation"), InForce):  # a primitive that to_jax made
+        return made.op.as_results(perform(made.op, *xs))
     name = eqn.primitive.name
-    if name in READERS:
-        return READERS[name](eqn, *xs)
-    if isinstance(op := eqn.params.get("operation"), Operation):  # a primitive that to_jax made
-        return op.as_results(perform(op, *xs))
+    if not is_of_jax(eqn.primitive):
+        raise NotProvided(f"from_jax: an operation of JAX's own is needed, got another {name} {where(eqn)}.")
+    return READERS[name](eqn, *xs) if name in READERS else performed_by_name(eqn, xs)
+
+
+def performed_by_name(eqn: Any, xs: Sequence[Array]) -> Sequence[Array]:
+    """The results of the operation that has the name and the parameters of an equation.
+
+    Raises: NotProvided: handlax has no such operation, or not with these parameters.
+    """
+    name = eqn.primitive.name
     primitive = primitive_called(_NAMES.get(name, name))
     kind = None if primitive is None else primitive.operation
     if kind is None or kind.effectful or (eqn.effects and not kind.bodied):
         raise NotProvided(f"from_jax: an operation that handlax has is needed, got {name} {where(eqn)}.")
-    params = {key: our_parameter(x) for key, x in eqn.params.items() if key not in _REDUNDANT.get(name, ())}
+    params = {key: None if _on_no_mesh(x) else our_parameter(x)
+              for key, x in eqn.params.items() if key not in _REDUNDANT.get(name, ())}
     try:
         op = kind.from_params({key: x for key, x in params.items() if kind.has_param(key) or not _says_nothing(x)})
     except HandlaxError as error:
@@ -114,6 +125,11 @@ def _says_nothing(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_says_nothing, value))
     return value is None or value is False or type(value).__name__ == "UnspecifiedValue"
+
+
+def _on_no_mesh(value: Any) -> bool:
+    """Whether a parameter is a sharding over a mesh without axes, which JAX has where others have None."""
+    return type(value).__name__ == "NamedSharding" and bool(value.mesh.empty)
 
 
 def typed(y: Array, t: ArrayType, eqn: Any) -> Array:

@@ -2,9 +2,10 @@
 
     bind_program(make_program(f)(*xs), xs) == f(*xs)
 
-An operation is bound as the primitive of its name with ``op.as_params()``; ``WRITERS`` has those for which that is not
-so. Of a pure operation that JAX does not have, a user's too, a primitive is made, whose rules are what the handlers of
-handlax make of the operation. An effect that nobody handles is refused.
+An operation of the package is bound as the primitive of its name with ``op.as_params()``; ``WRITERS`` has those for
+which that is not so. Of any other pure operation, one that JAX does not have, a user's, or one whose rules ``hx.rules``
+replaces, a primitive is made, whose rules are what the handlers of handlax make of the operation. An effect that nobody
+handles is refused.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..effects.base import config
 from ..effects.base.caches import Cache
 from ..effects.base.errors import NotProvided, UnhandledEffect
+from ..effects.base.frozen_values import Value
 from ..effects.base.lazy_module import LazyModule
-from ..effects.base.source_locations import NOWHERE, Site
+from ..effects.base.source_locations import NOWHERE, Site, is_ours
 from ..effects.base.stack import perform
+from ..effects.core.columns import BATCH, JVP, LOWER, TRANSPOSE
 from ..effects.core.operation import Operation, result_type
 from ..effects.programs.higher_order import record_body
 from ..effects.programs.primitives import primitive_of
@@ -61,18 +65,32 @@ def bind_program(program: Program, args: Sequence[Any]) -> list[Any]:
 
 
 def bound(op: Operation, xs: Sequence[Any], site: Site = NOWHERE) -> Sequence[Any]:
-    """The results of one operation. Raises: UnhandledEffect: it has an effect that JAX does not have."""
-    name = primitive_of(type(op)).name
-    ys = WRITERS[name](op, *xs) if name in WRITERS else None
+    """The results of one operation.
+
+    Raises: UnhandledEffect: it has an effect that JAX does not have. NotProvided: it has one, and a rule of it is
+    replaced.
+    """
+    kind = type(op)
+    name, replaced = primitive_of(kind).name, is_replaced(kind)
+    if replaced and op.effects:
+        raise NotProvided(f"to_jax: hx.rules may replace rules of pure operations, {op.name} at {site} has effects.")
+    shared = is_ours(kind.__module__) and not replaced
+    ys = WRITERS[name](op, *xs) if shared and name in WRITERS else None
     if ys is not None:
         return ys
-    known = name not in WRITERS and name in jax_primitives()
+    known = shared and name not in WRITERS and name in jax_primitives()
     if op.effects and not (op.bodied and known):
         raise UnhandledEffect(
             f"to_jax: every effect must be handled, got {op.name} at {site}.",
             hint="handle it inside: to_jax(hx.handle(handler, state)(f)).",
         )
-    return by_name(op, *xs) if known else made_primitive(type(op)).bind(*xs, operation=op)
+    return by_name(op, *xs) if known else made_primitive(kind).bind(*xs, operation=InForce(op, config.current()))
+
+
+def is_replaced(kind: type[Operation]) -> bool:
+    """Whether ``hx.rules`` replaces one of the rules by which JAX, too, tells what an operation means."""
+    tables = config.current().tables
+    return bool(tables) and any([column.in_scope(kind) for column in (BATCH, JVP, TRANSPOSE, LOWER)])
 
 
 def by_name(op: Operation, *xs: Any) -> Sequence[Any]:
@@ -133,8 +151,21 @@ def _theirs(value: Any) -> Any:
 # Primitives made of operations
 
 
+class InForce(Value):
+    """An operation, and the settings under which it was performed: its rules are those of the scopes of that place.
+
+    It is the parameter of a primitive, and so part of the keys of JAX's caches.
+    """
+
+    op: Operation
+    settings: config.Configuration
+
+    def __repr__(self) -> str:
+        return repr(self.op)
+
+
 def made_primitive(kind: type[Operation]) -> Any:
-    """The primitive of JAX's that is made of a class of pure operations; its parameter is the operation."""
+    """The primitive of JAX's that is made of a class of pure operations; its parameter is an ``InForce``."""
     key: Any = kind
     return _PRIMITIVES.get(key, lambda: _made(f"handlax.{kind.name}"))
 
@@ -151,15 +182,18 @@ def _made(name: str) -> Any:
     return p
 
 
-def _abstract_eval(*avals: Any, operation: Operation) -> list[Any]:
-    types = operation.as_results(result_type(operation, tuple(map(type_in_jax, avals))))
+def _abstract_eval(*avals: Any, operation: InForce) -> list[Any]:
+    op = operation.op
+    with config.in_force(operation.settings):
+        types = op.as_results(result_type(op, tuple(map(type_in_jax, avals))))
     return [jax.core.ShapedArray(t.shape, their_dtype(t.dtype), weak_type=t.weak) for t in types]
 
 
-def _compiled(*xs: Any, operation: Operation) -> Any:
+def _compiled(*xs: Any, operation: InForce) -> Any:
     """The results by the StableHLO that handlax emits."""
     types = tuple(map(type_in_jax, xs))
-    return _EXPORTED.get((operation, types), lambda: _exported(operation, types)).call(*xs)
+    with config.in_force(operation.settings):
+        return _EXPORTED.get((operation, types), lambda: _exported(operation.op, types)).call(*xs)
 
 
 def _exported(op: Operation, types: Sequence[ArrayType]) -> Any:
@@ -174,9 +208,10 @@ def _exported(op: Operation, types: Sequence[ArrayType]) -> Any:
     return _export.Exported(**{name: parts[name] if name in parts else getattr(made, name) for name in names})
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operation: Operation) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operation: InForce) -> tuple[list[Any], list[Any]]:
     moving = {i: dx for i, dx in enumerate(tangents) if type(dx) is not _ad.Zero}
-    ys, dys = pushed_forward(operation, primals, moving)
+    with config.in_force(operation.settings):
+        ys, dys = pushed_forward(operation.op, primals, moving)
     return ys, [_ad.Zero.from_primal_value(y) if dy is None else dy for y, dy in zip(ys, dys)]
 
 
@@ -195,7 +230,7 @@ def pushed_forward(op: Operation, xs: Sequence[Any], moving: Mapping[int, Any]) 
     return results[:count], [tangents.get(i) for i in range(count)]
 
 
-def _transpose(cts: Sequence[Any], *xs: Any, operation: Operation) -> list[Any]:
+def _transpose(cts: Sequence[Any], *xs: Any, operation: InForce) -> list[Any]:
     linear = [i for i, x in enumerate(xs) if _ad.is_undefined_primal(x)]
     types = {i: type_in_jax(xs[i].aval) for i in linear}
     known = [x for i, x in enumerate(xs) if i not in types]
@@ -206,16 +241,18 @@ def _transpose(cts: Sequence[Any], *xs: Any, operation: Operation) -> list[Any]:
         operands = [x if x is None else next(places) for x in given]
 
         def f(*some: Any) -> Any:
-            ys = performed_on(operation, operands, dict(zip(linear, some)))
+            ys = performed_on(operation.op, operands, dict(zip(linear, some)))
             return [ys[i] for i in live]
 
         return linear_transpose(f, *types.values())([*places])
 
-    found = dict(zip(linear, in_jax(adjoint, *known, *[cts[i] for i in live])))
+    with config.in_force(operation.settings):
+        found = dict(zip(linear, in_jax(adjoint, *known, *[cts[i] for i in live])))
     return [found.get(i) for i in range(len(xs))]
 
 
-def _batch(xs: Sequence[Any], dims: Sequence[Any], *, operation: Operation) -> tuple[list[Any], list[int]]:
+def _batch(xs: Sequence[Any], dims: Sequence[Any], *, operation: InForce) -> tuple[list[Any], list[int]]:
     axes = tuple(dims)
-    ys = in_jax(vmap(lambda *lane: performed_on(operation, lane, {}), axes), *xs)
+    with config.in_force(operation.settings):
+        ys = in_jax(vmap(lambda *lane: performed_on(operation.op, lane, {}), axes), *xs)
     return ys, [0] * len(ys)

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..effects.base.errors import NotProvided
+from ..effects.base.lazy_module import LazyModule
 from ..effects.base.stack import perform
 from ..effects.control.callbacks import io_callback, pure_callback
 from ..effects.control.checkpoint import Checkpoint
+from ..effects.control.composite import Composite
 from ..effects.control.debug_callbacks import callback as debug_callback
 from ..effects.control.debug_callbacks import print as debug_print
 from ..effects.control.loops import Scan, While
 from ..effects.core.arrays import Array, scalar
 from ..effects.operations.elementwise.comparison import Ge, Le, select_n
+from ..effects.operations.foundations.attributes import attributes
+from ..effects.operations.indexing.scatter_functions import scatter_apply
 from ..effects.operations.linalg.eigh import Eigh
-from ..effects.operations.manipulation.rearranging import broadcast_in_dim, squeeze, stack, tile
+from ..effects.operations.manipulation.rearranging import broadcast_in_dim, reshape, squeeze, stack, tile
 from ..effects.operations.manipulation.slicing import slice as lax_slice
 from ..effects.operations.random_bits import random_unwrap, random_wrap
 from ..effects.operations.random_generators import fold_keys, key_bits, seed_keys, split_keys
 from ..effects.operations.reductions.generic_reduce import reduce
-from ..effects.operations.reductions.reductions import reduce_or
+from ..effects.operations.reductions.reductions import reduce_max, reduce_min, reduce_or, reduce_sum
 from ..effects.operations.windows.generic_window import reduce_window
 from ..effects.operations.windows.geometry import Window
 from ..effects.operations.windows.window_reductions import ReduceWindowMax, ReduceWindowMin
@@ -36,15 +41,30 @@ from ..interpreters.custom.custom_vmap import custom_vmap
 from ..interpreters.custom.derivative_rules import SymbolicZero
 from ..interpreters.custom.implicit import custom_linear_solve
 from ..interpreters.transformations.derivatives import jvp, vjp
-from ..lax import linalg, log2, one_minus_square, polynomial, rng_uniform, unstack
+from ..interpreters.transformations.vmap import vmap
+from ..lax import (
+    approx_max_k,
+    approx_min_k,
+    linalg,
+    log2,
+    one_minus_square,
+    polynomial,
+    ragged_dot_general,
+    rng_bit_generator,
+    rng_uniform,
+    unstack,
+)
+from ..lowering.export.artifact_reader import deserialize
 from ..lowering.export.export import default_export_platform
 from ..numpy import zeros
 from ..random import gamma, loggamma
 from .converted_functions import Converted, FromJax
 from .jax_modules import jax
 from .jax_values import their_type
-from .jaxpr_reader import READERS, our_parameter, perform_jaxpr, program_of, where
+from .jaxpr_reader import READERS, our_parameter, perform_jaxpr, performed_by_name, program_of, where
 from .translated_policies import policy_of_jax
+
+_extend: Any = LazyModule("jax.extend.core")
 
 
 def reads(*names: str) -> Callable[[Any], Any]:
@@ -75,13 +95,12 @@ composed("polynomial", lambda x, *coefficients, unroll=None: polynomial(x, coeff
 composed("rng_uniform", rng_uniform)
 composed("cholesky_update", linalg.cholesky_update)
 composed("random_clone", lambda keys: keys)
-composed("random_bits", lambda keys, bit_width, shape: key_bits(keys, bit_width, shape))
-composed("random_split", lambda keys, shape: split_keys(keys, shape))
 composed("random_fold_in", fold_keys)
 composed("random_seed", lambda seeds, impl: seed_keys(seeds, impl))
 composed("random_wrap", lambda data, impl: random_wrap(data, impl))
 composed("random_unwrap", random_unwrap)
-composed("random_gamma", lambda keys, a, log_space: (loggamma if log_space else gamma)(keys, a, dtype=a.dtype))
+composed("symmetric_product", linalg.symmetric_product)
+composed("ragged_dot_general", ragged_dot_general)
 reads("unstack")(lambda eqn, x: unstack(x, eqn.params["axis"]))
 reads("empty", "empty2")(lambda eqn: [zeros(v.aval.shape, v.aval.dtype) for v in eqn.outvars])
 
@@ -92,6 +111,73 @@ def _(eqn: Any, x: Array) -> Sequence[Array]:
     if params.get("subset_by_index") is not None:
         raise NotProvided(f"from_jax: eigh gives all eigenvalues, a subset is asked for {where(eqn)}.")
     return perform(Eigh(params["lower"], False, True, our_parameter(params.get("algorithm"))), x)
+
+
+@reads("approx_top_k")
+def _(eqn: Any, x: Array) -> Sequence[Array]:
+    params = dict(eqn.params)
+    return (approx_max_k if params.pop("is_max_k") else approx_min_k)(x, **params)
+
+
+@reads("rng_bit_generator")
+def _(eqn: Any, state: Array) -> Sequence[Array]:
+    return rng_bit_generator(state, *[our_parameter(eqn.params[name]) for name in ("shape", "dtype", "algorithm")])
+
+
+_OVER_DIMENSIONS = {"psum": reduce_sum, "pmax": reduce_max, "pmin": reduce_min}
+
+
+@reads(*_OVER_DIMENSIONS)
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    """The axes that a ``vmap`` of JAX's has bound are dimensions, by their numbers."""
+    axes = eqn.params["axes"]
+    if not all([isinstance(axis, int) for axis in axes]):
+        return performed_by_name(eqn, xs)
+    return [_OVER_DIMENSIONS[eqn.primitive.name](x, axes) for x in xs]
+
+
+def drawn(name: str, function: Callable[..., Any]) -> None:
+    """``composed`` for a function of keys whose bits are JAX's only where each depends on its key and index alone."""
+
+    @reads(name)
+    def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+        if not jax.config.jax_threefry_partitionable:
+            raise NotProvided(
+                f"from_jax: jax_threefry_partitionable must be True, keys have no other bits {where(eqn)}.",
+                hint="jax.config.update('jax_threefry_partitionable', True).",
+            )
+        return [function(*xs, **eqn.params)]
+
+
+drawn("random_bits", lambda keys, bit_width, shape: key_bits(keys, bit_width, shape))
+drawn("random_split", lambda keys, shape: split_keys(keys, shape))
+drawn("random_gamma", lambda keys, a, log_space: (loggamma if log_space else gamma)(keys, a, dtype=a.dtype))
+
+
+@reads("scatter")
+def _(eqn: Any, x: Array, indices: Array, updates: Array) -> Sequence[Array]:
+    """Updates replace elements, unless ``update_jaxpr`` is a function of these: ``x.at[indices].apply(f)``."""
+    params = eqn.params
+    if params["update_jaxpr"] is None:
+        return performed_by_name(eqn, [x, indices, updates])
+    body = _extend.ClosedJaxpr(params["update_jaxpr"], params["update_consts"])
+    if _reads_update(body.jaxpr):
+        raise NotProvided(f"from_jax: a function of scatter must be one of the elements alone {where(eqn)}.")
+    return [scatter_apply(
+        x, indices, _of_windows(lambda y: perform_jaxpr(body, [y, y])[0]), our_parameter(params["dimension_numbers"]),
+        update_shape=updates.shape, mode=our_parameter(params["mode"]), unique_indices=params["unique_indices"],
+        indices_are_sorted=params["indices_are_sorted"])]
+
+
+def _reads_update(body: Any) -> bool:
+    """Whether the body of a scatter, a function of an element and its update, depends on the latter."""
+    _, update = body.invars
+    return any([atom is update for atoms in (body.outvars, *[eqn.invars for eqn in body.eqns]) for atom in atoms])
+
+
+def _of_windows(f: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A function of a scalar, on each element of an array."""
+    return lambda y: reshape(vmap(f)(reshape(y, (-1,))), y.shape) if y.shape else f(y)
 
 
 @reads("device_put")
@@ -138,6 +224,23 @@ def _(eqn: Any, dx: Array, x: Array) -> Sequence[Array]:
 @reads("eval_jaxpr", "closed_call", "core_call", "core_closed_call")
 def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     return perform_jaxpr(eqn.params["call_jaxpr"], xs)
+
+
+@reads("composite")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    params = eqn.params
+    named = {name: jax.tree_util.tree_unflatten(tree, leaves) for name, leaves, tree in params["attributes"]}
+    name, body = params["name"], params["call_jaxpr" if "call_jaxpr" in params else "jaxpr"]  # before JAX 0.11
+    op = Composite((program_of(body),), name, params["version"], attributes(f"composite {name!r}", named))
+    return perform(op, *xs)
+
+
+@reads("call_exported")
+def _(eqn: Any, *xs: Array) -> Sequence[Array]:
+    """What JAX exported, read by handlax as the same of flat arrays."""
+    exported, structure = eqn.params["exported"], jax.tree_util.tree_structure
+    flat = replace(exported, in_tree=structure(((0,) * len(xs), {})), out_tree=structure([0] * len(eqn.outvars)))
+    return deserialize(flat.serialize()).call(*xs)
 
 
 @reads("remat2", "checkpoint")

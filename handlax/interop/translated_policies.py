@@ -7,10 +7,11 @@ from typing import Any
 
 from ..effects.base.errors import NotProvided
 from ..effects.base.frozen_values import Value
+from ..effects.base.source_locations import is_ours
 from ..effects.control.checkpoint_policies import RECOMPUTE, SAVEABLE, Offloadable, WholeBodyPolicy
 from ..effects.programs.primitives import primitive_called
 from ..effects.programs.program import Program
-from .jax_modules import jax_primitives
+from .jax_modules import is_of_jax, jax_primitives
 from .jax_values import our_type, their_type
 
 _NAMES = {"checkpoint": "remat2"}
@@ -23,7 +24,7 @@ class PolicyOfJax(Value):
 
     def __call__(self, primitive: Any, *types: Any, **params: Any) -> Any:
         known = jax_primitives().get(_NAMES.get(primitive.name, primitive.name))
-        if known is None:
+        if known is None or not is_ours(primitive.operation.__module__):
             return False
         plain = {name: value for name, value in params.items() if not isinstance(value, Program)}
         answer = self.policy(known, *map(their_type, types), **plain)
@@ -40,7 +41,7 @@ class PolicyForJax(Value):
 
     def __call__(self, primitive: Any, *avals: Any, **params: Any) -> bool:
         names = {theirs: ours for ours, theirs in _NAMES.items()}
-        known = primitive_called(names.get(primitive.name, primitive.name))
+        known = primitive_called(names.get(primitive.name, primitive.name)) if is_of_jax(primitive) else None
         return known is not None and bool(self.policy(known, *map(our_type, avals), **params))
 
 

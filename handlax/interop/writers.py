@@ -57,6 +57,11 @@ _MADE: Any = lambda op, *xs: None
 writes("random_seed", "lu_pivots_to_permutation")(_MADE)
 
 
+@writes("random_bits", "random_split")
+def _(op: Any, keys: Any) -> Any:
+    return by_name(op, keys) if jax.config.jax_threefry_partitionable else None  # in which case JAX's bits are others
+
+
 @writes("fft")
 def _(op: Any, x: Any) -> Any:
     return by_name(op, x) if 0 < len(op.lengths) < 4 and x.size else None  # as far as XLA goes
@@ -109,8 +114,8 @@ def _(op: Any, *xs: Any) -> Any:
     return jax.checkpoint(function_of(op.bodies[0]), prevent_cse=op.prevent_cse, policy=policy)(*xs)
 
 
-@writes("scan", "lanes", "lane_loop")
-def _(op: Any, *xs: Any) -> Any:
+@writes("scan", "lane_loop")
+def _scanned(op: Any, *xs: Any) -> list[Any]:
     _, shared, carry, each = op.groups(xs)
     body = function_of(op.bodies[0])
 
@@ -120,6 +125,9 @@ def _(op: Any, *xs: Any) -> Any:
 
     last, stacked = lax.scan(step, carry, each, length=op.length, reverse=op.backwards, unroll=op.unroll)
     return [*last, *stacked]
+
+
+writes("lanes")(lambda op, *xs: _scanned(op.in_order(), *xs))
 
 
 @writes("while")

@@ -10,6 +10,7 @@ from handlax.interop.jax import from_jax, to_jax
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
 jax = pytest.importorskip("jax")
+pytest.importorskip("jax.export")
 
 
 def loops_over_lanes(lax, random):
@@ -94,6 +95,103 @@ def test_tangents_and_cotangents_may_be_numbers(convert, lib, np_, other, name):
     same(other.vjp(convert(f), 3.0)[1](1.0), lib.grad(f)(3.0))
     if (convert, name) != (from_jax, "custom_vjp"):  # in JAX it has no forward mode
         same(other.jvp(convert(f), (3.0,), (1.0,))[1], lib.grad(f)(3.0))
+
+
+AT = {
+    **{f"{name} {flags}": (lambda x, np, name=name, flags=flags: getattr(np.asarray(x).at[np.array([0, 2, 5])], name)(
+        2.0, unique_indices=flags == "unique"))
+       for name in ("set", "add", "subtract", "multiply", "divide", "power", "min", "max") for flags in ("", "unique")},
+    "apply": lambda x, np: np.asarray(x).at[np.array([0, 2, 5])].apply(lambda y: np.sin(y) + 2.0),
+    "apply twice": lambda x, np: np.asarray(x).at[np.array([1, 1])].apply(lambda y: np.sin(y) + 2.0),
+    "apply unique": lambda x, np: np.asarray(x).at[np.array([2, 0])].apply(np.exp, unique_indices=True),
+    "apply to a number": lambda x, np: np.asarray(x).at[1].apply(np.sin),
+    "apply to a slice": lambda x, np: np.asarray(x).at[1:].apply(np.sin),
+    "apply to nothing": lambda x, np: np.asarray(x).at[3:].apply(np.sin),
+    "apply to rows": lambda x, np: np.stack([x, x, x]).at[np.array([2, 0])].apply(lambda y: y * 3.0, mode="clip"),
+    "apply to integers": lambda x, np: np.asarray(x).astype(int).at[0].apply(lambda y: y + 7),
+    "get": lambda x, np: np.asarray(x).at[np.array([0, 9])].get(mode="fill", fill_value=-7.0),
+}
+
+
+@pytest.mark.parametrize("name", list(AT))
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_every_update_of_elements_means_the_same(convert, lib, np_, other, name):
+    f = lambda x: AT[name](x, np_)
+    x = np.array([1.0, 2.0, 3.0], "float32")
+    same(convert(f)(x), f(x))
+    same(other.jit(other.vmap(convert(f)))(np.stack([x, x + 1])), lib.vmap(f)(np.stack([x, x + 1])))
+
+
+def test_what_jax_applies_to_elements_has_the_derivative_of_its_function():
+    x = np.array([1.0, 2.0, 3.0], "float32")
+    slope = hx.grad(lambda x: from_jax(lambda x: x.at[1:].apply(jax.numpy.sin))(x).sum())(x)
+    same(slope, np.array([1.0, *np.cos(x[1:])], "float32"))
+
+
+def over_lanes(lax):
+    """Functions of a lane that combine all lanes, of the axis i."""
+    names = ("psum", "pmean", "pmax", "pmin", "all_gather")
+    return {
+        **{name: (lambda x, name=name: getattr(lax, name)(x, "i")) for name in names},
+        "ppermute": lambda x: lax.ppermute(x, "i", [(0, 1), (1, 0)]),
+        "all_to_all": lambda x: lax.all_to_all(x[:2], "i", 0, 0),
+        "psum_scatter": lambda x: lax.psum_scatter(x[:2], "i"),
+        "axis_index": lambda x: x * lax.axis_index("i"),
+    }
+
+
+@pytest.mark.parametrize("name", list(over_lanes(lax)))
+@pytest.mark.parametrize(("convert", "lib", "np_", "other"), SIDES)
+def test_what_combines_the_lanes_of_a_vmap_within_the_function_crosses(convert, lib, np_, other, name):
+    f = lib.vmap(over_lanes(lib.lax)[name], axis_name="i")
+    twice = lib.vmap(lib.vmap(over_lanes(lib.lax)[name], axis_name="i"), axis_name="j")
+    same(convert(f)(X), f(X))
+    same(convert(twice)(np.stack([X, X + 1.0])), twice(np.stack([X, X + 1.0])))
+    if name in ("psum", "pmean", "all_gather"):
+        same(other.grad(lambda x: (convert(f)(x) ** 2).sum())(X), lib.grad(lambda x: (f(x) ** 2).sum())(X))
+
+
+def test_an_axis_of_two_vmaps_is_summed_over_both():
+    f = jax.vmap(jax.vmap(lambda x: jax.lax.psum(x * x, ("i", "j")), axis_name="i"), axis_name="j")
+    same(from_jax(f)(X), f(X))
+
+
+EXPORTED = jax.export.export(jax.jit(lambda x, y: {"a": jax.numpy.sin(x["b"]) * y}))(
+    {"b": jax.ShapeDtypeStruct((2, 3), "float32")}, jax.ShapeDtypeStruct((), "float32"))
+SIZES = np.array([1, 1], "int32")
+IN_JAX = {
+    "jacfwd": jax.jacfwd(jax.numpy.sin), "jacrev": jax.jacrev(jax.numpy.sin),
+    "hessian": jax.hessian(lambda x: (x**3).sum()),
+    "gradient of gamma": jax.grad(lambda x: jax.random.gamma(jax.random.key(0), x + 2.0).sum()),
+    "ragged_dot": lambda x: jax.lax.ragged_dot(x, np.ones((2, 3, 4), "float32"), SIZES),
+    "gradient of ragged_dot": jax.grad(
+        lambda x: (jax.lax.ragged_dot(x, np.ones((2, 3, 4), "float32"), SIZES) ** 2).sum()),
+    "composite": lambda x: jax.lax.composite(lambda x, *, k: jax.numpy.sin(x) * k, "my.sin", version=2)(x, k=2.0),
+    "approx_max_k": lambda x: jax.lax.approx_max_k(x, 2),
+    "approx_min_k": lambda x: jax.lax.approx_min_k(x, 2, reduction_dimension=0),
+    "rng_bit_generator": lambda x: jax.lax.rng_bit_generator(np.arange(4, dtype="uint32"), (3,)),
+    "symmetric_product": lambda x: jax.lax.linalg.symmetric_product(
+        x, np.eye(2, dtype="float32"), alpha=2.0, beta=3.0, symmetrize_output=True),
+    "exported": lambda x: EXPORTED.call({"b": x}, x[0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", list(IN_JAX))
+def test_what_only_jax_s_own_functions_trace_is_performed(name):
+    f = IN_JAX[name]
+    same(from_jax(f)(X), f(X))
+    same(hx.jit(from_jax(f))(X), f(X))
+
+
+def test_a_composite_keeps_its_name_version_and_attributes():
+    text = str(hx.make_program(from_jax(IN_JAX["composite"]))(X))
+    assert "'my.sin'" in text and "version=2" in text and "'k'" in text
+
+
+def test_a_function_that_jax_exported_has_the_derivative_that_was_exported_with_it():
+    exported = jax.export.deserialize(jax.export.export(jax.jit(jax.numpy.sin))(
+        jax.ShapeDtypeStruct((2, 3), "float32")).serialize(vjp_order=1))
+    same(hx.grad(lambda x: from_jax(exported.call)(x).sum())(X), np.cos(X))
 
 
 METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"]

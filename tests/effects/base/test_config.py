@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax.effects.base.config import CHOICES, DEFAULTS, Process, configure, current
+from handlax.effects.base.config import CHOICES, DEFAULTS, Process, configure, current, in_force
 from handlax.effects.base.jax_settings import ALIASES
 from handlax.errors import ConfigurationError
 
@@ -24,6 +24,20 @@ def test_a_scope_ends_with_its_block_also_by_an_exception():
         with pytest.raises(ZeroDivisionError), configure(numpy_dtype_promotion="strict"):
             1 / 0
         assert current() is outer
+    assert current() is before
+
+
+def test_a_record_that_was_read_elsewhere_may_be_put_in_force():
+    rule = {hx.operations.Sin: lambda op, x: 2 * x}
+    with configure(default_float="float64"), hx.rules(evaluate=rule):
+        record = current()
+    before = current()
+    with in_force(record):
+        assert current() == record and hx.lax.sin(3.0) == 6.0
+        with configure(default_float="float32"):
+            assert current().default_float == "float32" and hx.lax.sin(3.0) == 6.0
+        with in_force(before):
+            assert current() == before and hx.lax.sin(0.0) == 0.0
     assert current() is before
 
 

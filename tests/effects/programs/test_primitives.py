@@ -15,7 +15,7 @@ from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.core import ShapedArray
 from handlax.effects.core.named_axes import Axis
-from handlax.effects.programs.primitives import primitive_of
+from handlax.effects.programs.primitives import primitive_called, primitive_of
 from handlax.extend.core import Effect, Primitive
 from handlax.testing import LAWS
 
@@ -363,3 +363,10 @@ def test_a_clause_forwards_an_effectful_primitive_of_several_results_by_bind():
     inner = hx.handler({p.operation: lambda op, x: p.bind(2 * x)})
     for f in (lambda x: p.bind(x), hx.jit(lambda x: p.bind(x))):
         assert hx.handle(outer)(hx.handle(inner)(f))(1.0) == [2.0, 3.0]
+
+
+def test_an_operation_of_a_user_hides_no_primitive_of_the_package():
+    for called in ("jit", "while", "remat2", "add_any", "sin"):
+        known = primitive_called(called)
+        hx.operation(type("Hiding", (), {"__module__": __name__, "name": called, "result_type": lambda op, x: x}))
+        assert primitive_called(called) is known
