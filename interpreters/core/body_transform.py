@@ -337,8 +337,8 @@ def transform_body(
         if transformed is not None:
             return transformed
         transformed = _transform(run, body, marks, required, flow, state, positions, binds, run.outer)
-        place = here if transformed.located else entry
-        return transformed if kept is None else INNER_BODIES.add(kept, place, transformed)
+        found_by = here if transformed.located else entry
+        return transformed if kept is None else INNER_BODIES.add(kept, found_by, transformed)
     outer = under(BASE, scope)
     return _BODIES.get(entry, lambda: _transform(run, body, marks, required, flow, state, positions, binds, outer))
 

@@ -140,7 +140,7 @@ def split_bodies(
     all_results = policy is not None or (op.saves is not None and op.loops)
     policy = op.saves if policy is None else policy
     if op.scopes:
-        return _split_scoped(op, unknown, policy, split_program)
+        return _split_scoped(op, unknown, policy, ordered, split_program)
     if not op.prunes or any(unknown[: op.selects]):
         return _all_unknown(op, len(unknown))
     body = body_dependence(op, ordered)
@@ -162,7 +162,7 @@ def _all_unknown(op: HigherOrder, count: int) -> SplitOperation:
 
 
 def _split_scoped(
-    op: Any, unknown: Sequence[bool], policy: Policy | None, split_program: Callable[..., SplitProgram]
+    op: Any, unknown: Sequence[bool], policy: Policy | None, ordered: bool, split_program: Callable[..., SplitProgram]
 ) -> SplitOperation:
     """A scoped effect is split as a branch whose index becomes known when it is performed.
 
@@ -170,7 +170,7 @@ def _split_scoped(
     number, and performs nothing.
     """
     count = len(unknown)
-    parts = split_bodies(Cond(op.bodies, op.shared), (False, *unknown), policy, split_program)
+    parts = split_bodies(Cond(op.bodies, op.shared), (False, *unknown), policy, ordered, split_program)
     if not parts.known or (parts.rest is not None and is_root(parts.rest)):
         return _all_unknown(op, count)
     ((branch, sources),) = parts.known

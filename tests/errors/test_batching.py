@@ -30,6 +30,11 @@ class Once:
         return hx.typeof(1.0)
 
 
+@hx.effect(scopes=1)
+class Region:
+    """A function whose lanes nothing declares."""
+
+
 @hx.operation
 class Unbatched:
     def result_type(op, x):
@@ -84,7 +89,8 @@ ordered = lambda x: hx.experimental.io_callback(lambda x: x, hx.ShapeDtypeStruct
 
 REFUSED = {
     "this effect cannot cross vmap: it is declared with vmap='refuse'": [
-        lambda: hx.vmap(lambda x: hx.perform(Undeclared()))(X), lambda: hx.vmap(ordered)(X)],
+        lambda: hx.vmap(lambda x: hx.perform(Undeclared()))(X), lambda: hx.vmap(ordered)(X),
+        lambda: hx.vmap(lambda x: hx.perform(Region(), hx.numpy.sin, x))(X)],
     "an operand differs from lane to lane": [lambda: hx.vmap(lambda x: hx.perform(Once(), x))(X)],
     "only some of them would perform": [
         lambda: hx.vmap(chosen(lambda x: x * hx.perform(Once())))(X),
