@@ -104,7 +104,14 @@ class PrimitiveOperation(Operation):
                 f"got {row_text(self.row)}.",
                 hint=f"{self.name}_p.bind(...) performs it with them.",
             )
-        return tuple(map(as_array_type, made)) if self.multiple_results else as_array_type(made)
+        try:
+            return tuple(map(as_array_type, made)) if self.multiple_results else as_array_type(made)
+        except (AttributeError, TypeError) as error:
+            several = "a list of types" if self.multiple_results else "a type"
+            raise BadCall(
+                f"{self.name}: the abstract evaluation must give {several}, got {made!r}.",
+                hint="such as x.update(shape=...), or ShapedArray(shape, dtype).",
+            ) from error
 
     def result_tree(self, *types: ArrayType) -> Any:
         """As ``bind`` gives the results: a list of several."""

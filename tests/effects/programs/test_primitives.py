@@ -370,3 +370,11 @@ def test_an_operation_of_a_user_hides_no_primitive_of_the_package():
         known = primitive_called(called)
         hx.operation(type("Hiding", (), {"__module__": __name__, "name": called, "result_type": lambda op, x: x}))
         assert primitive_called(called) is known
+
+
+@pytest.mark.parametrize("made", [(3,), None, 2.0])
+def test_an_abstract_evaluation_that_gives_no_type_is_refused(made):
+    shapes_p = Primitive("gives_a_shape")
+    shapes_p.def_abstract_eval(lambda x: made)
+    with pytest.raises(errors.BadCall, match="gives_a_shape: the abstract evaluation must give a type, got"):
+        hx.jit(shapes_p.bind)(X)
