@@ -65,6 +65,7 @@ STATE = {
 STATE |= {
     "handlax.testing.unrolled:_STATES": "the states of the handlers in force",
     "effects.base.caches:CACHES": "the registry of caches",
+    "handlax.interop.jax_modules:_OF_JAX": "the primitives of the modules of JAX that are loaded",
     "effects.trees.node_types:_LISTENERS": "a registry",
     "lowering.export.tree_serialization:_BY_NAME": "a registry",
     "lowering.export.tree_serialization:_BY_TYPE": "a registry",
