@@ -66,7 +66,8 @@ def _failure(law: NestLaw, nest: Nest, seed: int) -> Exception | None:
 @contextlib.contextmanager
 def evaluated() -> Iterator[None]:
     """A context in which operations are evaluated by NumPy in float64, loops and branches by Python."""
-    bodied = {kind for kind in OPERATIONS.values() if kind.bodied and not EVALUATE.has(kind) and hasattr(kind, "runs")}
+    kinds: Any = [kind for kind in OPERATIONS.values() if not kind.scopes]  # which handlers execute, and no rule
+    bodied = {kind for kind in kinds if kind.bodied and not EVALUATE.has(kind) and hasattr(kind, "runs")}
     with config.configure(default_float="float64"), rules(evaluate={kind: EVALUATE.find(kind) for kind in bodied}):
         yield
 

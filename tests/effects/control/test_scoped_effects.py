@@ -11,6 +11,7 @@ from helpers.effect_oracle import ARITHMETIC, Dual, number
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.testing.nest_laws import evaluated
 
 PER_LANE = {"vmap": "per_lane", "diff": "bodies"}
 
@@ -530,3 +531,8 @@ def test_declarations_are_checked():
     ends = {Region: lambda op, body, *xs: body(*xs), Tick: hx.final(lambda op: 0.0)}
     refused(errors.BadArgument, "is answered by clauses that answer once", hx.handler, ends)
     refused(errors.BadArgument, "is answered by clauses", hx.handler, {Region: hx.final(lambda op, body, *xs: 0.0)})
+
+
+def test_an_effect_that_takes_functions_leaves_the_laws_of_nests_alone():
+    with evaluated():
+        assert float(hx.handle(attempting)(lambda x: hx.perform(Attempt(), hnp.sin, hnp.cos, x))(0.0)) == 0.0
