@@ -295,7 +295,9 @@ def site() -> Site:
     """The site of the operation that is being answered: in a clause, the user's line and scopes that performed it.
 
     Elsewhere it is the line being executed. ``site().scopes`` are the ``named_scope``s around it, outermost first, with
-    those around the loops, branches and compiled functions that it is in. The same is seen eagerly and recorded.
+    those around the loops, branches and compiled functions that it is in. The same is seen eagerly and recorded, except
+    that equal programs share what is derived from them: of two functions with equal operations and scopes in loops or
+    compiled functions, the lines may be those of the first.
 
     >>> import handlax as hx
     >>> def forward(op, x):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 from ...effects.base.errors import BadArgument
 from ...effects.base.source_locations import user_site
@@ -20,6 +20,7 @@ from .activation import Activation, DirectRun, Handled, Iteration, other_perform
 from .stacks import Nesting, have_greenlets
 
 P = ParamSpec("P")
+C = TypeVar("C")
 
 
 class DirectInstallation(Installation):
@@ -96,7 +97,7 @@ def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False, mem
     return DirectInstallation(handle(handler, state).handler, state, replay, memo)
 
 
-def loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
+def loop(lower: int, upper: int, body_fun: Callable[[int, C], C], init_val: C) -> C:
     """``for i in range(lower, upper): val = body_fun(i, val)``, from ``val = init_val``; the last ``val``.
 
     Directly inside of ``direct(h)`` a later resumption executes the function again from the iteration that it resumes
