@@ -21,7 +21,10 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "effects"
 SHOWN = re.compile(r"^ *\$ python examples/effects/(.*)\n *(.*)$", re.MULTILINE)
-MINUTES = {"fibonacci_recursive.py 42", "nested_pipes.py 8", "product_early.py 100000", "tree_explore.py 16"}
+MINUTES = {
+    "fibonacci_recursive.py 42", "nested_pipes.py 8", "parsing_dollars.py 20000", "product_early.py 100000",
+    "tree_explore.py 16",
+}
 TRANSCRIPTS = [
     pytest.param(shlex.split(command), result, id=command, marks=[pytest.mark.sweep] if command in MINUTES else [])
     for program in sorted(FOLDER.glob("*.py"))
