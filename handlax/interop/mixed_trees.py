@@ -44,7 +44,7 @@ class MixedStructure(NamedTuple):
 
 
 def _count(node: tuple[Any, tuple[MixedStructure, ...]] | None) -> int:
-    """The number of leaves at a leaf of handlax's."""
+    """The number of arrays at one leaf of handlax's structure: 1, or those of ``node``, which JAX alone can flatten."""
     return 1 if node is None else sum([_count(inner) for part in node[1] for inner in part.inner])
 
 

@@ -20,15 +20,12 @@ from typing import Any, NamedTuple
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadCall, CannotCross
 from ...effects.base.stack import STACK, SiteCell, at_site, grounded, inside, installed
-from ...effects.control.body_rules import branch_index
-from ...effects.core.arrays import ConcreteArray
 from ...effects.core.operation import Operation
 from ...effects.programs.program import interpret
 from ..handlers.handle import landing, need_executed
-from ..handlers.handler import ClauseKind, Handler, check_arity, final, once
+from ..handlers.handler import ClauseKind, Handler, final, once
 from ..handlers.installation import NO_STATE, HandlerRun, final_answer
-from ..handlers.resumable import answer_given, resumed_again
-from ..handlers.without_rule import without_rule
+from ..handlers.resumable import answer_given, call_clause, executed_body, resumed_again
 from .stacks import Nesting, greenlet, new_stack
 
 
@@ -85,7 +82,7 @@ class Unwound(BaseException):
 
 
 class Activation:
-    """One execution of a handled function.
+    """One execution of a function around which a handler is installed in direct style.
 
     ``log``: the kind and the results of each operation that was answered; ``at``: the number of those that were given
     again. ``driver``: the stack that waits for the next message. ``performer``: the stack that performed last.
@@ -205,22 +202,18 @@ class Activation:
         return self.wait_for(performer, (state, results))
 
     def answer(self, message: Performed | Ended) -> Any:
-        """The answer of the handled function after a message: its own, or that of the clauses that it needs."""
+        """The answer of the handled function: clauses are called, from that of what ``message`` says it performed on,
+        until one returns without ``resume.tail``, or the function ends.
+        """
         activation = self
         while isinstance(message, Performed):
             op, xs, state, site = message
             resume = Continuation(activation, op, xs)
             del message
-            handler = activation.handled.handler
-            clause: Any = handler.table[type(op)]
-            given = () if state is NO_STATE else (state,)
-            try:
-                with grounded(activation), at_site(site, activation.cell):
-                    y = clause.f(resume, *given, op, *xs)
-                    del resume  # a function that is not resumed is closed here, which restores sites of its own
-            except TypeError:
-                check_arity(op, clause, [x.type for x in xs], bool(given))
-                raise
+            clause: Any = activation.handled.handler.table[type(op)]
+            with grounded(activation), at_site(site, activation.cell):
+                y = call_clause(clause, op, xs, state, resume)
+                del resume  # a function that is not resumed is closed here, which restores sites of its own
             if type(y) is not Tail:
                 return y
             activation, message = y.resume.advance(*y.given)
@@ -308,7 +301,7 @@ class DirectRun(HandlerRun):
 
     def logged(self, op: Any, clause: Any) -> bool:
         """Whether the results of ``op`` are given again, not computed again, when the function is executed again."""
-        if op.bodied and self.resumed_in(op):
+        if op.bodied and self.handler.takes_rest_in(op):
             return False  # what is performed in its body is
         if clause is not None or op.effects or (op.bodied and self.activation.handled.memo):
             return True
@@ -323,39 +316,20 @@ class DirectRun(HandlerRun):
                 cell.site = self.labelled_site()
             if isinstance(clause, final):
                 with inside(self.activation.outer):
-                    state = self.merged_state()
-                    given = () if state is NO_STATE else (state,)
-                    raise self.activation.unwind(Ended(clause.f(*given, op, *operands)))
+                    answer = call_clause(clause, op, operands, self.merged_state())
+                    raise self.activation.unwind(Ended(answer))
             self.current, results = self.activation.left(self, op, operands)
             return results
         finally:
             cell.site = outside
 
-    def resumed_in(self, op: Any) -> bool:
-        """Whether a body of ``op`` performs an operation whose clause takes the rest, or ends the function."""
-        return any(
-            [isinstance(self.clauses.get(kind), ClauseKind) for body in op.bodies for kind in body.operations]
-        )
-
     def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
-        if not (op.bodied and self.resumed_in(op)):
-            return super().cross(op, operands)
-        chosen = self.chosen(op, operands)
-        if chosen is None:
-            return super().cross(op, operands)
-        with inside(self):
-            return interpret(*chosen)
-
-    def chosen(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, Any] | None:
-        """The body that is executed once in place of ``op``, and its operands; None if there is none."""
-        if op.runs == "once":
-            if not op.prunes:
-                op, operands = without_rule(op, operands, _TAKES_REST, self.cell.site)
-            return op.bodies[0], operands
-        if op.runs == "one" and isinstance(operands[0], ConcreteArray):
-            index, *rest = operands
-            return op.bodies[branch_index(index, len(op.bodies))], rest
-        return None
+        if op.bodied and self.handler.takes_rest_in(op):
+            body = executed_body(op, operands, _TAKES_REST, self.cell.site)
+            if body is not None:
+                with inside(self):
+                    return interpret(*body)
+        return super().cross(op, operands)
 
 
 _TAKES_REST = "a clause in direct style takes the rest of the function, or ends it,"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
+from ...effects.base.caches import once
 from ...effects.base.lazy_module import LazyModule
 
 greenlet: Any = LazyModule("greenlet")
@@ -19,6 +20,7 @@ greenlet: Any = LazyModule("greenlet")
 NESTED = 16
 
 
+@once
 def have_greenlets() -> bool:
     """Whether the package ``greenlet`` is installed."""
     return importlib.util.find_spec("greenlet") is not None

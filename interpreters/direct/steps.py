@@ -36,7 +36,8 @@ class Step(NamedTuple):
 def steps(
     *kinds: Any, many: bool = False, replay: bool = False
 ) -> Callable[[Callable[P, Any]], Callable[P, Step | Done]]:
-    """Execute a function up to the first operation of these kinds, which is given as a value, as is each next one.
+    """Execute a function up to its first operation of these kinds, and give this as a value, a step; resuming it gives
+    the next one.
 
     Whoever holds the steps of many programs decides how they are answered: all at once by one mapped call, in turn, or
     never. Other operations go to the handlers in force.

@@ -120,6 +120,11 @@ class Handler(ImmutableObject):
         names = [op.__name__ for op in clauses] + (["otherwise"] if otherwise else [])
         self._fill(table=dict(clauses), label=f"handler({', '.join(sorted(names))})")
 
+    def takes_rest_in(self, op: Any) -> bool:
+        """Whether a body of ``op`` performs an operation whose clause takes, or drops, the rest of the program."""
+        clause = self.table.get
+        return any([isinstance(clause(kind), ClauseKind) for body in op.bodies for kind in body.operations])
+
     def __or__(self, other: Handler) -> Handler:
         """One handler with the clauses of both, on the same state; the right one's take precedence."""
         if not isinstance(other, Handler):

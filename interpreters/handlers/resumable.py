@@ -101,8 +101,7 @@ def _with_early_exit(
 def _abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...]) -> Any:
     """End the program with the answer of a ``final`` clause."""
     state = run.merged_state()
-    answer = clause.f(op, *operands) if state is NO_STATE else clause.f(state, op, *operands)
-    leaves, tree = pytrees.flatten(answer)
+    leaves, tree = pytrees.flatten(call_clause(clause, op, operands, state))
     current().answer(Abort(op.name, tree), tuple([as_wide_array(op.name, x) for x in leaves]))
     return _zero_results(op, operands)
 
@@ -153,8 +152,10 @@ class _Frame:
             clause: Any = handler.table.get(type(op))
             if isinstance(clause, ClauseKind):
                 with at_site(located(program.sites[i]), run.cell):
-                    return self.call_clause(clause, i, op, xs, run.merged_state())
-            if op.bodied and self.resumes_in(op):
+                    state = run.merged_state()
+                    resume = [self.resume(clause, i, op, xs, state is not NO_STATE)] if isinstance(clause, ctl) else []
+                    return call_clause(clause, op, xs, state, *resume)
+            if op.bodied and handler.takes_rest_in(op):
                 before = run.merged_state()
                 if op.runs != "one" or isinstance(xs[0], ConcreteArray):
                     return self.enter_body(i, op, xs, before)
@@ -210,18 +211,6 @@ class _Frame:
 
         return resume
 
-    def call_clause(self, clause: ClauseKind, i: int, op: Operation, xs: tuple[Any, ...], state: Any) -> Any:
-        """The answer of a clause that takes the continuation of equation ``i``, or that drops it."""
-        stateful = state is not NO_STATE
-        given = [state] if stateful else []
-        try:
-            if isinstance(clause, ctl):
-                return clause.f(self.resume(clause, i, op, xs, stateful), *given, op, *xs)
-            return clause.f(*given, op, *xs)
-        except TypeError:
-            check_arity(op, clause, [x.type for x in xs], stateful)
-            raise
-
     def resume(self, clause: ctl, i: int, op: Operation, xs: tuple[Any, ...], stateful: bool) -> Callable[..., Any]:
         """The continuation of equation ``i``, as a function of the state and of the operation's answer."""
         rest = self.rest(i)
@@ -236,11 +225,6 @@ class _Frame:
 
         resume.tail = resume  # type: ignore[attr-defined]
         return resume
-
-    def resumes_in(self, op: Any) -> bool:
-        """Whether a body of the operation performs an operation whose clause takes, or drops, the rest."""
-        kinds = {kind for kind, clause in self.handler.clauses.items() if isinstance(clause, ClauseKind)}
-        return any(not kinds.isdisjoint(body.operations) for body in op.bodies)
 
     def resuming(self) -> list[str]:
         """The sorted names of the operations whose clauses take, or drop, the rest."""
@@ -258,15 +242,10 @@ class _Frame:
 
         Raises: CannotCross: the continuation of one iteration of a loop, or of one lane, is not a function.
         """
-        if op.runs == "once":
-            if not op.prunes:
-                clause = f"the clause of {', '.join(self.resuming())} takes the rest of the program"
-                op, xs = without_rule(op, xs, clause, self.program.sites[i])
-            return self.evaluate_body(i, op.bodies[0], xs, state, self.rest(i))
-        if op.runs == "one":
-            index, *operands = xs
-            body = op.bodies[branch_index(index, len(op.bodies))]
-            return self.evaluate_body(i, body, operands, state, self.rest(i))
+        clause = f"the clause of {', '.join(self.resuming())} takes the rest of the program"
+        body = executed_body(op, xs, clause, self.program.sites[i])
+        if body is not None:
+            return self.evaluate_body(i, *body, state, self.rest(i))
         if op.scopes:
             raise CannotCross(
                 f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
@@ -280,6 +259,34 @@ class _Frame:
             hint=f"{'handle it inside, vmap(hx.handle(h)(f))' if op.runs == 'lanes' else 'unroll the loop in Python'}, "
             f"or handle it by a clause that answers once; it is at {Site(*self.program.sites[i])}.",
         )
+
+
+def call_clause(clause: ClauseKind, op: Operation, xs: tuple[Any, ...], state: Any, *resume: Any) -> Any:
+    """The answer of a clause that takes the rest of a program, ``resume``, or of one that drops it.
+
+    Raises: BadCall: the clause takes other arguments.
+    """
+    given = () if state is NO_STATE else (state,)
+    try:
+        return clause.f(*resume, *given, op, *xs)
+    except TypeError:
+        check_arity(op, clause, [x.type for x in xs], bool(given))
+        raise
+
+
+def executed_body(op: Any, xs: Sequence[Any], clause: str, site: Any) -> tuple[Program, Sequence[Any]] | None:
+    """The body that is executed once in place of ``op``, and its operands; None where there is none, as of a loop.
+
+    ``clause``: what a clause does from inside the body, for the refusal of a rule that ``op`` has; ``site``: its place.
+    """
+    if op.runs == "once":
+        if not op.prunes:
+            op, xs = without_rule(op, xs, clause, site)
+        return op.bodies[0], xs
+    if op.runs == "one" and isinstance(xs[0], ConcreteArray):
+        index, *operands = xs
+        return op.bodies[branch_index(index, len(op.bodies))], operands
+    return None
 
 
 def answer_given(
