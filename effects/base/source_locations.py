@@ -82,14 +82,14 @@ class CodeLabeller(dict[int, Any]):
     def add(self, code: Any) -> Any:
         """Enter ``code``, and return it with the labels appended to those that it has."""
         before = code if type(code) is LabelledCode else LabelledCode(code, ())
-        labelled = self[id(code)] = (
-            LabelledCode(before.code, before.labels + self.labels, before.calls) if self.labels else code
-        )
+        labelled = self[id(code)] = LabelledCode(before.code, before.labels + self.labels, before.calls)
         self._alive.append(code)
         return labelled
 
     def site(self, site: RawSite) -> RawSite:
-        """The site with the labels appended."""
+        """The site with the labels appended; itself if there are none, so that nothing is entered."""
+        if not self.labels:
+            return site
         code, offset = site
         return self.get(id(code)) or self.add(code), offset
 

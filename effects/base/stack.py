@@ -166,10 +166,7 @@ class Run:
         labeller = self._labeller
         if labeller is None:
             labeller = self.labeller
-        if not labeller.labels:  # which is the common case
-            return site
-        code, offset = site
-        return labeller.get(id(code)) or labeller.add(code), offset
+        return labeller.site(site) if labeller.labels else site  # without labels, the common case, no call
 
     @property
     def described(self) -> str:

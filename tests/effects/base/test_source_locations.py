@@ -10,7 +10,15 @@ import pytest
 import handlax as hx
 from handlax import numpy as hnp
 from handlax.effects.base.deep_calls import _bottom, _Call
-from handlax.effects.base.source_locations import Site, Sites, enumerate_lines, is_internal, line_text, user_site
+from handlax.effects.base.source_locations import (
+    NO_LABELS,
+    Site,
+    Sites,
+    enumerate_lines,
+    is_internal,
+    line_text,
+    user_site,
+)
 from handlax.effects.base.tracebacks import unnamed_boundary
 
 
@@ -83,3 +91,19 @@ def test_a_thread_has_a_site_however_deep_it_is(depth):
     _thread.start_new_thread(_bottom, (call, sys._getframe()))  # no frame of this file is on its stack
     call.running.acquire()
     assert call.error is None and len(call.result) == 2
+
+
+def test_what_has_no_labels_to_append_keeps_no_code_alive():
+    @hx.effect(vmap="per_lane", diff="stop")
+    class Fail:
+        def result_type(op, x):
+            return None
+
+    def checked(x):
+        hx.lax.cond(x < 0, lambda: hx.perform(Fail(), x), lambda: None)
+        return hx.numpy.sin(x)
+
+    ending = hx.handler({Fail: hx.final(lambda op, x: x)})
+    hx.handle(ending)(lambda x: hx.jit(lambda x: checked(x))(x))(1.0)
+    assert len(NO_LABELS) == 0
+    assert NO_LABELS.site((checked.__code__, 2)) == (checked.__code__, 2)
