@@ -186,18 +186,28 @@ def _common(
     """
     common = types[0].along(types[0].varying.union(*[t.varying for t in types]))
     for number, t in enumerate(types):
-        if t is common or (t.dtype == common.dtype and t.shape == common.shape):
+        if t.dtype == common.dtype and t.shape == common.shape:
             continue
-        strong, other = (common, t) if t.weak else (t, common)
-        if t.shape != common.shape or not (other.weak and (strong.weak or absorbs(strong, other))):
+        both = common_type(common, t.along(common.varying))
+        if both is None:
             raise StateTypeError(
                 f"{name}: all {what} must give the same types, got {_both(common, t, labels, number)}"
                 f"{at_path(structure, i)}.",
                 hint="convert with astype, or broadcast, in one of them.",
             )
-        dtype, weak = promote(common.dtype, common.weak, t.dtype, t.weak)
-        common = common.update(dtype=dtype, weak=weak)
+        common = both
     return common
+
+
+def common_type(one: ArrayType, other: ArrayType) -> ArrayType | None:
+    """The type that both become where at most weak types become strong or are promoted; None if there is none."""
+    if one == other:
+        return one
+    strong, weak = (one, other) if other.weak else (other, one)
+    if one.shape != other.shape or not weak.weak or not (strong.weak or absorbs(strong, weak)):
+        return None
+    dtype, stays_weak = promote(one.dtype, one.weak, other.dtype, other.weak)
+    return one.update(dtype=dtype, weak=stays_weak)
 
 
 def absorbs(strong: ArrayType, weak: ArrayType) -> bool:

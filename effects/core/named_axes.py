@@ -45,6 +45,13 @@ class Bound(Run):
         self.scope = (*scope, *outer.scope)
 
 
+def is_root(op: Any) -> bool:
+    """Whether ``op`` performs an effect other than naming a mapped axis; such an operation is never dead code."""
+    if not op.has_row:
+        return False
+    return any([not isinstance(effect, Axis) for effect in op.effects])
+
+
 def under(outer: Run, scope: Sequence[Binding]) -> Run:
     """A run over ``outer`` that binds the axes of ``scope``; ``outer`` itself if there are none."""
     return Bound(outer, *scope) if scope else outer

@@ -67,6 +67,7 @@ class HigherOrder(Operation):
     # of lanes: the enclosing loops that lie inside their ``vmap``; in a stacked result the lanes' axis precedes theirs
     crossed: int = 0
     unroll: int = 1  # iterations of the loop in one iteration of the compiled loop
+    share: tuple[int, ...] | None = None  # in how many of how many executions the last of its bodies is one
     prevent_cse: bool = False  # the adjoint's recomputation must not be merged with the forward pass
 
     def __init_subclass__(cls, **options: Any) -> None:

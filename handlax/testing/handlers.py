@@ -20,7 +20,7 @@ from ..effects.trees import pytrees
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import Handler
 from ..interpreters.handlers.installation import NO_STATE
-from ..interpreters.handlers.state_movements import MergeMovement
+from ..interpreters.handlers.state_movements import merge
 from ..interpreters.transformations.derivatives import jacfwd
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
@@ -88,7 +88,7 @@ def check_handler(
             _equal(nest, "unrolled", y, handled(unrolled, *inputs))
             _equal(nest, "jit outside", y, jit(f)(*inputs))
             _equal(nest, "jit inside", y, handled(jit(crossed), *inputs))
-            if isinstance(handler.moves, MergeMovement):
+            if isinstance(handler.moves, merge):
                 _check_merge(nest, handler, state, crossed, inputs, normal)
             if lanes:
                 rows = [inputs, nest.inputs(k + 1000)]

@@ -32,13 +32,6 @@ def effect_kinds(op: Operation) -> set[Any]:
     return {type(effect) for effect in op.effects if not isinstance(effect, Axis)}
 
 
-def is_root(op: Operation) -> bool:
-    """Whether ``op`` performs an effect other than naming a mapped axis; such an operation is never dead code."""
-    if not op.has_row:
-        return False
-    return any([not isinstance(effect, Axis) for effect in op.effects])
-
-
 class Dependence(NamedTuple):
     """The sets of inputs that the variables of a program, its results and its effects depend on.
 

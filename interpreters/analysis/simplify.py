@@ -13,9 +13,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import BadArgument
+from ...effects.core.named_axes import is_root
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program, derived_once
-from .dependence import Marks, body_dependence, is_root
+from .dependence import Marks, body_dependence
 
 
 class SimplifiedProgram(NamedTuple):

@@ -19,7 +19,7 @@ from ...effects.control.loops import While
 from ...effects.control.recorded_bodies import meetings
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
-from ...effects.core.named_axes import Axis, SizedAxis
+from ...effects.core.named_axes import Axis, SizedAxis, is_root
 from ...effects.core.operation import name_of_effect, operation
 from ...effects.core.varying import LaneOperations
 from ...effects.operations.elementwise.comparison import clamp, eq, select
@@ -28,7 +28,6 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.dtypes import int32
-from ..analysis.dependence import is_root
 from ..core.record import record
 from .divergent_lanes import all_branches, guarded_step
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...effects.base.stack import BASE, current, inside, perform
 from ...effects.core.columns import MASKED
+from ...effects.core.named_axes import is_root
 from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import clamp, eq, gt, select_n
 from ...effects.operations.reductions.reductions import ReduceOr
@@ -14,7 +15,7 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, bind, interpret
 from ...effects.programs.program_cache import ProgramCache
-from ..analysis.dependence import body_dependence, is_root
+from ..analysis.dependence import body_dependence
 from ..core.body_transform import RequiredSignature, transform_body
 from ..core.record import Record, record
 from .taken_lanes import where_taken, while_taken

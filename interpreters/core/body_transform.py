@@ -29,7 +29,7 @@ from ...effects.base.source_locations import labels_of
 from ...effects.base.stack import BASE, Run, at_site, inside
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import DECOMPOSE, zeros_like
-from ...effects.core.named_axes import Axis, Bound, under
+from ...effects.core.named_axes import Bound, is_root, under
 from ...effects.core.operation import memoised
 from ...effects.operations.elementwise.conversion import as_type
 from ...effects.operations.manipulation.slicing import axis_at
@@ -575,7 +575,7 @@ def perform_transformed(outer: Run, op: HigherOrder, operands: tuple[Any, ...]) 
 
     A map over lanes whose body performs no effect but axes has independent lanes: its body is batched and inlined.
     """
-    if op.runs != "lanes" or any([not isinstance(effect, Axis) for effect in op.effects]):
+    if op.runs != "lanes" or is_root(op):
         return outer.answer(op, operands)
     dims = [None] * op.shared + [0] * (len(operands) - op.shared)
     program, result_dims = LaterLayers.batch_program(op.bodies[0], dims, op.length)

@@ -11,6 +11,7 @@ from ...effects.base.stack import current, installed, perform
 from ...effects.control.custom_rules import CustomVmap
 from ...effects.control.loops import scan
 from ...effects.core.columns import BATCH, JVP, TRANSPOSE, zeros_like
+from ...effects.core.named_axes import is_root
 from ...effects.core.signatures import F, P, R
 from ...effects.functions.captured import replaced
 from ...effects.functions.keys import KeyedValue, UserFunction
@@ -23,7 +24,7 @@ from ...effects.programs.program_cache import ProgramCache
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..analysis.dependence import is_root, scattered
+from ..analysis.dependence import scattered
 from ..batching.batching_rules import BatchingRule
 from ..differentiation.deferred_rules import checked, describe_function, full, pair_of
 from ..differentiation.jvp import Jvp, jvp_program, push_forward

@@ -19,6 +19,7 @@ from ...effects.control.custom_rules import CustomJvp, LinearSolve
 from ...effects.control.recorded_bodies import RecordedBody, body_of
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, zeros_like
+from ...effects.core.named_axes import is_root
 from ...effects.functions.captured import boxes_in, placeholders_for, replaced
 from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.operations.elementwise.arithmetic import neg
@@ -29,7 +30,6 @@ from ...effects.programs.program import Program, interpret
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..analysis.dependence import is_root
 from ..differentiation.deferred_rules import checked, describe_function, full
 from ..differentiation.jvp import push_forward
 from ..differentiation.jvp_rules import DerivativeRule

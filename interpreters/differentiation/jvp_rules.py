@@ -9,11 +9,11 @@ from typing import Any
 from ...effects.base.errors import CannotCross, MissingRule, NotDifferentiable, StateTypeError, TreeMismatch
 from ...effects.base.stack import Run, current, inside, installed
 from ...effects.core.columns import add_tangents
+from ...effects.core.named_axes import is_root
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import has_rule, holds_rules, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..analysis.dependence import is_root
 from ..core.body_transform import BodyTransformContext, BodyTransformer, Mark, cross
 from ..core.record import record, record_apart
 from .deferred_rules import DeferredRule

@@ -26,11 +26,11 @@ from ...effects.control.checkpoint_policies import (
     WholeBodyPolicy,
     nothing_saveable,
 )
+from ...effects.core.named_axes import is_root
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 from ...effects.types.sized import extents_in
-from ..analysis.dependence import is_root
 from ..analysis.flops import equation_flops, program_flops
 from ..analysis.min_cut import INFINITE, Network
 from .partial_eval import Splitter

@@ -24,11 +24,12 @@ from ...effects.base.caches import AttachedCache
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.stack import Run
 from ...effects.control.checkpoint_policies import Policy, Recompute, exceeded_budget, plan_of
+from ...effects.core.named_axes import is_root
 from ...effects.core.operation import MEMOS, Operation
 from ...effects.programs.closure_conversion import with_inputs
 from ...effects.programs.program import Program, ResidualBuilder, memoised
 from ...effects.programs.program_cache import ProgramCache
-from ..analysis.dependence import effect_kinds, is_root
+from ..analysis.dependence import effect_kinds
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record, recorder_of
 from ..core.rule_cache import inlined_block

@@ -24,12 +24,13 @@ from ...effects.control.branches import Cond
 from ...effects.control.checkpoint_policies import Policy, everything_saveable, resolved_policy
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
+from ...effects.core.named_axes import is_root
 from ...effects.operations.elementwise.comparison import gt
 from ...effects.programs.higher_order import Call, HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
-from ..analysis.dependence import body_dependence, computes_without, is_root
+from ..analysis.dependence import body_dependence, computes_without
 from ..analysis.simplify import prune_operation
 from ..core.body_transform import shared_results, transform_body
 from ..core.record import Record, record

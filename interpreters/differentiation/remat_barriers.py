@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.control.checkpoint import OptimizationBarrier
+from ...effects.core.named_axes import is_root
 from ...effects.programs.program import Builder, Program
 from ...effects.types.extent import estimate
-from ..analysis.dependence import is_root
 
 
 def delayed(program: Program, residuals: int) -> Program:

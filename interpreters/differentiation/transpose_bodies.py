@@ -22,7 +22,7 @@ from ...effects.base import config
 from ...effects.base.errors import CannotCross, NotDifferentiable
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.columns import add_tangents, zeros_like
-from ...effects.core.named_axes import Bound, under
+from ...effects.core.named_axes import Bound, is_root, under
 from ...effects.operations.foundations.shapes import reshape
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.operations.reductions.reductions import reduce_sum
@@ -30,7 +30,7 @@ from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
-from ..analysis.dependence import Marks, as_set, body_dependence, dependence, is_root, scattered
+from ..analysis.dependence import Marks, as_set, body_dependence, dependence, scattered
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record
 from .partial_eval import split_operation

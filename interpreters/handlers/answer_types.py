@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...effects.base.errors import CannotCross, UnhandledEffect
-from ...effects.base.stack import Run, current, installed, runs, site
+from ...effects.base.stack import Run, current, installed, runs
 from ...effects.core.arrays import as_array, perform
 from ...effects.core.operation import Operation
 from ...effects.core.result_trees import UnresolvedType
@@ -24,8 +24,11 @@ from .installation import NO_STATE, HandlerRun, pair
 from .open_log import OpenLog
 
 
-class _ResumedAnswer(Exception):
-    """Leaves a ``ctl`` clause at its first call of ``resume``; ``args`` has the argument of that call alone."""
+class _ResumedAnswer(BaseException):
+    """Leaves a ``ctl`` clause at its first call of ``resume``; ``args`` has the argument of that call alone.
+
+    No error, so that no ``except Exception`` of a clause takes it.
+    """
 
 
 def typed(op: Any, *operands: Any) -> Any:
@@ -100,7 +103,3 @@ def _answer(run: Any, clause: Any, op: Operation, operands: tuple[Any, ...]) -> 
 def _resume(*args: Any) -> Any:
     raise _ResumedAnswer(args[-1] if args else None)
 
-
-def user_line() -> str:
-    """The user's line and scopes, ``model.py:17, in encoder``; in a clause those of the operation that it answers."""
-    return site().scoped

@@ -29,6 +29,7 @@ from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, bind, derived_once, interpret, perform_equations
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32, is_inexact
+from ..analysis.liveness import last_uses
 from ..batching.batching_rules import BatchingRule
 from ..core.record import record
 from ..differentiation.jvp_rules import PERFORMED, DerivativeRule
@@ -95,14 +96,14 @@ class _Segment(NamedTuple):
 def _segments(program: Program) -> list[_Segment]:
     """The segments of a program; those after an equation that always aborts are left out."""
     end = len(program.ops)
-    last_use = {n: i for i, numbers in enumerate(program.args) for n in numbers} | dict.fromkeys(program.outs, end)
+    last = last_uses(program)
     starts = program.starts()
     segments = []
     first = 0
     for i, op in enumerate(program.ops):
         always = isinstance(op, Abort)
         if i + 1 == end or always or (op.bodied and _may_abort(op)):
-            live = [n for n in range(starts[first], starts[i + 1]) if last_use.get(n, 0) > i]
+            live = [n for n in range(starts[first], starts[i + 1]) if last[n] > i]
             segments.append(_Segment(first, i, starts[first], live))
             first = i + 1
         if always:

@@ -18,7 +18,7 @@ from pyrsistent import PMap, pmap
 from ...effects.base.errors import BadArgument, BadCall, need_operation_type
 from ...effects.base.immutables import ImmutableObject
 from ...effects.core.operation import Operation
-from .state_movements import Movement, TallyMovement, carry
+from .state_movements import Movement, carry, tally
 
 Clause = Callable[..., Any]
 
@@ -93,7 +93,7 @@ class Handler(ImmutableObject):
     __slots__ = (
         "clauses", "otherwise", "over", "returns", "moves", "resumes", "aborts", "tallies", "scopes", "table", "label",
     )
-    _guard = ("handlers", "use handler.set or |.")
+    _guard = ("handlers", "use |.")
     clauses: PMap[type, Clause | ClauseKind]
     otherwise: Clause | None
     over: Callable[[Operation], bool]
@@ -116,7 +116,7 @@ class Handler(ImmutableObject):
                 hint="nest two handlers; a clause may call its function under a handler with final clauses.",
             )
         self._fill(clauses=clauses, otherwise=otherwise, over=over, returns=returns, moves=moves, scopes=bool(scoped))
-        self._fill(resumes=resumes, aborts=aborts, tallies=isinstance(moves, TallyMovement))
+        self._fill(resumes=resumes, aborts=aborts, tallies=isinstance(moves, tally))
         names = [op.__name__ for op in clauses] + (["otherwise"] if otherwise else [])
         self._fill(table=dict(clauses), label=f"handler({', '.join(sorted(names))})")
 
@@ -139,12 +139,6 @@ class Handler(ImmutableObject):
             other.over if other.otherwise else self.over,
             other.returns or self.returns,
             self.moves if other.moves == carry else other.moves,
-        )
-
-    def set(self, op: type[Operation], clause: Clause | ClauseKind) -> Handler:
-        """The handler with one clause replaced or added."""
-        return Handler(
-            self.clauses.update(_checked({op: clause})), self.otherwise, self.over, self.returns, self.moves
         )
 
     def _parts(self) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from .early_exit import Abort
 from .handler import ClauseKind, Handler, check_arity, final
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog
-from .state_movements import CarryMovement, MergeMovement, leaves_of
+from .state_movements import CarryMovement, leaves_of, merge
 from .static_tally import tally_bodies, weight_of
 
 
@@ -162,7 +162,7 @@ class HandlerRun(BodyTransformer):
         """Raise a better error for a TypeError in a clause: BadCall for its signature, StateTypeError for its state."""
         stateful = self.current is not NO_STATE and not self.handler.tallies
         check_arity(op, clause, [getattr(x, "type", "body") for x in arguments], stateful)
-        if stateful and type(self.handler.moves) in (CarryMovement, MergeMovement):
+        if stateful and type(self.handler.moves) in (CarryMovement, merge):
             leaves_of(self.merged_state())
 
     def concerns(self, op: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, CannotCross, NotAnArray, StateTypeError
 from ...effects.base.frozen_values import Value
-from ...effects.control.recorded_bodies import absorbs, at_path
+from ...effects.control.recorded_bodies import at_path, common_type
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.bitwise import bitwise_or
@@ -28,7 +28,6 @@ from ...effects.programs.higher_order import HigherOrder
 from ...effects.trees import pytrees
 from ...effects.trees.registration import register_dataclass
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.dtype_promotion import promote
 from ...effects.types.dtypes import int32
 from ..core.body_transform import StateFlow, StateLayout, TransformedBody, shared_results
 from .log_axes import LogAxes, outside, place, taken_mask
@@ -105,20 +104,20 @@ class AppendMovement(Movement):
         return UnstackableLog(op) if op.runs == "until" else AppendedState(op)
 
 
-class MergeMovement(Movement, Value):
+class merge(Movement, Value):
     """A commutative state: each lane starts at ``unit``; ``op(state, other)`` merges their final states.
 
     They are merged when the state is read next: ``op`` is associative and commutative, and ``unit`` is its unit.
     """
 
     op: Callable[[Any, Any], Any]
-    unit: Any = None
+    unit: Any
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
         return MergedState(self, op.length) if op.runs == "lanes" else CarriedState(run)
 
 
-class SplitMovement(Movement, Value):
+class split(Movement, Value):
     """A key: ``f(key, n + 1)`` gives keys along the first axis, one for each of n lanes and the next state."""
 
     f: Callable[[Any, int], Any]
@@ -127,7 +126,7 @@ class SplitMovement(Movement, Value):
         return SplitState(self, run, op.length) if op.runs == "lanes" else CarriedState(run)
 
 
-class TallyMovement(Movement, Value):
+class tally(Movement, Value):
     """A static value, such as a count of operations, computed from the bodies; operations are forwarded unchanged.
 
     ``empty`` is the value of no operation, ``then(a, b)`` of two in sequence, ``choose(a, b)`` of one of two branches,
@@ -142,23 +141,6 @@ class TallyMovement(Movement, Value):
 
 carry = CarryMovement()
 append = AppendMovement()
-
-
-def merge(op: Callable[[Any, Any], Any], unit: Any) -> Movement:
-    """A movement for commutative states: each lane starts at ``unit``, ``op`` merges two states (``MergeMovement``)."""
-    return MergeMovement(op, unit)
-
-
-def split(f: Callable[[Any, int], Any]) -> Movement:
-    """A movement for keys: ``f(key, n + 1)`` has a key for each of n lanes and the next state (``SplitMovement``)."""
-    return SplitMovement(f)
-
-
-def tally(
-    empty: Any, then: Callable[[Any, Any], Any], choose: Callable[[Any, Any], Any], repeat: Callable[[Any, Any], Any]
-) -> Movement:
-    """A movement for static values, such as counts, computed from bodies without executing them (``TallyMovement``)."""
-    return TallyMovement(empty, then, choose, repeat)
 
 
 def leaves_of(state: Any) -> tuple[list[Any], Any]:
@@ -229,17 +211,6 @@ def _joined_type(run: Any, op: HigherOrder, structure: Any, i: int, types: Seque
             )
         joined = both
     return joined
-
-
-def common_type(one: ArrayType, other: ArrayType) -> ArrayType | None:
-    """The type that both become where at most weak types become strong or are promoted; None if there is none."""
-    if one == other:
-        return one
-    strong, weak = (one, other) if other.weak else (other, one)
-    if one.shape != other.shape or not weak.weak or not (strong.weak or absorbs(strong, weak)):
-        return None
-    dtype, stays_weak = promote(one.dtype, one.weak, other.dtype, other.weak)
-    return one.update(dtype=dtype, weak=stays_weak)
 
 
 class AppendedState(StateFlow):
@@ -334,7 +305,7 @@ class UnstackableLog(StateFlow):
 class MergedState(StateFlow):
     """The flow of a commutative state: each lane starts at the unit; ``UnmergedLanes`` keeps the final states."""
 
-    def __init__(self, movement: MergeMovement, size: int):
+    def __init__(self, movement: merge, size: int):
         self.movement = movement
         self.size = size
 
@@ -361,7 +332,7 @@ class SplitState(StateFlow):
 
     stacked = True
 
-    def __init__(self, movement: SplitMovement, run: Any, length: int):
+    def __init__(self, movement: split, run: Any, length: int):
         keys: Any = as_array(movement.f(run.current, length + 1))
         if keys.type.shape[:1] != (length + 1,):
             raise BadArgument(f"split: f(key, n) must give n keys along the first axis, got {keys.type}.")

@@ -1,6 +1,6 @@
 """Static tallies: a value such as a FLOP count that is computed from a program without evaluating it.
 
-Loops multiply the tally of their body by the trip count, branches choose; see ``TallyMovement``. A branch that is
+Loops multiply the tally of their body by the trip count, branches choose; see ``tally``. A branch that is
 executed in a known share of all executions, as in a loop that some lanes leave before others, is repeated as often as
 the loops around it say, by trip counts that make the share an integer.
 """
@@ -57,11 +57,10 @@ class _Tally:
         if op.runs == "until":
             test = self.whole(self.program(op.bodies[0]))
             return {WHOLE: moves.repeat(moves.then(test, self.whole(shares)), None)}
-        share = getattr(op, "share", None)
-        if op.typical is not op.bodies or share == () or op.scopes:
+        if op.typical is not op.bodies or op.share == () or op.scopes:
             shares = {WHOLE: moves.repeat(self.whole(shares), None)}
-        if share:
-            return self.repeated(shares, *share)
+        if op.share:
+            return self.repeated(shares, *op.share)
         times = op.times(*[getattr(x, "type", x) for x in operands])
         return shares if times == 1 else self.repeated(shares, times)
 

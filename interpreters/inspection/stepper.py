@@ -21,11 +21,11 @@ from ...effects.base.stack import at_site, current
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, ConcreteArray, as_array
+from ...effects.core.named_axes import is_root
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.printer import letter
 from ...effects.programs.program import Equation, Program
 from ...effects.trees import pytrees
-from ..analysis.dependence import is_root
 from ..core.bad_values import contains
 from ..transformations.make_program import trace
 from . import body_iterations

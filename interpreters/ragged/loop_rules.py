@@ -8,7 +8,7 @@ from typing import Any
 from ...effects.base.stack import BASE, inside
 from ...effects.control.branches import execute_if
 from ...effects.control.loops import Scan
-from ...effects.core.named_axes import Axis
+from ...effects.core.named_axes import is_root
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.comparison import min as minimum
 from ...effects.operations.elementwise.comparison import select
@@ -113,7 +113,7 @@ def _guarded(op: Any, share: Any, mapped: Sequence[bool]) -> Any:
     inputs += recorder.inputs(body.in_types[first:])
     carry = inputs[op.shared : first]
     with inside(recorder):
-        if any([not isinstance(effect, Axis) for effect in op.effects]):
+        if is_root(op):
             nothing = [zeros(t) for t in body.out_types[op.carry :]]
             ends = execute_if(more, lambda: tuple(interpret(body, inputs)), lambda: (*carry, *nothing), share)
             return recorder.freeze(ends, body.name)

@@ -24,11 +24,11 @@ from ...effects.control.checkpoint_policies import (
     verdict_of,
 )
 from ...effects.core.arrays import as_array
+from ...effects.core.named_axes import is_root
 from ...effects.core.operation import Operation
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
-from ..analysis.dependence import is_root
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record
 from ..core.static_arguments import argument_names

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....effects.base.errors import BadCall, CheckFailed, DTypeMismatch, NotAnArray, ShapeMismatch, need_function
-from ....effects.base.stack import current
+from ....effects.base.stack import current, site
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform, scalar
@@ -28,7 +28,6 @@ from ....effects.operations.reductions.reductions import argmax
 from ....effects.trees import pytrees
 from ....effects.trees.registration import register_dataclass
 from ....effects.types.dtypes import bool_, int32, uint32
-from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 from .automatic_checks import ErrorCategory, NaNFlags, failures_of
@@ -193,7 +192,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     if ok.type.dtype != bool_:
         raise DTypeMismatch(f"{name}: the predicate must be a bool, got {ok.type}.")
     message, values = _positional(msg, fmt_args, fmt_kwargs)
-    perform((DebugCheck if debug else Check)(message, user_line()), ok, *values)
+    perform((DebugCheck if debug else Check)(message, site().scoped), ok, *values)
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
@@ -282,7 +281,7 @@ def _checked(
         y = perform(op, *operands)
         for failed in failures_of(op, operands, y, errors, nans):
             types = tuple([x.type for x in failed.values])
-            note = EventNote(failed.message, user_line(), types=types)
+            note = EventNote(failed.message, site().scoped, types=types)
             state = event(state, note, failed.happens, failed.values)
         return state, y
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ....effects.base.errors import BadArgument, CheckFailed, DTypeMismatch, need_function
-from ....effects.base.stack import current
+from ....effects.base.stack import current, site
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform
@@ -29,7 +29,6 @@ from ....effects.operations.manipulation.slicing import axis_at, lane_count
 from ....effects.operations.reductions.reductions import argmin, reduce_and
 from ....effects.trees import pytrees
 from ....effects.types.dtypes import bool_, float32, int32, is_complex, is_inexact, itemsize_bits
-from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 from .first_event import EventNote, FirstEvent, FirstEventMovement, after_event, event_error, no_event
@@ -84,7 +83,7 @@ def check(pred: Any, message: str, *values: Any) -> None:
     >>> from handlax import numpy as hnp
     >>> check(hnp.int32(2) > 1, "x must be above 1, got {}", 2)
     """
-    _check(user_line(), pred, message, values)
+    _check(site().scoped, pred, message, values)
 
 
 def _check(where: str, pred: Any, message: str, values: Sequence[Any]) -> None:
@@ -131,7 +130,7 @@ def check_finite(x: Any, name: str = "the value") -> Any:
 
     Raises: CheckFailed: an element is NaN or infinite.
     """
-    where = user_line()
+    where = site().scoped
     for path, leaf in pytrees.leaves_with_path(x):
         y = as_array(leaf)
         if is_inexact(y.type.dtype):
@@ -158,7 +157,7 @@ def check_bounds(index: Any, size: int, name: str = "the index") -> Any:
     if i.type.dtype.kind == "i":
         within = bitwise_and(within, ge(i, convert(as_array(-size), i.type.dtype)))
     shown = name.replace("{", "{{").replace("}", "}}")
-    _check(user_line(), within, shown + " must be within an axis of size {}, got {}", (size, i))
+    _check(site().scoped, within, shown + " must be within an axis of size {}, got {}", (size, i))
     return index
 
 
@@ -167,7 +166,7 @@ def raise_(message: str, *values: Any) -> None:
 
     Raises: CheckFailed: always, outside of tracing.
     """
-    _check(user_line(), False, message, values)
+    _check(site().scoped, False, message, values)
 
 
 def checkify(f: Callable[..., Any], *, stop: bool = False) -> Callable[..., Any]:

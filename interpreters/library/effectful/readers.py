@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ....effects.base.errors import need_function
-from ....effects.base.stack import current
 from ....effects.base.wrapping import wraps
+from ....effects.control.callbacks import once_where_shared
 from ....effects.core.arrays import perform
 from ....effects.core.operation import effect
 from ....effects.core.result_trees import AnswerTyped
@@ -26,9 +26,7 @@ class Ask(AnswerTyped):
     like: Any = None
     remedy = "give the setting around the function: hx.handle(hx.library.reader(name=value))(f)."
 
-    def batch(op, dims):
-        y = current().answer(op, ())  # one answer for all lanes
-        return y, (None,) * len(y)
+    batch = once_where_shared
 
 
 def ask(name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....effects.base.errors import need_function
+from ....effects.base.stack import site
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, concrete
@@ -17,7 +18,6 @@ from ....effects.programs.operation_names import every_operation
 from ....effects.trees import pytrees
 from ....effects.types.array_type import ArrayType
 from ....effects.types.dtypes import ExtendedDType
-from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 
@@ -74,7 +74,7 @@ def dry_run(f: Callable[..., Any]) -> Callable[..., DryRun]:
             types = tuple([x.type for x in operands])
             results = tuple(op.as_results(result_type(op, types)))
             zeros = op.from_results([_virtual_zeros(t) for t in results])
-            return (*steps, DryRunStep(op, types, results, user_line())), zeros
+            return (*steps, DryRunStep(op, types, results, site().scoped)), zeros
 
         bodied = {op: skip for op in every_operation() if op.bodied}
         return DryRun(*handle(handler(bodied, otherwise=skip), ())(f)(*args, **kwargs))

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ....effects.base.errors import FoundNaN, need_function
+from ....effects.base.stack import site
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.control.branches import cond
@@ -18,7 +19,6 @@ from ....effects.operations.reductions.reductions import argmax
 from ....effects.trees import pytrees
 from ....effects.types.array_type import array_type
 from ....effects.types.dtypes import int32
-from ...handlers.answer_types import user_line
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 from ...ragged.ragged_array import Ragged, with_zeros_behind
@@ -92,7 +92,7 @@ def _note(state: EventState, notes: dict[EventNote, int], message: str, y: Any, 
     Only where it does is the index of the NaN looked for, and the payload of the event made.
     """
     rank = len(y.type.shape)
-    note = EventNote(message, user_line(), 0, rank, (array_type((), int32),) * rank)
+    note = EventNote(message, site().scoped, 0, rank, (array_type((), int32),) * rank)
 
     def event(y: Any) -> tuple[Any, Any]:
         new = after_event(state, notes, note, True, _first_nan(y))

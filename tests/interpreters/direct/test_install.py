@@ -193,7 +193,7 @@ def test_state_goes_through_resume_and_plain_clauses(replay):
 
 @styles
 def test_a_final_clause_beside_a_ctl_clause_ends_its_world(replay):
-    searching = both.set(Stop, hx.final(lambda op, x: [float(x)]))
+    searching = both | hx.handler({Stop: hx.final(lambda op, x: [float(x)])})
 
     def f():
         if hx.perform(Coin()):
@@ -255,7 +255,7 @@ def test_bodies_that_are_programs_are_refused(f):
 
 
 def test_plain_clauses_cross_bodies_by_the_law():
-    handler = AMB.set(Say, lambda op, x: None)
+    handler = AMB | hx.handler({Say: lambda op, x: None})
 
     def f(x):
         y = lax.scan(lambda c, _: (hx.perform(Say(), c), (c * 2, None))[1], x, None, length=3)[0]
@@ -417,7 +417,7 @@ def test_a_function_that_performs_other_operations_the_second_time_is_refused(re
             hx.perform(Coin())
         return hx.perform(Ask())
 
-    handler = AMB.set(Coin, hx.ctl(lambda resume, op: resume(True)))
+    handler = AMB | hx.handler({Coin: hx.ctl(lambda resume, op: resume(True))})
     with pytest.raises(hx.errors.BadCall, match="when it was executed before"):
         hx.direct(handler, replay=replay)(f)()
 

@@ -29,7 +29,7 @@ def test_merged_handlers_prefer_the_right_one():
     both = one | hx.handler({Sin: lambda op, x: -x})
     assert float(hx.handle(both)(hnp.sin)(2.0)) == -2.0
     assert float(hx.handle(both)(hnp.cos)(2.0)) == 2.0
-    assert float(hx.handle(one.set(Cos, lambda op, x: x + 1))(hnp.cos)(2.0)) == 3.0
+    assert float(hx.handle(one | hx.handler({Cos: lambda op, x: x + 1}))(hnp.cos)(2.0)) == 3.0
 
 
 @pytest.mark.parametrize("clauses", [{"sin": lambda op, x: x}, {Sin(): lambda op, x: x}, {Sin: 3}])
@@ -45,7 +45,7 @@ def test_a_handler_may_have_ctl_and_final_clauses_however_it_is_made():
         hx.handler({**resuming.clauses, **ending.clauses}),
         resuming | ending,
         ending | resuming,
-        resuming.set(Cos, ending.clauses[Cos]),
+        resuming | hx.handler({Cos: ending.clauses[Cos]}),
     ):
         assert both.resumes and both.aborts
         assert float(hx.handle(both)(lambda x: hnp.cos(hnp.sin(x)))(1.0)) == 30.0

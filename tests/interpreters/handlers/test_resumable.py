@@ -105,7 +105,7 @@ def test_a_thousand_operations_may_resume_one_after_the_other(wrap):
 
 def test_fun_clauses_work_beside_and_the_state_is_threaded_through_them():
     both = worlds | hx.handler({Tock: lambda s, op: (s + 1, None)})
-    both = both.set(Pick, hx.ctl(lambda resume, s, op, xs: hnp.stack([resume(s, x)[0] for x in xs])))
+    both = both | hx.handler({Pick: hx.ctl(lambda resume, s, op, xs: hnp.stack([resume(s, x)[0] for x in xs]))})
 
     def f():
         hx.perform(Tock())
