@@ -301,16 +301,15 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
     modules = _INTERNAL_MODULES
     last = depth + _NEAR
     while True:
-        while modules.get(name := name_at(depth)) and depth < last:
+        while (internal := modules.get(name := name_at(depth))) and depth < last:
             depth += 1
-        if name is None or depth == last:  # beyond the outermost frame, or code without a module; or far from here
-            try:
-                return _site_by_frames(depth + 1)
-            except ValueError:  # a thread of the runtime has no frame of the user's
-                return None, 0
-        if name not in modules:
-            internal = is_ours(name) or name in ("functools", "contextlib")
-            _MODULES.add(name, internal)
+        if internal is not False:  # it has not been seen before, or is far from here
+            if name is None or depth == last:  # beyond the outermost frame, or code without a module
+                try:
+                    return _site_by_frames(depth + 1)
+                except ValueError:  # a thread of the runtime has no frame of the user's
+                    return None, 0
+            _MODULES.add(name, is_ours(name) or name in ("functools", "contextlib"))
             continue
         frame = sys._getframe(depth)
         code = frame.f_code

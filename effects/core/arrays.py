@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base import config, stack
+from ..base import config
 from ..base.caches import Cache
 from ..base.errors import (
     BadArgument,
@@ -35,7 +35,7 @@ from ..base.errors import (
 from ..base.immutables import OwnCopy, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import NOWHERE, Site, called_with
-from ..base.stack import Run
+from ..base.stack import Run, current
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.casting import number_data, python_number
@@ -44,6 +44,7 @@ from ..types.lengths import read
 from .array_exchange import Exchanged
 from .array_interface import Array as Array
 from .array_shards import OnDevices, OnNoDevice
+from .operation import Operation
 from .result_trees import as_declared
 
 
@@ -542,7 +543,7 @@ def perform(op: Any, *operands: Any) -> Any:
     Raises: UnhandledEffect: no handler answers the effect. MissingRule: a handler has no rule for the operation.
     BadCall: ``op`` is no operation, or takes another number of operands. NotAnArray: an operand is no array.
     """
-    if isinstance(op, type) or not hasattr(op, "effectful"):
+    if not isinstance(op, Operation):
         shown = f"the class {op.__name__}" if isinstance(op, type) else type(op).__name__
         raise BadCall(
             f"perform: an operation is needed, got {shown}.", hint="perform(Op(field, ...), operand, ...)."
@@ -554,7 +555,7 @@ def perform(op: Any, *operands: Any) -> Any:
             operands = tuple([x if isinstance(x, Array) else as_array(x) for x in operands])
             break
     try:
-        y = stack.current().answer(op, operands)
+        y = current().answer(op, operands)
     except TypeError as error:
         if not isinstance(error, HandlaxError):
             _check_operands(op, operands)
