@@ -43,7 +43,7 @@ def _frame_object_at(depth: int) -> Any:
 
 
 # something of the frame at this depth, None where there is none; the name of its module is read three times as fast
-_frame_at: Callable[[int], Any] = getattr(sys, "_getframemodulename", _frame_object_at)
+frame_at: Callable[[int], Any] = getattr(sys, "_getframemodulename", _frame_object_at)
 
 
 def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
@@ -53,7 +53,7 @@ def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
 
     Raises: RecursionError: ``MOST_STACKS`` are in use.
     """
-    if _frame_at(sys.getrecursionlimit() - RESERVE) is None:  # the stack is not that deep
+    if frame_at(sys.getrecursionlimit() - RESERVE) is None:  # the stack is not that deep
         return f(*args, **kwargs)
     depth = _DEPTH.stacks + 1
     if depth > MOST_STACKS:

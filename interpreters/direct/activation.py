@@ -5,8 +5,9 @@
                          executed again from its start, with the same answers so far, each later time
 
 An execution logs what it was answered, so that another one can be given the same answers: by ``ctl`` and plain clauses
-of the handler, and for every effect that goes to handlers further out, which is therefore performed once. Operations
-without an effect are computed again.
+of the handler, and for every operation that handlers further out answer, or that has an effect, which is therefore
+performed once. Other operations are computed again. The function is under the handlers and settings that were in force
+where it was called, up to the operation after which it is resumed; from there on under those around ``resume``.
 
 Source: Plotkin & Pretnar, "Handlers of Algebraic Effects" (2009); Koppel, Scherr & Solar-Lezama, "Capturing the Future
 by Replaying the Past" (2018), for resumption by replay.
@@ -15,22 +16,29 @@ by Replaying the Past" (2018), for resumption by replay.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any, NamedTuple
 
+from ...effects.base.config import CONFIG
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadCall, CannotCross
-from ...effects.base.stack import STACK, SiteCell, at_site, grounded, inside, installed
+from ...effects.base.stack import STACK, Run, SiteCell, at_site, grounded, inside, installed, runs
 from ...effects.core.operation import Operation
 from ...effects.programs.program import interpret
 from ..handlers.handle import landing, need_executed
-from ..handlers.handler import ClauseKind, Handler, final, once
+from ..handlers.handler import ClauseKind, Handler, ctl, once
 from ..handlers.installation import NO_STATE, HandlerRun, final_answer
 from ..handlers.resumable import answer_given, call_clause, executed_body, resumed_again
-from .stacks import Nesting, greenlet, new_stack
+from .executed_log import Answered, Iteration, is_same, other_performed, own_references, reference_mark
+from .stacks import Nesting, close_stacks, greenlet, new_stack
 
 
 class Handled(NamedTuple):
-    """A function, its arguments, and the handler and state that are installed around it."""
+    """A function, its arguments, and the handler and state that are installed around it.
+
+    ``outer``, ``context``: the handlers and the context in force where it was called. ``watching``: the handlers of
+    users among them, which may answer what the function performs.
+    """
 
     handler: Handler
     state: Any
@@ -38,13 +46,16 @@ class Handled(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     site: Any
+    outer: Run
+    context: Context
+    watching: tuple[HandlerRun, ...]
     logs: bool  # so that it can be executed again
     replays: bool  # it is executed again for each resumption, also the first
     memo: bool  # results of jitted calls are logged too
 
 
 class Performed(NamedTuple):
-    """What an execution performed, for a clause that takes the rest."""
+    """What an execution performed, for a clause that takes the rest, or ends the program."""
 
     op: Any
     operands: tuple[Any, ...]
@@ -53,22 +64,15 @@ class Performed(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The answer of an execution that reached its end, or a ``final`` clause."""
+    """The result of an execution that reached its end."""
 
     answer: Any
-
-
-class Iteration(NamedTuple):
-    """In place of what a loop logged so far: it has reached iteration ``i`` with these values."""
-
-    i: int
-    carry: Any
 
 
 class Resumption(NamedTuple):
     """The state, and the results of an operation, with which an execution goes on behind its log."""
 
-    kind: type
+    op: Any
     state: Any
     results: Any
 
@@ -76,7 +80,7 @@ class Resumption(NamedTuple):
 class Unwound(BaseException):
     """Leaves a function for ``activation``. No Exception, so that ``except Exception`` in the function lets it pass."""
 
-    def __init__(self, activation: Activation, message: Performed | Ended):
+    def __init__(self, activation: Activation, message: Performed):
         self.activation = activation
         self.message = message
 
@@ -84,31 +88,42 @@ class Unwound(BaseException):
 class Activation:
     """One execution of a function around which a handler is installed in direct style.
 
-    ``log``: the kind and the results of each operation that was answered; ``at``: the number of those that were given
-    again. ``driver``: the stack that waits for the next message. ``performer``: the stack that performed last.
+    ``log``: what was answered; ``at``: how much of it was given again. ``run``: that of the handler; ``outer`` and
+    ``settings``: the handlers and settings around the rest. ``unwound``: what the function was left for, if it was
+    unwound. ``driver``: the stack that waits for the next message.
+    ``performer``: the stack that performed last. ``first``: references with a later number were made by the function.
     """
 
-    __slots__ = ("handled", "outer", "cell", "log", "at", "resumption", "driver", "performer", "unwound", "nesting")
+    __slots__ = (
+        "handled", "run", "outer", "settings", "cell", "log", "at", "resumption", "driver", "performer", "unwound",
+        "nesting", "first",
+    )
 
-    def __init__(self, handled: Handled, log: list[Any], nesting: Nesting, resumption: Resumption | None = None):
+    def __init__(
+        self, handled: Handled, log: list[Answered | Iteration], nesting: Nesting, resumption: Resumption | None = None
+    ):
         self.handled = handled
+        self.run: Any = None
         self.outer = STACK.get()
+        self.settings = CONFIG.get()
         self.cell = self.outer.cell or SiteCell()
         self.log = log
         self.at = 0
         self.resumption = resumption
         self.driver: Any = None
         self.performer: Any = None
-        self.unwound = False
+        self.unwound: Performed | None = None
         self.nesting = nesting
+        self.first = 0
 
     # inside the function
 
     def execute(self) -> Performed | Ended:
         """Execute the function, up to the end or to what unwinds it."""
-        handler, state, f, args, kwargs, site, *_ = self.handled
-        run = DirectRun(landing(self.outer), handler, state, site, _in_body)
+        handler, state, f, args, kwargs, site, outer, *_ = self.handled
+        self.run = run = DirectRun(landing(outer), handler, state, site, _in_body)
         run.activation = self
+        self.first = reference_mark()
         try:
             with installed(run), grounded(run):
                 y = f(*args, **kwargs)
@@ -116,39 +131,46 @@ class Activation:
             if end.activation is not self:
                 raise
             return end.message
-        if self.unwound:
+        if self.unwound is not None:
             raise _caught(handler)
+        if self.resumption is not None:
+            raise other_performed("the function ended", self.resumption.op)
         need_executed(handler, f, y)
         return Ended(final_answer(handler, run.merged_state(), y))
 
-    def unwind(self, message: Performed | Ended) -> Unwound:
-        self.unwound = True
+    def unwind(self, message: Performed) -> Unwound:
+        self.unwound = message
         return Unwound(self, message)
 
     def replayed(self, op: Operation) -> Any:
         """The results that ``op`` had when the function was executed before."""
         entry = self.log[self.at]
-        if type(entry) is Iteration or entry[0] is not type(op):
-            before = "a loop" if type(entry) is Iteration else entry[0].name
-            raise other_performed(op.name, before)
+        if isinstance(entry, Iteration) or not is_same(op, entry[0]):
+            raise other_performed(f"{op.name}: the function performed it", entry)
         self.at += 1
-        return entry[1]
+        _, results, written = entry
+        for ref, value in zip(own_references(op, self.first), written):
+            ref.cell = value
+        return results
 
     def remember(self, op: Operation, results: Any) -> None:
         if self.handled.logs:
-            self.log.append((type(op), results))
+            self.log.append((op, results, [ref.cell for ref in own_references(op, self.first)]))
             self.at += 1
 
-    def left(self, run: DirectRun, op: Operation, xs: tuple[Any, ...]) -> tuple[Any, Any]:
+    def left(self, run: DirectRun, op: Operation, xs: tuple[Any, ...], takes_rest: bool) -> tuple[Any, Any]:
         """The state and the results with which the function goes on after ``op``, for which it is left."""
         resumption = self.resumption
         if resumption is not None:
-            if resumption.kind is not type(op):
-                raise other_performed(op.name, resumption.kind.name)  # type: ignore[attr-defined]
+            if not is_same(op, resumption.op):
+                raise other_performed(f"{op.name}: the function performed it", resumption.op)
             self.resumption = None
+            if CONFIG.get() is not self.settings:
+                CONFIG.set(self.settings)
+            self.go_under(self.outer, STACK.get())
             return resumption.state, resumption.results
         message = Performed(op, xs, run.merged_state(), run.cell.site)
-        if self.handled.replays:
+        if self.handled.replays or not takes_rest:
             raise self.unwind(message)
         if self.driver is None:
             raise BadCall(
@@ -165,15 +187,30 @@ class Activation:
                 hint="it nests too deeply, or started a thread: raise sys.setrecursionlimit, or handle it inside.",
             ) from error
 
+    def go_under(self, outer: Run, top: Run) -> None:
+        """What the function performs goes to ``outer`` from now on; ``top``: the innermost run of the function."""
+        run = self.run
+        before, cell = run.cell, outer.cell or run.cell
+        for each in (*runs(top), run):
+            if each.cell is before:
+                each.cell, each._labeller = cell, None
+            if each is run:
+                break
+        run.outer, run.scope = landing(outer), outer.scope
+        self.outer, self.cell = outer, outer.cell or self.cell
+
     # around the function
 
     def start(self) -> Performed | Ended:
         """Execute the function until it performs an operation with a ``ctl`` clause, or ends."""
-        if self.handled.replays or not self.handled.handler.resumes:
-            return self.execute()
-        stack = new_stack(self.execute)
-        stack.activation = self
-        return self.wait_for(stack)
+        with at_site(None, self.cell):
+            if self.handled.replays:
+                return self.handled.context.copy().run(self.execute)
+            if not self.handled.handler.resumes:
+                return self.execute()
+            stack = new_stack(self.execute, context=self.handled.context.copy())
+            stack.activation = self
+            return self.wait_for(stack)
 
     def wait_for(self, stack: Any, *answer: Any) -> Performed | Ended:
         """Go on with ``stack``; the next message of the execution."""
@@ -185,45 +222,60 @@ class Activation:
             self.driver = None
             self.cell.site = outside
 
-    def go_on(self, performer: Any, state: Any, results: Any) -> Performed | Ended:
-        """Continue where the function was left, until it performs again or ends."""
-        own = performer
-        while getattr(own, "activation", None) is not self:  # the performer is this one's stack, or lies inside of it
-            own = own.parent
+    def own_stack(self, performer: Any) -> Any:
+        """The stack of this execution: it performed itself, or what it executes in another stack did."""
+        while getattr(performer, "activation", None) is not self:
+            performer = performer.parent
+        return performer
+
+    def take_over(self, performer: Any) -> None:
+        """Let the stack in force be the one to which the execution returns, under whose handlers and settings it goes
+        on. Raises: CannotCross: it is one of another thread.
+        """
+        own, here = self.own_stack(performer), greenlet.getcurrent()
         try:
-            if own.parent is not greenlet.getcurrent():  # setting it walks all parents, to refuse cycles
-                own.parent = greenlet.getcurrent()
+            if own.parent is not here:  # setting it walks all parents, to refuse cycles
+                own.parent = here
         except ValueError as error:
             raise CannotCross(
                 "resume: the function that is resumed is executed in another thread.",
-                hint="resume in the thread of the handler, or install it by hx.direct(h, state, replay=True).",
+                hint="resume in the thread that called it, or execute it by replay=True, of hx.direct or hx.steps.",
             ) from error
-        del own
-        return self.wait_for(performer, (state, results))
+        outer, settings = STACK.get(), CONFIG.get()
+        if settings is not self.settings:
+            context = performer.gr_context
+            if context.get(CONFIG, self.settings) is self.settings:  # the function has not set others
+                context.run(CONFIG.set, settings)
+            self.settings = settings
+        if outer is not self.outer:
+            self.go_under(outer, performer.gr_context[STACK])
 
-    def answer(self, message: Performed | Ended) -> Any:
+    def answer(self, message: Performed | Ended, nesting: Nesting) -> Any:
         """The answer of the handled function: clauses are called, from that of what ``message`` says it performed on,
         until one returns without ``resume.tail``, or the function ends.
         """
         activation = self
         while isinstance(message, Performed):
             op, xs, state, site = message
-            resume = Continuation(activation, op, xs)
-            del message
             clause: Any = activation.handled.handler.table[type(op)]
+            resume = Continuation(activation, op, xs) if isinstance(clause, ctl) else None
+            del message
             with grounded(activation), at_site(site, activation.cell):
-                y = call_clause(clause, op, xs, state, resume)
+                y = _clause_answer(clause, op, xs, state, resume)
                 del resume  # a function that is not resumed is closed here, which restores sites of its own
             if type(y) is not Tail:
                 return y
-            activation, message = y.resume.advance(*y.given)
+            activation, message = y.resume.advance(*y.given, nesting)
         return message.answer
 
 
 class Continuation:
-    """The rest of a handled function after one operation, a function of its answer."""
+    """The rest of a handled function after one operation, a function of its answer.
 
-    __slots__ = ("activation", "performer", "op", "operands", "log", "count", "used", "__weakref__")
+    ``waits``: it was given to the driver by ``tail``, and has not been resumed.
+    """
+
+    __slots__ = ("activation", "performer", "op", "operands", "log", "count", "used", "waits", "__weakref__")
 
     def __init__(self, activation: Activation, op: Any, operands: tuple[Any, ...]):
         self.activation = activation
@@ -231,52 +283,65 @@ class Continuation:
         self.op = op
         self.operands = operands
         self.log, self.count = activation.log, len(activation.log)  # it grows, or a loop replaces it; this part stays
-        self.used = False
+        self.used = self.waits = False
+
+    def __del__(self) -> None:
+        performer = self.performer
+        if performer is not None and getattr(performer, "activation", None) is not self.activation and performer:
+            self.performer = None
+            close_stacks(performer, self.activation.own_stack(performer))
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         given = self.given(args, named)
-        if self.activation.handled.replays:
-            return on_deep_stack(self.finish, *given)
-        return self.activation.nesting.call(self.finish, *given)
+        activation = self.activation
+        if activation.handled.replays:
+            return on_deep_stack(self.finish, *given, activation.nesting)
+        if activation.nesting.open:
+            return activation.nesting.call(self.finish, *given, activation.nesting)
+        nesting = Nesting()
+        try:
+            return nesting.call(self.finish, *given, nesting)
+        finally:
+            nesting.close()
 
     def tail(self, *args: Any, **named: Any) -> Tail:
         """As ``return resume(y)``, for a clause that returns what this gives: no stack grows."""
-        return Tail(self, self.given(args, named))
+        tail = Tail(self, self.given(args, named))
+        self.waits = True
+        return tail
 
     def given(self, args: Any, named: Any) -> tuple[Any, Any]:
         """The state, and the results of the operation, that the arguments of ``resume`` are."""
         return answer_given(self.op, self.operands, self.activation.handled.state is not NO_STATE, args, named)
 
-    def finish(self, state: Any, results: Any) -> Any:
+    def finish(self, state: Any, results: Any, nesting: Nesting) -> Any:
         """The answer of the rest of the handled function."""
-        activation, message = self.advance(state, results)
-        return activation.answer(message)
+        activation, message = self.advance(state, results, nesting)
+        return activation.answer(message, nesting)
 
-    def advance(self, state: Any, results: Any) -> tuple[Activation, Performed | Ended]:
+    def advance(self, state: Any, results: Any, nesting: Nesting) -> tuple[Activation, Performed | Ended]:
         """Continue until the function performs or ends: the execution that did, and its message."""
-        activation, handled = self.activation, self.activation.handled
-        used, self.used = self.used, True
-        if used and isinstance(handled.handler.table[type(self.op)], once):
+        activation, handled, performer = self.activation, self.activation.handled, self.performer
+        if self.used and isinstance(handled.handler.table[type(self.op)], once):
             raise resumed_again(self.op)
-        if self.performer is not None and STACK.get() is activation.outer:
-            performer, self.performer = self.performer, None
-            return activation, activation.go_on(performer, state, results)
-        if not handled.logs:
-            raise BadCall(
-                f"{self.op.name}: a clause hx.once resumes under the handlers that were in force at the start.",
-                hint="hx.ctl resumes under others too: the function is then executed again, with the same answers.",
-            )
-        again = Activation(
-            handled, self.log[: self.count], activation.nesting, Resumption(type(self.op), state, results)
-        )
+        if performer is not None:
+            activation.take_over(performer)
+            activation.nesting = nesting
+        self.used, self.performer, self.waits = True, None, False
+        if performer is not None:
+            return activation, activation.wait_for(performer, (state, results))
+        again = Activation(handled, self.log[: self.count], nesting, Resumption(self.op, state, results))
         return again, again.start()
 
 
-class Tail(NamedTuple):
+class Tail:
     """What ``resume.tail`` returns: the driver goes on with ``resume``."""
 
-    resume: Continuation
-    given: tuple[Any, Any]
+    __slots__ = ("resume", "given")
+
+    def __init__(self, resume: Continuation, given: tuple[Any, Any]):
+        self.resume = resume
+        self.given = given
 
 
 class DirectRun(HandlerRun):
@@ -288,14 +353,19 @@ class DirectRun(HandlerRun):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         activation = self.activation
         clause: Any = self.clauses.get(type(op))
-        takes_rest = isinstance(clause, ClauseKind)
-        if not takes_rest and not (activation.handled.logs and self.logged(op, clause)):
+        kind = isinstance(clause, ClauseKind)
+        if not kind and not (activation.handled.logs and self.logged(op, clause)):
             return super().answer(op, operands)
-        if activation.unwound:
+        if activation.unwound is not None and (kind or isinstance(self.clauses[type(activation.unwound.op)], ctl)):
             raise _caught(self.handler)
         if activation.at < len(activation.log):
             return activation.replayed(op)
-        results = self.leave(op, operands, clause) if takes_rest else super().answer(op, operands)
+        if kind:
+            results = self.leave(op, operands, isinstance(clause, ctl))
+        elif activation.resumption is not None:
+            raise other_performed(f"{op.name}: the function performed it", activation.resumption.op)
+        else:
+            results = super().answer(op, operands)
         activation.remember(op, results)
         return results
 
@@ -303,22 +373,19 @@ class DirectRun(HandlerRun):
         """Whether the results of ``op`` are given again, not computed again, when the function is executed again."""
         if op.bodied and self.handler.takes_rest_in(op):
             return False  # what is performed in its body is
-        if clause is not None or op.effects or (op.bodied and self.activation.handled.memo):
+        handled = self.activation.handled
+        if clause is not None or op.effects or (op.bodied and handled.memo) or self.sees(op):
             return True
-        return self.handler.otherwise is not None and self.handler.over(op)
+        return any([run.sees(op) for run in handled.watching])
 
-    def leave(self, op: Operation, operands: tuple[Any, ...], clause: Any) -> Any:
+    def leave(self, op: Operation, operands: tuple[Any, ...], takes_rest: bool) -> Any:
         """The results of an operation whose clause takes the rest of the function, or ends it."""
         cell = self.cell
         outside = cell.site
         try:
             if outside is None:
                 cell.site = self.labelled_site()
-            if isinstance(clause, final):
-                with inside(self.activation.outer):
-                    answer = call_clause(clause, op, operands, self.merged_state())
-                    raise self.activation.unwind(Ended(answer))
-            self.current, results = self.activation.left(self, op, operands)
+            self.current, results = self.activation.left(self, op, operands, takes_rest)
             return results
         finally:
             cell.site = outside
@@ -346,14 +413,30 @@ def _in_body(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, .
 
 def _caught(handler: Handler) -> BadCall:
     return BadCall(
-        f"{handler}: the function caught what leaves it when a clause ends it or takes its rest.",
-        hint="except Exception lets it pass; a bare except, or except BaseException, must raise it again.",
+        f"{handler}: the function performs while it is left, or caught what leaves it, when a clause ends it or takes "
+        "its rest.",
+        hint="except Exception lets it pass; a bare except, or except BaseException, must raise it again; a finally "
+        "block performs nothing where the function is executed again for each resumption.",
     )
 
 
-def other_performed(name: str, before: str) -> BadCall:
+def _clause_answer(clause: Any, op: Any, xs: tuple[Any, ...], state: Any, resume: Continuation | None) -> Any:
+    """The answer of a clause. Raises: BadCall: it is not that of ``resume.tail``, which the clause called."""
+    if resume is None:
+        return call_clause(clause, op, xs, state)
+    try:
+        y = call_clause(clause, op, xs, state, resume)
+    except TypeError as error:
+        if resume.waits:
+            raise _no_tail(op) from error
+        raise
+    if resume.waits and type(y) is not Tail:
+        raise _no_tail(op)
+    return y
+
+
+def _no_tail(op: Operation) -> BadCall:
     return BadCall(
-        f"{name}: the function performed {before} here when it was executed before.",
-        hint="a function that is resumed again is executed again, and must perform the same: it depends on its "
-        "arguments and on answers alone, not on what it changed.",
+        f"{op.name}: its clause used resume.tail and returned something else.",
+        hint="return resume.tail(y), as it is; resume(y) gives an answer to compute with.",
     )

@@ -6,17 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
+from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument
 from ...effects.base.source_locations import user_site
-from ...effects.base.stack import STACK
+from ...effects.base.stack import STACK, runs
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
+from ...effects.trees import pytrees
 from ..handlers.handle import Installation, handle
 from ..handlers.handler import Handler, ctl, once
-from ..handlers.installation import NO_STATE
-from .activation import Activation, DirectRun, Handled, Iteration, other_performed
+from ..handlers.installation import NO_STATE, HandlerRun
+from .activation import Activation, DirectRun, Handled
+from .executed_log import Iteration, other_performed
 from .stacks import Nesting, have_greenlets
 
 P = ParamSpec("P")
@@ -41,22 +47,33 @@ class DirectInstallation(Installation):
         if not (handler.resumes or handler.aborts):  # then the function is executed anyway
             return super().__call__(f)
         many = any([isinstance(clause, ctl) and not isinstance(clause, once) for clause in handler.clauses.values()])
+        replays = handler.resumes and (self.replay or not have_greenlets())
 
         @wraps(f)
         @unnamed_boundary
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
-            replays = handler.resumes and (self.replay or not have_greenlets())
+            outer = STACK.get()
+            watching = tuple([run for run in runs(outer) if isinstance(run, HandlerRun)])
             given = Handled(
-                handler, self.state, f, args, kwargs, user_site(2), many or replays, replays, self.memo
+                handler, self.state, f, args, kwargs, user_site(2), outer, copy_context(), watching, many or replays,
+                replays, self.memo,
             )
+            around = next((run.activation.nesting for run in watching if isinstance(run, DirectRun)), None)
+            if around is not None and around.open:
+                return around.call(_answer_of, given, around)
             nesting = Nesting()
             try:
-                activation = Activation(given, [], nesting)
-                return activation.answer(activation.start())
+                return on_deep_stack(_answer_of, given, nesting)
             finally:
                 nesting.close()
 
         return handled
+
+
+def _answer_of(handled: Handled, nesting: Nesting) -> Any:
+    """The answer of a handled function, by its first execution and those that its clauses ask for."""
+    activation = Activation(handled, [], nesting)
+    return activation.answer(activation.start(), nesting)
 
 
 def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False, memo: bool = False) -> Installation:
@@ -67,10 +84,11 @@ def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False, mem
 
     Python's ``if``, ``while`` and recursion may read the answers of ``ctl`` clauses, and answers may be Python objects,
     of effects whose ``result_type`` gives ``object``. The first ``resume`` goes on where the function was left; a later
-    one, and one under other handlers, such as ``vmap(resume)``, executes the function again with the same answers so
-    far. The function must then depend on its arguments and on answers alone. ``return resume.tail(y)`` is
-    ``return resume(y)`` in constant memory. In loops, lanes and branches by traced values, whose bodies are programs,
-    an operation with a ``ctl`` or ``final`` clause is refused.
+    one executes the function again with the same answers so far. Both go on under the handlers and settings around
+    ``resume``: ``grad(resume)`` and ``vmap(resume)`` transform the rest. The function must then depend on its arguments
+    and on answers alone; references that it makes are its own. ``return resume.tail(y)`` is ``return resume(y)`` in
+    constant memory. In loops, lanes and branches by traced values, whose bodies are programs, an operation with a
+    ``ctl`` or ``final`` clause is refused.
 
     Args:
         replay: execute the function again for the first resumption too, as without the package ``greenlet``, which the
@@ -114,14 +132,19 @@ def loop(lower: int, upper: int, body_fun: Callable[[int, C], C], init_val: C) -
     if start < len(activation.log):
         entry = activation.log[start]
         if type(entry) is not Iteration:
-            raise other_performed("loop", entry[0].name)
-        first, val = entry
+            raise other_performed("loop: the function was in a loop", entry)
+        first, val = entry.i, _copied(entry.carry)
     else:
-        activation.log.append(Iteration(lower, init_val))
+        activation.log.append(Iteration(lower, _copied(init_val)))
     activation.at += 1
     for i in range(first, upper):
         val = body_fun(i, val)
         if activation.at == len(activation.log):  # what the iteration logged is not needed any more
-            activation.log = [*activation.log[:start], Iteration(i + 1, val)]
+            activation.log = [*activation.log[:start], Iteration(i + 1, _copied(val))]
             activation.at = start + 1
     return val
+
+
+def _copied(val: C) -> C:
+    """The tree with containers and NumPy arrays of its own, which an iteration may change."""
+    return pytrees.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, val)

@@ -97,7 +97,7 @@ class Installation(ImmutableObject):
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
             site = user_site(2)
             if self.handler.resumes or self.handler.aborts:
-                return run_reified(self.handler, self.state, f, args, kwargs, site)
+                return on_deep_stack(run_reified, self.handler, self.state, f, args, kwargs, site)
             run = HandlerRun(landing(STACK.get()), self.handler, self.state, site)
             with installed(run), grounded(run):
                 y = on_deep_stack(f, *args, **kwargs)

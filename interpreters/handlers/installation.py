@@ -171,6 +171,14 @@ class HandlerRun(BodyTransformer):
             return True
         return any([kind in self.clauses or kind.deferred for body in op.bodies for kind in body.operations])
 
+    def sees(self, op: Any) -> bool:
+        """Whether a clause answers the operation, or may answer what its bodies or its deferred rule perform."""
+        if type(op) in self.clauses:
+            return True
+        if op.bodied or op.deferred:
+            return self.concerns(op)
+        return self.handler.otherwise is not None and self.handler.over(op)
+
     def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation, or an operation with a deferred rule, that this handler concerns."""
         if op.bodied and op.tests and not self.handler.tallies and self.handles_in(op.tests[0]):

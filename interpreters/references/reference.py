@@ -42,6 +42,12 @@ from ..core.solver_state import cross_solver
 
 _NUMBERS = count()
 
+
+def next_number() -> int:
+    """The number of the next reference: later ones have greater numbers."""
+    return next(_NUMBERS)
+
+
 # the references that calls in progress were passed, in this thread or task: inside, they have another identity
 LENT: ContextVar[frozenset[Ref]] = ContextVar("handlax_lent", default=frozenset())
 
@@ -61,7 +67,7 @@ class Ref(OfArrayType):
         self.aval = aval
         self.level = level
         self.cell = None
-        self.number = next(_NUMBERS)
+        self.number = next_number()
         self.frozen = False
         self.argument = argument  # whether it stands for a caller's reference, which only the caller may freeze
 

@@ -1,0 +1,58 @@
+"""What a function under a handler in direct style was answered, so that another execution is answered alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...effects.base.errors import BadCall
+from ...effects.base.stack import BASE
+from ...effects.core.operation import Operation
+from ..references.reference import Ref, RefSet, next_number
+
+# Values of these types in the fields of an operation are compared; others may be made anew, such as functions.
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+# An operation with its results, and the values after it of the references that the function made and it wrote.
+Answered = tuple[Any, Any, Sequence[Any]]
+
+
+class Iteration(NamedTuple):
+    """In place of what a loop logged so far: it has reached iteration ``i`` with these values."""
+
+    i: int
+    carry: Any
+
+
+def is_same(op: Operation, before: Operation) -> bool:
+    """Whether an operation may be the one that was performed ``before``: of its type, with equal plain fields."""
+    if type(op) is not type(before):
+        return False
+    pairs = [(getattr(op, name), getattr(before, name)) for name in op._names]
+    return all([x is y or type(x) not in _PLAIN or type(y) not in _PLAIN or x == y or x != x for x, y in pairs])
+
+
+def other_performed(now: str, before: Any) -> BadCall:
+    """The error for an execution that does something else than ``before``, an operation or an entry of the log."""
+    if type(before) is tuple:
+        before = before[0]
+    was = "was in a loop" if type(before) is Iteration else f"performed {before.name}"
+    return BadCall(
+        f"{now}, where it {was} when it was executed before.",
+        hint="a function that is resumed again is executed again, and must perform the same: it depends on its "
+        "arguments and on answers alone, not on what it changed.",
+    )
+
+
+def reference_mark() -> int:
+    """References that are made from now on have this number or a later one."""
+    return next_number()
+
+
+def own_references(op: Any, first: int) -> Sequence[Ref]:
+    """The references that ``op`` writes and that were made, at the base, from number ``first`` on."""
+    if not (op.bodied or type(op) is RefSet):
+        return ()
+    refs = {effect.ref for effect in op.effects if type(effect) is RefSet}
+    return sorted([ref for ref in refs if ref.level is BASE and ref.number >= first], key=lambda ref: ref.number)
