@@ -241,7 +241,7 @@ def test_an_execution_that_does_something_else_is_refused(style):
 
     def ends():
         runs.append(1)
-        return hnp.where(hx.perform(Flip()), 1.0, 2.0) if len(runs) == 1 or style is replayed and len(runs) < 3 else 5.0
+        return hnp.where(hx.perform(Flip()), 1.0, 2.0) if len(runs) == 1 or (style is replayed and len(runs) < 3) else 5.0
 
     with pytest.raises(hx.errors.BadCall, match="the function ended, where it performed flip"):
         again(ends)
@@ -397,7 +397,8 @@ def test_finally_performs_where_the_program_is_ended(style):
         finally:
             hx.perform(Tick())
 
-    h = hx.handler({Ask: hx.final(lambda op: 2.0), Tick: lambda op: None, Flip: hx.ctl(lambda resume, op: resume(True))})
+    ending = {Ask: hx.final(lambda op: 2.0), Tick: lambda op: None}
+    h = hx.handler(ending | {Flip: hx.ctl(lambda resume, op: resume(True))})
     assert float(style(h)(f)()) == 2.0
     resuming = hx.handler({Ask: hx.ctl(lambda resume, op: resume(1.0)), Tick: lambda op: None})
     if style is replayed:
