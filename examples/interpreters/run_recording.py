@@ -93,7 +93,8 @@ def numbers(x: Any) -> np.ndarray:
 
 def logged_run(program: Any, args: Any, otherwise: Transformation = plain) -> tuple[Recording, Any]:
     """A run of a program under a transformation, and the structure of its log."""
-    leaves, tree = hx.tree.flatten(otherwise(lambda *xs: logged(program, *xs)[1])(*map(hnp.asarray, hx.tree.leaves(args))))
+    log = otherwise(lambda *xs: logged(program, *xs)[1])(*map(hnp.asarray, hx.tree.leaves(args)))
+    leaves, tree = hx.tree.flatten(log)
     return Recording([*names(program)], [*map(numbers, leaves)]), tree
 
 

@@ -1,5 +1,6 @@
 """Numbers, names and pictures on pages are those of the package."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -56,3 +57,12 @@ def test_the_picture_of_handlers_and_its_list_are_those_of_one_table():
     command = [sys.executable, ROOT / "tools" / "handler_choice.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_programs_beside_other_systems_give_what_they_should(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "effects_beside"))
+    outcomes = importlib.import_module("outcomes")
+    assert outcomes.outcomes("handlax")["programs"] == outcomes.EXPECTED
+    rows = re.findall(r"^\| `(\w+)` \| `.*?` \| \*\*yes\*\*", text("docs/effects-beside.md"), re.MULTILINE)
+    explained = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", text("docs/effects-beside.md"), re.MULTILINE)
+    assert rows == explained == [*outcomes.EXPECTED]

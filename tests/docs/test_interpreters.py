@@ -507,7 +507,8 @@ def test_shapes_with_names_are_those_of_runs(name):
     for sizes in ({"n": 2, "m": 3, "k": 4}, {"n": 5, "m": 1, "k": 2}):
         args = [hnp.ones([sizes[size] for size in shape.split(", ")]) for shape in shapes]
         concrete = module.interpreted(program := hx.make_program(f)(*args), program.in_avals)
-        named, found = shapes_by_place(values, lambda v: v.at(**sizes)), shapes_by_place(concrete, lambda v: v.type.shape)
+        named = shapes_by_place(values, lambda v: v.at(**sizes))
+        found = shapes_by_place(concrete, lambda v: v.type.shape)
         assert len(common := named.keys() & found.keys()) > len(found) // 2
         assert {place: named[place] for place in common} == {place: found[place] for place in common}
 
