@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ....effects.base.errors import BadArgument, TreeMismatch, need_function
 from ....effects.base.stack import current, site
@@ -104,7 +104,8 @@ def nest(f: Callable[..., Any], *, scope: str | None = None) -> Callable[..., An
     return nested if scope is None else wraps(f)(handle(handler({Sow: InScope(scope)}))(f))
 
 
-class InScope(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class InScope:
     """The clause that puts a scope before the path of a sown name."""
 
     scope: str
@@ -113,7 +114,8 @@ class InScope(NamedTuple):
         return perform(dataclasses.replace(op, path=(self.scope, *op.path)), *leaves)
 
 
-class InNamedScopes(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class InNamedScopes:
     """The clause that puts named scopes before the path of a sown name: those at its site but the ``outer`` outermost,
     and but the innermost ones that the path has already.
     """
