@@ -23,7 +23,6 @@ OF_EVERY_OPERATION = frozenset({
     "from_params", "from_results", "has_param", "has_row", "how_to_add", "key", "memo", "result_tree",
 })
 OF_EFFECTS = frozenset({"diff", "scopes", "vmap"})  # arguments of ``@effect``
-_OF_FAMILIES = frozenset({"_cells", "_rules"})  # which every subclass of an operation is given
 
 
 class Parametrised:
@@ -141,9 +140,9 @@ def need_free_names(block: type, operation: type, effectful: bool) -> None:
     Raises: RegistrationError: the class or its decorator defines it; or there is a function in the place of a value, or
     a value in the place of a function.
     """
-    family = issubclass(block, operation)
+    family = issubclass(block, operation)  # what it is given as a subclass, and what its family provides for
     for name, given in vars(block).items():
-        private = name[0] == "_" != name[1:2] and name in RESERVED and not (name in _OF_FAMILIES and family)
+        private = name[0] == "_" != name[1:2] and name in RESERVED and not family
         hint = "choose another name."
         if name in OF_EVERY_OPERATION or private:
             reason = "which every operation has"
