@@ -146,7 +146,8 @@ def need_free_names(block: type, operation: type, effectful: bool) -> None:
         hint = "choose another name."
         if name in OF_EVERY_OPERATION or private:
             reason = "which every operation has"
-            hint = "fields are annotated; __post_init__ may check them." if name == "__init__" else hint
+            if name == "__init__":
+                hint = "annotations are fields, without @dataclass; __post_init__ may check them."
         elif name in OF_EFFECTS:
             reason, hint = "an argument of the decorator of an effect", f"@hx.effect({name}=...)."
         elif effectful and name == "multiple_results":
