@@ -110,12 +110,16 @@ def picture() -> str:
     return "\n".join([head, title, f"<style>\n{style()}\n</style>", *lines, "</svg>"]) + "\n"
 
 
+def quoted(words: str) -> str:
+    """The words, with calls and public names as code."""
+    return re.sub(r"@?[\w.]+(\([^)]*\))+|hx\.\w+", r"`\g<0>`", words)
+
+
 def listing() -> str:
     """The questions and answers as a numbered list."""
-    found = lambda choice: f"[`{choice.answer}`]({choice.page}): {choice.does}."
-    named = lambda choice: found(choice).replace("`", "") if choice is CHOICES[0] else found(choice)
-    rows = [f"{i}. {' '.join(choice.question)} {named(choice)}" for i, choice in enumerate(CHOICES, 1)]
-    return "\n".join([*rows, f"{len(CHOICES) + 1}. Otherwise {named(LAST)}"]) + "\n"
+    found = lambda choice: f"[{quoted(choice.answer)}]({choice.page}): {quoted(choice.does)}."
+    rows = [f"{i}. {' '.join(choice.question)} {found(choice)}" for i, choice in enumerate(CHOICES, 1)]
+    return "\n".join([*rows, f"{len(CHOICES) + 1}. Otherwise {found(LAST)}"]) + "\n"
 
 
 def main(words: Sequence[str]) -> int:
