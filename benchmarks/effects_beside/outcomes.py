@@ -32,14 +32,15 @@ def outcome(program: Any) -> Any:
     try:
         return program()
     except Exception as error:
-        return f"raises `{type(error).__name__}`: {str(error).partition('. ')[0].splitlines()[0].rstrip('.')}"
+        said = f"{error}\n".splitlines()[0].partition(". ")[0].rstrip(".")
+        return f"raises `{type(error).__name__}`: {said}"
 
 
 def outcomes(system: str) -> dict[str, Any]:
     module = importlib.import_module(f"{system}_programs")
-    found = {name: module.WITHOUT[name] if name in module.WITHOUT else outcome(getattr(module, name))
-             for name in EXPECTED}
-    return {"version": module.VERSION, "without": [*module.WITHOUT], "notes": module.NOTES, "programs": found}
+    without, said = module.WITHOUT, {"version": module.VERSION, "notes": module.NOTES, "expected": EXPECTED}
+    found = {name: without[name] if name in without else outcome(getattr(module, name)) for name in EXPECTED}
+    return {**said, "without": [*without], "programs": found}
 
 
 if __name__ == "__main__":

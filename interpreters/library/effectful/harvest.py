@@ -95,6 +95,8 @@ def nest(f: Callable[..., Any], *, scope: str | None = None) -> Callable[..., An
     {'encoder': {'h': Array(3., dtype=float32, weak_type=True)}}
     """
     need_function("nest", f)
+    if not isinstance(scope, str | None):
+        raise BadArgument(f"nest: the scope must be a string, got {scope!r}.", hint="nest(f) takes the named scopes.")
 
     @wraps(f)
     @unnamed_boundary

@@ -401,3 +401,8 @@ def test_a_compiled_function_is_nested_in_each_scope_in_which_it_is_called():
         "a": {"layer": {"h": 0.0}}, "b": {"layer": {"h": 0.0}}, "layer": {"h": 0.0}}
     assert lists(reap(hx.jit(nest(g)))(0.0)) == lists(reap(nest(g))(0.0))
     assert lists(reap(nest(in_scope("s", nest(f, scope="given"))))(0.0)) == {"s": {"given": {"h": 0.0}}}
+
+
+def test_a_scope_is_a_string():
+    with pytest.raises(errors.BadArgument, match="nest: the scope must be a string, got 3"):
+        nest(f, scope=3)
