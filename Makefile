@@ -22,8 +22,10 @@ PEER := $(VENV)-peer
 BENCH := $(VENV)-bench
 DEMO := $(VENV)-demo
 LIBRARIES := $(VENV)-libraries
+EFFECTS := $(VENV)-effects
+ORYX := $(VENV)-oryx
 
-.PHONY: help test sweep check demo bench peer libraries clean
+.PHONY: help test sweep check demo bench peer libraries effects clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -42,6 +44,7 @@ check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/python tools/late_operations.py --check
 	$(DEV)/bin/python tools/reference.py --check
 	$(DEV)/bin/python tools/architecture.py --check
+	$(DEV)/bin/python tools/handler_choice.py --check
 
 demo: $(DEMO)/ready          ## a program, and a user's effect that crosses its transformations
 	$(DEMO)/bin/python examples/demo.py $(ARGS)
@@ -56,6 +59,9 @@ libraries: $(LIBRARIES)/ready          ## libraries written for JAX, on handlax 
 	$(LIBRARIES)/bin/python tools/libraries.py $(ARGS)
 	$(LIBRARIES)/bin/pytest -q -p handlax.as_jax.pytest_plugin tests/docs/test_pages.py -k models-under-handlers
 
+effects: $(EFFECTS)/ready $(ORYX)/ready          ## programs with effects, on handlax and on other systems
+	$(EFFECTS)/bin/python -m benchmarks.effects_beside --write --python oryx=$(ORYX)/bin/python
+
 clean:          ## remove environments, caches and builds
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
@@ -65,6 +71,14 @@ $(PEER)/ready: EXTRAS := test,peer
 $(BENCH)/ready: EXTRAS := bench
 $(DEMO)/ready: EXTRAS := demo
 $(LIBRARIES)/ready: EXTRAS := test,libraries
+$(EFFECTS)/ready: EXTRAS := effects
+
+# oryx works on JAX up to 0.4.38, which handlax's jaxlib excludes.
+$(ORYX)/ready:
+	@echo "making $(@D) with $(PYTHON) (once)"
+	@test -x $(@D)/bin/pip || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check oryx==0.2.9 jax==0.4.38 jaxlib==0.4.38
+	@touch $@
 
 # The stamp is written last: an installation that was cut off is made again.
 $(VENV)-%/ready: pyproject.toml

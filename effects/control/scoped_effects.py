@@ -21,6 +21,7 @@ from ..base.later_layers import LaterLayers
 from ..base.stack import perform
 from ..base.wrapping import name_of
 from ..core.arrays import as_array
+from ..core.columns import RESERVED
 from ..core.operation import leaf_types
 from ..programs.closure_conversion import close_all
 from ..programs.higher_order import HigherOrder
@@ -129,11 +130,13 @@ def scoped_block(block: type) -> type:
         )
     namespace = {name: value for name, value in vars(block).items() if name not in ("__dict__", "__weakref__")}
     annotations = namespace.get("__annotations__", {})
-    for name in annotations:
+    defined = [name for name in namespace if name not in RESERVED and name[:2] != "__"]
+    for name in (*annotations, *defined):
         if (hasattr(Scoped, name) and name != "label") or name in _FIELDS:  # a label may be what an operation is called
+            what = "a field must not be called" if name in annotations else "a block must not define"
             raise RegistrationError(
-                f"{block.__name__}: a field must not be called {name!r}, which every operation with bodies has.",
-                hint="choose another name for the field.",
+                f"{block.__name__}: {what} {name!r}, which every operation with bodies has.",
+                hint="choose another name.",
             )
     if "result_type" in namespace:
         namespace.update(declares=namespace.pop("result_type"), own_results=True)

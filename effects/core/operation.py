@@ -18,7 +18,6 @@ from ..base.caches import AttachedCache, Cache, Owners
 from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, PythonAnswer, RegistrationError
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
-from ..base.lazy_module import LazyModule
 from ..base.source_locations import is_ours
 from ..base.value_identity import bits
 from ..base.wrapping import wraps
@@ -27,9 +26,7 @@ from ..types.array_type import INVARIANT, as_array_type
 from ..types.extent import unbound
 from .cell_sources import Cell
 from .columns import COLUMNS, DEFAULT, LOWER, RESERVED, Column, Rule
-from .parameters import Parametrised
-
-_difflib = LazyModule("difflib")
+from .parameters import Parametrised, field_names, need_declared, need_free_names
 
 C = TypeVar("C")
 K = TypeVar("K", bound=type)
@@ -77,7 +74,7 @@ class Operation(Parametrised, ImmutableObject):
         written = _cells_in(vars(cls), cls.__module__)
         cls._cells, cls._rules = {name: Cell(cell, frozenset()) for name, cell in written.items()}, {}
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, /, *args: Any, **kwargs: Any) -> None:
         setters = self._setters
         if kwargs or len(args) != len(setters):
             args = self._bind(args, kwargs)
@@ -321,6 +318,8 @@ def _build(cls: type, effectful: bool, default: Rule | None = None, **declaratio
             f"{cls.__name__}: a block declares its fields by annotations alone, got __slots__ too.",
             hint="leave __slots__ out: they are made of the fields.",
         )
+    if not is_ours(cls.__module__):
+        need_free_names(cls, Operation, effectful)
     if declarations.get("scopes"):
         cls = LaterLayers.scoped_block(cls)
     cells = _cells_in(vars(cls), cls.__module__)
@@ -374,7 +373,8 @@ def _inherited_tree(cls: type, base: Any) -> Any:
 def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     """A subclass of ``Operation`` with this namespace, its fields as slots, which ``dataclasses.fields`` reads."""
     annotations = namespace.get("__annotations__", {})
-    names = _field_names(cls)
+    names = field_names(cls, _cells_in(vars(cls), cls.__module__))
+    need_declared(cls, cls.__bases__[0] if issubclass(cls, Operation) else Operation)
     # Attributes of base classes are defaults too: HigherOrder declares those of shared, carry and length.
     defaults = {name: getattr(cls, name) for name in names if not isinstance(getattr(cls, name, property()), property)}
     for name in defaults:  # a default and a slot cannot share a name, so they stand in __dataclass_fields__ alone
@@ -400,50 +400,6 @@ def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     kind.__dataclass_params__ = _FROZEN
     kind.__qualname__ = cls.__qualname__
     return kind
-
-
-def _field_names(block: type) -> tuple[str, ...]:
-    """The names of the fields of a block.
-
-    Raises: RegistrationError: every operation has an attribute of that name; or the default of a field stands where a
-    rule of that name would.
-    """
-    annotations = vars(block).get("__annotations__", {})
-    names = tuple(name for name, kind in annotations.items() if "ClassVar" not in str(kind))
-    for name in names:
-        if hasattr(Operation, name):
-            reason = "which every operation has"
-        elif not callable(_cells_in(vars(block), block.__module__).get(name, callable)):
-            reason = f"with a default, since what stands there is the rule of the column {name}"
-        else:
-            continue
-        raise RegistrationError(
-            f"{block.__name__}: a field must not be called {name!r}, {reason}.",
-            hint="choose another name for the field.",
-        )
-    _need_declared(block, annotations)
-    return names
-
-
-def _need_declared(block: type, annotations: Mapping[str, Any]) -> None:
-    """Check the values that a block assigns without an annotation: each is a rule or a declaration of its base class.
-
-    Functions and properties may have any name, and so may what begins with ``_`` or a capital letter.
-
-    Raises: RegistrationError: no base class has the attribute, so that nothing would read it.
-    """
-    base = block.__bases__[0] if issubclass(block, Operation) else Operation
-    annotated = [vars(cls).get("__annotations__", ()) for cls in base.__mro__]
-    declared = {*COLUMNS, *annotations, *dir(base)}.union(*annotated)
-    for name, value in vars(block).items():
-        free = callable(value) or hasattr(type(value), "__get__") or name[0] == "_" or name[0].isupper()
-        if not free and name not in declared:
-            near = _difflib.get_close_matches(name, [known for known in declared if known[0] != "_"], 1)
-            raise RegistrationError(
-                f"{block.__name__}: {name!r} is neither a field nor a declaration of {base.__name__}.",
-                hint="".join([f"{known} is one; " for known in near]) + f"a field is annotated, {name}: int = 3, and "
-                f"so is a constant, {name}: ClassVar[int] = 3.",
-            )
 
 
 class _DataclassFields:
@@ -477,13 +433,13 @@ def _in_array_types(result_type: Callable[..., Any]) -> Callable[..., Any]:
     return converted
 
 
-def _checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
+def _checked_init(self: Any, /, *args: Any, **kwargs: Any) -> None:
     """The ``__init__`` of operations of the package with a ``__post_init__``, which is called after it."""
     Operation.__init__(self, *args, **kwargs)
     self.__post_init__()
 
 
-def _init_outside(self: Any, *args: Any, **kwargs: Any) -> None:
+def _init_outside(self: Any, /, *args: Any, **kwargs: Any) -> None:
     """The ``__init__`` of users' operations: a length of the current lane in a field becomes its symbolic dimension."""
     Operation.__init__(self, *map(unbound, args), **{name: unbound(value) for name, value in kwargs.items()})
     if hasattr(self, "__post_init__"):

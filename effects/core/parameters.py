@@ -1,15 +1,28 @@
-"""Parameters: the fields of an operation as JAX's primitive has them, by name.
+"""Parameters: the fields of an operation, what they may be called, and how JAX's primitive has them.
 
     type(op).from_params(op.as_params()) == op
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, ClassVar, Self
 
-from ..base.errors import BadCall, BadStaticArgument
+from ..base.errors import BadCall, BadStaticArgument, RegistrationError
+from ..base.lazy_module import LazyModule
 from ..base.value_identity import same_data
+from .columns import COLUMNS, RESERVED
+
+_difflib = LazyModule("difflib")
+
+# What the class of an operation has from its decorator, so that no block defines it.
+OF_EVERY_OPERATION = frozenset({
+    "__eq__", "__hash__", "__init__", "as_params", "as_results", "bind_params", "bodied", "effectful", "fields",
+    "from_params", "from_results", "has_param", "has_row", "how_to_add", "key", "memo", "result_tree",
+})
+OF_EFFECTS = frozenset({"diff", "scopes", "vmap"})  # arguments of ``@effect``
 
 
 class Parametrised:
@@ -77,3 +90,77 @@ class Parametrised:
     def primitive_operands(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The operands of the primitive, from a sequence parallel to those of the operation."""
         return operands
+
+
+def field_names(block: type, cells: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the fields of a block with these cells.
+
+    Raises: RegistrationError: every operation has an attribute of that name; or the default of a field stands where a
+    rule of that name would.
+    """
+    annotations = vars(block).get("__annotations__", {})
+    names = tuple([name for name, kind in annotations.items() if "ClassVar" not in str(kind)])
+    for name in names:
+        if name in RESERVED:
+            reason = "which every operation has"
+        elif not callable(cells.get(name, callable)):
+            reason = f"with a default, since what stands there is the rule of the column {name}"
+        else:
+            continue
+        raise RegistrationError(
+            f"{block.__name__}: a field must not be called {name!r}, {reason}.",
+            hint="choose another name for the field.",
+        )
+    return names
+
+
+def need_declared(block: type, base: type) -> None:
+    """Check the values that a block assigns without an annotation: each is a rule or a declaration of its base class.
+
+    Functions and properties may have any name, and so may what begins with ``_`` or a capital letter.
+
+    Raises: RegistrationError: no base class has the attribute, so that nothing would read it.
+    """
+    annotated = [vars(cls).get("__annotations__", ()) for cls in (block, *base.__mro__)]
+    declared = {*COLUMNS, *dir(base)}.union(*annotated)
+    for name, value in vars(block).items():
+        free = callable(value) or hasattr(type(value), "__get__") or name[0] == "_" or name[0].isupper()
+        if not free and name not in declared:
+            near = _difflib.get_close_matches(name, [known for known in declared if known[0] != "_"], 1)
+            raise RegistrationError(
+                f"{block.__name__}: {name!r} is neither a field nor a declaration of {base.__name__}.",
+                hint="".join([f"{known} is one; " for known in near]) + f"a field is annotated, {name}: int = 3, and "
+                f"so is a constant, {name}: ClassVar[int] = 3.",
+            )
+
+
+def need_free_names(block: type, operation: type, effectful: bool) -> None:
+    """Check what a block defines under the names of attributes of ``operation``, which every operation has.
+
+    Raises: RegistrationError: the class or its decorator defines it; or there is a function in the place of a value, or
+    a value in the place of a function.
+    """
+    family = issubclass(block, operation)  # what it is given as a subclass, and what its family provides for
+    for name, given in vars(block).items():
+        private = name[0] == "_" != name[1:2] and name in RESERVED and not family
+        hint = "choose another name."
+        if name in OF_EVERY_OPERATION or private:
+            reason = "which every operation has"
+            if name == "__init__":
+                hint = "annotations are fields, without @dataclass; __post_init__ may check them."
+        elif name in OF_EFFECTS:
+            reason, hint = "an argument of the decorator of an effect", f"@hx.effect({name}=...)."
+        elif effectful and name == "multiple_results":
+            reason, hint = "which follows from what its result_type gives", "leave it out."
+        elif name in RESERVED and name[0] != "_" and _is_function(given) != (own := _is_function(operation, name)):
+            reason = f"since every operation has a {'function' if own else 'value'} of that name"
+        elif name == "name" and not isinstance(given, str):
+            reason = f"its name in texts, as {given!r}"
+        else:
+            continue
+        raise RegistrationError(f"{block.__name__}: a block must not define {name!r}, {reason}.", hint=hint)
+
+
+def _is_function(x: Any, *attribute: str) -> bool:
+    """Whether ``x``, or its attribute as the class defines it, is a function or method, not a value or property."""
+    return isinstance(inspect.getattr_static(x, *attribute) if attribute else x, FunctionType | classmethod)

@@ -46,7 +46,7 @@ def numbered(program: Any, numbers: Iterator[int]) -> Any:
         values = dict(zip(program.invars, xs))
         read = lambda v: v.val if isinstance(v, Literal) else values[v]
         for eqn in program.eqns:
-            op, operands = eqn.op, [*map(read, eqn.invars)]
+            op, operands = eqn.op, [*map(read, eqn.operands)]
             if op.bodied:
                 op = op.map_bodies(lambda body: numbered(body, numbers))
             elif type(op) is o.DotGeneral and all([hnp.issubdtype(x.dtype, hnp.floating) for x in operands]):

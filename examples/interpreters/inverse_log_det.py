@@ -96,17 +96,17 @@ def solve(program: Any, inputs: Any, results: Any) -> Any:
     while progress:
         left = []
         for eqn in reversed(waiting):
-            operands, ys = [*map(read, eqn.invars)], [*map(read, eqn.outvars)]
+            operands, ys = [*map(read, eqn.operands)], [*map(read, eqn.outvars)]
             if known(operands):
                 values.update(zip(eqn.outvars, ys if known(ys) else eqn.op.as_results(hx.perform(eqn.op, *operands))))
                 continue
             rule = crossed if eqn.op.bodied else INVERSE.find(type(eqn.op))
             read_and_open = [y is None and not isinstance(v, DropVar) for v, y in zip(eqn.outvars, ys)]
-            found = None if any(read_and_open) else rule(eqn.op, ys, operands, [v.aval for v in eqn.invars])
+            found = None if any(read_and_open) else rule(eqn.op, ys, operands, [v.aval for v in eqn.operands])
             if found is None:
                 left.append(eqn)
                 continue
-            values.update({v: x for v, x in zip(eqn.invars, found[0]) if not isinstance(v, Literal)})
+            values.update({v: x for v, x in zip(eqn.operands, found[0]) if not isinstance(v, Literal)})
             log_det = log_det + found[1]
         progress, waiting = len(left) < len(waiting), left
     if not known([*map(read, program.invars)]):

@@ -50,7 +50,7 @@ def costs(program: Any, device: Device) -> dict[Line, Cost]:
     """The cost of each line of a program; of several branches the one that takes longest."""
     found: dict[Line, Cost] = defaultdict(Cost)
     for eqn in program.eqns:
-        operands, results = tuple([v.aval for v in eqn.invars]), tuple([v.aval for v in eqn.outvars])
+        operands, results = tuple([v.aval for v in eqn.operands]), tuple([v.aval for v in eqn.outvars])
         if not eqn.op.bodied:
             line = (eqn.site.file, eqn.site.line)
             found[line] = found[line].plus(cost(eqn.op, operands, results, device))

@@ -1,13 +1,21 @@
-"""Numbers that pages state of the package are those of the package."""
+"""Numbers, names and pictures on pages are those of the package."""
 
+import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from helpers.package_source import PACKAGE
+
+from handlax.effects.core.operation import Operation
+from handlax.effects.core.parameters import OF_EFFECTS, OF_EVERY_OPERATION
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+COLUMN = re.compile(r'= Column\(\s*"(\w+)"')
 LENGTH = re.compile(r"\b\d+ lines\b")
 
 
@@ -34,3 +42,28 @@ def test_no_page_states_the_length_of_a_file():
 
 def test_a_stated_length_is_found():
     assert stated_lengths("The stack is about 150 lines.\n```text\n10 lines\n```\n") == ["150 lines"]
+
+
+def test_the_tutorial_lists_every_name_that_means_something_in_a_block():
+    section = text("docs/tutorial/effect.md").partition("## Names that mean something")[2].partition("| --- |")[2]
+    rows = [re.findall(r"`([a-z_]+)`", row) for row in section.splitlines()[1:6]]
+    said, rules, arguments, declared, fixed = rows
+    assert set(rules) == {name for file in PACKAGE for name in COLUMN.findall(file.read_text())}
+    assert set(arguments) == OF_EFFECTS and set(fixed) == OF_EVERY_OPERATION
+    own = {name for name in dir(Operation) if name[0] != "_"}
+    assert {*said, *declared} == own - OF_EFFECTS - OF_EVERY_OPERATION
+
+
+def test_the_picture_of_handlers_and_its_list_are_those_of_one_table():
+    command = [sys.executable, ROOT / "tools" / "handler_choice.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_programs_beside_other_systems_give_what_they_should():
+    script = ROOT / "benchmarks" / "effects_beside" / "outcomes.py"
+    found = json.loads(subprocess.run([sys.executable, script, "handlax"], capture_output=True, check=True).stdout)
+    assert found["programs"] == found["expected"]
+    rows = re.findall(r"^\| `(\w+)` \| `.*?` \| \*\*yes\*\*", text("docs/effects-beside.md"), re.MULTILINE)
+    explained = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", text("docs/effects-beside.md"), re.MULTILINE)
+    assert rows == explained == [*found["expected"]]

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
-from helpers.columns_apart import columns_apart
+from helpers.interpreter_examples import FOLDER, example, folder
 
 import handlax as hx
 from handlax import lax, nn
 from handlax import numpy as hnp
-from handlax.operations import Exp
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "interpreters"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def folder():
-    """The examples import each other as programs of one folder do."""
-    sys.path.insert(0, str(FOLDER))
-    with columns_apart():
-        yield
-    sys.path.remove(str(FOLDER))
-    for file in FOLDER.glob("*.py"):
-        sys.modules.pop(file.stem, None)
-
-
-def example(name):
-    return importlib.import_module(name)
+__all__ = ["folder"]    # a fixture, which pytest finds here
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.py")), ids=lambda file: file.stem)
@@ -356,53 +337,6 @@ def test_what_cannot_be_solved_is_refused():
     for f in (hnp.sum, lambda x: (hnp.sinh(x), hnp.exp(x))):
         with pytest.raises(hx.errors.ShapeMismatch, match="no bijection"):
             inverse(f, x)
-
-
-# The first difference: faults that are put into one operation, where NumPy's loop says that they strike first.
-
-def faulty(limit):
-    """Exponentials of more than the limit are wrong."""
-    return hx.handle(hx.handler({Exp: lambda op, x: hx.perform(op, x) * hnp.where(x > limit, 1.1, 1.0)}))
-
-
-def growing(x):
-    step = lambda c, r: (c + 0.1 * hnp.exp(hnp.float32(0.1) * c) * r, c)
-    return lax.scan(step, x, hnp.ones(50))
-
-
-def first_large(limit):
-    c = np.float32(0.5)
-    for i in range(50):
-        if np.float32(0.1) * c > limit:
-            return i
-        c = c + np.float32(0.1) * np.exp(np.float32(0.1) * c)
-    return None
-
-
-@pytest.mark.parametrize("limit", [0.04, 0.1, 0.3, 0.6, 5.0])
-@pytest.mark.parametrize("around", ["loop", "jit", "branch", "vmap", "grad"])
-def test_the_first_difference_is_where_the_fault_strikes(limit, around):
-    f = {
-        "loop": growing, "jit": hx.jit(growing), "vmap": lambda x: hx.vmap(growing)(hnp.stack([x, x])),
-        "branch": lambda x: lax.cond(x > 0, growing, lambda x: growing(2 * x), x),
-        "grad": hx.grad(lambda x: growing(x)[0]),
-    }[around]
-    expected = first_large(limit)
-    found = example("first_difference").first_difference(f, hnp.float32(0.5), otherwise=faulty(limit))
-    assert (found is None) == (expected is None)
-    if found is not None:
-        line = growing.__code__.co_firstlineno + 1
-        assert (found.op.name, found.iterations, found.line) == ("exp", (expected,), line)
-        assert np.allclose(np.asarray(found.found), 1.1 * np.asarray(found.expected))
-
-
-def test_the_first_difference_is_found_in_nested_loops_and_backwards():
-    def f(xs):
-        inner = lambda c, i: lax.fori_loop(0, 7, lambda j, c: c + hnp.exp(hnp.where((i == 3) & (j == 5), 1.0, -9.0)), c)
-        return lax.scan(lambda c, i: (inner(c, i), c), 0.0, xs, reverse=True)
-
-    found = example("first_difference").first_difference(f, hnp.arange(10), otherwise=faulty(0.0))
-    assert (found.op.name, found.iterations) == ("exp", (6, 5))
 
 
 # Rooflines: what XLA counts, and counts by hand for loops.

@@ -8,11 +8,12 @@ Source: the transformation of this name in Oryx (Saberian et al., 2020).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ....effects.base.errors import BadArgument, TreeMismatch, need_function
-from ....effects.base.stack import current
+from ....effects.base.stack import current, site
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, perform
@@ -39,6 +40,7 @@ class Sow:
     mode: str
     tree: PyTreeDef
     lanes: tuple[int, ...] = ()  # the leading mapped axes of the values, each with the loops that it has crossed
+    scoped: int = 0  # of the named scopes at its site: how many of the innermost are in the path
 
     def result_type(op, *leaves):
         return leaves
@@ -47,7 +49,7 @@ class Sow:
         return leaves
 
     def of_all_lanes(op, crossed):
-        return Sow(op.path, op.tag, op.mode, op.tree, (crossed, *op.lanes))
+        return dataclasses.replace(op, lanes=(crossed, *op.lanes))
 
     def jvp(op, primals, tangents):
         return current().answer(op, primals), tangents  # the derivative of the identity
@@ -82,14 +84,50 @@ def sow(value: Any, name: str, *, tag: Hashable = None, mode: str = "strict") ->
     return pytrees.unflatten(tree, results)
 
 
-def nest(f: Callable[..., Any], *, scope: str) -> Callable[..., Any]:
-    """``f`` with its sown names nested in ``scope``: ``reap(nest(f, scope="a"))(x) == {"a": reap(f)(x)}``."""
+def nest(f: Callable[..., Any], *, scope: str | None = None) -> Callable[..., Any]:
+    """``f`` with its sown names nested in ``scope``, or each in the ``named_scope``s of ``f`` in which it is sown.
+
+        reap(nest(f, scope="a"))(x) == {"a": reap(f)(x)}
+        nest(f) == nest(f, scope="a")                         where f is named_scope("a")(g), and g has no scopes
+
+    >>> from handlax import named_scope
+    >>> reap(nest(named_scope("encoder")(lambda x: sow(x, "h"))))(3.0)
+    {'encoder': {'h': Array(3., dtype=float32, weak_type=True)}}
+    """
     need_function("nest", f)
+    if not isinstance(scope, str | None):
+        raise BadArgument(f"nest: the scope must be a string, got {scope!r}.", hint="nest(f) takes the named scopes.")
 
-    def renamed(op: Any, *leaves: Any) -> Any:
-        return perform(Sow((scope, *op.path), op.tag, op.mode, op.tree, op.lanes), *leaves)
+    @wraps(f)
+    @unnamed_boundary
+    def nested(*args: Any, **kwargs: Any) -> Any:
+        return handle(handler({Sow: InNamedScopes(len(site().scopes))}))(f)(*args, **kwargs)
 
-    return wraps(f)(handle(handler({Sow: renamed}))(f))
+    return nested if scope is None else wraps(f)(handle(handler({Sow: InScope(scope)}))(f))
+
+
+@dataclasses.dataclass(frozen=True)
+class InScope:
+    """The clause that puts a scope before the path of a sown name."""
+
+    scope: str
+
+    def __call__(self, op: Any, *leaves: Any) -> Any:
+        return perform(dataclasses.replace(op, path=(self.scope, *op.path)), *leaves)
+
+
+@dataclasses.dataclass(frozen=True)
+class InNamedScopes:
+    """The clause that puts named scopes before the path of a sown name: those at its site but the ``outer`` outermost,
+    and but the innermost ones that the path has already.
+    """
+
+    outer: int
+
+    def __call__(self, op: Any, *leaves: Any) -> Any:
+        scopes = site().scopes[self.outer :]
+        path = (*scopes[: len(scopes) - op.scoped], *op.path)
+        return perform(dataclasses.replace(op, path=path, scoped=len(scopes)), *leaves)
 
 
 def _sows(tag: Hashable) -> Callable[[Any], bool]:

@@ -528,6 +528,8 @@ def test_declarations_are_checked():
     refused(errors.RegistrationError, "has no base class", hx.effect(scopes=1), type("Child", (Block,), {}))
     fields = {"__annotations__": {"carry": "int"}}
     refused(errors.RegistrationError, "a field must not be called 'carry'", hx.effect(scopes=1), type("B", (), fields))
+    defined = type("B", (), {"groups": lambda op: 1})
+    refused(errors.RegistrationError, "a block must not define 'groups'", hx.effect(scopes=1), defined)
     ends = {Region: lambda op, body, *xs: body(*xs), Tick: hx.final(lambda op: 0.0)}
     refused(errors.BadArgument, "is answered by clauses that answer once", hx.handler, ends)
     refused(errors.BadArgument, "is answered by clauses", hx.handler, {Region: hx.final(lambda op, body, *xs: 0.0)})

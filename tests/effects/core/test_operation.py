@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import pickle
+import types
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +15,7 @@ import handlax as hx
 from handlax import probability as hp
 from handlax.effects.core import columns
 from handlax.effects.core.operation import Operation, operation
+from handlax.effects.core.parameters import OF_EFFECTS, OF_EVERY_OPERATION
 
 
 @operation
@@ -200,3 +203,42 @@ def test_a_block_with_slots_of_its_own_is_refused():
             return None
 
     assert Empty() == Empty()
+
+
+OWN_NAMES = [name for name in dir(Operation) if not name.startswith("__")]
+OWN_NAMES += ["__init__", "__eq__", "__hash__"]
+DECLARATIONS = {name for name in OWN_NAMES if name[0] != "_"} - OF_EVERY_OPERATION - OF_EFFECTS
+
+
+def block(**namespace):
+    return type("Named", (), {"result_type": lambda op, x: x, **namespace})
+
+
+@pytest.mark.parametrize("name", OWN_NAMES)
+@pytest.mark.parametrize("decorate", [hx.operation, hx.effect], ids=["operation", "effect"])
+def test_what_every_operation_has_is_defined_as_what_it_is_or_refused(decorate, name):
+    function = lambda op, *xs: xs
+    own = inspect.getattr_static(Operation, name)
+    for given in (function, "text", property(function)):
+        alike = (given is function) == isinstance(own, types.FunctionType | classmethod)
+        refused = {"name": given != "text", "multiple_results": decorate is hx.effect}.get(name, False)
+        if name in DECLARATIONS and alike and not refused:
+            assert vars(decorate(block(**{name: given})))[name] is given or name == "result_type"
+        else:
+            with pytest.raises(hx.errors.RegistrationError, match=f"{name!r}, ") as found:
+                decorate(block(**{name: given}))
+            assert found.value.hint
+
+
+def test_what_a_decorator_says_is_not_lost_silently():
+    for name in ("vmap", "diff", "scopes"):
+        with pytest.raises(hx.errors.RegistrationError, match=rf"must not define '{name}', an argument") as found:
+            hx.effect(block(**{name: "per_lane"}))
+        assert f"@hx.effect({name}=...)" in found.value.hint
+    with pytest.raises(hx.errors.RegistrationError, match="'name', its name in texts, as 3"):
+        hx.effect(block(name=3))
+    assert hx.effect(block(name="called")).name == "called"
+
+
+def test_a_field_may_be_called_self():
+    assert hx.effect(block(__annotations__={"self": "int"}))(self=3).fields == (3,)

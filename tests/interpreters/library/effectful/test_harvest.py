@@ -339,3 +339,70 @@ def test_what_is_sown_beside_a_backward_rule_is_reaped_and_planted_in_a_derivati
     slope, sown = hx.grad(lambda x: call_and_reap(g)(x), has_aux=True)(2.0)
     assert float(slope) == 10.0 and (float(sown["x"]), float(sown["y"])) == (2.0, 4.0)
     assert float(hx.grad(plant(g))({"x": 3.0}, 2.0)["x"]) == 15.0
+
+
+# Names by named scopes
+
+def in_scope(name, g):
+    return lambda *xs: hx.named_scope(name)(g)(*xs)
+
+
+def branching(x):
+    return lax.cond(x > 0, in_scope("up", f), in_scope("down", f), x)
+
+
+def last(c):
+    return sow(c + 4, "c", mode="clobber")
+
+
+SCOPED = {  # the same, by scopes and by explicit nests
+    "twice": (lambda x: (in_scope("a", f)(x), in_scope("b", f)(x)),
+              lambda x: (nest(f, scope="a")(x), nest(f, scope="b")(x))),
+    "within": (in_scope("a", in_scope("b", f)), nest(nest(f, scope="b"), scope="a")),
+    "around a loop": (in_scope("a", walk), nest(walk, scope="a")),
+    "in a loop": (lambda x: lax.scan(lambda c, _: (in_scope("a", f)(c), None), x, None, 3)[0],
+                  lambda x: lax.scan(lambda c, _: (nest(f, scope="a")(c), None), x, None, 3)[0]),
+    "compiled": (in_scope("a", hx.jit(in_scope("b", f))), nest(nest(f, scope="b"), scope="a")),
+    "branches": (branching, lambda x: lax.cond(x > 0, nest(f, scope="up"), nest(f, scope="down"), x)),
+    "last": (lambda x: lax.while_loop(lambda c: c < 9.0, in_scope("a", last), x),
+             lambda x: lax.while_loop(lambda c: c < 9.0, nest(last, scope="a"), x)),
+    "gradient": (hx.grad(in_scope("a", f)), hx.grad(nest(f, scope="a"))),
+    "lanes": (lambda x: hx.vmap(in_scope("a", walk))(x + hnp.arange(2.0)),
+              lambda x: hx.vmap(nest(walk, scope="a"))(x + hnp.arange(2.0))),
+    "checkpoint": (in_scope("a", hx.checkpoint(f)), nest(hx.checkpoint(f), scope="a")),
+}
+
+
+@pytest.mark.parametrize("name", SCOPED)
+@pytest.mark.parametrize("wrap", [lambda g: g, hx.jit], ids=["eager", "jit"])
+def test_nest_without_a_scope_nests_names_in_the_named_scopes_where_they_are_sown(name, wrap):
+    by_scope, explicit = SCOPED[name]
+    found, expected = lists(reap(nest(wrap(by_scope)))(0.5)), lists(reap(wrap(explicit))(0.5))
+    assert found == expected and found
+    with hx.named_scope("around"):
+        assert lists(reap(nest(wrap(by_scope)))(0.5)) == expected
+    outside = lambda x: in_scope("out", nest(wrap(by_scope)))(x)
+    assert lists(reap(nest(outside))(0.5)) == {"out": expected}         # each scope once
+
+
+@pytest.mark.parametrize("name", [name for name in SCOPED if name not in ("last", "branches")])
+def test_what_is_reaped_by_scope_is_planted_by_scope(name):
+    g = nest(SCOPED[name][0])
+    values = reap(g)(0.5)
+    assert lists(plant(g)(values, 0.5)) == lists(g(0.5))
+    y, rest = harvest(g)(values, 0.5)
+    assert lists(y) == lists(g(0.5)) and not rest
+
+
+def test_a_compiled_function_is_nested_in_each_scope_in_which_it_is_called():
+    layer = hx.jit(in_scope("layer", f))
+    g = lambda x: (in_scope("a", layer)(x), in_scope("b", layer)(x), layer(x))
+    assert lists(reap(nest(hx.jit(g)))(0.0)) == {
+        "a": {"layer": {"h": 0.0}}, "b": {"layer": {"h": 0.0}}, "layer": {"h": 0.0}}
+    assert lists(reap(hx.jit(nest(g)))(0.0)) == lists(reap(nest(g))(0.0))
+    assert lists(reap(nest(in_scope("s", nest(f, scope="given"))))(0.0)) == {"s": {"given": {"h": 0.0}}}
+
+
+def test_a_scope_is_a_string():
+    with pytest.raises(errors.BadArgument, match="nest: the scope must be a string, got 3"):
+        nest(f, scope=3)

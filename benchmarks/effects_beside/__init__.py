@@ -1,0 +1,1 @@
+"""The same small programs with effects in several systems, executed side by side."""

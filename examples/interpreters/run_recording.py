@@ -1,0 +1,119 @@
+"""Recorded runs: ``record(f, *args)`` executes a program, and keeps the results of every equation in it.
+
+    python examples/interpreters/run_recording.py
+
+The program becomes a function that returns, besides its results, a log: for each equation its results and the logs of
+its bodies, those of a loop stacked over its iterations, those of a branch that is not taken zeros. Loops of unknown
+length, and bodies that run in lanes or on meshes, are one equation.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.core import Literal
+
+Transformation = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def plain(f: Callable[..., Any]) -> Callable[..., Any]:
+    return f
+
+
+def logged(program: Any, *xs: Any) -> tuple[list[Any], list[Any]]:
+    """The results of a program; and for each equation its results with the logs of its bodies."""
+    values, log = dict(zip(program.invars, xs)), []
+    value = lambda v: v.val if isinstance(v, Literal) else values[v]
+    for eqn in program.eqns:
+        results, inside = executed(eqn.op, [*map(value, eqn.operands)])
+        log.append((list(results), inside))
+        values.update(zip(eqn.outvars, results))
+    return [*map(value, program.outvars)], log
+
+
+def executed(op: Any, xs: list[Any]) -> tuple[Any, list[Any]]:
+    """The results of an operation, and the logs of its bodies: of a loop stacked, of a branch not taken zeros."""
+    if op.bodied and op.runs == "once":
+        results, log = logged(op.bodies[0], *xs)
+        return results, [log]
+    if op.bodied and op.runs == "loop":
+        _, shared, carry, each = op.groups(xs)
+        split = lambda results, log: (results[: op.carry], (results[op.carry :], log))
+        step = lambda c, slices: split(*logged(op.bodies[0], *shared, *c, *slices))
+        carry, (out, log) = lax.scan(step, carry, each, op.length, reverse=op.backwards)
+        return [*carry, *out], [hx.tree.map(lambda x: x[::-1], log) if op.backwards else log]
+    if op.bodied and op.runs == "one":
+        which = hnp.clip(xs[0], 0, len(op.bodies) - 1)
+        bodies = [lambda body=body: logged(body, *xs[1:])[1] for body in op.bodies]
+        inside = [lax.cond(which == i, body, lambda body=body: zeros(body)) for i, body in enumerate(bodies)]
+        return op.as_results(hx.perform(op, *xs)), inside
+    return op.as_results(hx.perform(op, *xs)), []
+
+
+def zeros(f: Callable[[], Any]) -> Any:
+    return hx.tree.map(lambda t: hnp.zeros(t.shape, t.dtype), hx.eval_shape(f))
+
+
+def names(program: Any) -> Iterator[str]:
+    """The names of the operations of a program, in order, each before those in its bodies."""
+    for eqn in program.eqns:
+        yield eqn.op.name
+        for body in eqn.op.bodies if eqn.op.bodied else ():
+            yield from names(body)
+
+
+class Recording(NamedTuple):
+    """A run: the names of its operations, and the leaves of its log."""
+
+    names: Sequence[str]
+    leaves: Sequence[np.ndarray]
+
+    def save(self, file: Any) -> None:
+        """Write it; ``file``: a path, or a file that is open for writing."""
+        np.savez(file, *self.leaves, names=np.array(self.names))
+
+
+def load(file: Any) -> Recording:
+    """The recording that was saved."""
+    with np.load(file) as saved:
+        return Recording(saved["names"].tolist(), [saved[f"arr_{i}"] for i in range(len(saved.files) - 1)])
+
+
+def numbers(x: Any) -> np.ndarray:
+    """An array in a dtype that NumPy itself has."""
+    return np.asarray(x, None if x.dtype.kind in "biufc" else np.float64)
+
+
+def logged_run(program: Any, args: Any, otherwise: Transformation = plain) -> tuple[Recording, Any]:
+    """A run of a program under a transformation, and the structure of its log."""
+    log = otherwise(lambda *xs: logged(program, *xs)[1])(*map(hnp.asarray, hx.tree.leaves(args)))
+    leaves, tree = hx.tree.flatten(log)
+    return Recording([*names(program)], [*map(numbers, leaves)]), tree
+
+
+def record(f: Callable[..., Any], *args: Any, otherwise: Transformation = plain) -> Recording:
+    """A run of ``otherwise(f)(*args)``."""
+    return logged_run(hx.make_program(f)(*args), args, otherwise)[0]
+
+
+def main() -> None:
+    def f(x: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda i, x: hnp.sin(x) * 2.0, x)
+
+    here, compiled = record(f, 1.0), record(f, 1.0, otherwise=hx.jit)
+    file = io.BytesIO()
+    compiled.save(file)
+    file.seek(0)
+    for name, ours, theirs in zip(here.names[1:], here.leaves[1:], load(file).leaves[1:]):
+        print(name, ours, theirs)
+
+
+if __name__ == "__main__":
+    main()
