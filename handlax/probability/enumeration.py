@@ -168,9 +168,9 @@ def log_evidence(f: Callable[..., Any]) -> Callable[..., Any]:
 
         log_evidence(f)(*args) == enumerate_values(f)(*args).log_evidence
 
-    The result of ``f`` does not matter. A ``scan`` is summed out in the order of the chain, as by the forward algorithm:
-    its carry may depend on the values of the last iterations, and every iteration costs a number of evaluations of the
-    body that is the product of the numbers of these values.
+    The result of ``f`` does not matter. A ``scan`` is summed out in the order of the chain, as by the forward
+    algorithm: its carry may depend on the values of the last iterations, not on all of them, and the body is evaluated
+    for all combinations of these.
 
     Raises: CannotCross: a site has infinitely many values, or is in a plate; the carry of a loop depends on all values
     that were drawn.

@@ -13,8 +13,8 @@ carries in the order of the loop, and of the answers in the opposite one.
     R[T](u) = the rest of the program after the loop with the carry C[T](u)
     R[t](u) = the answer of the body with the carry C[t](u), in which what follows choices z has the answer R[t + 1](u')
 
-u' has z in place of the oldest choices of u. Each is one scan: n**(l + 1) evaluations of the body in an iteration, where
-an enumeration of all paths has n**T in all.
+u' has z in place of the oldest choices of u. Each is one scan, with n**(l + 1) evaluations of the body in an iteration,
+where an enumeration of all paths has n**T in all.
 
 The tables hold for every clause, not for sums alone, if the rest of the program performs no effects for handlers
 further out: a clause knows of its rest only what ``resume`` gives at the support, and these are the table's entries.
@@ -194,7 +194,8 @@ class Chain:
     """A loop whose carry remembers finitely many choices.
 
     ``body``: the function of an iteration. ``step``: F, with the choices as its first inputs; ``supports``: the number
-    of values of each. ``remembered``: for each carry, the choices that it is a function of.
+    of values of each. ``remembered``: for each carry, the choices that it is a function of. ``moving``: for each carry,
+    whether its table is another one in each iteration, also after the first ones.
     """
 
     handler: Handler
@@ -204,12 +205,7 @@ class Chain:
     step: Program
     supports: list[int]
     remembered: list[frozenset[Choice]]
-
-    @property
-    def moving(self) -> list[bool]:
-        """For each carry, whether an iteration gives another one: one that it passes on needs no table."""
-        first = len(self.supports) + self.op.shared
-        return [number != i for i, number in enumerate(self.step.outs[: self.op.carry], first)]
+    moving: list[bool]
 
     @property
     def depth(self) -> int:
@@ -260,28 +256,37 @@ class Chain:
     # the tables
 
     def carries(self) -> tuple[list[Any], Any, list[Any], list[Any]]:
-        """C: before each of the first iterations; before the later ones, stacked; after the last. The stacked results.
+        """C: before each of the first iterations, and before the one after them; of the moving carries before the later
+        ones, stacked; after the last. The stacked results.
         """
-        first, results = [], []
-        tables = list(self.operands.carry)
-        early = min(self.depth, self.op.length)
-        for t in range(early):
-            first.append(tables)
-            tables, row = self.next_carries(t, tables, self.row(t))
+        tables, results = [list(self.operands.carry)], []
+        for t in range(min(self.depth, self.op.length)):
+            carry, row = self.next_carries(t, tables[t], self.row(t))
+            tables.append(carry)
             results.append(row)
-        if early == self.op.length and early:
-            return first, None, tables, self.joined(results, [])
+        steady = tables[-1]
+        if len(results) == self.op.length:
+            return tables, None, steady, self.joined(results, [])
 
-        def iteration(tables: list[Any], row: list[Any]) -> Any:
-            after, results = self.next_carries(early, tables, row)
-            return after, ([x for x, moves in zip(tables, self.moving) if moves], results)
+        def iteration(moving: list[Any], row: list[Any]) -> Any:
+            after, stacked = self.next_carries(self.depth, self.with_moving(steady, moving), row)
+            return self.that_move(after), (moving, stacked)
 
-        tables, (later, stacked) = self.scan(iteration, tables, self.rows(early), self.op.backwards)
-        return first, later, tables, self.joined(results, stacked)
+        moving, (later, stacked) = self.scan(
+            iteration, self.that_move(steady), self.rows(self.depth), self.op.backwards
+        )
+        return tables, later, self.with_moving(steady, moving), self.joined(results, stacked)
+
+    def that_move(self, tables: Sequence[Any]) -> list[Any]:
+        return [x for x, moves in zip(tables, self.moving) if moves]
+
+    def with_moving(self, tables: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
+        """``tables``, with these in place of those that move."""
+        return [x if new is None else new for x, new in zip(tables, scattered(moving, self.moving))]
 
     def scan(self, f: Callable[..., Any], init: Any, xs: Any, backwards: bool) -> Any:
         """Over the iterations after the first ones."""
-        length = self.op.length - min(self.depth, self.op.length)
+        length = self.op.length - self.depth
         return scan_as(f"{self.op.name}, by its choices", f, init, xs, length, backwards, self.op.unroll)
 
     def next_carries(self, t: int, tables: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -350,11 +355,10 @@ class Chain:
 
             def iteration(answers: Any, each: Any) -> Any:
                 moving, row = each
-                pairs = zip(scattered(moving, self.moving), self.operands.carry)
-                return self.answers_before(self.depth, answers, [x if y is None else y for y, x in pairs], row), None
+                return self.answers_before(self.depth, answers, self.with_moving(first[-1], moving), row), None
 
-            answers, _ = self.scan(iteration, answers, (later, self.rows(len(first))), not self.op.backwards)
-        for t in reversed(range(len(first))):
+            answers, _ = self.scan(iteration, answers, (later, self.rows(self.depth)), not self.op.backwards)
+        for t in reversed(range(min(self.depth, self.op.length))):
             answers = self.answers_before(t, answers, first[t], self.row(t))
         return answers
 
@@ -407,7 +411,9 @@ def chain_of(handler: Handler, op: Any, operands: Sequence[Any], evaluate: Evalu
     with installed(inputs):
         recorded = record(flat, body.in_types, body.name, "handle")
     step = with_inputs(recorded, boxes, [INDEX] * len(boxes))
-    return Chain(handler, op, op.groups(operands), evaluate, step, supports, remembered(op, step, len(boxes)))
+    choices = remembered(op, step, len(boxes))
+    moving = moving_carries(op, step, choices, len(boxes))
+    return Chain(handler, op, op.groups(operands), evaluate, step, supports, choices, moving)
 
 
 def remembered(op: Any, step: Program, count: int) -> list[frozenset[Choice]]:
@@ -442,6 +448,23 @@ def remembered(op: Any, step: Program, count: int) -> list[frozenset[Choice]]:
         known = grown
 
 
+def moving_carries(op: Any, step: Program, remembered: Sequence[frozenset[Choice]], count: int) -> list[bool]:
+    """For each carry whether its table is another one in each iteration.
+
+    The others are those that an iteration passes on, and those that depend on choices, on what all iterations share,
+    and on carries whose tables stay: from the iteration on that is as old as the oldest choice they remember.
+    """
+    first = count + op.shared
+    outs = dependence(step).outs[: op.carry]
+    moving = [number != i for i, number in enumerate(step.outs[: op.carry], first)]
+    while True:
+        passing = (1 << first) - 1 | sum([1 << first + i for i, moves in enumerate(moving) if not moves])
+        fewer = [moves and (not own or out & ~passing != 0) for moves, own, out in zip(moving, remembered, outs)]
+        if fewer == moving:
+            return moving
+        moving = fewer
+
+
 def eliminated(
     handler: Handler, op: Any, operands: Sequence[Any], state: Any, evaluate: Evaluate, rest: Callable[..., Any]
 ) -> Any:
@@ -453,7 +476,8 @@ def eliminated(
     within = isinstance(handler, PathHandler)
     if not within and state is not NO_STATE:
         raise CannotCross(
-            f"{op.name}: the state of a handler whose clause takes resume cannot cross it: it may depend on all choices.",
+            f"{op.name}: the state of a handler whose clause takes resume cannot cross it, since it may depend on all "
+            "choices.",
             hint=f"pass it as a carry of the loop, or add it up in the answers: w + resume(None); or {UNROLL}.",
         )
     chain = chain_of(handler.original if within else handler, op, operands, evaluate)  # type: ignore[attr-defined]

@@ -128,7 +128,8 @@ def unrolled(step, c, xs):
     names = itertools.count()
     for y in xs:
         i = next(names)
-        renamed = lambda op, *leaves, i=i: hx.perform(op.__class__(f"{op.label}{i}", op.tree, op.kind, op.shape), *leaves)
+        named = lambda op, i=i: hp.Sample(f"{op.label}{i}", op.tree, op.kind, op.shape)
+        renamed = lambda op, *leaves, named=named: hx.perform(named(op), *leaves)
         c, _ = hx.handle(hx.handler({hp.Sample: renamed}))(step)(c, y)
     return c, None
 
@@ -136,7 +137,8 @@ def unrolled(step, c, xs):
 @pytest.mark.parametrize("wrap", [lambda f: f, lambda f: hx.jit(hx.grad(f))])
 def test_the_evidence_of_a_chain_in_a_loop_is_that_of_all_its_worlds(wrap):
     worlds = wrap(lambda moves: hp.enumerate_values(lambda m: markov(m, SEEN, unrolled))(moves).log_evidence)
-    np.testing.assert_allclose(wrap(lambda moves: hp.log_evidence(markov)(moves, SEEN))(MOVES), worlds(MOVES), rtol=1e-4)
+    tables = wrap(lambda moves: hp.log_evidence(markov)(moves, SEEN))
+    np.testing.assert_allclose(tables(MOVES), worlds(MOVES), rtol=1e-4)
 
 
 def test_the_evidence_of_sequences_may_be_asked_in_lanes_and_in_a_branch():
