@@ -184,7 +184,7 @@ def log_evidence(f: Callable[..., Any]) -> Callable[..., Any]:
     ...         return state, None
     ...     lax.scan(step, 0, seen)
     >>> round(float(log_evidence(coins)(hnp.array([1, 1, 0]))), 4)
-    0.0
+    -2.2807
     """
     need_open_sites("log_evidence", f)
 

@@ -25,7 +25,14 @@ from ...effects.programs.program import interpret
 from ..handlers.handle import landing, need_executed
 from ..handlers.handler import ClauseKind, Handler, final, once
 from ..handlers.installation import NO_STATE, HandlerRun, final_answer
-from ..handlers.resumable import answer_given, call_clause, executed_body, resumed_again
+from ..handlers.resumable import (
+    answer_given,
+    call_clause,
+    executed_body,
+    loop_answer,
+    never_executed,
+    resumed_again,
+)
 from .stacks import Nesting, greenlet, new_stack
 
 
@@ -210,9 +217,12 @@ class Activation:
             op, xs, state, site = message
             resume = Continuation(activation, op, xs)
             del message
-            clause: Any = activation.handled.handler.table[type(op)]
+            handler = activation.handled.handler
             with grounded(activation), at_site(site, activation.cell):
-                y = call_clause(clause, op, xs, state, resume)
+                if op.bodied:
+                    y = loop_answer(handler, op, xs, state, resume)
+                else:
+                    y = call_clause(handler.table[type(op)], op, xs, state, resume)  # type: ignore[arg-type]
                 del resume  # a function that is not resumed is closed here, which restores sites of its own
             if type(y) is not Tail:
                 return y
@@ -256,7 +266,7 @@ class Continuation:
         """Continue until the function performs or ends: the execution that did, and its message."""
         activation, handled = self.activation, self.activation.handled
         used, self.used = self.used, True
-        if used and isinstance(handled.handler.table[type(self.op)], once):
+        if used and isinstance(handled.handler.table.get(type(self.op)), once):
             raise resumed_again(self.op)
         if self.performer is not None and STACK.get() is activation.outer:
             performer, self.performer = self.performer, None
@@ -288,14 +298,19 @@ class DirectRun(HandlerRun):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         activation = self.activation
         clause: Any = self.clauses.get(type(op))
-        takes_rest = isinstance(clause, ClauseKind)
+        takes_rest, inner = isinstance(clause, ClauseKind), super().answer
         if not takes_rest and not (activation.handled.logs and self.logged(op, clause)):
-            return super().answer(op, operands)
+            return inner(op, operands)
+        return self.once_answered(op, lambda: self.leave(op, operands, clause) if takes_rest else inner(op, operands))
+
+    def once_answered(self, op: Operation, answer: Callable[[], Any]) -> Any:
+        """The results of an operation that are logged, so that they are given again."""
+        activation = self.activation
         if activation.unwound:
             raise _caught(self.handler)
         if activation.at < len(activation.log):
             return activation.replayed(op)
-        results = self.leave(op, operands, clause) if takes_rest else super().answer(op, operands)
+        results = answer()
         activation.remember(op, results)
         return results
 
@@ -329,6 +344,10 @@ class DirectRun(HandlerRun):
             if body is not None:
                 with inside(self):
                     return interpret(*body)
+            if op.runs == "loop" and self.handler.resumes:
+                if not op.length:
+                    return tuple(never_executed(op, operands))
+                return self.once_answered(op, lambda: self.leave(op, operands, None))
         return super().cross(op, operands)
 
 
@@ -340,7 +359,8 @@ def _in_body(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, .
     raise CannotCross(
         f"{op.name}: its clause in direct style takes the rest of the function, and is performed in a body that is "
         "recorded.",
-        hint="perform it outside of loops, vmap and branches by traced values; or record all by hx.handle(h)(f).",
+        hint="perform it outside of vmap, while loops and branches by traced values, hx.loop is a loop in Python; or "
+        "record all by hx.handle(h)(f), which crosses branches.",
     )
 
 

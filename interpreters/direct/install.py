@@ -69,8 +69,10 @@ def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False, mem
     of effects whose ``result_type`` gives ``object``. The first ``resume`` goes on where the function was left; a later
     one, and one under other handlers, such as ``vmap(resume)``, executes the function again with the same answers so
     far. The function must then depend on its arguments and on answers alone. ``return resume.tail(y)`` is
-    ``return resume(y)`` in constant memory. In loops, lanes and branches by traced values, whose bodies are programs,
-    an operation with a ``ctl`` or ``final`` clause is refused.
+    ``return resume(y)`` in constant memory. In a loop of known length a ``ctl`` clause that declares its ``support`` is
+    crossed as by ``handle``: what follows the loop is executed in lanes, one for each choice that its carry remembers.
+    In other loops, lanes and branches by traced values, whose bodies are programs, an operation with a ``ctl`` or
+    ``final`` clause is refused.
 
     Args:
         replay: execute the function again for the first resumption too, as without the package ``greenlet``, which the

@@ -35,9 +35,8 @@ from typing import Any, NamedTuple
 from pyrsistent import pmap
 
 from ...effects.base.errors import BadArgument, CannotCross
-from ...effects.base.stack import STACK, Run, installed
+from ...effects.base.stack import STACK, Run, inside, installed
 from ...effects.control.loops import scan_as
-from ...effects.control.recorded_bodies import body_of
 from ...effects.core.arrays import Box, ConcreteArray, scalar
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation, result_type
@@ -47,11 +46,11 @@ from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.rearranging import stack
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.programs.closure_conversion import with_inputs
-from ...effects.programs.program import Program, interpret
+from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import bool_, int32, is_integer
-from ..analysis.dependence import dependence, scattered
+from ..analysis.dependence import dependence, is_root, scattered
 from ..core.record import Record, record
 from ..transformations.vmap import vmap
 from .answer_conversion import fit_answer, zero_results
@@ -59,7 +58,7 @@ from .handler import ClauseKind, Handler, check_arity, ctl, final
 from .installation import NO_STATE
 from .state_movements import carry as moves_as_carry
 
-Evaluate = Callable[..., Any]
+EvaluateUnder = Callable[..., Any]
 """``evaluate(handler, body, values, state, then)``: the answer of a body that ``then(results, state)`` follows."""
 Path = tuple[Any, ...]
 """The choices made so far in one iteration, each an index into its support."""
@@ -182,6 +181,23 @@ def support_of(clause: Any, op: Operation, xs: Sequence[Any]) -> int | None:
     return count
 
 
+class _WithoutEffects(Run):
+    """Performs everything but effects: what follows an iteration is performed for each entry of a table."""
+
+    __slots__ = ()
+    owns_boxes = False
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if is_root(op):
+            performed = ", ".join(sorted({str(effect) for effect in op.effects if not isinstance(effect, Axis)}))
+            raise CannotCross(
+                f"{op.name}: what follows an iteration of a loop is performed for each choice, and would perform "
+                f"{performed} more than once.",
+                hint=f"answer it inside, hx.handle(h)(hx.handle(other)(f)); or {UNROLL}.",
+            )
+        return self.outer.answer(op, operands)
+
+
 class _Stacked(Run):
     """Owns the stacked results of a loop that depend on its choices, which therefore have no value after it."""
 
@@ -201,7 +217,7 @@ class Chain:
     handler: Handler
     op: Any
     operands: Any
-    evaluate: Evaluate
+    evaluate: EvaluateUnder
     step: Program
     supports: list[int]
     remembered: list[frozenset[Choice]]
@@ -390,7 +406,7 @@ def _of(path: Path, number: int) -> Any:
     return path[number] if number < len(path) else 0
 
 
-def chain_of(handler: Handler, op: Any, operands: Sequence[Any], evaluate: Evaluate) -> Chain:
+def chain_of(handler: Handler, op: Any, operands: Sequence[Any], evaluate: EvaluateUnder) -> Chain:
     """A loop as a chain, after recording its body as a function of its choices.
 
     Raises: CannotCross: a clause declares no support, or a carry remembers choices of all iterations.
@@ -466,7 +482,7 @@ def moving_carries(op: Any, step: Program, remembered: Sequence[frozenset[Choice
 
 
 def eliminated(
-    handler: Handler, op: Any, operands: Sequence[Any], state: Any, evaluate: Evaluate, rest: Callable[..., Any]
+    handler: Handler, op: Any, operands: Sequence[Any], state: Any, evaluate: EvaluateUnder, rest: Callable[..., Any]
 ) -> Any:
     """The answer of a loop in whose body clauses take the rest of the program, and of the ``rest`` after it.
 
@@ -484,12 +500,5 @@ def eliminated(
     if within:
         given = handler.given  # type: ignore[attr-defined]
         return chain.answer(rest, state) if given is None else rest(*chain.given(given, state))
-    body = body_of(op.name, lambda: chain.answer(rest, None), (), "handle")
-    effects = sorted({str(effect) for effect in body.program.effects if not isinstance(effect, Axis)})
-    if effects:
-        raise CannotCross(
-            f"{op.name}: what follows an iteration is performed for each choice, and would perform "
-            f"{', '.join(effects)} more than once.",
-            hint=f"answer it inside, hx.handle(h)(hx.handle(other)(f)); or {UNROLL}.",
-        )
-    return pytrees.unflatten(body.structure, interpret(body.program, ()))
+    with inside(_WithoutEffects(STACK.get(), "")):
+        return chain.answer(rest, None)

@@ -251,7 +251,8 @@ class _Frame:
 
         def iterate(t: int, carry: Sequence[Any], earlier: Any, state: Any) -> Any:
             if t == op.length:
-                return rest([*carry, *stacked_rows(op, xs, _in_list(earlier))], state)
+                rows = _in_list(earlier)[:: 1 if op.backwards else -1]
+                return rest([*carry, *map(stack, zip(*rows))], state)
             row = [index_in_dim(x, order[t], 0, keepdims=False) for x in each]
             then = lambda results, after: iterate(
                 t + 1, results[: op.carry], (results[op.carry :], earlier), after
@@ -272,7 +273,7 @@ class _Frame:
             return self.evaluate_body(i, *body, state, self.rest(i))
         if op.runs == "loop":
             if not op.length:
-                return self.rest(i)([*op.groups(xs).carry, *stacked_rows(op, xs, [])], state)
+                return self.rest(i)(never_executed(op, xs), state)
             if self.unroll:
                 return self.unrolled(i, op, xs, state)
             with at_site(self.program.sites[i]):
@@ -314,11 +315,22 @@ def _in_list(linked: Any) -> list[Any]:
     return items
 
 
-def stacked_rows(op: Any, xs: Sequence[Any], latest_first: Sequence[Sequence[Any]]) -> list[Any]:
-    """The stacked results of a loop, from those of its iterations, the latest first."""
-    if not latest_first:
-        return [zeros_like(t) for t in op.result_type(*[x.type for x in xs])[op.carry :]]
-    return [stack(column[:: 1 if op.backwards else -1]) for column in zip(*latest_first)]
+def never_executed(op: Any, xs: Sequence[Any]) -> list[Any]:
+    """The results of a loop without iterations: the carry as it is, and empty stacks."""
+    types = op.result_type(*[x.type for x in xs])[op.carry :]
+    return [*op.groups(xs).carry, *[zeros_like(t) for t in types]]
+
+
+def loop_answer(handler: Handler, op: Any, xs: Sequence[Any], state: Any, resume: Callable[..., Any]) -> Any:
+    """The answer of a loop of known length in whose body clauses take the rest, and of ``resume``, the rest after it.
+
+    Raises: what ``eliminated`` raises.
+    """
+
+    def evaluate(inner: Handler, body: Program, values: Sequence[Any], path: Any, then: Callable[..., Any]) -> Any:
+        return _Frame(inner, Joins(), body, bind(body, values), then).evaluate(0, path)
+
+    return eliminated(handler, op, xs, state, evaluate, lambda results, _: resume(tuple(results)))
 
 
 def executed_body(op: Any, xs: Sequence[Any], clause: str, site: Any) -> tuple[Program, Sequence[Any]] | None:

@@ -247,13 +247,14 @@ def by_paths(kind, weights, reverse, fold):
     return answer(0, start)
 
 
-@settings(max_examples=25, deadline=None)
-@given(
+chains = given(
     kind=st.sampled_from(["nothing", "last", "last two", "of last", "one hot", "both", "counted"]),
     n=st.integers(1, 3), length=st.sampled_from([0, 1, 2, 5]), reverse=st.booleans(),
     fold=st.sampled_from(sorted(FOLDS)), seed=st.integers(0, 2**16),
 )
-def test_by_tables_unrolled_in_python_and_by_all_paths_the_answer_is_the_same(kind, n, length, reverse, fold, seed):
+
+
+def all_ways_agree(kind, n, length, reverse, fold, seed):
     weights = np.float32(np.random.default_rng(seed).uniform(0.2, 1.2, size=(length, n, n, n)))
     handler = folding(FOLDS[fold], returns=lambda y: y)
     looped = a_chain(kind, weights, reverse, lax.scan)
@@ -263,6 +264,19 @@ def test_by_tables_unrolled_in_python_and_by_all_paths_the_answer_is_the_same(ki
         hx.handle(handler)(a_chain(kind, weights, reverse, in_python)),
     ):
         np.testing.assert_allclose(run(), expected, rtol=2e-4, atol=1e-5)
+
+
+@settings(max_examples=10, deadline=None)
+@chains
+def test_by_tables_unrolled_in_python_and_by_all_paths_the_answer_is_the_same(**chain):
+    all_ways_agree(**chain)
+
+
+@pytest.mark.sweep
+@settings(max_examples=300, deadline=None)
+@chains
+def test_the_same_for_many_chains(**chain):
+    all_ways_agree(**chain)
 
 
 # what stands in and around the loop
