@@ -92,7 +92,7 @@ WORLDS = handler(
 )
 
 
-def enumerate_values(f: Callable[..., Any]) -> Callable[..., Worlds]:
+def enumerate_values(f: Callable[..., Any], *, unroll: bool = False) -> Callable[..., Worlds]:
     """``f`` in all its worlds, one for every combination of values of its sample sites.
 
         enumerate_values(f)(*args).expectation() == the mean of f(*args), given its observations
@@ -100,8 +100,11 @@ def enumerate_values(f: Callable[..., Any]) -> Callable[..., Worlds]:
     The sites must be ``Bernoulli`` or ``Categorical``, or have a value. The rest of the program is vectorised over the
     values of a site: the work grows with the number of worlds, the size of the program does not.
 
-    Raises: CannotCross: a site has infinitely many values, or is inside a loop or a plate: ``log_evidence``
-    sums over those in a loop, others are unrolled in Python.
+    Args:
+        unroll: loops of known length are unrolled; else sites in them are refused. ``log_evidence`` sums over them
+            without enumeration.
+
+    Raises: CannotCross: a site has infinitely many values, or is inside a loop or a plate.
 
     >>> from handlax import probability as hp
     >>> def two():
@@ -115,7 +118,7 @@ def enumerate_values(f: Callable[..., Any]) -> Callable[..., Worlds]:
     @wraps(f)
     @unnamed_boundary
     def enumerated(*args: Any, **kwargs: Any) -> Worlds:
-        return handle(WORLDS, hnp.asarray(0.0))(f)(*args, **kwargs)
+        return handle(WORLDS, hnp.asarray(0.0), unroll=unroll)(f)(*args, **kwargs)
 
     enumerated.answers_sites = True
     return enumerated
@@ -166,7 +169,7 @@ EVIDENCE = handler(
 def log_evidence(f: Callable[..., Any]) -> Callable[..., Any]:
     """The logarithm of the probability of the observations of ``f``, summed over all values of its other sites.
 
-        log_evidence(f)(*args) == enumerate_values(f)(*args).log_evidence
+        log_evidence(f)(*args) == enumerate_values(f, unroll=True)(*args).log_evidence
 
     The result of ``f`` does not matter. A ``scan`` is summed out in the order of the chain, as by the forward
     algorithm: its carry may depend on the values of the last iterations, not on all of them, and the body is evaluated

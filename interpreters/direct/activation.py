@@ -298,21 +298,20 @@ class DirectRun(HandlerRun):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         activation = self.activation
         clause: Any = self.clauses.get(type(op))
-        takes_rest, inner = isinstance(clause, ClauseKind), super().answer
+        takes_rest = isinstance(clause, ClauseKind) or (op.bodied and self.takes_loop(op))
         if not takes_rest and not (activation.handled.logs and self.logged(op, clause)):
-            return inner(op, operands)
-        return self.once_answered(op, lambda: self.leave(op, operands, clause) if takes_rest else inner(op, operands))
-
-    def once_answered(self, op: Operation, answer: Callable[[], Any]) -> Any:
-        """The results of an operation that are logged, so that they are given again."""
-        activation = self.activation
+            return super().answer(op, operands)
         if activation.unwound:
             raise _caught(self.handler)
         if activation.at < len(activation.log):
             return activation.replayed(op)
-        results = answer()
+        results = self.leave(op, operands, clause) if takes_rest else super().answer(op, operands)
         activation.remember(op, results)
         return results
+
+    def takes_loop(self, op: Any) -> bool:
+        """Whether ``op`` is a loop of known length in whose body a clause takes the rest of the function."""
+        return op.runs == "loop" and op.length > 0 and self.handler.resumes and self.handler.takes_rest_in(op)
 
     def logged(self, op: Any, clause: Any) -> bool:
         """Whether the results of ``op`` are given again, not computed again, when the function is executed again."""
@@ -344,10 +343,8 @@ class DirectRun(HandlerRun):
             if body is not None:
                 with inside(self):
                     return interpret(*body)
-            if op.runs == "loop" and self.handler.resumes:
-                if not op.length:
-                    return tuple(never_executed(op, operands))
-                return self.once_answered(op, lambda: self.leave(op, operands, None))
+            if op.runs == "loop" and not op.length:
+                return tuple(never_executed(op, operands))
         return super().cross(op, operands)
 
 

@@ -209,9 +209,9 @@ class _Stacked(Run):
 class Chain:
     """A loop whose carry remembers finitely many choices.
 
-    ``body``: the function of an iteration. ``step``: F, with the choices as its first inputs; ``supports``: the number
-    of values of each. ``remembered``: for each carry, the choices that it is a function of. ``moving``: for each carry,
-    whether its table is another one in each iteration, also after the first ones.
+    ``evaluate``: how its body is interpreted. ``step``: F, with the choices as its first inputs; ``supports``: the
+    number of values of each. ``remembered``: for each carry, the choices that it is a function of. ``moving``: for
+    each carry, whether its table is another one in each iteration, also after the first ones.
     """
 
     handler: Handler
@@ -288,8 +288,9 @@ class Chain:
             after, stacked = self.next_carries(self.depth, self.with_moving(steady, moving), row)
             return self.that_move(after), (moving, stacked)
 
+        what = f"{self.op.name}, what it carries"
         moving, (later, stacked) = self.scan(
-            iteration, self.that_move(steady), self.rows(self.depth), self.op.backwards
+            what, iteration, self.that_move(steady), self.rows(self.depth), self.op.backwards
         )
         return tables, later, self.with_moving(steady, moving), self.joined(results, stacked)
 
@@ -300,10 +301,9 @@ class Chain:
         """``tables``, with these in place of those that move."""
         return [x if new is None else new for x, new in zip(tables, scattered(moving, self.moving))]
 
-    def scan(self, f: Callable[..., Any], init: Any, xs: Any, backwards: bool) -> Any:
-        """Over the iterations after the first ones."""
-        length = self.op.length - self.depth
-        return scan_as(f"{self.op.name}, by its choices", f, init, xs, length, backwards, self.op.unroll)
+    def scan(self, what: str, f: Callable[..., Any], init: Any, xs: Any, backwards: bool) -> Any:
+        """Over the iterations after the first ones; ``what`` it computes, for messages."""
+        return scan_as(what, f, init, xs, self.op.length - self.depth, backwards, self.op.unroll)
 
     def next_carries(self, t: int, tables: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
         """C[t + 1] from C[t]; and the stacked results of iteration ``t``, as they are where all choices are 0."""
@@ -373,7 +373,8 @@ class Chain:
                 moving, row = each
                 return self.answers_before(self.depth, answers, self.with_moving(first[-1], moving), row), None
 
-            answers, _ = self.scan(iteration, answers, (later, self.rows(self.depth)), not self.op.backwards)
+            what = f"{self.op.name}, the answers of clauses in it"
+            answers, _ = self.scan(what, iteration, answers, (later, self.rows(self.depth)), not self.op.backwards)
         for t in reversed(range(min(self.depth, self.op.length))):
             answers = self.answers_before(t, answers, first[t], self.row(t))
         return answers
@@ -487,7 +488,8 @@ def eliminated(
     """The answer of a loop in whose body clauses take the rest of the program, and of the ``rest`` after it.
 
     Raises: CannotCross: the handler has a state, the body has no table (see ``chain_of``), or what is performed more
-    than once has effects for handlers further out.
+    than once has effects for handlers further out. StateTypeError, TreeMismatch: the answers after two iterations
+    differ in type or structure.
     """
     within = isinstance(handler, PathHandler)
     if not within and state is not NO_STATE:

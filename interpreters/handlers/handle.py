@@ -86,7 +86,9 @@ class Installation(ImmutableObject):
     unroll: bool
 
     def __init__(self, handler: Handler, state: Any, unroll: bool = False):
-        self._fill(handler=handler, state=_unchangeable(state), unroll=unroll)
+        object.__setattr__(self, "handler", handler)
+        object.__setattr__(self, "state", _unchangeable(state))
+        object.__setattr__(self, "unroll", unroll)
 
     def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
         if not callable(f):

@@ -109,7 +109,7 @@ rng = np.random.default_rng(1)
 MOVES, LEVELS, SEEN = [np.float32(rng.normal(size=shape)) for shape in [(3, 3), (3,), (5,)]]
 
 
-def markov(moves, seen, loop=lax.scan):
+def markov(moves, seen):
     """A chain whose first state is drawn before the loop, and another value after it."""
 
     def step(row, y):
@@ -118,25 +118,15 @@ def markov(moves, seen, loop=lax.scan):
         return moves[state], state
 
     start = hp.sample("start", hp.Categorical(logits=hnp.zeros(3)))
-    row, states = loop(step, moves[start], seen)
+    row, states = lax.scan(step, moves[start], seen)
     sunny = hp.sample("sunny", hp.Bernoulli(logits=row[0]))
     hp.observe("last", hp.Normal(1.0 * sunny, 1.0), 0.3)
     return states
 
 
-def unrolled(step, c, xs):
-    names = itertools.count()
-    for y in xs:
-        i = next(names)
-        named = lambda op, i=i: hp.Sample(f"{op.label}{i}", op.tree, op.kind, op.shape)
-        renamed = lambda op, *leaves, named=named: hx.perform(named(op), *leaves)
-        c, _ = hx.handle(hx.handler({hp.Sample: renamed}))(step)(c, y)
-    return c, None
-
-
 @pytest.mark.parametrize("wrap", [lambda f: f, lambda f: hx.jit(hx.grad(f))])
 def test_the_evidence_of_a_chain_in_a_loop_is_that_of_all_its_worlds(wrap):
-    worlds = wrap(lambda moves: hp.enumerate_values(lambda m: markov(m, SEEN, unrolled))(moves).log_evidence)
+    worlds = wrap(lambda moves: hp.enumerate_values(markov, unroll=True)(moves, SEEN).log_evidence)
     tables = wrap(lambda moves: hp.log_evidence(markov)(moves, SEEN))
     np.testing.assert_allclose(tables(MOVES), worlds(MOVES), rtol=1e-4)
 

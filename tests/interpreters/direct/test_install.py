@@ -250,7 +250,7 @@ def test_jitted_functions_and_chosen_branches_are_entered(replay):
     ids=["scan", "vmap", "jit of fori_loop"],
 )
 def test_bodies_that_are_programs_are_refused(f):
-    with pytest.raises(hx.errors.CannotCross, match="ask: (its clause in direct style|a clause that) takes"):
+    with pytest.raises(hx.errors.CannotCross, match=r"ask: (its clause in direct style|a clause that) takes"):
         hx.direct(AMB)(f)(hnp.float32(1.0))
 
 

@@ -464,6 +464,16 @@ def test_an_unrolled_loop_takes_time_by_its_length_alone():
 SUMMED = hx.handler({Choose: hx.ctl(lambda resume, op: resume(0) + resume(1))})
 
 
+def test_answers_keep_their_type():
+    counting = folding(lambda ys: ys.sum(0), returns=lambda y: hnp.int32(1))
+    f = lambda: lax.fori_loop(0, 3, lambda i, c: (weigh(0.5), choose(2))[1], 0)
+    with pytest.raises(hx.errors.StateTypeError, match=r"the answers of clauses in it: the carry must keep its type"):
+        hx.handle(counting)(f)()
+    growing = hx.handler({Choose: hx.ctl(lambda resume, op: [resume(0), resume(1)], support=2)})
+    with pytest.raises(hx.errors.TreeMismatch, match="the answers of clauses in it"):
+        hx.handle(growing)(lambda: lax.fori_loop(0, 3, lambda i, c: choose(2), 0))()
+
+
 STATEFUL = hx.handler({Choose: hx.ctl(lambda resume, s, op: resume(s, 0), support=2)})
 
 
