@@ -131,7 +131,8 @@ def chain(length: int, states: int, gradient: bool, bar: float) -> Row:
 
     check = partial(assert_agree, rtol=2e-3)  # the sums of 1,000 steps are rounded in another order
     kind = "gradient of the evidence" if gradient else "evidence"
-    return Row(f"{kind} of {length:,} steps of {states} hidden states, summed out by a handler", bar, timed(make, check=check))
+    name = f"{kind} of {length:,} steps of {states} hidden states, summed out by a handler"
+    return Row(name, bar, timed(make, check=check))
 
 
 ROWS = [

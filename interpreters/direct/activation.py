@@ -22,6 +22,7 @@ from ...effects.base.errors import BadCall, CannotCross
 from ...effects.base.stack import STACK, SiteCell, at_site, grounded, inside, installed
 from ...effects.core.operation import Operation
 from ...effects.programs.program import interpret
+from ..handlers.elimination import has_iterations
 from ..handlers.handle import landing, need_executed
 from ..handlers.handler import ClauseKind, Handler, final, once
 from ..handlers.installation import NO_STATE, HandlerRun, final_answer
@@ -311,7 +312,7 @@ class DirectRun(HandlerRun):
 
     def takes_loop(self, op: Any) -> bool:
         """Whether ``op`` is a loop of known length in whose body a clause takes the rest of the function."""
-        return op.runs == "loop" and op.length > 0 and self.handler.resumes and self.handler.takes_rest_in(op)
+        return has_iterations(op) and op.length > 0 and self.handler.resumes and self.handler.takes_rest_in(op)
 
     def logged(self, op: Any, clause: Any) -> bool:
         """Whether the results of ``op`` are given again, not computed again, when the function is executed again."""
@@ -343,7 +344,7 @@ class DirectRun(HandlerRun):
             if body is not None:
                 with inside(self):
                     return interpret(*body)
-            if op.runs == "loop" and not op.length:
+            if has_iterations(op) and not op.length:
                 return tuple(never_executed(op, operands))
         return super().cross(op, operands)
 

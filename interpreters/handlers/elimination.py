@@ -97,11 +97,11 @@ class PathHandler(Handler):
     given: Callable[[int, int], Any] | None
 
     def __init__(self, original: Handler, given: Callable[[int, int], Any] | None = None):
-        self._fill(original=original, given=given)
         along = partial(_along_path, given)
         otherwise = None if original.otherwise is None else along(original.otherwise)
         clauses = pmap({kind: along(clause) for kind, clause in original.clauses.items()})
         super().__init__(clauses, otherwise, original.over, None, moves_as_carry)
+        self._fill(original=original, given=given)
 
 
 def _along_path(given: Callable[[int, int], Any] | None, clause: Any) -> Any:
@@ -272,8 +272,8 @@ class Chain:
     # the tables
 
     def carries(self) -> tuple[list[Any], Any, list[Any], list[Any]]:
-        """C: before each of the first iterations, and before the one after them; of the moving carries before the later
-        ones, stacked; after the last. The stacked results.
+        """C[0], ..., C[depth], whose axes become more; C[t] of the moving carries for the later t, stacked; C[length].
+        And the stacked results. Without later iterations the second is None.
         """
         tables, results = [list(self.operands.carry)], []
         for t in range(min(self.depth, self.op.length)):
@@ -328,9 +328,12 @@ class Chain:
         newest = [choice.number for choice in after if choice.age == 1]
 
         def answer(answers: Any, *values: Any) -> Any:
-            then = lambda results, path: pytrees.map(partial(_at_choices, [*map(partial(_of, path), newest)]), answers)
+            def following(results: Sequence[Any], path: Path) -> Any:
+                zs = [path[number] if number < len(path) else 0 for number in newest]  # a branch may make fewer
+                return pytrees.map(partial(_at_choices, zs), answers)
+
             values = (*self.operands.shared, *values)
-            return self.evaluate(PathHandler(self.handler), self.op.bodies[0], values, (), then)
+            return self.evaluate(PathHandler(self.handler), self.op.bodies[0], values, (), following)
 
         kept = [choice for choice in before if choice.older in after]
         axes = [kept, *self.windows(t), *[[] for _ in row]]
@@ -402,9 +405,11 @@ def _at_choices(zs: Sequence[Any], x: Any) -> Any:
     return x
 
 
-def _of(path: Path, number: int) -> Any:
-    """A choice of a path; 0 where a branch made fewer, on which nothing depends there."""
-    return path[number] if number < len(path) else 0
+def has_iterations(op: Any) -> bool:
+    """Whether ``op`` executes its body a known number of times, each time with the slices of one index; a loop over
+    lanes of different lengths does not.
+    """
+    return op.runs == "loop" and not op.selects and type(op.length) is int
 
 
 def chain_of(handler: Handler, op: Any, operands: Sequence[Any], evaluate: EvaluateUnder) -> Chain:

@@ -32,7 +32,7 @@ from ...effects.trees import pytrees
 from ..core.record import Record, record
 from .answer_conversion import as_wide_array, fit_answer, zero_results
 from .early_exit import Abort, with_exit_flag
-from .elimination import eliminated
+from .elimination import eliminated, has_iterations
 from .handler import ClauseKind, Handler, check_arity, ctl, once
 from .installation import NO_STATE, HandlerRun, final_answer
 from .resumed_branches import Joined, Joins, NotJoined, joined_branch, resuming_branch
@@ -271,7 +271,7 @@ class _Frame:
         body = executed_body(op, xs, clause, self.program.sites[i])
         if body is not None:
             return self.evaluate_body(i, *body, state, self.rest(i))
-        if op.runs == "loop":
+        if has_iterations(op):
             if not op.length:
                 return self.rest(i)(never_executed(op, xs), state)
             if self.unroll:

@@ -452,6 +452,11 @@ def test_an_unrolled_loop_hands_on_a_state_and_stacks_its_results():
             assert (s[bits], last[bits], ys[bits].tolist()) == (sum(bits), c, rows[::-1] if reverse else rows)
 
 
+def test_an_unrolled_map_stacks_what_each_path_has():
+    summed = folding(lambda ys: ys.sum(0), returns=lambda y: 1.0 * y.sum())
+    assert hx.handle(summed, unroll=True)(lambda: lax.map(lambda x: x * choose(2), hnp.arange(3)))() == 8 * 1.5
+
+
 def test_an_unrolled_loop_takes_time_by_its_length_alone():
     counted = hx.handler({Weigh: hx.ctl(lambda resume, s, op, w: resume(s + 1, None))})
     summed = lambda n: lax.fori_loop(0, n, lambda i, c: (weigh(1.0), c + i)[1], 0)
