@@ -343,7 +343,7 @@ class Chain:
         """The stacked results for the rest of the program: ``known`` where no choice matters, else without a value."""
         outs = dependence(self.step).outs[self.op.carry :]
         types = self.op.result_type(*[x.type for group in self.operands for x in group])[self.op.carry :]
-        nowhere = _Stacked(STACK.get(), f"{self.op.name} by its choices")
+        nowhere = _Stacked(STACK.get(), f"the path through {self.op.name}")
         nowhere.ended = True
         return [Box(nowhere, t) if self.depends(out) else y for y, t, out in zip(known, types, outs)]
 

@@ -287,9 +287,9 @@ class _Frame:
             )
         raise CannotCross(
             f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
-            f"the program after one iteration of such a loop, or in one lane, is not a function.",
-            hint=f"{'handle it inside, vmap(hx.handle(h)(f))' if op.runs == 'lanes' else 'unroll the loop in Python'}, "
-            f"or handle it by a clause that answers once; it is at {Site(*self.program.sites[i])}.",
+            "the program after one iteration of a loop of unknown length, or in one lane, is not a function.",
+            hint=f"{_INSTEAD.get(op.runs, 'unroll it in Python')}, or handle it by a clause that answers once; it is "
+            f"at {Site(*self.program.sites[i])}.",
         )
 
 
@@ -319,6 +319,12 @@ def never_executed(op: Any, xs: Sequence[Any]) -> list[Any]:
     """The results of a loop without iterations: the carry as it is, and empty stacks."""
     types = op.result_type(*[x.type for x in xs])[op.carry :]
     return [*op.groups(xs).carry, *[zeros_like(t) for t in types]]
+
+
+_INSTEAD = {
+    "lanes": "handle it inside, vmap(hx.handle(h)(f))",
+    "until": "give it a length, as lax.fori_loop with static bounds has, or unroll it in Python",
+}
 
 
 def loop_answer(handler: Handler, op: Any, xs: Sequence[Any], state: Any, resume: Callable[..., Any]) -> Any:
