@@ -279,6 +279,19 @@ def test_the_same_for_many_chains(**chain):
     all_ways_agree(**chain)
 
 
+@pytest.mark.sweep
+@settings(max_examples=60, deadline=None)
+@chains
+def test_derivatives_and_lanes_of_tables_are_those_of_the_unrolled_loop(kind, n, length, reverse, fold, seed):
+    weights = hnp.asarray(np.random.default_rng(seed).uniform(0.2, 1.2, size=(2, length, n, n, n)), "float32")
+    handler = folding(FOLDS[fold], returns=lambda y: y)
+    tables, unrolled = [
+        hx.grad(lambda w, unroll=unroll: hx.handle(handler, unroll=unroll)(a_chain(kind, w, reverse, lax.scan))())
+        for unroll in (False, True)
+    ]
+    close(hx.vmap(tables)(weights), hnp.stack([unrolled(w) for w in weights]), 1e-3)
+
+
 # what stands in and around the loop
 
 WEIGHTS = np.float32(np.random.default_rng(1).uniform(0.2, 1.2, size=(4, 2, 2, 2)))
@@ -400,6 +413,28 @@ def test_what_ends_the_program_is_an_answer_in_the_tables():
         return z, None
 
     agree(lambda: lax.scan(step, 0, WEIGHTS)[0], handler=stopping)
+
+
+@hx.effect(vmap="per_lane")
+class Rate:
+    def result_type(op, x):
+        return x
+
+
+def test_plain_clauses_and_a_default_one_answer_in_the_tables():
+    doubled = hx.handler(
+        {Rate: lambda op, x: 3.0 * x}, otherwise=lambda op, x: 2.0 * hx.perform(op, x),
+        over=lambda op: isinstance(op, hx.operations.Sin),
+    )
+
+    def step(last, w):
+        z = choose(2)
+        weigh(hx.perform(Rate(), w[last, z, 0]) + hnp.sin(w[z, last, 1]))
+        return z, None
+
+    f = lambda: lax.scan(step, 0, hnp.asarray(WEIGHTS))[0]
+    merged = agree(f, handler=TOTAL | doubled)
+    close(hx.handle(TOTAL)(hx.handle(doubled)(f))(), merged)
 
 
 # cost
