@@ -42,7 +42,7 @@ from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim
-from ...effects.operations.manipulation.creation import iota
+from ...effects.operations.manipulation.creation import iota, is_iota
 from ...effects.operations.manipulation.rearranging import stack
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.programs.closure_conversion import with_inputs
@@ -51,6 +51,7 @@ from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import bool_, int32, is_integer
 from ..analysis.dependence import dependence, is_root, scattered
+from ..batching.batch import BatchBox
 from ..core.record import Record, record
 from ..transformations.vmap import vmap
 from .answer_conversion import fit_answer, zero_results
@@ -399,9 +400,15 @@ def _at_first(x: Any, axes: Sequence[Choice], kept: Sequence[bool]) -> Any:
 
 
 def _at_choices(zs: Sequence[Any], x: Any) -> Any:
-    """The entry of a table at these values of its first choices."""
+    """The entry of a table at these values of its first choices; where lanes number a choice, as in
+    ``vmap(resume)(arange(n))``, the axis of the table is that of the lanes.
+    """
     for z in zs:
-        x = dynamic_index_in_dim(x, z, 0, keepdims=False, allow_negative_indices=False)
+        in_lanes = isinstance(z, BatchBox) and x.run is not z.run and z.value.type.shape == x.type.shape[:1]
+        if in_lanes and is_iota(z.value):
+            x = z.run.box(0, (x,))
+        else:
+            x = dynamic_index_in_dim(x, z, 0, keepdims=False, allow_negative_indices=False)
     return x
 
 

@@ -470,6 +470,20 @@ def test_it_costs_a_small_multiple_of_the_forward_algorithm():
     assert flops(slopes[0]) < 1.5 * flops(slopes[1])
 
 
+def test_lanes_that_number_a_choice_are_the_axis_of_the_table():
+    def model(shown):
+        def step(last, seen):
+            z = choose(K)
+            weigh(seen.sum())
+            return z, None
+
+        return lax.scan(step, 0, shown)[0]
+
+    for wrap in (lambda f: f, hx.grad):
+        text = str(hx.make_program(wrap(hx.handle(EVIDENCE)(model)))(SHOWN))
+        assert "gather" not in text and "scatter" not in text
+
+
 # unrolled
 
 
