@@ -1,15 +1,23 @@
-"""What an effect of a user's costs: performed through a handler, and where its clause takes the rest of the program."""
+"""What an effect of a user's costs: performed through a handler, and where its clause takes the rest of the program.
+
+A hidden Markov model, its loop summed out by a handler, stands beside the forward algorithm written by hand in JAX.
+"""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+import jax
+import numpy as np
 
 import handlax as hx
 
-from .timing import Pair, Plan, Row, single
+from .sides import OURS, Side, assert_agree, on
+from .timing import Pair, Plan, Prepare, Row, single, timed
 
 FEW, MANY = 100, 1600
 
@@ -64,9 +72,59 @@ def constant(name: str, installed: Any) -> Row:
     return Row(name, 1.5, measure, 1.0, beside=False)
 
 
+@hx.effect(vmap="per_lane")
+class State:
+    """A hidden state, by the log-probability of each and of what it shows."""
+
+    def result_type(op, log_probs):
+        return hx.ArrayType((), "int32")
+
+
+def _summed(resume: Any, op: Any, log_probs: Any) -> Any:
+    return hx.nn.logsumexp(log_probs + hx.vmap(resume)(hx.numpy.arange(log_probs.shape[0])))
+
+
+EVIDENCE = hx.handler(
+    {State: hx.ctl(_summed, support=lambda op, log_probs: log_probs.shape[0])}, returns=lambda y: 0.0
+)
+
+
+@hx.handle(EVIDENCE)
+def markov(start: Any, move: Any, shown: Any) -> Any:
+    """A hidden Markov model, by the logarithms of its probabilities."""
+
+    def step(row: Any, seen: Any) -> Any:
+        return move[hx.perform(State(), row + seen)], None
+
+    return hx.lax.scan(step, start, shown)
+
+
+def forward(start: Any, move: Any, shown: Any) -> Any:
+    """Its evidence by the forward algorithm, in JAX."""
+    step = lambda alpha, seen: (jax.nn.logsumexp(alpha[:, None] + move, 0) + seen, None)
+    return jax.nn.logsumexp(jax.lax.scan(step, start + shown[0], shown[1:])[0])
+
+
+def chain(length: int, states: int, gradient: bool) -> Row:
+    """The compiled evidence of a hidden Markov model, or its gradient."""
+    rng = np.random.default_rng(0)
+    data = tuple([np.float32(rng.normal(size=shape)) for shape in [(states,), (states, states), (length, states)]])
+
+    def make(side: Side) -> Prepare:
+        f: Any = markov if side is OURS else forward
+        jitted, args = side.lib.jit(side.lib.grad(f, argnums=(0, 1, 2)) if gradient else f), on(side, data)
+        return lambda: lambda: jitted(*args)
+
+    check = partial(assert_agree, rtol=2e-3)  # the sums of 1,000 steps are rounded in another order
+    kind = "gradient of the evidence" if gradient else "evidence"
+    name = f"{kind} of {length:,} steps of {states} hidden states, summed out by a handler"
+    return Row(name, 1.5, timed(make, check=check))
+
+
 ROWS = [
     each("perform through one handler", 1.5, hx.handle(PLAIN)),
     each("perform, the clause resumes in tail position", 8.0, hx.direct(TAIL)),
     each("perform, the clause resumes", 16.0, hx.direct(NESTED)),
     constant(f"perform, the clause resumes: each of {MANY:,} against {FEW}", hx.direct(NESTED)),
+    *[chain(length, states, gradient) for length, states in ((100, 3), (1000, 32)) for gradient in (False, True)],
 ]

@@ -47,6 +47,7 @@ _NAMES = {
     "handlax.interpreters.library.effectful.writers": "tell",
     "handlax.interpreters.ragged.ragged_loop": "ragged_loop",
     "handlax.lowering.export.call_exported": "call_exported call_exported_effect",
+    "handlax.probability.enumeration": "alternative likelihood",
     "handlax.probability.plates": "plate",
     "handlax.probability.sites": "sample",
 }

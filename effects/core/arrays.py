@@ -290,6 +290,11 @@ class Box(OnNoDevice, Array):
         return NOWHERE
 
     @property
+    def made_by(self) -> Any:
+        """The operation whose result it is, where that is recorded; else None."""
+        return None
+
+    @property
     def arguments(self) -> list[str]:
         """The names of the arguments of the traced function on which the value depends; none where they are unknown."""
         parts = [getattr(self, slot, None) for kind in type(self).__mro__ for slot in getattr(kind, "__slots__", ())]

@@ -9,6 +9,7 @@
     seed(trace(model), key)()              all draws and observations by name, and the result
     log_density(model, {"x": 0.2})()       the logarithm of their joint density
     enumerate_values(model)()              all combinations of values, if they are finitely many
+    log_evidence(model)()                  the log-probability of the observations, loops in the order of the chain
 
 Sample sites may be inside ``scan``, ``cond``, ``jit`` and ``vmap``: each iteration and each lane has a value of its
 own.

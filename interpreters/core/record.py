@@ -34,6 +34,11 @@ class RecordBox(Box):
         return self.run.made_at(self.number)
 
     @property
+    def made_by(self) -> Operation | None:
+        definition = self.run.builder.definition(self.number)
+        return None if definition is None else self.run.builder.ops[definition[0]]
+
+    @property
     def known_sharding(self) -> Any:
         known = self.run.shardings
         return known[self.number] if self.number < len(known) else None

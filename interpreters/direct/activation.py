@@ -25,19 +25,27 @@ from ...effects.base.errors import BadCall, CannotCross
 from ...effects.base.stack import STACK, Run, SiteCell, at_site, grounded, inside, installed, runs
 from ...effects.core.operation import Operation
 from ...effects.programs.program import interpret
+from ..handlers.elimination import has_iterations
 from ..handlers.handle import landing, need_executed
 from ..handlers.handler import ClauseKind, Handler, ctl, once
 from ..handlers.installation import NO_STATE, HandlerRun, final_answer
-from ..handlers.resumable import answer_given, call_clause, executed_body, resumed_again
-from .executed_log import Answered, Iteration, is_same, other_performed, own_references, reference_mark
+from ..handlers.resumable import (
+    answer_given,
+    call_clause,
+    executed_body,
+    loop_answer,
+    never_executed,
+    resumed_again,
+)
+from .executed_log import Answered, Iteration, Surroundings, is_same, other_performed, own_references, reference_mark
 from .stacks import Nesting, close_stacks, greenlet, new_stack
 
 
 class Handled(NamedTuple):
     """A function, its arguments, and the handler and state that are installed around it.
 
-    ``outer``, ``context``: the handlers and the context in force where it was called. ``watching``: the handlers of
-    users among them, which may answer what the function performs.
+    ``under``, ``context``: the handlers, settings and context in force where it was called. ``watching``: the handlers
+    of users among them, which may answer what the function performs.
     """
 
     handler: Handler
@@ -46,7 +54,7 @@ class Handled(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     site: Any
-    outer: Run
+    under: Surroundings
     context: Context
     watching: tuple[HandlerRun, ...]
     logs: bool  # so that it can be executed again
@@ -70,11 +78,12 @@ class Ended(NamedTuple):
 
 
 class Resumption(NamedTuple):
-    """The state, and the results of an operation, with which an execution goes on behind its log."""
+    """The state, and the results of an operation, with which an execution goes on behind its log, and under what."""
 
     op: Any
     state: Any
     results: Any
+    under: Surroundings
 
 
 class Unwound(BaseException):
@@ -88,15 +97,15 @@ class Unwound(BaseException):
 class Activation:
     """One execution of a function around which a handler is installed in direct style.
 
-    ``log``: what was answered; ``at``: how much of it was given again. ``run``: that of the handler; ``outer`` and
-    ``settings``: the handlers and settings around the rest. ``unwound``: what the function was left for, if it was
-    unwound. ``driver``: the stack that waits for the next message.
+    ``log``: what was answered; ``at``: how much of it was given again. ``run``: that of the handler; ``under``: the
+    handlers and settings around what is executed now. ``unwound``: what the function was left for, if it was unwound.
+    ``driver``: the stack that waits for the next message.
     ``performer``: the stack that performed last. ``first``: references with a later number were made by the function.
     """
 
     __slots__ = (
-        "handled", "run", "outer", "settings", "cell", "log", "at", "resumption", "driver", "performer", "unwound",
-        "nesting", "first",
+        "handled", "run", "under", "cell", "log", "at", "resumption", "driver", "performer", "unwound", "nesting",
+        "first",
     )
 
     def __init__(
@@ -104,9 +113,8 @@ class Activation:
     ):
         self.handled = handled
         self.run: Any = None
-        self.outer = STACK.get()
-        self.settings = CONFIG.get()
-        self.cell = self.outer.cell or SiteCell()
+        self.under = handled.under
+        self.cell = STACK.get().cell or SiteCell()
         self.log = log
         self.at = 0
         self.resumption = resumption
@@ -120,8 +128,8 @@ class Activation:
 
     def execute(self) -> Performed | Ended:
         """Execute the function, up to the end or to what unwinds it."""
-        handler, state, f, args, kwargs, site, outer, *_ = self.handled
-        self.run = run = DirectRun(landing(outer), handler, state, site, _in_body)
+        handler, state, f, args, kwargs, site, *_ = self.handled
+        self.run = run = DirectRun(landing(self.under.outer), handler, state, site, _in_body)
         run.activation = self
         self.first = reference_mark()
         try:
@@ -148,29 +156,30 @@ class Activation:
         if isinstance(entry, Iteration) or not is_same(op, entry[0]):
             raise other_performed(f"{op.name}: the function performed it", entry)
         self.at += 1
-        _, results, written = entry
+        _, results, written, under = entry
+        if under is not None:
+            self.go_under(under)
         for ref, value in zip(own_references(op, self.first), written):
             ref.cell = value
         return results
 
-    def remember(self, op: Operation, results: Any) -> None:
+    def remember(self, op: Operation, results: Any, resumed: bool) -> None:
         if self.handled.logs:
-            self.log.append((op, results, [ref.cell for ref in own_references(op, self.first)]))
+            written = [ref.cell for ref in own_references(op, self.first)]
+            self.log.append((op, results, written, self.under if resumed else None))
             self.at += 1
 
-    def left(self, run: DirectRun, op: Operation, xs: tuple[Any, ...], takes_rest: bool) -> tuple[Any, Any]:
+    def left(self, run: DirectRun, op: Operation, xs: tuple[Any, ...]) -> tuple[Any, Any]:
         """The state and the results with which the function goes on after ``op``, for which it is left."""
         resumption = self.resumption
         if resumption is not None:
             if not is_same(op, resumption.op):
                 raise other_performed(f"{op.name}: the function performed it", resumption.op)
             self.resumption = None
-            if CONFIG.get() is not self.settings:
-                CONFIG.set(self.settings)
-            self.go_under(self.outer, STACK.get())
+            self.go_under(resumption.under)
             return resumption.state, resumption.results
         message = Performed(op, xs, run.merged_state(), run.cell.site)
-        if self.handled.replays or not takes_rest:
+        if self.handled.replays or not takes_rest(run.handler, op):
             raise self.unwind(message)
         if self.driver is None:
             raise BadCall(
@@ -187,17 +196,26 @@ class Activation:
                 hint="it nests too deeply, or started a thread: raise sys.setrecursionlimit, or handle it inside.",
             ) from error
 
-    def go_under(self, outer: Run, top: Run) -> None:
-        """What the function performs goes to ``outer`` from now on; ``top``: the innermost run of the function."""
-        run = self.run
-        before, cell = run.cell, outer.cell or run.cell
-        for each in (*runs(top), run):
-            if each.cell is before:
-                each.cell, each._labeller = cell, None
-            if each is run:
-                break
-        run.outer, run.scope = landing(outer), outer.scope
-        self.outer, self.cell = outer, outer.cell or self.cell
+    def go_under(self, under: Surroundings) -> None:
+        """Go on under other handlers and settings, inside the function."""
+        if CONFIG.get() is self.under.settings:  # the function has not set others
+            CONFIG.set(under.settings)
+        self.move(under, STACK.get())
+
+    def move(self, under: Surroundings, top: Run) -> None:
+        """What the function performs goes to other handlers from now on; ``top``: its innermost run."""
+        outer = under.outer
+        if outer is not self.under.outer:
+            run = self.run
+            before, cell = run.cell, outer.cell or run.cell
+            for each in (*runs(top), run):
+                if each.cell is before:
+                    each.cell, each._labeller = cell, None
+                if each is run:
+                    break
+            run.outer, run.scope = landing(outer), outer.scope
+            self.cell = outer.cell or self.cell
+        self.under = under
 
     # around the function
 
@@ -214,13 +232,14 @@ class Activation:
 
     def wait_for(self, stack: Any, *answer: Any) -> Performed | Ended:
         """Go on with ``stack``; the next message of the execution."""
-        outside = self.cell.site
+        cell = self.cell
+        outside = cell.site
         self.driver = greenlet.getcurrent()
         try:
             return stack.switch(*answer)
         finally:
             self.driver = None
-            self.cell.site = outside
+            cell.site = outside
 
     def own_stack(self, performer: Any) -> Any:
         """The stack of this execution: it performed itself, or what it executes in another stack did."""
@@ -241,14 +260,12 @@ class Activation:
                 "resume: the function that is resumed is executed in another thread.",
                 hint="resume in the thread that called it, or execute it by replay=True, of hx.direct or hx.steps.",
             ) from error
-        outer, settings = STACK.get(), CONFIG.get()
-        if settings is not self.settings:
+        under = Surroundings(STACK.get(), CONFIG.get())
+        if under.settings is not self.under.settings:
             context = performer.gr_context
-            if context.get(CONFIG, self.settings) is self.settings:  # the function has not set others
-                context.run(CONFIG.set, settings)
-            self.settings = settings
-        if outer is not self.outer:
-            self.go_under(outer, performer.gr_context[STACK])
+            if context.get(CONFIG, self.under.settings) is self.under.settings:  # the function has not set others
+                context.run(CONFIG.set, under.settings)
+        self.move(under, performer.gr_context[STACK])
 
     def answer(self, message: Performed | Ended, nesting: Nesting) -> Any:
         """The answer of the handled function: clauses are called, from that of what ``message`` says it performed on,
@@ -257,11 +274,11 @@ class Activation:
         activation = self
         while isinstance(message, Performed):
             op, xs, state, site = message
-            clause: Any = activation.handled.handler.table[type(op)]
-            resume = Continuation(activation, op, xs) if isinstance(clause, ctl) else None
+            handler = activation.handled.handler
+            resume = Continuation(activation, op, xs) if takes_rest(handler, op) else None
             del message
             with grounded(activation), at_site(site, activation.cell):
-                y = _clause_answer(clause, op, xs, state, resume)
+                y = _clause_answer(handler, op, xs, state, resume)
                 del resume  # a function that is not resumed is closed here, which restores sites of its own
             if type(y) is not Tail:
                 return y
@@ -322,7 +339,7 @@ class Continuation:
     def advance(self, state: Any, results: Any, nesting: Nesting) -> tuple[Activation, Performed | Ended]:
         """Continue until the function performs or ends: the execution that did, and its message."""
         activation, handled, performer = self.activation, self.activation.handled, self.performer
-        if self.used and isinstance(handled.handler.table[type(self.op)], once):
+        if self.used and isinstance(handled.handler.table.get(type(self.op)), once):
             raise resumed_again(self.op)
         if performer is not None:
             activation.take_over(performer)
@@ -330,7 +347,8 @@ class Continuation:
         self.used, self.performer, self.waits = True, None, False
         if performer is not None:
             return activation, activation.wait_for(performer, (state, results))
-        again = Activation(handled, self.log[: self.count], nesting, Resumption(self.op, state, results))
+        under = Surroundings(STACK.get(), CONFIG.get())
+        again = Activation(handled, self.log[: self.count], nesting, Resumption(self.op, state, results, under))
         return again, again.start()
 
 
@@ -353,21 +371,25 @@ class DirectRun(HandlerRun):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         activation = self.activation
         clause: Any = self.clauses.get(type(op))
-        kind = isinstance(clause, ClauseKind)
+        kind = isinstance(clause, ClauseKind) or (op.bodied and self.takes_loop(op))
         if not kind and not (activation.handled.logs and self.logged(op, clause)):
             return super().answer(op, operands)
-        if activation.unwound is not None and (kind or isinstance(self.clauses[type(activation.unwound.op)], ctl)):
+        if activation.unwound is not None and (kind or takes_rest(self.handler, activation.unwound.op)):
             raise _caught(self.handler)
         if activation.at < len(activation.log):
             return activation.replayed(op)
         if kind:
-            results = self.leave(op, operands, isinstance(clause, ctl))
+            results = self.leave(op, operands)
         elif activation.resumption is not None:
             raise other_performed(f"{op.name}: the function performed it", activation.resumption.op)
         else:
             results = super().answer(op, operands)
-        activation.remember(op, results)
+        activation.remember(op, results, kind)
         return results
+
+    def takes_loop(self, op: Any) -> bool:
+        """Whether ``op`` is a loop of known length in whose body a clause takes the rest of the function."""
+        return has_iterations(op) and op.length > 0 and self.handler.resumes and self.handler.takes_rest_in(op)
 
     def logged(self, op: Any, clause: Any) -> bool:
         """Whether the results of ``op`` are given again, not computed again, when the function is executed again."""
@@ -378,14 +400,14 @@ class DirectRun(HandlerRun):
             return True
         return any([run.sees(op) for run in handled.watching])
 
-    def leave(self, op: Operation, operands: tuple[Any, ...], takes_rest: bool) -> Any:
+    def leave(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         """The results of an operation whose clause takes the rest of the function, or ends it."""
         cell = self.cell
         outside = cell.site
         try:
             if outside is None:
                 cell.site = self.labelled_site()
-            self.current, results = self.activation.left(self, op, operands, takes_rest)
+            self.current, results = self.activation.left(self, op, operands)
             return results
         finally:
             cell.site = outside
@@ -396,6 +418,8 @@ class DirectRun(HandlerRun):
             if body is not None:
                 with inside(self):
                     return interpret(*body)
+            if has_iterations(op) and not op.length:
+                return tuple(never_executed(op, operands))
         return super().cross(op, operands)
 
 
@@ -407,7 +431,8 @@ def _in_body(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, .
     raise CannotCross(
         f"{op.name}: its clause in direct style takes the rest of the function, and is performed in a body that is "
         "recorded.",
-        hint="perform it outside of loops, vmap and branches by traced values; or record all by hx.handle(h)(f).",
+        hint="perform it outside of vmap, while loops and branches by traced values, hx.loop is a loop in Python; or "
+        "record all by hx.handle(h)(f), which crosses branches.",
     )
 
 
@@ -420,8 +445,19 @@ def _caught(handler: Handler) -> BadCall:
     )
 
 
-def _clause_answer(clause: Any, op: Any, xs: tuple[Any, ...], state: Any, resume: Continuation | None) -> Any:
-    """The answer of a clause. Raises: BadCall: it is not that of ``resume.tail``, which the clause called."""
+def takes_rest(handler: Handler, op: Any) -> bool:
+    """Whether what answers ``op`` takes the rest of the function: a clause of its own, or those of a loop's body."""
+    return op.bodied or isinstance(handler.table[type(op)], ctl)
+
+
+def _clause_answer(handler: Handler, op: Any, xs: tuple[Any, ...], state: Any, resume: Continuation | None) -> Any:
+    """The answer of what the function was left for.
+
+    Raises: BadCall: a clause calls ``resume.tail`` and does not return what it gives.
+    """
+    if op.bodied and resume is not None:
+        return loop_answer(handler, op, xs, state, resume)
+    clause: Any = handler.table[type(op)]
     if resume is None:
         return call_clause(clause, op, xs, state)
     try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...effects.base.config import SettingScope
 from ...effects.base.errors import BadCall
-from ...effects.base.stack import BASE
+from ...effects.base.stack import BASE, Run
 from ...effects.core.operation import Operation
 from ..references.reference import Ref, RefSet, next_number
 
@@ -14,15 +15,24 @@ from ..references.reference import Ref, RefSet, next_number
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
-# An operation with its results, and the values after it of the references that the function made and it wrote.
-Answered = tuple[Any, Any, Sequence[Any]]
+class Surroundings(NamedTuple):
+    """The handlers and the settings around what is executed."""
+
+    outer: Run
+    settings: SettingScope
+
+
+# An operation with its results, the values after it of the references that the function made and it wrote, and, if the
+# function was resumed after it, what the function went on under.
+Answered = tuple[Any, Any, Sequence[Any], Surroundings | None]
 
 
 class Iteration(NamedTuple):
-    """In place of what a loop logged so far: it has reached iteration ``i`` with these values."""
+    """In place of what a loop logged so far: it has reached iteration ``i`` with these values, under this."""
 
     i: int
     carry: Any
+    under: Surroundings
 
 
 def is_same(op: Operation, before: Operation) -> bool:

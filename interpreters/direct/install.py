@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from ...effects.base.config import CONFIG
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument
 from ...effects.base.source_locations import user_site
@@ -22,7 +23,7 @@ from ..handlers.handle import Installation, handle
 from ..handlers.handler import Handler, ctl, once
 from ..handlers.installation import NO_STATE, HandlerRun
 from .activation import Activation, DirectRun, Handled
-from .executed_log import Iteration, other_performed
+from .executed_log import Iteration, Surroundings, other_performed
 from .stacks import Nesting, have_greenlets
 
 P = ParamSpec("P")
@@ -52,10 +53,10 @@ class DirectInstallation(Installation):
         @wraps(f)
         @unnamed_boundary
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
-            outer = STACK.get()
-            watching = tuple([run for run in runs(outer) if isinstance(run, HandlerRun)])
+            under = Surroundings(STACK.get(), CONFIG.get())
+            watching = tuple([run for run in runs(under.outer) if isinstance(run, HandlerRun)])
             given = Handled(
-                handler, self.state, f, args, kwargs, user_site(2), outer, copy_context(), watching, many or replays,
+                handler, self.state, f, args, kwargs, user_site(2), under, copy_context(), watching, many or replays,
                 replays, self.memo,
             )
             around = next((run.activation.nesting for run in watching if isinstance(run, DirectRun)), None)
@@ -87,8 +88,10 @@ def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False, mem
     one executes the function again with the same answers so far. Both go on under the handlers and settings around
     ``resume``: ``grad(resume)`` and ``vmap(resume)`` transform the rest. The function must then depend on its arguments
     and on answers alone; references that it makes are its own. ``return resume.tail(y)`` is ``return resume(y)`` in
-    constant memory. In loops, lanes and branches by traced values, whose bodies are programs, an operation with a
-    ``ctl`` or ``final`` clause is refused.
+    constant memory. In a loop of known length a ``ctl`` clause that declares its ``support`` is crossed as by
+    ``handle``: what follows the loop is executed in lanes, one for each choice that its carry remembers. In other
+    loops, lanes and branches by traced values, whose bodies are programs, an operation with a ``ctl`` or ``final``
+    clause is refused.
 
     Args:
         replay: execute the function again for the first resumption too, as without the package ``greenlet``, which the
@@ -134,13 +137,14 @@ def loop(lower: int, upper: int, body_fun: Callable[[int, C], C], init_val: C) -
         if type(entry) is not Iteration:
             raise other_performed("loop: the function was in a loop", entry)
         first, val = entry.i, _copied(entry.carry)
+        activation.go_under(entry.under)
     else:
-        activation.log.append(Iteration(lower, _copied(init_val)))
+        activation.log.append(Iteration(lower, _copied(init_val), activation.under))
     activation.at += 1
     for i in range(first, upper):
         val = body_fun(i, val)
         if activation.at == len(activation.log):  # what the iteration logged is not needed any more
-            activation.log = [*activation.log[:start], Iteration(i + 1, _copied(val))]
+            activation.log = [*activation.log[:start], Iteration(i + 1, _copied(val), activation.under)]
             activation.at = start + 1
     return val
 

@@ -1,3 +1,3 @@
-"""Handlers that users write: clauses, installation, state movements, resumption, early exit; may import custom and
-what comes before it.
+"""Handlers that users write: clauses, installation, state movements, resumption, elimination, early exit; may import
+custom and what comes before it.
 """

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...effects.base.errors import DTypeMismatch, NotAnArray, TreeMismatch
 from ...effects.core.arrays import PYTHON_NUMBERS, Array, ConcreteArray, as_array, scalar
+from ...effects.core.columns import zeros_like
 from ...effects.core.operation import Operation, result_type
 from ...effects.core.result_trees import result_tree
 from ...effects.operations.elementwise.conversion import convert
@@ -58,6 +59,12 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
             hint="its containers, and their keys and names, are those that result_type gives.",
         )
     return answers
+
+
+def zero_results(op: Operation, operands: tuple[Any, ...]) -> Any:
+    """Zeros as the results of an operation, where nothing that depends on them is used."""
+    types = result_type(op, tuple([x.type for x in operands]))
+    return op.from_results([zeros_like(t) for t in op.as_results(types)])
 
 
 def as_result(name: str, y: Any, expected: ArrayType, what: str = "the operation's result") -> Any:

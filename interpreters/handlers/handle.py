@@ -79,14 +79,16 @@ class Installation(ImmutableObject):
     A value: each call and each block starts from the same state.
     """
 
-    __slots__ = ("handler", "state")
+    __slots__ = ("handler", "state", "unroll")
     _guard = ("installations", "handle(h, state) makes another one.")
     handler: Handler
     state: Any
+    unroll: bool
 
-    def __init__(self, handler: Handler, state: Any):
+    def __init__(self, handler: Handler, state: Any, unroll: bool = False):
         object.__setattr__(self, "handler", handler)
         object.__setattr__(self, "state", _unchangeable(state))
+        object.__setattr__(self, "unroll", unroll)
 
     def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
         if not callable(f):
@@ -97,7 +99,7 @@ class Installation(ImmutableObject):
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
             site = user_site(2)
             if self.handler.resumes or self.handler.aborts:
-                return on_deep_stack(run_reified, self.handler, self.state, f, args, kwargs, site)
+                return on_deep_stack(run_reified, self.handler, self.state, f, args, kwargs, site, self.unroll)
             run = HandlerRun(landing(STACK.get()), self.handler, self.state, site)
             with installed(run), grounded(run):
                 y = on_deep_stack(f, *args, **kwargs)
@@ -165,7 +167,7 @@ class BlockRun(HandlerRun):
         return results
 
 
-def handle(handler: Handler, state: Any = NO_STATE) -> Installation:
+def handle(handler: Handler, state: Any = NO_STATE, *, unroll: bool = False) -> Installation:
     """Install a handler around a function.
 
         handle(h)(f)(x) = y              handle(h, s)(f)(x) = (s', y)
@@ -174,12 +176,22 @@ def handle(handler: Handler, state: Any = NO_STATE) -> Installation:
     perform, ``grad(handle(h)(f))`` differentiates what the clauses perform. A handler with a ``ctl`` or ``final``
     clause records the function first: Python's ``if`` then has no values to branch on. Outside of tracing it also works
     as a block: after ``with handle(h, s) as run: ...`` the state is ``run.current``, and ``handle(h, s)`` is as before.
+
+    A ``ctl`` clause crosses a loop of known length by tables of the answers after each iteration, if it declares its
+    ``support``, or if its operation has no result. What the loop carries may depend on the choices of the last
+    iterations; if these are l of n values, an iteration evaluates its body for n**l carries, and compiles it l + 1
+    times. Then the handler has no state, and what is performed in and after the loop no effects for handlers further
+    out.
+
+    Args:
+        unroll: loops of known length are unrolled instead, which any ``ctl`` clause crosses: T iterations are
+            interpreted T times, and where a clause resumes k times in each, the rest of the program k**T times.
     """
     if not isinstance(handler, Handler):
         raise BadArgument(
             f"handle: a handler is needed, got {type(handler).__name__}.", hint="make one with hx.handler({...})."
         )
-    return Installation(handler, state)
+    return Installation(handler, state, unroll)
 
 
 class Handlers(tuple[str, ...]):

@@ -54,9 +54,30 @@ class ctl(ClauseKind):
     ``answer`` is the result of the handled program. After a branch chosen by a traced value the rest is compiled once
     if every branch resumes once; else once for each ``resume`` in it, so that ``n`` such branches in a row may take
     ``2**n`` times as long.
+
+    Args:
+        support: the clause resumes with one of the integers ``0, 1, ..., n - 1``, or with False or True where ``n`` is
+            2: the integer ``n``, or a function ``(op, *types) -> n``. The clause then crosses loops of known length, by
+            tables of the answers after each iteration; see ``handle``.
     """
 
-    __slots__ = ()
+    __slots__ = ("support",)
+    support: int | Callable[..., int] | None
+
+    def __init__(self, f: Clause, *, support: int | Callable[..., int] | None = None):
+        if not (support is None or callable(support) or type(support) is int):
+            raise BadArgument(
+                f"{type(self).__name__}: the support must be a positive integer or a function, got {support!r}.",
+                hint="support=n, or support=lambda op, *types: n.",
+            )
+        super().__init__(f)
+        self._fill(support=support)
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) and self.support == other.support  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((super().__hash__(), self.support))
 
 
 class once(ctl):

@@ -24,19 +24,24 @@ from ...effects.core.arrays import Array, ConcreteArray, as_array
 from ...effects.core.columns import zeros_like
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.comparison import select_n
+from ...effects.operations.manipulation.rearranging import stack
+from ...effects.operations.manipulation.slicing import index_in_dim
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, bind, derived_once, interpret
 from ...effects.trees import pytrees
 from ..core.record import Record, record
-from .answer_conversion import as_wide_array, fit_answer
+from .answer_conversion import as_wide_array, fit_answer, zero_results
 from .early_exit import Abort, with_exit_flag
+from .elimination import eliminated, has_iterations
 from .handler import ClauseKind, Handler, check_arity, ctl, once
 from .installation import NO_STATE, HandlerRun, final_answer
 from .resumed_branches import Joined, Joins, NotJoined, joined_branch, resuming_branch
 from .without_rule import without_rule
 
 
-def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, kwargs: Any, site: Any) -> Any:
+def run_reified(
+    handler: Handler, state: Any, f: Callable[..., Any], args: Any, kwargs: Any, site: Any, unroll: bool
+) -> Any:
     """``handle(handler, state)(f)(*args, **kwargs)``, by recording ``f`` and interpreting its program."""
     leaves, tree = pytrees.flatten((args, kwargs))
     arrays = {i: x for i, x in enumerate(map(_array_or_none, leaves)) if x is not None}
@@ -59,7 +64,7 @@ def run_reified(handler: Handler, state: Any, f: Callable[..., Any], args: Any, 
     if not handler.resumes:
         return _with_early_exit(handler, state, program, xs, structure, site)
     end = lambda outs, s: final_answer(handler, s, pytrees.unflatten(structure, outs))
-    return _Frame(handler, Joins(), program, bind(program, xs), end).evaluate(0, state)
+    return _Frame(handler, Joins(), program, bind(program, xs), end, unroll).evaluate(0, state)
 
 
 class _HandledFunction(Record):
@@ -103,13 +108,7 @@ def _abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...
     state = run.merged_state()
     leaves, tree = pytrees.flatten(call_clause(clause, op, operands, state))
     current().answer(Abort(op.name, tree), tuple([as_wide_array(op.name, x) for x in leaves]))
-    return _zero_results(op, operands)
-
-
-def _zero_results(op: Operation, operands: tuple[Any, ...]) -> Any:
-    """Zeros for the results of an operation that ends the program, since nothing after it is used."""
-    types = result_type(op, tuple([x.type for x in operands]))
-    return op.from_results([zeros_like(t) for t in op.as_results(types)])
+    return zero_results(op, operands)
 
 
 @dataclass(slots=True, eq=False)
@@ -117,8 +116,8 @@ class _Frame:
     """An activation of a program: its values so far, and the continuation ``then`` of its results and the state.
 
     Values are assigned once, so the first resumption at an equation goes on in the same frame. Each later one, whose
-    values differ from there on, goes on in a copy: one frame can be resumed many times. ``labels``: those of the
-    operations whose body the program is.
+    values differ from there on, goes on in a copy: one frame can be resumed many times. ``unroll``: loops of known
+    length are unrolled. ``labels``: those of the operations whose body the program is.
     """
 
     handler: Handler
@@ -126,6 +125,7 @@ class _Frame:
     program: Program
     env: list[Any]
     then: Callable[..., Any]
+    unroll: bool = False
     labels: tuple[str, ...] = ()
 
     def evaluate(self, at: int, state: Any) -> Any:
@@ -234,18 +234,50 @@ class _Frame:
     def evaluate_body(self, i: int, body: Program, values: Sequence[Any], state: Any, then: Callable[..., Any]) -> Any:
         """The answer of a body of equation ``i`` that ``then`` follows."""
         labels = labels_of(self.program.sites[i]) + self.labels
-        frame = _Frame(self.handler, self.joins, body, bind(body, values), then, labels)
+        frame = _Frame(self.handler, self.joins, body, bind(body, values), then, self.unroll, labels)
         return on_deep_stack(frame.evaluate, 0, state)
 
-    def enter_body(self, i: int, op: Any, xs: tuple[Any, ...], state: Any) -> Any:
-        """Evaluate a body with ``ctl`` clauses: inlined if it runs once, or if it is the one chosen.
+    def evaluate_in(
+        self, i: int, handler: Handler, body: Program, values: Sequence[Any], state: Any, then: Callable[..., Any]
+    ) -> Any:
+        """``evaluate_body`` under another handler."""
+        return replace(self, handler=handler, joins=Joins()).evaluate_body(i, body, values, state, then)
 
-        Raises: CannotCross: the continuation of one iteration of a loop, or of one lane, is not a function.
+    def unrolled(self, i: int, op: Any, xs: tuple[Any, ...], state: Any) -> Any:
+        """The answer of a loop by its iterations, each of which is the continuation of the one before."""
+        _, shared, carry, each = op.groups(xs)
+        order = range(op.length)[:: -1 if op.backwards else 1]
+        rest = self.rest(i)
+
+        def iterate(t: int, carry: Sequence[Any], earlier: Any, state: Any) -> Any:
+            if t == op.length:
+                rows = _in_list(earlier)[:: 1 if op.backwards else -1]
+                return rest([*carry, *map(stack, zip(*rows))], state)
+            row = [index_in_dim(x, order[t], 0, keepdims=False) for x in each]
+            then = lambda results, after: iterate(
+                t + 1, results[: op.carry], (results[op.carry :], earlier), after
+            )
+            return self.evaluate_body(i, op.bodies[0], [*shared, *carry, *row], state, then)
+
+        return iterate(0, carry, None, state)
+
+    def enter_body(self, i: int, op: Any, xs: tuple[Any, ...], state: Any) -> Any:
+        """Evaluate a body with ``ctl`` clauses: inlined if it runs once, or if it is the one chosen; a loop of known
+        length by tables of what follows each iteration, or unrolled.
+
+        Raises: CannotCross: the continuation of one iteration of another loop, or of one lane, is not a function.
         """
         clause = f"the clause of {', '.join(self.resuming())} takes the rest of the program"
         body = executed_body(op, xs, clause, self.program.sites[i])
         if body is not None:
             return self.evaluate_body(i, *body, state, self.rest(i))
+        if has_iterations(op):
+            if not op.length:
+                return self.rest(i)(never_executed(op, xs), state)
+            if self.unroll:
+                return self.unrolled(i, op, xs, state)
+            with at_site(self.program.sites[i]):
+                return eliminated(self.handler, op, xs, state, partial(self.evaluate_in, i), self.rest(i))
         if op.scopes:
             raise CannotCross(
                 f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
@@ -255,9 +287,9 @@ class _Frame:
             )
         raise CannotCross(
             f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
-            f"the program after one iteration of a loop, or in one lane, is not a function.",
-            hint=f"{'handle it inside, vmap(hx.handle(h)(f))' if op.runs == 'lanes' else 'unroll the loop in Python'}, "
-            f"or handle it by a clause that answers once; it is at {Site(*self.program.sites[i])}.",
+            "the program after one iteration of a loop of unknown length, or in one lane, is not a function.",
+            hint=f"{_INSTEAD.get(op.runs, 'unroll it in Python')}, or handle it by a clause that answers once; it is "
+            f"at {Site(*self.program.sites[i])}.",
         )
 
 
@@ -272,6 +304,39 @@ def call_clause(clause: ClauseKind, op: Operation, xs: tuple[Any, ...], state: A
     except TypeError:
         check_arity(op, clause, [x.type for x in xs], bool(given))
         raise
+
+
+def _in_list(linked: Any) -> list[Any]:
+    """The items of ``(last, (..., (first, None)))``, the last first."""
+    items = []
+    while linked is not None:
+        item, linked = linked
+        items.append(item)
+    return items
+
+
+def never_executed(op: Any, xs: Sequence[Any]) -> list[Any]:
+    """The results of a loop without iterations: the carry as it is, and empty stacks."""
+    types = op.result_type(*[x.type for x in xs])[op.carry :]
+    return [*op.groups(xs).carry, *[zeros_like(t) for t in types]]
+
+
+_INSTEAD = {
+    "lanes": "handle it inside, vmap(hx.handle(h)(f))",
+    "until": "give it a length, as lax.fori_loop with static bounds has, or unroll it in Python",
+}
+
+
+def loop_answer(handler: Handler, op: Any, xs: Sequence[Any], state: Any, resume: Callable[..., Any]) -> Any:
+    """The answer of a loop of known length in whose body clauses take the rest, and of ``resume``, the rest after it.
+
+    Raises: what ``eliminated`` raises.
+    """
+
+    def evaluate(inner: Handler, body: Program, values: Sequence[Any], path: Any, then: Callable[..., Any]) -> Any:
+        return _Frame(inner, Joins(), body, bind(body, values), then).evaluate(0, path)
+
+    return eliminated(handler, op, xs, state, evaluate, lambda results, _: resume(tuple(results)))
 
 
 def executed_body(op: Any, xs: Sequence[Any], clause: str, site: Any) -> tuple[Program, Sequence[Any]] | None:

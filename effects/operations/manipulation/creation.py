@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch
 from ...base.stack import perform
-from ...core.arrays import Array, as_array, type_of
+from ...core.arrays import Array, Box, as_array, type_of
 from ...core.columns import data_movement
 from ...core.operation import operation
 from ...functions.out_shardings import cut
@@ -56,6 +56,19 @@ def iota(dtype: Any, size: int) -> Array:
     Array([0, 1, 2], dtype=int32)
     """
     return broadcasted_iota(dtype, (size,), 0)
+
+
+def is_iota(x: Array) -> bool:
+    """Whether ``x`` is known to hold the numbers ``0, 1, ..., n - 1``: by its value, or by the operation that made it.
+
+    >>> is_iota(iota("int32", 3)), is_iota(as_array([0, 2, 1]))
+    (True, False)
+    """
+    if x.ndim != 1:
+        return False
+    if isinstance(x, Box):
+        return isinstance(x.made_by, Iota)
+    return np.array_equal(np.asarray(x), np.arange(x.type.shape[0]))
 
 
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Array:

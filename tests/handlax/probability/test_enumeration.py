@@ -103,3 +103,68 @@ def test_a_loop_is_refused_with_the_remedy():
 def test_a_model_that_is_drawn_already_is_refused():
     with pytest.raises(errors.BadArgument, match="answers its sites itself"):
         hp.enumerate_values(hp.seed(alarm, hx.random.key(0)))
+
+
+rng = np.random.default_rng(1)
+MOVES, LEVELS, SEEN = [np.float32(rng.normal(size=shape)) for shape in [(3, 3), (3,), (5,)]]
+
+
+def markov(moves, seen):
+    """A chain whose first state is drawn before the loop, and another value after it."""
+
+    def step(row, y):
+        state = hp.sample("state", hp.Categorical(logits=row))
+        hp.observe("seen", hp.Normal(hnp.asarray(LEVELS)[state], 0.5), y)
+        return moves[state], state
+
+    start = hp.sample("start", hp.Categorical(logits=hnp.zeros(3)))
+    row, states = lax.scan(step, moves[start], seen)
+    sunny = hp.sample("sunny", hp.Bernoulli(logits=row[0]))
+    hp.observe("last", hp.Normal(1.0 * sunny, 1.0), 0.3)
+    return states
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: hx.jit(hx.grad(f))])
+def test_the_evidence_of_a_chain_in_a_loop_is_that_of_all_its_worlds(wrap):
+    worlds = wrap(lambda moves: hp.enumerate_values(markov, unroll=True)(moves, SEEN).log_evidence)
+    tables = wrap(lambda moves: hp.log_evidence(markov)(moves, SEEN))
+    np.testing.assert_allclose(tables(MOVES), worlds(MOVES), rtol=1e-4)
+
+
+def test_the_evidence_of_sequences_may_be_asked_in_lanes_and_in_a_branch():
+    many = np.float32(rng.normal(size=(3, 5)))
+    each = [hp.log_evidence(markov)(hnp.asarray(MOVES), seen) for seen in many]
+    np.testing.assert_allclose(hx.vmap(hp.log_evidence(markov), (None, 0))(MOVES, many), each, rtol=1e-5)
+    scored = lambda i: (markov(hnp.asarray(MOVES), many[i]), None)[1]
+    either = lambda yes: lax.cond(yes, lambda: scored(0), lambda: scored(1))
+    for f in (hp.log_evidence(either), hx.jit(hp.log_evidence(either))):
+        np.testing.assert_allclose([f(True), f(False)], each[:2], rtol=1e-5)
+
+
+def test_a_site_of_several_numbers_in_a_loop_takes_all_combinations():
+    def flips(seen):
+        def step(before, y):
+            coins = hp.sample("coins", hp.Bernoulli(0.3 + 0.4 * before.mean()), shape=(2,))
+            hp.observe("y", hp.Normal(coins.sum(), 1.0), y)
+            return 1.0 * coins, None
+
+        lax.scan(step, hnp.zeros(2), seen)
+
+    def by_hand(seen):
+        total = 0.0
+        for path in itertools.product(itertools.product((0, 1), repeat=2), repeat=len(seen)):
+            p, before = 1.0, (0, 0)
+            for coins, y in zip(path, seen):
+                heads = 0.3 + 0.4 * np.mean(before)
+                p *= np.prod([heads if c else 1 - heads for c in coins])
+                p *= np.exp(-((y - sum(coins)) ** 2) / 2) / np.sqrt(2 * np.pi)
+                before = coins
+            total += p
+        return np.log(total)
+
+    assert float(hp.log_evidence(flips)(SEEN[:3])) == pytest.approx(by_hand(SEEN[:3]), rel=1e-4)
+
+
+def test_a_site_with_infinitely_many_values_has_no_sum():
+    with pytest.raises(errors.CannotCross, match="log_evidence: the site 'x' has no finite list"):
+        hp.log_evidence(lambda: hp.sample("x", hp.Normal()))()
