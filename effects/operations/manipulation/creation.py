@@ -61,7 +61,7 @@ def iota(dtype: Any, size: int) -> Array:
 def is_iota(x: Array) -> bool:
     """Whether ``x`` is known to hold the numbers ``0, 1, ..., n - 1``: by its value, or by the operation that made it.
 
-    >>> is_iota(iota("int32", 3)), is_iota(as_array([0, 2, 1]))
+    >>> is_iota(iota("int32", 3)), is_iota(as_array(np.array([0, 2, 1])))
     (True, False)
     """
     if x.ndim != 1:
