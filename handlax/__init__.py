@@ -215,6 +215,7 @@ if _typing.TYPE_CHECKING:
     from .interpreters.direct.steps import Done as Done
     from .interpreters.direct.steps import Step as Step
     from .interpreters.direct.steps import steps as steps
+    from .interpreters.handlers.handle import compose as compose
     from .interpreters.handlers.handle import handle as handle
     from .interpreters.handlers.handle import handlers as handlers
     from .interpreters.inspection.draw import Drawing as Drawing

@@ -34,6 +34,13 @@ class DirectInstallation(Installation):
         super().__init__(handler, state)
         self._fill(replay=replay, memo=memo)
 
+    def _parts(self) -> tuple[Any, ...]:
+        return (*super()._parts(), self.replay, self.memo)
+
+    def __repr__(self) -> str:
+        options = "".join([f", {name}=True" for name in ("replay", "memo") if getattr(self, name)])
+        return f"{super().__repr__().replace('handle', 'direct', 1)[:-1]}{options})"
+
     def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
         handler = self.handler
         if not callable(f):
@@ -45,9 +52,10 @@ class DirectInstallation(Installation):
         @wraps(f)
         @unnamed_boundary
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
+            site = user_site(2)
             replays = handler.resumes and (self.replay or not have_greenlets())
             given = Handled(
-                handler, self.state, f, args, kwargs, user_site(2), many or replays, replays, self.memo
+                handler, self.state, f, args, kwargs, site, many or replays, replays, self.memo
             )
             nesting = Nesting()
             try:

@@ -36,6 +36,9 @@ class _NoState:
     def __repr__(self) -> str:
         return "no state"
 
+    def __reduce__(self) -> str:  # there is one
+        return "NO_STATE"
+
 
 NO_STATE = _NoState()
 
