@@ -220,6 +220,7 @@ if _typing.TYPE_CHECKING:
     from .interpreters.handlers.handle import handlers as handlers
     from .interpreters.inspection.draw import Drawing as Drawing
     from .interpreters.inspection.draw import draw as draw
+    from .interpreters.inspection.explain_handlers import explain_handlers as explain_handlers
     from .interpreters.inspection.rule_overview import explain_rules as explain_rules
     from .interpreters.inspection.stepper import Stepper as Stepper
     from .interpreters.inspection.stepper import step as step

@@ -55,7 +55,7 @@ class DirectInstallation(Installation):
             site = user_site(2)
             replays = handler.resumes and (self.replay or not have_greenlets())
             given = Handled(
-                handler, self.state, f, args, kwargs, site, many or replays, replays, self.memo
+                self.installed(site), self.state, f, args, kwargs, site, many or replays, replays, self.memo
             )
             nesting = Nesting()
             try:

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
+from ...effects.base import config
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, shortened
 from ...effects.base.immutables import OwnCopy
@@ -22,6 +23,7 @@ from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.value_identity import array_key, leaf_key
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.core.arrays import ConcreteArray, as_array
+from ...effects.core.jax_contexts import make_user_context
 from ...effects.trees import pytrees
 from ..core.record import Record
 from ..references.reference import References
@@ -82,6 +84,10 @@ def _state_key(state: Any) -> tuple[Any, ...]:
     return structure, *[array_key(x) if isinstance(x, ConcreteArray) else leaf_key(x) for x in leaves]
 
 
+INSTRUMENT = make_user_context()
+"""In a scope, ``(handler, site) -> handler``: what is installed in place of a handler, such as one that is watched."""
+
+
 class Composable(OwnCopy):
     """What is called on a function, and composes by ``@``: ``(a @ b)(f) == a(b(f))``, also with transformations."""
 
@@ -124,6 +130,11 @@ class Installation(Composable):
         state = "" if self.state is NO_STATE else f", {self.state!r}"
         return f"handle({self.handler}{state})"
 
+    def installed(self, site: Any) -> Handler:
+        """The handler that a run of this installation at ``site`` has."""
+        contexts = config.CONFIG.get().settings.user_contexts
+        return contexts[INSTRUMENT](self.handler, site) if contexts and INSTRUMENT in contexts else self.handler
+
     def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
         if not callable(f):
             raise BadArgument(f"handle: a function is needed, got {type(f).__name__}.", hint="hx.handle(h)(f)(x).")
@@ -132,7 +143,7 @@ class Installation(Composable):
         @unnamed_boundary
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
             site = user_site(2)
-            handler = self.handler
+            handler = self.installed(site)
             if handler.resumes or handler.aborts:
                 return run_reified(handler, self.state, f, args, kwargs, site)
             run = HandlerRun(landing(STACK.get()), handler, self.state, site)
