@@ -5,6 +5,7 @@ A hidden Markov model, its loop summed out by a handler, stands beside the forwa
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -121,10 +122,28 @@ def chain(length: int, states: int, gradient: bool) -> Row:
     return Row(name, 1.5, timed(make, check=check))
 
 
+def new_number(side: Side) -> Prepare:
+    """Calls of a compiled loop with another number each: a clause brings it; in JAX it is an argument."""
+    numbers = itertools.count(1)
+
+    def loop(x: Any, scale: Any = 1.0) -> Any:
+        return side.lax.scan(lambda c, _: (scale * side.np.sin(c), None), x, None, length=10)[0]
+
+    g, x = side.lib.jit(loop), side.array(np.ones(100, np.float32))
+
+    def ours(scale: float) -> Any:
+        return hx.handle(hx.handler({hx.operations.Sin: lambda op, y: scale * hx.perform(op, y)}))(g)(x)
+
+    call = ours if side is OURS else lambda scale: g(x, scale)
+    call(0.5)
+    return lambda: lambda: call(1.0 / next(numbers))
+
+
 ROWS = [
     each("perform through one handler", 1.5, hx.handle(PLAIN)),
     each("perform, the clause resumes in tail position", 8.0, hx.direct(TAIL)),
     each("perform, the clause resumes", 16.0, hx.direct(NESTED)),
     constant(f"perform, the clause resumes: each of {MANY:,} against {FEW}", hx.direct(NESTED)),
     *[chain(length, states, gradient) for length, states in ((100, 3), (1000, 32)) for gradient in (False, True)],
+    Row("a new number in a clause, against an argument of JAX's", 150.0, timed(new_number)),
 ]

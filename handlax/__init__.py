@@ -215,10 +215,12 @@ if _typing.TYPE_CHECKING:
     from .interpreters.direct.steps import Done as Done
     from .interpreters.direct.steps import Step as Step
     from .interpreters.direct.steps import steps as steps
+    from .interpreters.handlers.handle import compose as compose
     from .interpreters.handlers.handle import handle as handle
     from .interpreters.handlers.handle import handlers as handlers
     from .interpreters.inspection.draw import Drawing as Drawing
     from .interpreters.inspection.draw import draw as draw
+    from .interpreters.inspection.explain_handlers import explain_handlers as explain_handlers
     from .interpreters.inspection.rule_overview import explain_rules as explain_rules
     from .interpreters.inspection.stepper import Stepper as Stepper
     from .interpreters.inspection.stepper import step as step

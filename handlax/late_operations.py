@@ -36,6 +36,7 @@ _NAMES = {
     "handlax.effects.operations.windows.window_reductions":
         "reduce_window_max reduce_window_min reduce_window_sum window_argmax window_argmin",
     "handlax.experimental.sparse.todense": "todense",
+    "handlax.interpreters.inspection.explain_handlers": "clause_answers clause_performs",
     "handlax.interpreters.library.effectful.error_values": "debug_check reported",
     "handlax.interpreters.library.effectful.failures": "check",
     "handlax.interpreters.library.effectful.harvest": "sow",

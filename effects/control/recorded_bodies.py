@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -75,6 +76,28 @@ def with_recorded_constants(where: str, program: Program, consts: Sequence[Any])
         values = [as_type(x, c.type) for x, c in zip(values, program.consts)]
     result: Program = with_constants(where, program, values)
     return result
+
+
+def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
+    """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
+
+    Gives their types, and for each body the numbers of the results that its values are.
+    """
+    types: list[ArrayType] = []
+    numbers_of: dict[ArrayType, list[int]] = {}
+    positions = []
+    for body in bodies:
+        used: Counter[ArrayType] = Counter()
+        own = []
+        for t in body:
+            numbers = numbers_of.setdefault(t, [])
+            if used[t] == len(numbers):
+                numbers.append(len(types))
+                types.append(t)
+            own.append(numbers[used[t]])
+            used[t] += 1
+        positions.append(tuple(own))
+    return types, positions
 
 
 def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:

@@ -30,9 +30,14 @@ def close(program: Program) -> Closed:
     return Closed(closed, captured)
 
 
-def close_all(programs: Sequence[Program]) -> tuple[tuple[Program, ...], tuple[Array, ...]]:
-    """Closure conversion of several programs: the captured values of all become leading inputs of each."""
-    captured: dict[int, Array] = {}
+def close_all(
+    programs: Sequence[Program], lifted: Sequence[Array] = ()
+) -> tuple[tuple[Program, ...], tuple[Array, ...]]:
+    """Closure conversion of several programs: the captured values of all become leading inputs of each.
+
+    ``lifted``: small concrete constants that become inputs too.
+    """
+    captured: dict[int, Array] = {id(const): const for const in lifted}
     for program in programs:
         for const in program.consts:
             if const.run is not None or const.type.nbytes > MAX_CONSTANT_BYTES:

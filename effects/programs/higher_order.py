@@ -106,6 +106,11 @@ class HigherOrder(Operation):
         return self.prunes
 
     @property
+    def captures(self) -> bool:
+        """Whether it may be given more operands, which each execution of its bodies reads; a fold may not."""
+        return "shared" in self._names or not (self.loops or self.stacks)
+
+    @property
     def label(self) -> str:
         """The name of the compiled function of the body."""
         return self.name

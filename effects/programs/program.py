@@ -26,7 +26,7 @@ from ..base.lazy_module import LazyModule
 from ..base.source_locations import NOWHERE, Site, Sites, is_ours, starts_path
 from ..base.stack import current
 from ..base.value_identity import array_key
-from ..core.arrays import Array, ConcreteArray, as_array, share
+from ..core.arrays import Array, ConcreteArray, as_array, second, share
 from ..core.operation import EMPTY_ROW, Operation
 from ..types.array_type import ArrayType
 from ..types.extent import Extent
@@ -537,6 +537,22 @@ class Builder(Equations):
                 self.consts.append(value)
                 number = self._equal[key] = self._numbers[id(value)] = -len(self.consts)
         return number
+
+    def apart(self, value: Any) -> int:
+        """The number of a constant that is merged with no other, though an equal one may be there."""
+        number = self._numbers.get(id(value))
+        if number is None:
+            self.consts.append(value)
+            number = self._numbers[id(value)] = -len(self.consts)
+        return number
+
+    def apart_by_site(self, number: Any, site: Any) -> int:
+        """The number of a constant that is an interned number, merged with equal ones of the same site alone."""
+        known = self._equal.get((id(number), site))
+        if known is None:
+            _ = number.buffer  # it is transferred once, not in each call
+            known = self._equal[id(number), site] = self.apart(second(number))
+        return known
 
     def append(self, op: Operation, args: tuple[int, ...], result_type: Any, site: Any) -> int:
         """Append an equation; gives the number of its first result."""

@@ -17,7 +17,6 @@ state moves (``StateFlow``), and names no operation.
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -57,7 +56,8 @@ class TransformedBody(NamedTuple):
 
     ``program`` maps the parts of the inputs to the parts of the results. ``marks``: the marks of the results.
     ``state``, ``structure``: types and structure of the handler's state at the end of the body. ``located``: a clause
-    asked for its site, so that it is the body at this place alone.
+    asked for its site, so that it is the body at this place alone. ``brought``: the constants of the program that are
+    not the body's, where the handler ``lifts`` them.
     """
 
     program: Program
@@ -65,6 +65,7 @@ class TransformedBody(NamedTuple):
     state: tuple[ArrayType, ...] = ()
     structure: Any = None
     located: bool = False
+    brought: tuple[Any, ...] = ()
 
 
 class RequiredSignature(NamedTuple):
@@ -146,28 +147,6 @@ class StateLayout(NamedTuple):
         return RequiredSignature(marks, self.types, positions, body if self.numbered else None)
 
 
-def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
-    """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
-
-    Gives their types, and for each body the numbers of the results that its values are.
-    """
-    types: list[ArrayType] = []
-    numbers_of: dict[ArrayType, list[int]] = {}
-    positions = []
-    for body in bodies:
-        used: Counter[ArrayType] = Counter()
-        own = []
-        for t in body:
-            numbers = numbers_of.setdefault(t, [])
-            if used[t] == len(numbers):
-                numbers.append(len(types))
-                types.append(t)
-            own.append(numbers[used[t]])
-            used[t] += 1
-        positions.append(tuple(own))
-    return types, positions
-
-
 class Stateless(StateFlow):
     """The flow of a handler without a state, so that operations with transformed bodies can be cached."""
 
@@ -215,6 +194,11 @@ class BodyTransformer(Run):
         if hasattr(self, "reader"):
             run.reader = self.reader
         return run
+
+    @property
+    def lifts(self) -> bool:
+        """Whether constants that it brings into a body become operands, so that bodies with others are equal."""
+        return False
 
     def restrict(self, rule: str, body: Program | None) -> None:
         """Raise if the deferred rule named ``rule`` performed what cannot leave it, unless ``body`` performs it too."""
@@ -368,6 +352,8 @@ def _transform(
     inner.bodies = INNER_BODIES.new_part() if shared is None else shared
     state_input, state_result = positions
     inputs = []
+    if run.lifts:
+        body = recorder.apart(body)
     try:
         for i, (mark, t) in enumerate([*zip(marks, body.in_types), (None, None)]):
             if i == state_input:
@@ -385,7 +371,8 @@ def _transform(
             groups.insert(state_result, ends if required is None else _padded(ends, required))
             program = recorder.freeze([part for parts in groups for part in parts], body.name)
             ends_with = tuple([x.type for x in ends])
-            return TransformedBody(program, tuple(out_marks), ends_with, structure, recorder.located)
+            brought = recorder.brought(program)
+            return TransformedBody(program, tuple(out_marks), ends_with, structure, recorder.located, brought)
     finally:
         inner.ended = recorder.ended = True
 
@@ -537,13 +524,14 @@ def _transform_operation(
         pairs = zip(joined, op.main[0].out_types)
         joined = [run.mark_of_type(given, t) if mark is None else mark for mark, t in pairs]
     result_marks = [*moving, *joined[op.carry :]] if op.loops else joined
-    programs = [
-        new.program
-        if list(new.marks) == result_marks and new.state == tuple(layout.types)
-        else transform_body(run, body, marks, layout.required(result_marks, i), flow, state, at, op.binds).program
+    agreeing = [
+        new if list(new.marks) == result_marks and new.state == tuple(layout.types)
+        else transform_body(run, body, marks, layout.required(result_marks, i), flow, state, at, op.binds)
         for i, (body, new) in enumerate(zip(op.main, bodies))
     ]
-    closed, captured = close_all([*[test.program.with_outs(test.program.outs[:1]) for test in tests], *programs])
+    lifted = [const for new in (*tests, *agreeing) for const in new.brought] if op.captures else ()
+    programs = [*[test.program.with_outs(test.program.outs[:1]) for test in tests], *[new.program for new in agreeing]]
+    closed, captured = close_all(programs, lifted)
     rules = {}
     if rule is not None:
         context = BodyTransformContext(run, flow, len(captured), op.bodies[0], marks, result_marks, layout)

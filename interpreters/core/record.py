@@ -12,7 +12,7 @@ from ...effects.base import config
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.source_locations import RawSite, Site, labels_of, relabelled, starts_path, user_site, with_calls
 from ...effects.base.stack import BASE, STACK, Run, SiteCell, inside, installed
-from ...effects.core.arrays import Box
+from ...effects.core.arrays import Box, is_shared, second
 from ...effects.core.escaped_boxes import check_leaks, check_not_escaped
 from ...effects.core.operation import Operation, result_type
 from ...effects.programs.program import Builder, Program, derived_once, set_out_types
@@ -63,9 +63,12 @@ class Record(Run):
 
     ``within``: the site of the operation that was being answered when it began, such as the one whose body it records.
     It surrounds the program, in which sites are relative: the lines of the operation, without its labels.
+    ``literals``: the identities of the constants that the program has which it records under a handler; others are
+    brought by clauses, see ``apart``. None: they are not told apart.
     """
 
-    __slots__ = ("builder", "owner", "names", "shardings", "within")
+    __slots__ = ("builder", "owner", "names", "shardings", "within", "literals")
+    literals: set[int] | None
     within: RawSite | None
     new_builder: type[Builder] = Builder
     records_everything = True  # a subclass, such as a tape, may forward some operations
@@ -78,6 +81,7 @@ class Record(Run):
             self.cell = SiteCell(answered and relabelled(answered, ()))
         self.builder = self.new_builder()
         self.owner = owner  # the run that transforms a body by this record
+        self.literals = None
         self.names: Callable[[int], str] | None = None  # the name of the argument that an input is, for messages
         self.shardings: Sequence[Any] = ()  # how inputs lie on a mesh, each None where that is unknown
 
@@ -172,17 +176,48 @@ class Record(Run):
             return x.number
         if run is not None and (run is not self.outer or run.ended):  # no call for a value of ``outer``
             check_not_escaped(x, self.outer)
-        return self.builder.const(x)
+        if self.literals is None:
+            return self.builder.const(x)
+        if id(x) in self.literals or not is_shared(x):
+            return self.builder.apart(x)
+        return self.builder.apart_by_site(x, user_site(2))
 
     def made_at(self, number: int) -> Site:
         definition = self.builder.definition(number)
         return self.installed_at if definition is None else Site(*self.builder.sites[definition[0]])
+
+    def apart(self, program: Program) -> Program:
+        """``program``, to be interpreted over this record with constants of its own: equal ones of clauses differ."""
+        own = _with_own_constants(program) if program.consts else program
+        self.literals = {*map(id, own.consts)}
+        for const in own.consts:
+            self.builder.apart(const)
+        return own
+
+    def literal(self, x: Any) -> Any:
+        """``x`` as a value of which the constant is no ``brought`` one."""
+        if self.literals is None or x.run is not None:
+            return x
+        own = second(x)
+        self.literals.add(id(own))
+        return own
+
+    def brought(self, program: Program) -> tuple[Any, ...]:
+        """The constants of the recorded program that clauses have brought into it."""
+        known = self.literals
+        return () if known is None else tuple([const for const in program.consts if id(const) not in known])
 
     def freeze(self, outs: Sequence[Any], name: str = "program") -> Program:
         """The recorded program with these results."""
         program = self.builder.freeze([self.number(x) for x in outs], name)
         set_out_types(program, tuple([x.type for x in outs]))  # spares the program a pass over all its variables
         return program
+
+
+@derived_once
+def _with_own_constants(program: Program) -> Program:
+    """The program with constants that are no other program's, by identity; boxes stay."""
+    return program.with_consts([second(const) if const.run is None else const for const in program.consts])
 
 
 @derived_once

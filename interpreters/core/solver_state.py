@@ -28,7 +28,8 @@ def cross_solver(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tu
     required = [layout.required(results, 0)]
     required += [RequiredSignature(results, layout.types, ()) for _ in op.bodies[1:]]  # their ends are of no concern
     bodies = [transform_body(run, body, inputs, each, flow, start, at) for body, each in zip(op.bodies, required)]
-    closed, captured = close_all([body.program for body in bodies])
+    lifted = [const for body in bodies for const in body.brought]
+    closed, captured = close_all([body.program for body in bodies], lifted)
     shared, values = operands[: op.shared], operands[op.shared :]
     state = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, start)]
     count = len(captured) + len(shared) + len(state)

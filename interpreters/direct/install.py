@@ -41,6 +41,13 @@ class DirectInstallation(Installation):
         super().__init__(handler, state)
         self._fill(replay=replay, memo=memo)
 
+    def _parts(self) -> tuple[Any, ...]:
+        return (*super()._parts(), self.replay, self.memo)
+
+    def __repr__(self) -> str:
+        options = "".join([f", {name}=True" for name in ("replay", "memo") if getattr(self, name)])
+        return f"{super().__repr__().replace('handle', 'direct', 1)[:-1]}{options})"
+
     def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
         handler = self.handler
         if not callable(f):
@@ -53,11 +60,11 @@ class DirectInstallation(Installation):
         @wraps(f)
         @unnamed_boundary
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
-            under = Surroundings(STACK.get(), CONFIG.get())
+            under, site = Surroundings(STACK.get(), CONFIG.get()), user_site(2)
             watching = tuple([run for run in runs(under.outer) if isinstance(run, HandlerRun)])
             given = Handled(
-                handler, self.state, f, args, kwargs, user_site(2), under, copy_context(), watching, many or replays,
-                replays, self.memo,
+                self.installed(site), self.state, f, args, kwargs, site, under, copy_context(), watching,
+                many or replays, replays, self.memo,
             )
             around = next((run.activation.nesting for run in watching if isinstance(run, DirectRun)), None)
             if around is not None and around.open:

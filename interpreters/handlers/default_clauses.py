@@ -24,10 +24,11 @@ from .handler import check_arity
 def answer_by_default(op: Operation, operands: tuple[Any, ...]) -> Any:
     """The results of an effect by its default clause, called outside of all handlers."""
     with inside(BASE):
-        return _answer(op, operands)
+        return answer_of_default(op, operands)
 
 
-def _answer(op: Any, operands: tuple[Any, ...]) -> Any:
+def answer_of_default(op: Any, operands: tuple[Any, ...]) -> Any:
+    """The results of an effect by its default clause, called under the handlers in force."""
     clause = DEFAULT.find(type(op))
     arguments = op.clause_arguments(operands)
     try:
@@ -38,7 +39,7 @@ def _answer(op: Any, operands: tuple[Any, ...]) -> Any:
     return fit_answer(op, operands, y)
 
 
-def _needs_default(effect: Any) -> bool:
+def needs_default(effect: Any) -> bool:
     """Whether an element of an effect row is an effect that a device cannot perform, and that has a default clause."""
     return isinstance(effect, Operation) and DEFAULT.has(type(effect)) and not LOWER.has(type(effect))
 
@@ -53,20 +54,20 @@ class DefaultClauses(BodyTransformer):
         return "default clauses"
 
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
-        if not (op.has_row and any(map(_needs_default, op.effects))):
+        if not (op.has_row and any(map(needs_default, op.effects))):
             return self.outer.answer(op, operands)
-        if _needs_default(op):
+        if needs_default(op):
             with inside(self):
-                return _answer(op, operands)
+                return answer_of_default(op, operands)
         with inside(self.outer):
             return cross(self, op, operands)
 
 
-def with_defaults(program: Program) -> Program:
+def with_defaults(program: Program, clauses: type[DefaultClauses] = DefaultClauses) -> Program:
     """The program with the default clauses of its effects in their places.
 
     with_defaults(p)(*xs) == p(*xs)
     """
-    if not any(map(_needs_default, program.effects)):
+    if not any(map(needs_default, program.effects)):
         return program
-    return transform_body(DefaultClauses(BASE, ""), program, [None] * len(program.in_types)).program
+    return transform_body(clauses(BASE, ""), program, [None] * len(program.in_types)).program

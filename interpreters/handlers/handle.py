@@ -1,24 +1,29 @@
-"""Installing a user's handler around a function or a ``with`` block.
+"""Installing a user's handlers around a function or a ``with`` block.
 
     handle(h)(f)(x) = y              handle(h, s)(f)(x) = (s', y)
+    (a @ b)(f) = a(b(f))             compose(a, b, c) = a @ b @ c
 """
 
 from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, ParamSpec
 
 import numpy as np
 
+from ...effects.base import config
 from ...effects.base.deep_calls import on_deep_stack
-from ...effects.base.errors import BadArgument, BadCall, CannotCross
-from ...effects.base.immutables import ImmutableObject
+from ...effects.base.errors import BadArgument, BadCall, CannotCross, shortened
+from ...effects.base.immutables import OwnCopy
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import BASE, STACK, Run, grounded, installed, push, runs
 from ...effects.base.tracebacks import unnamed_boundary
+from ...effects.base.value_identity import array_key, leaf_key
 from ...effects.base.wrapping import name_of, wraps
-from ...effects.core.arrays import as_array
+from ...effects.core.arrays import ConcreteArray, as_array
+from ...effects.core.jax_contexts import make_user_context
 from ...effects.trees import pytrees
 from ..core.record import Record
 from ..references.reference import References
@@ -73,10 +78,34 @@ def need_executed(handler: Handler, f: Callable[..., Any], y: Any) -> None:
     )
 
 
-class Installation(ImmutableObject):
+def _state_key(state: Any) -> tuple[Any, ...]:
+    """The key of an initial state: its structure, numbers and arrays by type and bits, other leaves by identity."""
+    leaves, structure = pytrees.flatten(state)
+    return structure, *[array_key(x) if isinstance(x, ConcreteArray) else leaf_key(x) for x in leaves]
+
+
+INSTRUMENT = make_user_context()
+"""In a scope, ``(handler, site) -> handler``: what is installed in place of a handler, such as one that is watched."""
+
+
+class Composable(OwnCopy):
+    """What is called on a function, and composes by ``@``: ``(a @ b)(f) == a(b(f))``, also with transformations."""
+
+    __slots__ = ()
+    __call__: Callable[..., Callable[..., Any]]  # a function with handlers around it
+
+    def __matmul__(self, inner: Any) -> Composable:
+        return compose(self, inner) if callable(inner) else NotImplemented
+
+    def __rmatmul__(self, outer: Any) -> Composable:
+        return compose(outer, self) if callable(outer) else NotImplemented
+
+
+class Installation(Composable):
     """A handler with its initial state: call it on a function, ``handle(h)(f)``, or enter it as a ``with`` block.
 
-    A value: each call and each block starts from the same state.
+    A value: each call and each block starts from the same state. Two are equal if handlers and states are; states are
+    compared by type and bits.
     """
 
     __slots__ = ("handler", "state", "unroll")
@@ -90,6 +119,24 @@ class Installation(ImmutableObject):
         object.__setattr__(self, "state", _unchangeable(state))
         object.__setattr__(self, "unroll", unroll)
 
+    def _parts(self) -> tuple[Any, ...]:
+        return (self.handler, _state_key(self.state), self.unroll)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Installation) and type(self) is type(other) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __repr__(self) -> str:
+        state = "" if self.state is NO_STATE else f", {self.state!r}"
+        return f"handle({self.handler}{state})"
+
+    def installed(self, site: Any) -> Handler:
+        """The handler that a run of this installation at ``site`` has."""
+        contexts = config.CONFIG.get().settings.user_contexts
+        return contexts[INSTRUMENT](self.handler, site) if contexts and INSTRUMENT in contexts else self.handler
+
     def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
         if not callable(f):
             raise BadArgument(f"handle: a function is needed, got {type(f).__name__}.", hint="hx.handle(h)(f)(x).")
@@ -98,13 +145,14 @@ class Installation(ImmutableObject):
         @unnamed_boundary
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
             site = user_site(2)
-            if self.handler.resumes or self.handler.aborts:
-                return on_deep_stack(run_reified, self.handler, self.state, f, args, kwargs, site, self.unroll)
-            run = HandlerRun(landing(STACK.get()), self.handler, self.state, site)
+            handler = self.installed(site)
+            if handler.resumes or handler.aborts:
+                return on_deep_stack(run_reified, handler, self.state, f, args, kwargs, site, self.unroll)
+            run = HandlerRun(landing(STACK.get()), handler, self.state, site)
             with installed(run), grounded(run):
                 y = on_deep_stack(f, *args, **kwargs)
-            need_executed(self.handler, f, y)
-            return final_answer(self.handler, run.merged_state(), y)
+            need_executed(handler, f, y)
+            return final_answer(handler, run.merged_state(), y)
 
         return handled
 
@@ -192,6 +240,84 @@ def handle(handler: Handler, state: Any = NO_STATE, *, unroll: bool = False) -> 
             f"handle: a handler is needed, got {type(handler).__name__}.", hint="make one with hx.handler({...})."
         )
     return Installation(handler, state, unroll)
+
+
+class Composition(Composable):
+    """Installations and transformations around each other, outermost first: ``compose(a, b)(f) == a(b(f))``.
+
+    A value: equal if its members are. As a ``with`` block it enters the outermost installation first, and gives their
+    runs in this order.
+    """
+
+    __slots__ = ("members",)
+    _guard = ("compositions", "compose(...) and @ make another one.")
+    members: tuple[Any, ...]
+
+    def __init__(self, members: tuple[Any, ...]):
+        self._fill(members=members)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Composition) and self.members == other.members
+
+    def __hash__(self) -> int:
+        return hash((Composition, self.members))
+
+    def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
+        for member in reversed(self.members):
+            f = member(f)
+        return f
+
+    def __enter__(self) -> tuple[BlockRun, ...]:
+        for member in self.members:
+            if not isinstance(member, Installation):
+                raise CannotCross(
+                    f"compose: a with block is no function, which {name_of(member)} needs, got {self}.",
+                    hint="put the block into a function: composition(f).",
+                )
+        with ExitStack() as opened:
+            block = tuple([opened.enter_context(member) for member in self.members])
+            opened.pop_all()
+        return block
+
+    def __exit__(self, *error: Any) -> None:
+        with ExitStack() as closing:  # in reverse, also after an error
+            for member in self.members:
+                closing.callback(member.__exit__, *error)
+
+    def __repr__(self) -> str:
+        shown = [repr(each) if isinstance(each, Installation) else name_of(each) for each in self.members]
+        return " @ ".join(shown) if len(shown) > 1 else f"compose({', '.join(shown)})"
+
+
+def compose(*members: Any) -> Composable:
+    """Installations, compositions and transformations around each other, outermost first; ``a @ b`` of two.
+
+        compose(a, b)(f) == a(b(f))              compose()(f) == f
+        (a @ b) @ c == a @ (b @ c)               a @ compose() == a == compose() @ a
+
+    Compositions are values: equal, with one hash, if their members are. A transformation is any function from
+    functions to functions, such as ``jit``, or a ``functools.partial`` of one.
+
+    Raises: BadArgument: a member is none of these.
+
+    >>> import handlax as hx
+    >>> twice = hx.handler({hx.operations.Sin: lambda op, x: 2 * hx.perform(op, x)})
+    >>> counting = hx.handler({hx.operations.Sin: lambda n, op, x: (n + 1, hx.perform(op, x))})
+    >>> stack = hx.compose(hx.jit, hx.handle(counting, 0)) @ hx.handle(twice)
+    >>> stack
+    jit @ handle(handler(Sin), 0) @ handle(handler(Sin))
+    >>> stack(hx.numpy.sin)(0.5)
+    (Array(1, dtype=int32, weak_type=True), Array(0.9588..., dtype=float32, weak_type=True))
+    """
+    flat: list[Any] = []
+    for member in members:
+        if not callable(member):
+            raise BadArgument(
+                f"compose: a member must be callable on functions, got {shortened(repr(member), 60)}.",
+                hint="hx.handle(h, state) installs a handler h.",
+            )
+        flat += member.members if isinstance(member, Composition) else [member]
+    return flat[0] if len(flat) == 1 and isinstance(flat[0], Installation) else Composition(tuple(flat))
 
 
 class Handlers(tuple[str, ...]):

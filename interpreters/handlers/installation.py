@@ -10,7 +10,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError
 from ...effects.base.frozen_values import Value
-from ...effects.base.stack import STACK, Run, at_site, current, inside, installed
+from ...effects.base.stack import STACK, Run, at_site, current, inside, installed, runs
 from ...effects.base.wrapping import wraps
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
@@ -18,6 +18,7 @@ from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
 from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
 from ..core.loop_rotation import rotate, rotate_within
+from ..core.record import Record
 from ..core.solver_state import cross_solver
 from ..differentiation.linear_rules import cross_linear
 from .answer_conversion import fit_answer
@@ -34,6 +35,9 @@ class _NoState:
 
     def __repr__(self) -> str:
         return "no state"
+
+    def __reduce__(self) -> str:  # there is one
+        return "NO_STATE"
 
 
 NO_STATE = _NoState()
@@ -216,6 +220,10 @@ class HandlerRun(BodyTransformer):
         left = transform_body(self, test, [None] * len(test.in_types), None, flow, flow.inner_types()).program.effects
         return any([not isinstance(effect, (Axis, Abort)) for effect in left])
 
+    @property
+    def lifts(self) -> bool:
+        return compiled_apart(self.outer)
+
     def fresh(self, outer: Run) -> HandlerRun:
         return HandlerRun(outer, self.handler, self.current, None, self.reified)
 
@@ -235,6 +243,15 @@ class HandlerRun(BodyTransformer):
                 hint="handle it inside: shard_map(hx.handle(h, state)(f), ...), and combine states by collectives.",
             )
         return self.handler.moves.flow(self, op)
+
+
+def compiled_apart(outer: Run) -> bool:
+    """Whether what is performed under ``outer`` is compiled by itself, not as a part of a function that is traced.
+
+    Numbers that clauses bring are then operands, which a compiled program takes anew in each call, not literals.
+    """
+    traced = [run for run in runs(outer) if isinstance(run, Record) and run.records_everything and run.literals is None]
+    return not traced
 
 
 def pair(op: Operation, answer: Any) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ from .answer_conversion import as_wide_array, fit_answer, zero_results
 from .early_exit import Abort, with_exit_flag
 from .elimination import eliminated, has_iterations
 from .handler import ClauseKind, Handler, check_arity, ctl, once
-from .installation import NO_STATE, HandlerRun, final_answer
+from .installation import NO_STATE, HandlerRun, compiled_apart, final_answer
 from .resumed_branches import Joined, Joins, NotJoined, joined_branch, resuming_branch
 from .without_rule import without_rule
 
@@ -91,14 +91,16 @@ def _with_early_exit(
     """The result of a program under a handler with ``final`` clauses: that of the first such clause, else its own."""
     recorder = Record(STACK.get(), "handle", site)
     run = HandlerRun(recorder, handler, state, site, _abort)
+    if compiled_apart(recorder.outer):
+        program = recorder.apart(program)
     with installed(run):
         outs = interpret(program, recorder.inputs(program.in_types))
     with installed(recorder):
         leaves, tree = pytrees.flatten(final_answer(handler, run.merged_state(), pytrees.unflatten(structure, outs)))
         handled = recorder.freeze([as_array(y) for y in leaves], program.name)
-    (closed,), captured = close_all([with_exit_flag(handled, tree)])
+    (closed,), captured = close_all([handled], recorder.brought(handled))
     count = len(handled.outs)
-    results = interpret(closed, [*captured, *xs])
+    results = interpret(with_exit_flag(closed, tree), [*captured, *xs])
     flag, payload = results[-1], results[count:-1]
     return pytrees.unflatten(tree, [select_n(flag, y, x) for x, y in zip(payload, results)])
 
@@ -107,7 +109,10 @@ def _abort(run: HandlerRun, op: Operation, clause: Any, operands: tuple[Any, ...
     """End the program with the answer of a ``final`` clause."""
     state = run.merged_state()
     leaves, tree = pytrees.flatten(call_clause(clause, op, operands, state))
-    current().answer(Abort(op.name, tree), tuple([as_wide_array(op.name, x) for x in leaves]))
+    record: Any = current()  # of the handled program, or of a body of it
+    wide = [as_wide_array(op.name, x) for x in leaves]
+    # a number is converted to the type of the result by its value
+    record.answer(Abort(op.name, tree), tuple([record.literal(x) if x.type.weak else x for x in wide]))
     return zero_results(op, operands)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 
-from .outline import Outline, OutlineLine, OutlineOperand, bytes_text, escape, source_line
+from .outline import Outline, OutlineLine, OutlineOperand, bytes_text, escape, handler_lines, source_line
 from .svg import STYLE as SVG_STYLE
 
 POINTS = 400  # bars of a memory figure; of a longer program each bar is the maximum over a group of equations
@@ -52,10 +52,12 @@ def fragment(outlines: Sequence[Outline], limit: int | None = None) -> str:
     """The program of these outlines as an element for any page; at most ``limit`` equations are shown."""
     page = _Page(outlines, limit)
     body = page.program(0)
+    handlers = escape(" > ".join(handler_lines(outlines)))
+    legend = f"<p>handlers, outermost first: {handlers}</p>\n" if handlers else ""
     more = ""
     if page.left_out:
         more = f'<p>{page.left_out} more equations; hx.draw(program).save("program.html") shows all.</p>\n'
-    return f'<div class="hx-page">\n<style>{STYLE}{SVG_STYLE}</style>\n{body}{more}</div>\n'
+    return f'<div class="hx-page">\n<style>{STYLE}{SVG_STYLE}</style>\n{legend}{body}{more}</div>\n'
 
 
 def document(outlines: Sequence[Outline]) -> str:

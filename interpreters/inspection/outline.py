@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ...effects.base.source_locations import Site
+from ...effects.base.source_locations import ScopeName, Site
 from ...effects.core.operation import Operation, text_name
 from ...effects.programs.printer import Printer, constant_text, letter, programs_in, row_text, shown_fields
 from ...effects.programs.program import Program
@@ -148,6 +148,24 @@ def _outline(program: Program, all_outlines: list[Any], indices: dict[Program, i
     row = row_text(program.effects) if program.effects else ""
     all_outlines[index] = Outline(program, inputs, tuple(lines), outs, row, liveness(program))
     return index
+
+
+def handler_lines(outlines: Sequence[Outline]) -> list[str]:
+    """The handlers and transformations that equations passed through, outermost first, each with the operations that
+    were recorded through it: ``handler(Sin): mul, sin``.
+    """
+    recorded: dict[tuple[str, int], dict[str, None]] = {}  # by label, and how many equal ones are around it
+    order: list[tuple[str, int]] = []
+    for line in [line for outline in outlines for line in outline.lines]:
+        labels = [label for label in reversed(line.site.under) if type(label) is not ScopeName]
+        at = 0
+        for i, label in enumerate(labels):
+            handler = label, labels[:i].count(label)
+            if handler not in recorded:
+                order.insert(at, handler)
+            recorded.setdefault(handler, {})[line.name] = None
+            at = order.index(handler) + 1
+    return [f"{handler[0]}: {', '.join(recorded[handler])}" for handler in order]
 
 
 def sub_programs(op: Operation) -> Iterator[tuple[str, Program]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .outline import Outline, OutlineLine, bytes_text, escape
+from .outline import Outline, OutlineLine, bytes_text, escape, handler_lines
 
 ROW, LANE, GAP, LETTER = 20, 9, 12, 7.3  # pixels: of a row, a column of lifetimes, between parts, and of a letter
 BAR = 120  # the longest memory bar
@@ -58,6 +58,13 @@ class _Canvas:
         end = x + len(shown) * LETTER
         self.right = max(self.right, end)
         return end
+
+    def handlers(self, x: float, y: float) -> float:
+        """Write the handlers that equations passed through, each further in than that above; the y coordinate below."""
+        lines = handler_lines(self.outlines)
+        for i, line in enumerate(lines):
+            self.text(x + GAP * i, y + ROW * (i + 0.5), line, "soft")
+        return y + ROW * len(lines)
 
     def program(self, index: int, x: float, y: float) -> float:
         """Draw a program with its upper left corner at a position; the y coordinate of its lower edge."""
@@ -146,7 +153,8 @@ class _Canvas:
 def svg_text(outlines: Sequence[Outline]) -> str:
     """The text of an SVG file that shows the program of the first outline, its sub-programs in the others."""
     canvas = _Canvas(outlines)
-    height = canvas.program(0, GAP / 2, GAP / 2) + GAP / 2
+    top = canvas.handlers(GAP / 2, GAP / 2)
+    height = canvas.program(0, GAP / 2, top) + GAP / 2
     right = canvas.right + GAP / 2
     frames = [
         f'<rect class="frame" x="{x:g}" y="{y:g}" width="{right - x:g}" height="{h:g}"/>' for x, y, h in canvas.frames

@@ -7,7 +7,7 @@ from helpers.random_programs import programs
 from hypothesis import given
 
 import handlax as hx
-from handlax.interpreters.inspection.outline import bytes_text, escape, outlines
+from handlax.interpreters.inspection.outline import bytes_text, escape, handler_lines, outlines
 
 
 def words(element):
@@ -19,6 +19,24 @@ def test_a_name_that_is_markup_is_text():
     assert "<b>" not in hx.draw(program).html
     assert words(ET.fromstring(hx.draw(program).html).find("head/title")) == "<b>&\ufffd'\"\ufffd"
     assert escape("a < b") == "a &lt; b"
+
+
+def test_handlers_are_listed_from_the_outermost_to_the_innermost():
+    twice = hx.handle(hx.handler({hx.operations.Sin: lambda op, x: 2 * hx.perform(op, x)}))
+    counting = hx.handle(hx.handler({hx.operations.Mul: lambda n, op, *xs: (n + 1, hx.perform(op, *xs))}), 0)
+
+    def scoped(x):
+        with hx.named_scope("layer"):
+            return hx.numpy.sin(x)
+
+    xs = hx.numpy.ones(3)
+    program = hx.make_program((counting @ twice)(hx.vmap(scoped)))(xs)
+    assert handler_lines(outlines(program)) == ["handler(Mul): sin, mul", "handler(Sin): sin, mul", "vmap: sin, mul"]
+    program = hx.make_program((twice @ twice)(hx.jit(scoped)))(1.0)
+    assert [line.partition(":")[0] for line in handler_lines(outlines(program))] == ["handler(Sin)"] * 2
+    assert handler_lines(outlines(hx.make_program(scoped)(1.0))) == []
+    drawing = hx.draw((counting @ twice)(hx.vmap(scoped)))(xs)
+    assert "handlers, outermost first: handler(Mul)" in drawing.html and "handler(Mul): sin" in drawing.svg
 
 
 @given(programs(effects=True))
