@@ -84,7 +84,7 @@ ARITHMETIC = {
 
 
 def call(block: Block, env: Any, lanes: Any) -> list[Any]:
-    """The results of a block on arrays; ``lanes``: the mapped values of the lanes around it."""
+    """The results of a block on arrays; ``lanes``: the mapped values of the lanes around it, without derivatives."""
     env = list(env)
     for kind, *fields in block.statements:
         env.append(PERFORMED[kind](env, lanes, *fields))
@@ -96,7 +96,7 @@ def one(block: Block, lanes: Any) -> Any:
 
 
 def mapped(env: Any, lanes: Any, i: int) -> Any:
-    return lax.stop_gradient(env[i] + 1e-3 * sum(lanes))
+    return lax.stop_gradient(env[i]) + 1e-3 * sum(lanes)
 
 
 def weights(length: int) -> Any:
@@ -142,7 +142,7 @@ def do_counted_while(env: Any, lanes: Any, i: int, length: int, steps: int | Non
 
 
 def do_tested_while(env: Any, lanes: Any, i: int, bound: float, steps: int | None, test: Block, body: Block) -> Any:
-    start = hnp.sin(env[i]) + lax.stop_gradient(1e-3 * sum(lanes))
+    start = hnp.sin(env[i]) + 1e-3 * sum(lanes)
     more = lambda c: c < bound + 0.3 * hnp.sin(call(test, [*env, c], lanes)[0])
     step = lambda c: c + (0.5 + 0.1 * hnp.sin(call(body, [*env, c], lanes)[0]))
     return lax.while_loop(more, step, start, max_steps=steps)
@@ -150,13 +150,14 @@ def do_tested_while(env: Any, lanes: Any, i: int, bound: float, steps: int | Non
 
 def do_vmap(env: Any, lanes: Any, i: int, size: int, block: Block) -> Any:
     xs = env[i] + 0.3 * hnp.arange(size, dtype="float64")
-    ys = hx.vmap(lambda x: call(block, [*env, x], [*lanes, x])[0])(xs)
+    ys = hx.vmap(lambda x: call(block, [*env, x], [*lanes, lax.stop_gradient(x)])[0])(xs)
     return (ys / (hnp.arange(size, dtype="float64") + 1)).sum()
 
 
 def do_ragged(env: Any, lanes: Any, i: int, lengths: tuple[int, ...], block: Block) -> Any:
     def lane(x: Any, rows: Any) -> Any:
-        return lax.scan(lambda c, w: (call(block, [*env, c, w], [*lanes, x])[0], None), x, rows)[0]
+        inner = [*lanes, lax.stop_gradient(x)]
+        return lax.scan(lambda c, w: (call(block, [*env, c, w], inner)[0], None), x, rows)[0]
 
     count = hnp.arange(len(lengths), dtype="float64")
     rows = hx.Ragged(weights(sum(lengths)), lengths)

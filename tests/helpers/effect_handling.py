@@ -251,6 +251,7 @@ def handled(handler, start, state, regions=None, history=()):
             this.state, answer = yield from answered(this, clause, event[2])
         history.append(answer)
         event = advance(block, answer)
+    yield from this.leave()
     y = finished(handler, this.state, event[1][0])
     return y if handler.after is None else add(y, (yield ("perform", handler.after, y)))
 
