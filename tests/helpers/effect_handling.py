@@ -24,7 +24,7 @@ class Log:
 
 
 class Group:
-    """A group of lanes, a loop, a region or a scope that is open.
+    """A group of lanes, a loop, a region or a scope that is open, or a second infinitesimal; ``closing``: the event.
 
     ``indices``: its lanes or iterations, None if their number is unknown; ``index``: the present one; ``keys``: of
     lanes; ``loops``: those around it that its lanes are around; ``row``: what is performed in it; ``parting``: whether
@@ -32,9 +32,9 @@ class Group:
     ``shown``: handlers outside see it; where no effects are left for them in a region they see nothing of it.
     """
 
-    def __init__(self, kind, shown=True, indices=None, keys=None, loops=0, row=(), parting=False):
+    def __init__(self, kind, shown=True, indices=None, keys=None, loops=0, row=(), parting=False, closing=("end",)):
         self.kind, self.shown, self.indices, self.keys, self.loops = kind, shown, indices, keys, loops
-        self.row, self.parting, self.index = row, parting, 0
+        self.row, self.parting, self.closing, self.index = row, parting, closing, 0
 
     @property
     def later(self):
@@ -91,7 +91,7 @@ class Handling:
 
     def __init__(self, handler, state, regions):
         self.handler, self.state, self.regions = handler, state, regions
-        self.groups, self.merges, self.saved = [], [], []
+        self.groups, self.saved = [], []
 
     @property
     def shown(self):
@@ -101,20 +101,12 @@ class Handling:
         """The next event of a block that is given the same answers again."""
         event = advance(block, None)
         for answer in history:
-            self.note(event)
-            if event[0] in ("lanes", "loop", "region", "scope"):
+            if event[0] in ("lanes", "loop", "region", "scope", "open"):
                 self.groups.append(Group("past", shown=False))
-            elif event[0] in ("end", "leave"):
+            elif event[0] in ("end", "leave", "merge"):
                 self.groups.pop()
             event = advance(block, answer)
         return event
-
-    def note(self, event):
-        """Keep the infinitesimals that are to be merged."""
-        if event[0] == "open":
-            self.merges.append(event[1:])
-        elif event[0] == "merge":
-            self.merges.pop()
 
     # events that are no effects
 
@@ -131,9 +123,11 @@ class Handling:
             yield from self.after(*fields)
         elif kind == "merge":
             self.state = merged_state(self.state, *fields)
-            yield event
+            yield from self.pop()
         elif kind == "open":
-            yield event
+            self.groups.append(Group("open", self.shown, closing=("merge", *fields)))
+            if self.shown:
+                yield event
         else:
             yield from self.begin(kind, *fields)
 
@@ -157,7 +151,7 @@ class Handling:
     def pop(self):
         group = self.groups.pop()
         if group.shown:
-            yield ("leave", group.row) if group.kind == "scope" else ("end",)
+            yield group.closing
 
     def begin(self, kind, *fields):
         """Begin a loop or lanes; where lanes perform what depends on their order they become a loop."""
@@ -233,7 +227,6 @@ def handled(handler, start, state, regions=None, history=()):
     event, history = this.replay(block, history), list(history)
     while event[0] != "returned":
         answer, kind = None, event[0]
-        this.note(event)
         clause = handler.clauses.get(event[1]) if kind in ("perform", "scope", "leave") else None
         if kind not in ("perform", "scope", "leave"):
             yield from this.crossed(event)
@@ -264,7 +257,7 @@ def forwarded(this, event):
         return None
     answer = yield event
     if kind == "scope":
-        this.groups.append(Group("scope", this.shown, row=effect))
+        this.groups.append(Group("scope", this.shown, closing=("leave", effect)))
     return answer
 
 
@@ -283,10 +276,10 @@ def ended(this, clause, x):
     """The answer of a block that a clause ends."""
     x = yield from onwards(clause, x)
     result = add(mul(clause.a, x), 0.0 if this.state is None else this.state)
+    for group in reversed(this.groups):
+        if group.kind == "open":
+            result = merged(result, *group.closing[1:])
     yield from this.leave()
-    for one, other in reversed(this.merges):
-        yield ("merge", one, other)
-        result = merged(result, one, other)
     return result
 
 

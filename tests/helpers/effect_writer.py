@@ -253,7 +253,7 @@ class Writer:
 
     def write_ended_while(self, scope: Scope, count: int, i: int) -> Any:
         """A loop under a handler whose clause ends it, which it performs from some value of its carry on."""
-        handler = self.handler(scope, "final")._replace(style="handle")
+        handler = self.handler(scope, "final", "handle")
         within = scope.inside("handle", handler).inside("until")
         (ending,) = handler.ends
         if not within.inside("branch").allows(ending):
@@ -304,7 +304,7 @@ class Writer:
         handler = self.handler(scope)
         return ("handle", handler, self.block(scope.inside("handle", handler), count, 3))
 
-    def handler(self, scope: Scope, kind: str | None = None) -> Handled:
+    def handler(self, scope: Scope, kind: str | None = None, style: str | None = None) -> Handled:
         """A handler of one or two effects; of kind ctl or final its first clause is of this kind."""
         draw = self.draw
         kind = kind or draw.choice(["fun"] * 5 + ["ctl", "ctl", "final", "final"])
@@ -312,7 +312,7 @@ class Writer:
         if kind == "fun":
             moves = draw.choice([moves, moves, "append", "sum", "max", "split", "tally"])
         open = kind == "final" and scope.has("lanes") and not scope.opened and draw.random() < 0.7
-        style = "handle" if kind == "fun" else draw.choice(self.styles)
+        style = style or ("handle" if kind == "fun" else draw.choice(self.styles))
         start = {None: None, "append": (), "tally": 0}.get(moves, self.number())
         handler = Handled({}, moves, start, moves == "carry" and draw.random() < 0.3, style, open=open)
         clauses = {}
