@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from .effect_programs import ASKING, BODIES, DEFAULTED, ONCE, SCOPED, Block, Clause, Handled
+from .effect_programs import ASKING, BODIES, DEFAULTED, ONCE, SCOPED, WITHIN, Block, Clause, Handled
 
 UNTOLD = "untold"  # the effect is not answered, or the oracle does not say how
 LOOPS = {"loop", "while", "until", "lanes", "ragged"}  # while: of a known number of iterations
@@ -37,12 +37,10 @@ def refused_by(handler: Handled, clause: Clause, crossed: set[str], derived: boo
         return "a rule that a clause takes apart"
     if handler.moves == "append" and crossed & {"while", "until"}:
         return "a log in a while loop"
-    if handler.moves == "append" and "ragged" in crossed:
-        return UNTOLD
-    if handler.moves == "tally" and crossed & {"reified", "scope", "ragged"}:
+    if handler.moves == "tally" and crossed & {"reified", "scope"}:  # how often is not said by the text
         return UNTOLD
     if handler.open and clause.ends and crossed & {"call", "branch of all", "custom", "reified", "scope"}:
-        return UNTOLD
+        return UNTOLD  # these are cut into segments of their own
     return None
 
 
@@ -109,14 +107,13 @@ class Scope(NamedTuple):
 def refused_between(effect: int, kind: str, crossed: set[str]) -> str | None:
     """The refusal of an effect by a structure that it gets out of."""
     if kind in ("lanes", "ragged"):
-        if effect in (ONCE, BODIES) and crossed & {"branch", "until"}:
+        of_all_lanes = effect in (ONCE, BODIES)
+        if of_all_lanes and (kind == "ragged" or crossed & {"branch", "until", f"scope of {WITHIN}"}):
             return "some lanes alone"
-        if "closed" in crossed or (effect in (ONCE, BODIES) and (kind == "ragged" or crossed & {"ended", "scope"})):
+        if "closed" in crossed or (of_all_lanes and "ended" in crossed):
             return UNTOLD
     if kind == "reverse" and crossed & {"while", "until"}:
         return "a while loop in reverse mode"
-    if kind == "custom" and effect in (*SCOPED, ONCE):
-        return UNTOLD
     return None
 
 
@@ -127,7 +124,7 @@ def beyond_handler(handler: Handled, crossed: set[str]) -> set[str]:
         crossed -= {"scope"}
     if handler.answers_once:
         return crossed
-    crossed |= {"reified"} | ({"resumed"} if handler.resumes else set())
+    crossed |= {"reified"}
     if handler.style == "handle":  # what follows a clause may become a branch
         crossed |= {"recorded", "ended"} | (set() if handler.open else {"closed"})
     return crossed
