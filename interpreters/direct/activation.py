@@ -139,6 +139,11 @@ class Activation:
             self.log.append((type(op), results))
             self.at += 1
 
+    def forget(self, at: int) -> None:
+        """Forget what was answered since there were ``at`` answers."""
+        del self.log[at:]
+        self.at = at
+
     def left(self, run: DirectRun, op: Operation, xs: tuple[Any, ...]) -> tuple[Any, Any]:
         """The state and the results with which the function goes on after ``op``, for which it is left."""
         resumption = self.resumption
@@ -295,7 +300,10 @@ class DirectRun(HandlerRun):
             raise _caught(self.handler)
         if activation.at < len(activation.log):
             return activation.replayed(op)
+        before = activation.at
         results = self.leave(op, operands, clause) if takes_rest else super().answer(op, operands)
+        if not takes_rest:
+            activation.forget(before)  # operations in place of ``op``, such as a loop with another test, are part of it
         activation.remember(op, results)
         return results
 

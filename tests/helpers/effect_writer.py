@@ -37,7 +37,7 @@ def refused_by(handler: Handled, clause: Clause, crossed: set[str], derived: boo
         return "a rule that a clause takes apart"
     if handler.moves == "append" and crossed & {"while", "until"}:
         return "a log in a while loop"
-    if handler.moves == "tally" and crossed & {"reified", "scope"}:  # how often is not said by the text
+    if handler.moves == "tally" and crossed & {"reified", "scope", "python branch"}:  # how often is not said by the text
         return UNTOLD
     if handler.open and clause.ends and crossed & {"call", "branch of all", "custom", "reified", "scope"}:
         return UNTOLD  # these are cut into segments of their own
@@ -74,7 +74,7 @@ class Scope(NamedTuple):
     @property
     def chosen(self) -> bool:
         """Whether a branch is chosen by a known value here, if values are known outside."""
-        known = ("python", "chosen")
+        known = ("python", "python branch", "chosen")
         return all([kind in known or (kind == "handle" and rest[0].executes) for kind, *rest in self.around])
 
     def allows(self, effect: int) -> bool:
@@ -238,7 +238,8 @@ class Writer:
 
     def write_python_cond(self, scope: Scope, count: int, i: int) -> Any:
         """A branch of Python's, on a value that is known, such as the answer of an effect."""
-        return ("python_cond", i, self.number(), *[self.block(scope.inside("python"), count, 2) for _ in range(2)])
+        inside = scope.inside("python branch")
+        return ("python_cond", i, self.number(), *[self.block(inside, count, 2) for _ in range(2)])
 
     def write_counted_while(self, scope: Scope, count: int, i: int) -> Any:
         body = self.block(scope.inside("while"), count + 1, 2)
