@@ -37,7 +37,7 @@ def refused_by(handler: Handled, clause: Clause, crossed: set[str], derived: boo
         return "a rule that a clause takes apart"
     if handler.moves == "append" and crossed & {"while", "until"}:
         return "a log in a while loop"
-    if handler.moves == "tally" and crossed & {"reified", "scope", "python branch"}:  # how often is not said by the text
+    if handler.moves == "tally" and crossed & {"reified", "scope", "python branch"}:  # not counted by the text
         return UNTOLD
     if handler.open and clause.ends and crossed & {"call", "branch of all", "custom", "reified", "scope"}:
         return UNTOLD  # these are cut into segments of their own
@@ -73,9 +73,19 @@ class Scope(NamedTuple):
 
     @property
     def chosen(self) -> bool:
-        """Whether a branch is chosen by a known value here, if values are known outside."""
-        known = ("python", "python branch", "chosen")
-        return all([kind in known or (kind == "handle" and rest[0].executes) for kind, *rest in self.around])
+        """Whether a branch is chosen by a known value here, if values are known outside.
+
+        A handler in a branch that takes programs apart does so while the branch is recorded.
+        """
+        inside = False
+        for kind, *rest in self.around:
+            inside = inside or kind == "chosen"
+            if kind == "handle":
+                if not rest[0].executes or (inside and not rest[0].answers_once):
+                    return False
+            elif kind not in ("python", "python branch", "chosen"):
+                return False
+        return True
 
     def allows(self, effect: int) -> bool:
         return self.refusal(effect) is None
