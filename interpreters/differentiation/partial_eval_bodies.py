@@ -234,7 +234,8 @@ def _performed_twice(loop: str, *effects: Any) -> CannotCross:
     return CannotCross(
         f"{loop}: what it performs, {', '.join(sorted(map(str, effects)))}, would be performed a second time "
         "by the linear part: the number of its results to save is unbounded.",
-        hint="handle it inside: grad(hx.handle(h)(f)); or use scan, or fori_loop with constant bounds.",
+        hint="handle it inside, grad(hx.handle(h)(f)), and give while_loop max_steps=; or use scan, or fori_loop with "
+        "constant bounds.",
     )
 
 

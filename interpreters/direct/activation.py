@@ -169,6 +169,11 @@ class Activation:
             self.log.append((op, results, written, self.under if resumed else None))
             self.at += 1
 
+    def forget(self, at: int) -> None:
+        """Forget what was answered since there were ``at`` answers."""
+        del self.log[at:]
+        self.at = at
+
     def left(self, run: DirectRun, op: Operation, xs: tuple[Any, ...]) -> tuple[Any, Any]:
         """The state and the results with which the function goes on after ``op``, for which it is left."""
         resumption = self.resumption
@@ -383,7 +388,9 @@ class DirectRun(HandlerRun):
         elif activation.resumption is not None:
             raise other_performed(f"{op.name}: the function performed it", activation.resumption.op)
         else:
+            before = activation.at
             results = super().answer(op, operands)
+            activation.forget(before)  # operations in place of ``op``, such as a loop with another test, are part of it
         activation.remember(op, results, kind)
         return results
 

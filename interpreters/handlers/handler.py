@@ -96,6 +96,9 @@ class final(ClauseKind):
     """A clause that never resumes: an exception as a value. ``(op, *xs) -> answer``, ``(s, op, *xs) -> answer``.
 
     ``answer`` has the types of the result of the handled program, after ``returns``.
+
+    Order: lanes of a ``vmap`` around the handler part after a statement that may have ended some of them: what follows,
+    up to and including the next such statement, each lane performs before the next lane does.
     """
 
     __slots__ = ()

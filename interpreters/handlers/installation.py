@@ -5,7 +5,7 @@ While a clause is evaluated the stack is the one outside its handler, so ``perfo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError
@@ -170,10 +170,27 @@ class HandlerRun(BodyTransformer):
             leaves_of(self.merged_state())
 
     def concerns(self, op: Any) -> bool:
-        """Whether a body, or a deferred rule, may perform an operation that has a clause here."""
-        if self.handler.otherwise is not None or op.deferred:  # what a deferred rule performs is not known yet
+        """Whether a body, or a deferred rule, may perform an operation that is answered here."""
+        return op.deferred or any(map(self.answers_in, op.bodies))  # what a deferred rule performs is not known yet
+
+    def answers_in(self, program: Program) -> bool:
+        """Whether a program may perform an operation that is answered here."""
+        if any([kind in self.clauses or kind.deferred for kind in program.operations]):
             return True
-        return any([kind in self.clauses or kind.deferred for body in op.bodies for kind in body.operations])
+        return self.handler.otherwise is not None and self.by_default_in(program)
+
+    def by_default_in(self, program: Program) -> bool:
+        """Whether a program, or a body in it, performs an operation that ``otherwise`` answers."""
+        seen, todo, over = {id(program)}, [program], self.handler.over
+        while todo:
+            for op in todo.pop().ops:
+                if not op.bodied and over(op):
+                    return True
+                bodies: Sequence[Program] = op.bodies if op.bodied else ()  # type: ignore[attr-defined]
+                new = [body for body in bodies if id(body) not in seen]
+                seen.update(map(id, new))
+                todo += new
+        return False
 
     def sees(self, op: Any) -> bool:
         """Whether a clause answers the operation, or may answer what its bodies or its deferred rule perform."""
@@ -209,10 +226,7 @@ class HandlerRun(BodyTransformer):
         """Whether the test of a loop performs an operation that has a clause here, so that it may change the state."""
         if any([kind in self.clauses for kind in test.operations]):
             return True
-        handler = self.handler
-        if handler.otherwise is None or self.current is NO_STATE:
-            return False
-        return any([op.bodied or handler.over(op) for op in test.ops])
+        return self.handler.otherwise is not None and self.current is not NO_STATE and self.by_default_in(test)
 
     def leaves_in(self, op: HigherOrder) -> bool:
         """Whether the test of a loop performs effects that this handler forwards."""

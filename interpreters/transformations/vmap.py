@@ -51,6 +51,8 @@ def vmap(
 
     Shapes: ``f: a[*s] -> b[*t]`` gives ``vmap(f): a[n, *s] -> b[n, *t]``.
     Effects: answers the axis ``axis_name``, and every effect by its ``vmap`` declaration; forwards everything else.
+    Order: an effect declared ``per_lane`` is performed by lane 0, 1, ..., n - 1, and then the next statement is; what
+    each lane chooses for itself, a branch or a ``while_loop``, it performs as a whole before the next lane does.
 
     Args:
         in_axes: the mapped axis of each argument, None for one that all lanes share, which may be no array; a prefix of

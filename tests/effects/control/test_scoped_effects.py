@@ -6,7 +6,8 @@ import random
 
 import numpy as np
 import pytest
-from helpers.effect_oracle import ARITHMETIC, Dual, number
+from helpers.dual_numbers import Dual, number
+from helpers.effect_oracle import ARITHMETIC
 
 import handlax as hx
 from handlax import errors, lax

@@ -7,6 +7,7 @@ import random
 import pytest
 
 import handlax as hx
+from handlax import lax
 
 
 @hx.effect(vmap="per_lane")
@@ -103,3 +104,22 @@ def test_random_programs_have_the_worlds_of_a_plain_interpreter(replay):
             continue
         assert hx.direct(HANDLER, 0, replay=replay)(lambda: execute(program, 1))() == expected
         compared += 1
+
+
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize("compiled", [lambda f: f, hx.jit], ids=["eager", "jit"])
+def test_a_loop_whose_test_performs_is_one_answer_of_the_log(compiled, replay):
+    """It is answered by a loop with another test, under the same handler: of that a later resumption knows nothing."""
+
+    def f(x):
+        y = lax.while_loop(lambda c: hx.perform(Add(), c) < 4, lambda c: c + 1, x)
+        hx.perform(Add(), y)
+        return y * hx.perform(Choose(2))
+
+    clauses = {
+        Choose: hx.ctl(lambda resume, s, op: (resume(s, 1)[0], resume(s, 1)[1] + resume(s, 2)[1])),
+        Add: lambda s, op, x: (s + 1, hx.perform(Add(), x)),
+    }
+    halving = hx.handle(hx.handler({Add: lambda op, x: x // 2}))
+    run = halving(compiled(hx.direct(hx.handler(clauses), 0, replay=replay)(f)))
+    assert run(1) == halving(hx.handle(hx.handler(clauses), 0)(f))(1) == (9, 24)

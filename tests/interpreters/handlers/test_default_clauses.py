@@ -6,8 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.effect_functions import KINDS, call, clause_of
 from helpers.effect_oracle import meaning
-from helpers.effect_programs import KINDS, call, clause_of, random_program
+from helpers.effect_writer import random_program
 from helpers.new_process import in_new_process
 
 import handlax as hx
@@ -218,14 +219,14 @@ def test_under_vmap_and_grad_the_options_decide_as_without_it():
 
 def stateless(depth):
     """The random programs of this depth whose outermost handler has no state."""
-    programs = (random_program(seed, depth) for seed in itertools.count(20000))
+    programs = (random_program(seed, depth).program for seed in itertools.count(20000))
     return (program for program in programs if program.statements[0][1].moves is None)
 
 
 def run(program, transformed):
     """``transformed(f)(choice, x, y)`` where f is the program without its outermost handler."""
     ((_, base, body),) = program.statements
-    defaults = {KINDS[effect]: clause_of(base, effect, clause) for effect, clause in base.clauses.items()}
+    defaults = {KINDS[effect]: clause_of(base, clause) for effect, clause in base.clauses.items()}
     with hx.rules(default=defaults):
         return np.asarray(transformed(lambda *env: call(body, env, [])[0])(*numbers(1.0, 0.7, -0.4)))
 

@@ -126,6 +126,31 @@ def test_otherwise_counts_every_pure_operation():
     assert float(y) == pytest.approx(float(f(2.0)))
 
 
+@hx.effect(vmap="per_lane", diff="stop")
+class Tell:
+    def result_type(op, x):
+        return None
+
+
+def telling(x):
+    inner = lambda x: (hx.perform(Tell(), x), 2 * x)[1]
+    return lax.cond(x > 0, hx.jit(inner), lambda x: x, x)
+
+
+@pytest.mark.parametrize("moves", [hx.carry, hx.append, hx.split(lambda s, n: s + hnp.arange(n))], ids=str)
+def test_otherwise_stands_beside_bodies_in_which_it_answers_nothing(moves):
+    """Lanes that perform what it does not answer stay lanes, and a key is not split for them."""
+    state = () if moves == hx.append else 0
+    over = lambda op: isinstance(op, Ask)
+    idle = hx.handler(otherwise=lambda s, op, *xs: (s, hx.perform(op, *xs)), over=over, moves=moves)
+    for f in (hx.vmap(telling), hx.jit(hx.vmap(telling)), lambda xs: lax.map(telling, xs)):
+        alone = hx.make_program(f)(hnp.arange(3.0))
+        under = hx.make_program(lambda xs: hx.handle(idle, state)(f)(xs)[1])(hnp.arange(3.0))
+        assert str(under).split("\n")[1:] == str(alone).split("\n")[1:]
+    inner = hx.handler(otherwise=lambda s, op, x: (s + 1, None), over=lambda op: isinstance(op, Tell))
+    assert hx.handle(inner, 0)(hx.vmap(telling))(hnp.arange(3.0))[0] == 2
+
+
 def test_an_answer_has_the_type_of_the_operation():
     wrong = hx.handler({Sin: lambda op, x: hnp.zeros((2,))})
     with pytest.raises(errors.DTypeMismatch, match="sin"):
