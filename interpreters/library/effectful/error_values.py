@@ -276,7 +276,7 @@ def _checked(
         happens = gt(number, scalar(0, int32))
         wide = concatenate([payload, full((words - payload.type.size,), 0, uint32)], 0)
         number = dynamic_index_in_dim(as_array(table), number, 0, False)
-        return recorded(state, happens, number, wide), None
+        return recorded(state, happens, number=number, payload=wide), None
 
     def automatic(state: EventState, op: Any, *operands: Any) -> Any:
         y = perform(op, *operands)
