@@ -31,8 +31,9 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
 from ..analysis.dependence import body_dependence, computes_without, is_root
 from ..analysis.simplify import prune_operation
-from ..core.body_transform import shared_results, transform_body
+from ..core.body_transform import transform_body
 from ..core.record import Record, record
+from ..core.shared_results import shared_results
 from .jvp_rules import EffectsPerformed, may_perform
 
 SHARED, CARRY, EACH = range(3)

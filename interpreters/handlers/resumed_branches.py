@@ -28,8 +28,8 @@ from ...effects.programs.higher_order import Call
 from ...effects.programs.program import Program, bind, perform_equations
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
-from ..core.body_transform import shared_results
 from ..core.record import Record, record
+from ..core.shared_results import shared_results
 from .installation import NO_STATE
 from .state_movements import common_type, leaves_of
 

@@ -30,7 +30,8 @@ from ...effects.trees.registration import register_dataclass
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtype_promotion import promote
 from ...effects.types.dtypes import int32
-from ..core.body_transform import StateFlow, StateLayout, TransformedBody, shared_results
+from ..core.body_transform import StateFlow, StateLayout, TransformedBody
+from ..core.shared_results import shared_results
 from .log_axes import LogAxes, outside, place, taken_mask
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog, known_entries, with_entries
