@@ -77,8 +77,9 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
     """``costs(f)(*args)`` is what ``f`` costs on arguments of these types; it is traced, and nothing is executed.
 
     A contraction costs two FLOPs per multiplication, an elementwise operation one per element, data movement none.
-    An effect costs what its default clause does. Loops of known length count every iteration. Within ``shard_map`` the costs are those of one device, and where
-    devices meet, what it sends along each axis of the mesh: by the ``traffic`` rules of collectives.
+    An effect costs what its default clause does. Loops of known length count every iteration. Within ``shard_map`` the
+    costs are those of one device, and where devices meet, what it sends along each axis of the mesh: by the ``traffic``
+    rules of collectives.
     ``costs(f)(*args).by_scope()`` has the costs of each ``named_scope``, such as a layer of a model.
 
     Args:
