@@ -14,7 +14,7 @@ import dataclasses
 import operator
 import sys
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from . import stack
 from .source_locations import RawSite, Site, is_internal, user_site
@@ -89,12 +89,15 @@ class HandlaxError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.what, self.where, self.hint)
 
+    def moved(self, where: str) -> Self:
+        """The error itself, which now says ``where``: another line than the one at which it was created."""
+        self.where = where
+        self.args = (str(self),)
+        return self
+
 
 def _rebuild(cls: type[HandlaxError], what: str, where: str, hint: str | None) -> HandlaxError:
-    error = cls(what, hint=hint)
-    error.where = where
-    error.args = (str(error),)
-    return error
+    return cls(what, hint=hint).moved(where)
 
 
 class ShapeMismatch(HandlaxError, TypeError, ValueError):

@@ -229,10 +229,7 @@ class NumberedLanes(StateFlow):
 
 def event_error(kind: type[HandlaxError], note: EventNote, values: Sequence[Any], lane: Sequence[int] = ()) -> Any:
     """The exception of an event with these payload values; ``lane``: its lane in a result of ``vmap``."""
-    error = kind(note.text(values, lane))
-    error.where = f"at {note.where}"
-    error.args = (str(error),)
-    return error
+    return kind(note.text(values, lane)).moved(f"at {note.where}")
 
 
 def words_of(t: ArrayType) -> int:
