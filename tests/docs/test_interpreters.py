@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import sys
@@ -30,6 +31,19 @@ def folder():
     sys.path.remove(str(FOLDER))
     for file in FOLDER.glob("*.py"):
         sys.modules.pop(file.stem, None)
+
+
+FAMILIES = sorted(path.stem for path in FOLDER.parents[1].glob("tests/laws/inputs_*.py"))
+
+
+def drawn(family, dtypes, seed=0):
+    """The operations for which the laws have inputs, and a draw of operands of each of these dtypes."""
+    rng = np.random.default_rng(seed)
+    for case in importlib.import_module(f"laws.{family}").CASES:
+        for dtype in map(np.dtype, dtypes):
+            if dtype in case.dtypes and not case.op.effects:
+                shapes = case.shapes[min(1, len(case.shapes) - 1)]
+                yield case.op, [np.asarray(x) for x in case.operands(dtype, shapes, rng)]
 
 
 def example(name):
@@ -263,6 +277,9 @@ SPARSE = {
     "straight through": lambda x: straight_through(x)[:4],
     "fft": lambda x: hnp.abs(hnp.fft.rfft(x.reshape(2, 6), axis=1)),
     "constant": lambda x: hnp.ones(3),
+    "there and back": lambda x: hnp.fft.irfft(hnp.fft.rfft(x)),
+    "filter": lambda x: hnp.fft.irfftn(hnp.fft.rfftn(x.reshape(3, 2, 2), axes=(1, 2))[:, :, :1], (2, 2), axes=(1, 2)),
+    "subtract": lambda x: x[:5].at[hnp.array([0, 2])].subtract(x[:2]),
 }
 
 
@@ -277,6 +294,24 @@ def test_a_sparsity_pattern_has_every_entry_of_the_jacobian(name):
         sparse = example("compressed_jacobian").sparse_jacobian(f, x)
         assert np.allclose(sparse(z).todense(), dense, atol=1e-5)
     assert np.allclose(hx.jit(sparse)(z).todense(), dense, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_sparsity_pattern_has_every_entry_of_the_jacobian_of_each_operation(family):
+    """All operands depend on the argument, so that what they contribute may cancel."""
+    pattern, z = example("jacobian_sparsity").pattern, hnp.zeros(5)
+    for op, xs in drawn(family, ("float32", "complex64")):
+        if not hx.columns.JVP.has(type(op)):
+            continue
+        shifted = lambda x, z: x + (z * (1 + 1j if x.dtype.kind == "c" else 1))[np.arange(x.size) % 5].reshape(x.shape)
+        f = lambda z: op.as_results(hx.perform(op, *[shifted(x, z) if x.dtype.kind in "fc" else x for x in xs]))
+        for n, y in enumerate(f(z)):
+            if y.size and y.dtype.kind in "fc":
+                real = lambda z: hnp.abs(f(z)[n]) if y.dtype.kind == "c" else f(z)[n]
+                with contextlib.suppress(hx.errors.NotDifferentiable):
+                    dense = np.asarray(hx.jacfwd(real)(z))
+                    found = pattern(real, z)
+                    assert not (dense.reshape(found.shape) != 0)[~found].any(), (op, n)
 
 
 def test_a_sparsity_pattern_has_few_other_entries_and_holds_at_every_point():
