@@ -159,6 +159,39 @@ def test_interval_bounds_of_products_and_sums_hold_in_exact_arithmetic():
     assert (hi - lo <= 2 * r * abs(w).sum(0) * 1.05).all()
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.sweep) for seed in range(1, 10)]])
+def test_interval_bounds_of_each_operation_hold_at_points_between(family, seed):
+    """Operations that are monotone in pieces, as conversion to bool is, fail between the ends of their operands."""
+    bounds, rules = example("interval_bounds").bounds, example("interval_rules").BOUNDS
+    for draws in zip(*[drawn(family, ("float32", "int32", "bool", "uint8"), 3 * seed + i) for i in range(3)]):
+        (op, *_), points = zip(*draws)
+        wraps = any([x.dtype == np.uint8 for x in points[0]]) and op.name != "convert_element_type"
+        if not points[0] or wraps or not rules.has(type(op)):  # arithmetic that wraps around has no bounds
+            continue
+        f = lambda xs: op.as_results(hx.perform(op, *xs))[0]
+        ends = [[np.stack(xs).min(0) for xs in zip(*points)], [np.stack(xs).max(0) for xs in zip(*points)]]
+        try:
+            lo, hi = bounds(f)(*ends)
+        except hx.errors.MissingRule:  # it has bounds for some dtypes alone
+            continue
+        for xs in (*points, *ends):
+            y = np.asarray(f(xs))
+            assert ((lo <= y) & (y <= hi) | (y != y)).all(), (op, ends, xs)
+
+
+def test_interval_bounds_of_conversions_see_the_zero_and_what_wraps_around():
+    bounds = example("interval_bounds").bounds
+    assert [bool(y) for y in bounds(lambda x: x.astype(bool))(-1.0, 1.0)] == [False, True]
+    assert [bool(y) for y in bounds(lambda x: x.astype(bool))(0.5, 1.0)] == [True, True]
+    assert np.allclose(bounds(lambda x: x.astype(bool).astype("float32"))(-1.0, 1.0), (0.0, 1.0))
+    assert [int(y) for y in bounds(lambda n: n.astype("uint8"))(hnp.int32(-1), hnp.int32(1))] == [0, 255]
+    assert [int(y) for y in bounds(lambda n: n.astype("uint8"))(hnp.int32(2), hnp.int32(9))] == [2, 9]
+    for refused in (lambda n: n & 3, lambda n: n @ n, lambda n: n.astype("complex64")):
+        with pytest.raises(hx.errors.MissingRule, match="alone"):
+            bounds(refused)(hnp.arange(3), hnp.arange(3) + 1)
+
+
 def test_interval_bounds_cross_loops_branches_and_transformations():
     bounds = example("interval_bounds").bounds
 
