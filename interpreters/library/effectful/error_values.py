@@ -39,6 +39,7 @@ from .first_event import (
     EventState,
     FirstEvent,
     FirstEventMovement,
+    Note,
     after_event,
     no_event,
     recorded,
@@ -115,7 +116,7 @@ class DebugCheck(Check):
 # reports the note with this number, if it is not 0, to an outer checkify; operands: an error's number and payload
 @effect(vmap="per_lane", diff="stop")
 class Reported:
-    notes: tuple[EventNote, ...]
+    notes: tuple[Note, ...]
     remedy = "look at it around the function: error, y = checkify(f)(x); error.throw()."
 
     def result_type(op, number, payload):

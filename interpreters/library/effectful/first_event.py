@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,6 +34,17 @@ from ...handlers.state_movements import CarriedState, Movement
 PAYLOAD = 16  # uint32 words of a payload, unless a handler makes room for more
 LANE = array_type((), int32)
 EventState = dict[str, Any]
+
+
+class Note(Protocol):
+    """The static description of a possible event: the user's line, the types of its payload, and its message."""
+
+    @property
+    def where(self) -> str: ...
+    @property
+    def types(self) -> Sequence[ArrayType]: ...
+    def text(self, values: Sequence[Any], outer: Sequence[int] = ()) -> str:
+        """The message with the values of the payload; ``outer``: lane indices of an enclosing ``vmap``."""
 
 
 class EventNote(NamedTuple):
@@ -81,10 +92,10 @@ class FirstEvent:
 
     number: Any
     payload: Any
-    notes: tuple[EventNote, ...]
+    notes: tuple[Note, ...]
     error: Callable[..., HandlaxError]
 
-    def _event(self) -> tuple[EventNote, list[Any], list[int]] | None:
+    def _event(self) -> tuple[Note, list[Any], list[int]] | None:
         """The note, payload and lane index of the event. Raises: ConcretizationError: it is a traced value."""
         number: Any = as_array(self.number)
         if number.run is not None:
@@ -227,7 +238,7 @@ class NumberedLanes(StateFlow):
         run.current = (*self.outer, values[0])
 
 
-def event_error(kind: type[HandlaxError], note: EventNote, values: Sequence[Any], lane: Sequence[int] = ()) -> Any:
+def event_error(kind: type[HandlaxError], note: Note, values: Sequence[Any], lane: Sequence[int] = ()) -> Any:
     """The exception of an event with these payload values; ``lane``: its lane in a result of ``vmap``."""
     return kind(note.text(values, lane)).moved(f"at {note.where}")
 
