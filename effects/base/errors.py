@@ -12,17 +12,45 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import sys
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from . import stack
-from .source_locations import Site, user_site
+from .source_locations import RawSite, Site, is_internal, user_site
 
 
 def _where() -> str:
     """The second line of the message of an error that is being created: the user's line and the handlers in force."""
     handlers = " > ".join(run.label for run in stack.runs() if run.label)
-    return f"at {Site(*user_site(3))}" + (f", under {handlers}" if handlers else "")
+    return f"at {Site(*_user_site(3))}" + (f", under {handlers}" if handlers else "")
+
+
+def _user_site(depth: int) -> RawSite:
+    """``user_site``, past the methods of runs: they answer what a line performs, and the error is about that line.
+
+    In a body that was recorded it is the site of the equation.
+    """
+    frame: Any = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        if not is_internal(code.co_filename):
+            run = _run_of(frame)
+            if run is None:
+                return code, frame.f_lasti
+            if run.cell is not None and run.cell.site is not None:
+                return run.cell.site
+        frame = frame.f_back
+    return user_site(depth)
+
+
+def _run_of(frame: Any) -> stack.Run | None:
+    """The run of which a frame executes a method, or a comprehension in one; None: it does not."""
+    while frame.f_code.co_varnames[:1] == (".0",):
+        frame = frame.f_back
+    code = frame.f_code
+    owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    return owner if isinstance(owner, stack.Run) else None
 
 
 def shortened(text: str, most: int) -> str:
@@ -61,12 +89,15 @@ class HandlaxError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.what, self.where, self.hint)
 
+    def moved(self, where: str) -> Self:
+        """The error itself, which now says ``where``: another line than the one at which it was created."""
+        self.where = where
+        self.args = (str(self),)
+        return self
+
 
 def _rebuild(cls: type[HandlaxError], what: str, where: str, hint: str | None) -> HandlaxError:
-    error = cls(what, hint=hint)
-    error.where = where
-    error.args = (str(error),)
-    return error
+    return cls(what, hint=hint).moved(where)
 
 
 class ShapeMismatch(HandlaxError, TypeError, ValueError):

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import CannotCross
 from ..base.stack import Binding
 from ..core.named_axes import Axis, SizedAxis
-from ..core.operation import has_lowering, operation
+from ..core.operation import effects_text, has_lowering, operation
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
 from ..types.array_type import ArrayType
@@ -86,8 +86,7 @@ def need_device_effects(body: Program, where: str = "shard_map") -> None:
     """
     unhandled = [effect for effect in body.effects if not isinstance(effect, Axis) and not has_lowering(effect)]
     if unhandled:
-        names = ", ".join(sorted({effect.name for effect in unhandled}))
         raise CannotCross(
-            f"{where}: every device would perform {names}, in no order.",
+            f"{where}: every device would perform {effects_text(unhandled)}, in no order.",
             hint=f"handle it inside: {where}(hx.handle(h)(f), ...).",
         )

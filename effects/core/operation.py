@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
@@ -515,6 +515,11 @@ def effect(
 def name_of_effect(effect: Any) -> str:
     """The name of an element of an effect row: that of the operation; of another object its text."""
     return effect.name if isinstance(effect, Operation) else str(effect)
+
+
+def effects_text(effects: Iterable[Any]) -> str:
+    """The names of effects as messages have them: each once, in the order of the alphabet."""
+    return ", ".join(sorted({*map(name_of_effect, effects)}))
 
 
 def has_lowering(effect: Any) -> bool:

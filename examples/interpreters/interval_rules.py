@@ -1,13 +1,15 @@
 """The rules of interval_bounds.py: the ends of each operation's result, rounded outwards, from those of its operands.
 
-An interval is a pair (lo, hi), of floats of 32 or 64 bits, of booleans (surely, possibly), or of integers that do not
-wrap around. Source: Moore, Kearfott & Cloud, Introduction to interval analysis (2009).
+An interval is a pair (lo, hi), of floats of 32 or 64 bits, of booleans (surely, possibly), or of integers, the
+arithmetic of which does not wrap around. Source: Moore, Kearfott & Cloud, Introduction to interval analysis (2009).
 """
 
 from __future__ import annotations
 
 import math
 from typing import Any
+
+from interval_rounding import below, outwards
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -16,24 +18,12 @@ from handlax.extend import Column
 
 BOUNDS = Column("bounds", doc="the ends of the result from those of the operands")
 ULPS = 16  # more than the errors that docs/explanation/accuracy.md lists for the functions below
-EXACT = (o.Max, o.Min, o.Clamp, o.And, o.Or, o.ReduceMax, o.ReduceMin, o.ReduceAnd, o.ReduceOr, o.Cummax, o.Cummin,
-         o.Floor, o.Ceil, o.Round, o.Sign, o.StopGradient, o.Name, o.Reshape, o.Transpose, o.BroadcastInDim, o.Slice,
-         o.Concatenate, o.Rev, o.Pad, o.Neg, o.Not)
+LOGICAL = (o.And, o.Or, o.ReduceAnd, o.ReduceOr)  # of booleans; of integers they are not monotone
+EXACT = (*LOGICAL, o.Max, o.Min, o.Clamp, o.ReduceMax, o.ReduceMin, o.Cummax, o.Cummin, o.Floor, o.Ceil, o.Round,
+         o.Sign, o.StopGradient, o.Name, o.Reshape, o.Transpose, o.BroadcastInDim, o.Slice, o.Concatenate, o.Rev, o.Pad,
+         o.Neg, o.Not)
 DOMAIN = {o.Sqrt: (0, math.inf), o.Rsqrt: (0, math.inf), o.Log: (0, math.inf), o.Log1p: (-1, math.inf),
           o.Asin: (-1, 1), o.Acos: (-1, 1)}
-
-
-def below(y: Any, ulps: int) -> Any:
-    """A number below all that round to ``y``, or to a float ``ulps`` units in the last place away from it."""
-    info = hnp.finfo(y.dtype)
-    y = hnp.minimum(y, info.max)  # what overflowed is finite
-    y = hnp.nextafter(y - (abs(y) * (2 * ulps * info.eps) + info.tiny), -hnp.inf)  # XLA takes less than tiny for 0
-    return hnp.where(hnp.isnan(y), -hnp.inf, y)
-
-
-def outwards(lo: Any, hi: Any, ulps: int = 0) -> Any:
-    """The ends rounded outwards; where one is NaN nothing is known, and it becomes infinite."""
-    return (below(lo, ulps), -below(-hi, ulps)) if hnp.issubdtype(lo.dtype, hnp.floating) else (lo, hi)
 
 
 def rounded(op: Any, lo: Any, hi: Any) -> Any:
@@ -41,16 +31,35 @@ def rounded(op: Any, lo: Any, hi: Any) -> Any:
     return (lo, hi) if type(op) in EXACT else outwards(lo, hi, ULPS if op.rounding == "loose" else 0)
 
 
+def need(op: Any, holds: bool, what: str) -> None:
+    if not holds:
+        raise hx.errors.MissingRule(f"bounds: {op.name} has a rule for {what} alone.")
+
+
 def hull(*ends: Any) -> Any:
     return hnp.stack(ends).min(0), hnp.stack(ends).max(0)
 
 
 @BOUNDS.rule(*EXACT[:-2], o.Add, o.Exp, o.Exp2, o.Expm1, o.Log, o.Log1p, o.Sqrt, o.Cbrt, o.Sinh, o.Tanh, o.Asin,
-             o.Atan, o.Asinh, o.Erf, o.Logistic, o.ConvertElementType)
+             o.Atan, o.Asinh, o.Erf, o.Logistic)
 def increasing(op, *xs):
+    need(op, type(op) not in LOGICAL or xs[0][0].dtype == bool, "booleans")
     if type(op) in DOMAIN:
         xs = [[hnp.clip(end, *DOMAIN[type(op)]) for end in x] for x in xs]
     return rounded(op, *[hx.perform(op, *ends) for ends in zip(*xs)])
+
+
+@BOUNDS.rule(o.ConvertElementType)
+def conversion(op, x):
+    """What is not zero is true; where an integer wraps around, or a float is beyond all of them, nothing is known."""
+    need(op, not hnp.issubdtype(op.dtype, hnp.complexfloating), "real numbers")
+    if op.dtype == bool:
+        return (x[0] > 0) | (x[1] < 0), (x[0] != 0) | (x[1] != 0)
+    if not hnp.issubdtype(op.dtype, hnp.integer):
+        return increasing(op, x)
+    least, largest = hnp.iinfo(op.dtype).min, hnp.iinfo(op.dtype).max
+    fits = (x[0].astype("float64") >= least) & (x[1].astype("float64") <= largest)
+    return [hnp.where(fits, y, end) for y, end in zip(increasing(op, x), (least, largest))]
 
 
 @BOUNDS.rule(o.Neg, o.Not, o.Acos, o.Rsqrt)
@@ -116,6 +125,7 @@ def total(op, x):
 @BOUNDS.rule(o.DotGeneral)
 def contraction(op, x, y):
     """By midpoints and radii. Source: Rump, Fast and parallel interval arithmetic (1999)."""
+    need(op, hnp.issubdtype(x[0].dtype, hnp.floating), "floats")
     a, b = [lo / 2 + hi / 2 for lo, hi in (x, y)]
     r, s = [-below(-hnp.maximum(hi - mid, mid - lo), 0) for mid, (lo, hi) in ((a, x), (b, y))]
     info, terms = hnp.finfo(a.dtype), math.prod([a.shape[d] for d in op.dimension_numbers[0][0]])

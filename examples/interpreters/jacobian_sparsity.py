@@ -38,6 +38,11 @@ def rows_of(op: Any, operands: Any, rows: Any, types: Any) -> Any:
         return [hnp.stack(own).any(0)]
     if isinstance(op, o.ReduceMax | o.ReduceMin | o.ReduceProd):
         return [rows[0].any(op.axes)]
+    if isinstance(op, o.Fft):
+        lines = rows[0].any([*range(len(types[0].shape))[-len(op.lengths) :]], keepdims=True)
+        return [hnp.broadcast_to(lines, (*types[0].shape, size))]
+    if isinstance(op, o.ScatterSub):  # what is subtracted does not cancel
+        op = o.ScatterAdd(*op.fields)
     if not all([hnp.issubdtype(t.dtype, hnp.floating) or t.dtype == bool for t in types]):
         return None  # sums of integers may wrap around to 0, those of complex numbers cancel
     if isinstance(op, o.DotGeneral | o.ConvGeneralDilated):

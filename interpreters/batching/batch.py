@@ -14,7 +14,7 @@ from ...effects.control.lanes import Lanes
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import BATCH, COLLECTIVE, AxisRule
 from ...effects.core.named_axes import Axis
-from ...effects.core.operation import Operation, name_of_effect
+from ...effects.core.operation import Operation, effects_text
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
@@ -161,7 +161,7 @@ class Batch(BodyTransformer):
             dims, values = zip(*[(self.split(x)[0], self.split(x)[1][0]) for x in operands])
             return tuple([self.box(0, (y,)) for y in self.in_lanes(op, dims, values)])
         if effects:
-            names = ", ".join(sorted({*map(name_of_effect, effects)}))
+            names = effects_text(effects)
             raise CannotCross(
                 f"{op.name}: lanes of {self.label} diverge, and only some of them would perform {names}.",
                 hint=f"handle it inside: vmap(hx.handle(h)(f)); or declare {names} with @hx.effect(vmap='per_lane').",
@@ -178,7 +178,7 @@ class Batch(BodyTransformer):
         return getattr(effect, "vmap", "once") == "per_lane"
 
     def _diverges_at_collective(self, op: HigherOrder, effects: Sequence[Any]) -> CannotCross:
-        names = ", ".join(sorted({*map(name_of_effect, effects)}))
+        names = effects_text(effects)
         return CannotCross(
             f"{op.name}: lanes of {self.label} diverge, and each is executed alone since it performs {names}; a "
             f"collective over {self.axis_name!r} needs all of them.",
@@ -205,7 +205,7 @@ class Batch(BodyTransformer):
 
     def _need_number(self, op: Operation) -> None:
         if not isinstance(self.size, int):
-            names = ", ".join(sorted({name_of_effect(e) for e in op.effects if not isinstance(e, Axis)}))
+            names = effects_text([effect for effect in op.effects if not isinstance(effect, Axis)])
             raise CannotCross(
                 f"{names or op.name}: lanes that perform this effect must be of a known number, got as many as "
                 f"{described(self.size)}.",

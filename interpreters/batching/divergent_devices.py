@@ -20,7 +20,7 @@ from ...effects.control.recorded_bodies import meetings
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import Axis, SizedAxis, is_root
-from ...effects.core.operation import name_of_effect, operation
+from ...effects.core.operation import effects_text, operation
 from ...effects.core.varying import LaneOperations
 from ...effects.operations.elementwise.comparison import clamp, eq, select
 from ...effects.operations.elementwise.conversion import convert
@@ -127,7 +127,7 @@ def _loop(op: Any, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> An
 def _fail(op: HigherOrder, axes: tuple[SizedAxis, ...]) -> tuple[()]:
     """Perform a host call without results that raises an error when it is executed."""
     along = ", ".join([str(name) for name, _ in axes])
-    names = ", ".join(sorted({name_of_effect(e) for e in op.effects if not isinstance(e, Axis)}))
+    names = effects_text([effect for effect in op.effects if not isinstance(effect, Axis)])
 
     def refuse() -> None:
         raise CannotCross(

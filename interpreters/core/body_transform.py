@@ -43,6 +43,7 @@ from .record import Record
 # Static description of a value that belongs to a handler's run, such as the mapped axis of a batched value; None for
 # values that do not belong to the run.
 Mark = Any
+_ROUNDS = 64  # within which the marks of a loop's carries reach their fixed point; the package's own need five
 _BODIES = ProgramCache("transform_body")
 """Bodies as a handler transforms them, by handler, body, marks of inputs and wanted results, and settings."""
 _OPERATIONS = ProgramCache("cross")
@@ -177,7 +178,7 @@ class BodyTransformer(Run):
 
     Subclasses define marks and parts. Laws: ``box(*split(x))`` is ``x``; ``force(x, m)`` has types
     ``part_types(m, x.type)``; ``join`` and ``carried`` only move up in a finite order of marks, so that the fixed point
-    of a loop exists.
+    of a loop exists, and is reached in few rounds.
     """
 
     __slots__ = ("bodies", "reader")
@@ -285,7 +286,11 @@ class BodyTransformer(Run):
 
     def choose(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer a conditional or loop whose branch index or test is a value of this handler."""
-        raise CannotCross(f"{op.name}: it chooses by a value of {self.label}, which only vmap can answer.")
+        raise CannotCross(
+            f"{op.name}: it chooses by a value of {self.label}, which only an interpreter with choose can answer.",
+            hint=f"stop the value before the choice, or define {type(self).__name__}.choose(self, op, operands), which "
+            "gives the results: of all branches together, or of as many iterations as any value takes.",
+        )
 
 
 def transform_body(
@@ -484,13 +489,16 @@ class _FixedPoint(NamedTuple):
 
 
 def _fixed_point(run: BodyTransformer, op: HigherOrder, flow: StateFlow, groups: Any) -> _FixedPoint:
-    """The least fixed point over the carries: their marks, and the types of a state that travels with them."""
+    """The least fixed point over the carries: their marks, and the types of a state that travels with them.
+
+    Raises: CannotCross: there is none after many rounds.
+    """
     _, shared, carry, each = groups
     moving = [*map(run.carried, carry)]
     in_carry = flow.in_carry and op.loops
     state = flow.inner_types()
     at = (op.shared + op.carry, op.carry) if in_carry else None
-    while True:
+    for _ in range(_ROUNDS + 4 * len(moving)):  # a mark may have to pass through all carries, one in each round
         marks = [*shared, *moving, *each]
         bodies = [transform_body(run, body, marks, None, flow, state, at, op.binds) for body in op.main]
         results = [run.join(column) for column in zip(*[body.marks for body in bodies])]
@@ -498,7 +506,18 @@ def _fixed_point(run: BodyTransformer, op: HigherOrder, flow: StateFlow, groups:
         grown = [run.carried(run.join(pair)) for pair in zip(moving, results)]
         if not op.loops or (grown == moving and (not in_carry or list(layout.types) == state)):
             return _FixedPoint(bodies, moving, results, state, layout, at)
-        moving, state = grown, list(layout.types) if in_carry else state
+        before, moving, state = moving, grown, list(layout.types) if in_carry else state
+    raise _no_fixed_point(run, op, before, moving)
+
+
+def _no_fixed_point(run: BodyTransformer, op: HigherOrder, before: list[Mark], after: list[Mark]) -> CannotCross:
+    changed = next((pair for pair in zip(before, after) if pair[0] != pair[1]), ("of its state", "of its state"))
+    return CannotCross(
+        f"{op.name}: the marks of {run.label} must reach a fixed point over its iterations, got {changed[1]!r} after "
+        f"{changed[0]!r} in round {_ROUNDS + 4 * len(after)}.",
+        hint=f"let {type(run).__name__}.carried(mark) give a mark that no iteration changes, such as that of any "
+        "value: join and carried move up in a finite order.",
+    )
 
 
 def _transform_operation(

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Cache
-from ...effects.base.errors import BadStaticArgument, ExecutionRefused, HandlaxError, OutOfMemory, UnhandledEffect
+from ...effects.base.errors import BadStaticArgument, ExecutionRefused, HandlaxError, OutOfMemory
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.source_locations import Site, is_ours
 from ...effects.base.stack import BASE, Run
@@ -30,6 +30,7 @@ from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
 from ...effects.core.operation import MEMOS, Memo, Operation, result_type
 from ...effects.programs.program import Program, bind, memoised
+from ...effects.programs.unhandled_effects import unhandled
 from ...effects.types.dtypes import INTEGER, ExtendedDType
 from .bad_values import bad_result, bad_value
 from .evaluated_results import checked_rule
@@ -290,10 +291,7 @@ def find(op: Operation) -> Callable[..., Any]:
         if op.named:
             raise unbound_axis(op.name, op.axis_names[0])  # type: ignore[attr-defined]
         if op.effectful:
-            raise UnhandledEffect(
-                f"{op.name}: no handler handles this effect.",
-                hint=op.remedy or "run it under hx.handle(handler)(f), with a clause for it.",
-            )
+            raise unhandled(op.name, [op])
     return EVALUATE.find(kind)
 
 

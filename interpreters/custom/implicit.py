@@ -20,6 +20,7 @@ from ...effects.control.recorded_bodies import RecordedBody, body_of
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, zeros_like
 from ...effects.core.named_axes import is_root
+from ...effects.core.operation import effects_text
 from ...effects.functions.captured import boxes_in, placeholders_for, replaced
 from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.operations.elementwise.arithmetic import neg
@@ -194,7 +195,7 @@ def _state_tangents(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]
     if is_root(op):
         raise CannotCross(
             f"{op.name}: the state of a handler after the solver has a derivative, for which the solver would perform "
-            f"{', '.join(sorted(map(str, op.effects)))} a second time.",
+            f"{effects_text(op.effects)} a second time.",
             hint="handle these effects inside of the handler with the state.",
         )
     return push_forward(op.bodies[0], primals, tangents)[1][first:]

@@ -26,6 +26,7 @@ from ...effects.control.recorded_bodies import shared_results
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import is_root
+from ...effects.core.operation import effects_text
 from ...effects.operations.elementwise.comparison import gt
 from ...effects.programs.higher_order import Call, HigherOrder
 from ...effects.programs.program import Program, interpret
@@ -232,7 +233,7 @@ class PerformedByKnownLoop(EffectsPerformed):
 
 def _performed_twice(loop: str, *effects: Any) -> CannotCross:
     return CannotCross(
-        f"{loop}: what it performs, {', '.join(sorted(map(str, effects)))}, would be performed a second time "
+        f"{loop}: what it performs, {effects_text(effects)}, would be performed a second time "
         "by the linear part: the number of its results to save is unbounded.",
         hint="handle it inside, grad(hx.handle(h)(f)), and give while_loop max_steps=; or use scan, or fori_loop with "
         "constant bounds.",

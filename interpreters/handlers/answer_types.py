@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.base.errors import CannotCross, UnhandledEffect
+from ...effects.base.errors import CannotCross
 from ...effects.base.stack import Run, current, installed, runs
 from ...effects.core.arrays import as_array, perform
 from ...effects.core.operation import Operation
 from ...effects.core.result_trees import UnresolvedType
+from ...effects.programs.unhandled_effects import unhandled
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..core.record import Record
@@ -58,10 +59,7 @@ def _typed(op: Any, operands: tuple[Any, ...], top: Run) -> Any:
         except UnresolvedType:  # the clause forwards the effect
             outer = _typed(op, operands, run.outer)
             return _like(op, _answer(run, clause, outer, operands))
-    raise UnhandledEffect(
-        f"{op.name}: nobody handles {op}.",
-        hint=op.remedy or "run it under hx.handle(handler)(f), with a clause for it.",
-    )
+    raise unhandled(op.name, [op])
 
 
 def _clause(run: Run, op: Operation) -> Any:

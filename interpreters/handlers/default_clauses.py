@@ -50,6 +50,10 @@ class DefaultClauses(BodyTransformer):
     __slots__ = ()
     owns_boxes = False
 
+    @property
+    def described(self) -> str:
+        return "a default clause"
+
     def key(self) -> str:
         return "default clauses"
 

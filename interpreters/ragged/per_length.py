@@ -12,7 +12,7 @@ from ...effects.base.stack import inside, installed
 from ...effects.core.arrays import as_array, from_numpy
 from ...effects.core.containers import is_axis
 from ...effects.core.named_axes import Axis
-from ...effects.core.operation import Operation
+from ...effects.core.operation import Operation, effects_text
 from ...effects.trees import pytrees
 from ...effects.types.extent import length
 from ...effects.types.sized import extents_in
@@ -71,9 +71,9 @@ class _SomeLanes(Batch):
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         effects = [effect for effect in op.effects if not isinstance(effect, Axis) and not _in_no_order(effect)]
         if effects:
-            names = ", ".join(sorted({effect.name for effect in effects}))
             raise CannotCross(
-                f"vmap: with per_length=True lanes would perform {names} in the order of their lengths.",
+                f"vmap: with per_length=True lanes would perform {effects_text(effects)} in the order of their "
+                "lengths.",
                 hint="handle it inside: vmap(hx.handle(h)(f), per_length=True); or leave per_length out.",
             )
         return super().answer(op, operands)

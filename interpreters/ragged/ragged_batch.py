@@ -21,7 +21,7 @@ from ...effects.base.errors import CannotCross, MissingRule
 from ...effects.base.stack import Run, at_site, inside, perform
 from ...effects.core.arrays import ConcreteArray, scalar
 from ...effects.core.columns import BATCH, RAGGED
-from ...effects.core.operation import Operation, is_pure, name_of_effect, result_type
+from ...effects.core.operation import Operation, effects_text, is_pure, result_type
 from ...effects.operations.elementwise.arithmetic import Unread
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import max as maximum
@@ -427,10 +427,9 @@ class RaggedBatch(Batch):
 
     def in_lanes(self, op: Operation, dims: Sequence[Any], values: Sequence[Any]) -> tuple[Any, ...]:
         if any([not (dim is None or type(dim) is int) for dim in dims]):
-            names = ", ".join(sorted({*map(name_of_effect, op.effects)}))
             raise CannotCross(
-                f"{op.name}: each lane would execute it alone, since it performs {names}, but lanes have values of "
-                "different types.",
+                f"{op.name}: each lane would execute it alone, since it performs {effects_text(op.effects)}, "
+                "but lanes have values of different types.",
                 hint="perform the effect on both sides, or outside of it; or handle it inside: vmap(hx.handle(h)(f)).",
             )
         return super().in_lanes(op, dims, values)

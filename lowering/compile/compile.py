@@ -16,7 +16,6 @@ from ...effects.base.errors import (
     DonatedTwice,
     ExecutionError,
     HandlaxError,
-    UnhandledEffect,
 )
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
@@ -29,6 +28,7 @@ from ...effects.core.operation import has_lowering
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.programs.program_cache import scopes_in
+from ...effects.programs.unhandled_effects import unhandled
 from ...effects.sharding.mesh import Mesh
 from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
@@ -237,11 +237,7 @@ def check_lowerable(program: Program, name: str) -> None:
     """Raises: UnhandledEffect: an effect of the program's row has no lowering."""
     found = [effect for effect in program.effects if isinstance(effect, Axis) or not has_lowering(effect)]
     if found:
-        row = ", ".join(sorted(map(str, found)))
-        raise UnhandledEffect(
-            f"{name}: nobody handles {row}, and a device cannot.",
-            hint=found[0].remedy or "handle it around jit or inside.",
-        )
+        raise unhandled(name, found, program)
 
 
 class LoweredProgram(NamedTuple):

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
-from ...effects.base.errors import need_function
+from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ..xla.profiler import trace
@@ -15,7 +15,9 @@ from .devices import block_until_ready
 from .jit import jit
 
 # An instruction of HLO: its name, its operation, and the path of scopes with the operation that it computes last
-_INSTRUCTION = re.compile(r'^ *(?:ROOT )?%?([\w.-]+) = .*? ([a-z][a-z0-9-]*)\((?:.*op_name="([^"]*)")?', re.MULTILINE)
+_INSTRUCTION = re.compile(
+    r'^ *(?:ROOT )?%?([\w.-]+) = .*? ([a-z][a-z0-9-]*)\((?:.*op_name="((?:[^"\\]|\\.)*)")?', re.MULTILINE
+)
 _HOLDS_OTHERS = re.compile("while|conditional|call")  # whose time is that of the instructions in them
 
 
@@ -26,7 +28,8 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
     scopes counts for that of its result. On several devices times add up. ``f`` is called once, and ``calls`` times for
     the profile of which the mean is given; its arguments must not be donated.
 
-    Raises: ProfilerMisuse: a profile is being recorded.
+    Raises: ProfilerMisuse: a profile is being recorded. BadArgument: ``f`` is a compiled function of a library, and its
+    text cannot be found.
 
     >>> from handlax import named_scope, numpy
     >>> def f(x):
@@ -41,7 +44,7 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
     @unnamed_boundary
     def timed(*args: Any, **kwargs: Any) -> Mapping[str, float]:
         jitted: Any = f if hasattr(f, "lower") else jit(f)
-        text = jitted.lower(*args, **kwargs).compile().as_text()
+        text = _text(jitted.lower(*args, **kwargs).compile())
         block_until_ready(jitted(*args, **kwargs))
         with trace() as session:
             for _ in range(calls):
@@ -65,7 +68,26 @@ def instruction_scopes(text: str) -> dict[str, str]:
     {'a.1': 'encoder/norm'}
     """
     found = _INSTRUCTION.findall(text)
-    return {name: path.rpartition("/")[0] for name, op, path in found if not _HOLDS_OTHERS.fullmatch(op)}
+    return {name: _unescaped(path).rpartition("/")[0] for name, op, path in found if not _HOLDS_OTHERS.fullmatch(op)}
+
+
+def _unescaped(text: str) -> str:
+    """What stands in quotation marks in HLO, where each byte but those of ASCII's letters may be escaped as in C."""
+    return text.encode().decode("unicode_escape").encode("latin-1").decode()
+
+
+def _text(compiled: Any) -> str:
+    """The HLO text of a compiled function, or of that which a library's own class of such functions holds.
+
+    Raises: BadArgument: there is none.
+    """
+    held = [x for x in (compiled, *getattr(compiled, "__dict__", {}).values()) if hasattr(x, "as_text")]
+    if not held:
+        raise BadArgument(
+            f"scope_times: the compiled function must have a text, got {type(compiled).__name__} without as_text().",
+            hint="time the function that is compiled: scope_times(f), not of a wrapper of jit(f).",
+        )
+    return str(held[0].as_text())
 
 
 def _executed(profile: Any, module: str, names: Container[str]) -> Iterator[tuple[str, float]]:

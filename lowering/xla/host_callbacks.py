@@ -172,8 +172,7 @@ class HostCall:
     def located(self, error: BaseException) -> BaseException:
         """The error with the site of the callback in place of that of the program's call."""
         if isinstance(error, CallbackError) and self.site[0] is not None:
-            error.where = f"at {Site(*self.site).full}"
-            error.args = (str(error),)
+            error.moved(f"at {Site(*self.site).full}")
         return error
 
 

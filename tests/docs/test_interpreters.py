@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import re
 from fractions import Fraction
 
@@ -15,6 +17,19 @@ from handlax import lax, nn
 from handlax import numpy as hnp
 
 __all__ = ["folder"]    # a fixture, which pytest finds here
+
+
+FAMILIES = sorted(path.stem for path in FOLDER.parents[1].glob("tests/laws/inputs_*.py"))
+
+
+def drawn(family, dtypes, seed=0):
+    """The operations for which the laws have inputs, and a draw of operands of each of these dtypes."""
+    rng = np.random.default_rng(seed)
+    for case in importlib.import_module(f"laws.{family}").CASES:
+        for dtype in map(np.dtype, dtypes):
+            if dtype in case.dtypes and not case.op.effects:
+                shapes = case.shapes[min(1, len(case.shapes) - 1)]
+                yield case.op, [np.asarray(x) for x in case.operands(dtype, shapes, rng)]
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.py")), ids=lambda file: file.stem)
@@ -124,6 +139,39 @@ def test_interval_bounds_of_products_and_sums_hold_in_exact_arithmetic():
                 exact = sum(x * Fraction(float(v)) for x, v in zip(row, w[:, j]))
                 assert Fraction(float(lo[i, j])) <= exact <= Fraction(float(hi[i, j]))
     assert (hi - lo <= 2 * r * abs(w).sum(0) * 1.05).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.sweep) for seed in range(1, 10)]])
+def test_interval_bounds_of_each_operation_hold_at_points_between(family, seed):
+    """Operations that are monotone in pieces, as conversion to bool is, fail between the ends of their operands."""
+    bounds, rules = example("interval_bounds").bounds, example("interval_rules").BOUNDS
+    for draws in zip(*[drawn(family, ("float32", "int32", "bool", "uint8"), 3 * seed + i) for i in range(3)]):
+        (op, *_), points = zip(*draws)
+        wraps = any([x.dtype == np.uint8 for x in points[0]]) and op.name != "convert_element_type"
+        if not points[0] or wraps or not rules.has(type(op)):  # arithmetic that wraps around has no bounds
+            continue
+        f = lambda xs: op.as_results(hx.perform(op, *xs))[0]
+        ends = [[np.stack(xs).min(0) for xs in zip(*points)], [np.stack(xs).max(0) for xs in zip(*points)]]
+        try:
+            lo, hi = bounds(f)(*ends)
+        except hx.errors.MissingRule:  # it has bounds for some dtypes alone
+            continue
+        for xs in (*points, *ends):
+            y = np.asarray(f(xs))
+            assert ((lo <= y) & (y <= hi) | (y != y)).all(), (op, ends, xs)
+
+
+def test_interval_bounds_of_conversions_see_the_zero_and_what_wraps_around():
+    bounds = example("interval_bounds").bounds
+    assert [bool(y) for y in bounds(lambda x: x.astype(bool))(-1.0, 1.0)] == [False, True]
+    assert [bool(y) for y in bounds(lambda x: x.astype(bool))(0.5, 1.0)] == [True, True]
+    assert np.allclose(bounds(lambda x: x.astype(bool).astype("float32"))(-1.0, 1.0), (0.0, 1.0))
+    assert [int(y) for y in bounds(lambda n: n.astype("uint8"))(hnp.int32(-1), hnp.int32(1))] == [0, 255]
+    assert [int(y) for y in bounds(lambda n: n.astype("uint8"))(hnp.int32(2), hnp.int32(9))] == [2, 9]
+    for refused in (lambda n: n & 3, lambda n: n @ n, lambda n: n.astype("complex64")):
+        with pytest.raises(hx.errors.MissingRule, match="alone"):
+            bounds(refused)(hnp.arange(3), hnp.arange(3) + 1)
 
 
 def test_interval_bounds_cross_loops_branches_and_transformations():
@@ -244,6 +292,9 @@ SPARSE = {
     "straight through": lambda x: straight_through(x)[:4],
     "fft": lambda x: hnp.abs(hnp.fft.rfft(x.reshape(2, 6), axis=1)),
     "constant": lambda x: hnp.ones(3),
+    "there and back": lambda x: hnp.fft.irfft(hnp.fft.rfft(x)),
+    "filter": lambda x: hnp.fft.irfftn(hnp.fft.rfftn(x.reshape(3, 2, 2), axes=(1, 2))[:, :, :1], (2, 2), axes=(1, 2)),
+    "subtract": lambda x: x[:5].at[hnp.array([0, 2])].subtract(x[:2]),
 }
 
 
@@ -258,6 +309,24 @@ def test_a_sparsity_pattern_has_every_entry_of_the_jacobian(name):
         sparse = example("compressed_jacobian").sparse_jacobian(f, x)
         assert np.allclose(sparse(z).todense(), dense, atol=1e-5)
     assert np.allclose(hx.jit(sparse)(z).todense(), dense, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_sparsity_pattern_has_every_entry_of_the_jacobian_of_each_operation(family):
+    """All operands depend on the argument, so that what they contribute may cancel."""
+    pattern, z = example("jacobian_sparsity").pattern, hnp.zeros(5)
+    for op, xs in drawn(family, ("float32", "complex64")):
+        if not hx.columns.JVP.has(type(op)):
+            continue
+        shifted = lambda x, z: x + (z * (1 + 1j if x.dtype.kind == "c" else 1))[np.arange(x.size) % 5].reshape(x.shape)
+        f = lambda z: op.as_results(hx.perform(op, *[shifted(x, z) if x.dtype.kind in "fc" else x for x in xs]))
+        for n, y in enumerate(f(z)):
+            if y.size and y.dtype.kind in "fc":
+                real = lambda z: hnp.abs(f(z)[n]) if y.dtype.kind == "c" else f(z)[n]
+                with contextlib.suppress(hx.errors.NotDifferentiable):
+                    dense = np.asarray(hx.jacfwd(real)(z))
+                    found = pattern(real, z)
+                    assert not (dense.reshape(found.shape) != 0)[~found].any(), (op, n)
 
 
 def test_a_sparsity_pattern_has_few_other_entries_and_holds_at_every_point():

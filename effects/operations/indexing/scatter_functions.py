@@ -13,7 +13,7 @@ from ...base.stack import BASE, inside, perform
 from ...base.wrapping import renamed
 from ...core.arrays import Array, as_array, as_arrays, concrete, scalar
 from ...core.columns import zero
-from ...core.operation import operation
+from ...core.operation import effects_text, operation
 from ...programs.higher_order import record_body
 from ...programs.program import Program, interpret
 from ...types.array_type import array_type
@@ -177,7 +177,7 @@ def scatter_apply(
     element = array_type((), x.type.dtype, x.type.weak)
     body = record_body(lambda y: [as_array(func(y))], [element], "scatter_apply")
     if body.effects:
-        raise CannotCross(f"scatter_apply: the function must be pure, it performs {', '.join(map(str, body.effects))}.")
+        raise CannotCross(f"scatter_apply: the function must be pure, it performs {effects_text(body.effects)}.")
     if body.out_types[0].strong() is not element.strong():
         raise DTypeMismatch(f"scatter_apply: the function must give an element of {x.type}, got {body.out_types[0]}.")
     return perform(ScatterApply(numbers, *flags, body), x, i, zeros(array_type(shape, x.type.dtype)))

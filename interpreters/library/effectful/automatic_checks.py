@@ -138,7 +138,11 @@ class NaNFlags:
         known = self._known.get(id(x))
         if known is not None and known[0]() is x and known[1] is STACK.get():
             return known[2]
-        return self._note(x, _any(is_nan(x)))
+        return self._note(x, self.contains(x))
+
+    def contains(self, x: Any) -> Any:
+        """Whether an array that was not asked yet contains a NaN."""
+        return _any(is_nan(x))
 
     def _note(self, x: Any, flag: Any) -> Any:
         self._known[id(x)] = weakref.ref(x), STACK.get(), flag

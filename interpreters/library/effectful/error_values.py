@@ -38,6 +38,7 @@ from .first_event import (
     EventState,
     FirstEvent,
     FirstEventMovement,
+    Note,
     after_event,
     no_event,
     recorded,
@@ -114,7 +115,7 @@ class DebugCheck(Check):
 # reports the note with this number, if it is not 0, to an outer checkify; operands: an error's number and payload
 @effect(vmap="per_lane", diff="stop")
 class Reported:
-    notes: tuple[EventNote, ...]
+    notes: tuple[Note, ...]
     remedy = "look at it around the function: error, y = checkify(f)(x); error.throw()."
 
     def result_type(op, number, payload):
@@ -275,7 +276,7 @@ def _checked(
         happens = gt(number, scalar(0, int32))
         wide = concatenate([payload, full((words - payload.type.size,), 0, uint32)], 0)
         number = dynamic_index_in_dim(as_array(table), number, 0, False)
-        return recorded(state, happens, number, wide), None
+        return recorded(state, happens, number=number, payload=wide), None
 
     def automatic(state: EventState, op: Any, *operands: Any) -> Any:
         y = perform(op, *operands)

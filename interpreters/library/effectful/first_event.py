@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ....effects.base.errors import BadArgument, ConcretizationError, HandlaxError
 from ....effects.core.arrays import as_array, concrete, scalar
+from ....effects.core.columns import zeros_like
 from ....effects.operations.elementwise.bitwise import bitwise_and
 from ....effects.operations.elementwise.comparison import eq, ne, select
 from ....effects.operations.elementwise.complex_parts import imag, real
@@ -33,6 +34,17 @@ from ...handlers.state_movements import CarriedState, Movement
 PAYLOAD = 16  # uint32 words of a payload, unless a handler makes room for more
 LANE = array_type((), int32)
 EventState = dict[str, Any]
+
+
+class Note(Protocol):
+    """The static description of a possible event: the user's line, the types of its payload, and its message."""
+
+    @property
+    def where(self) -> str: ...
+    @property
+    def types(self) -> Sequence[ArrayType]: ...
+    def text(self, values: Sequence[Any], outer: Sequence[int] = ()) -> str:
+        """The message with the values of the payload; ``outer``: lane indices of an enclosing ``vmap``."""
 
 
 class EventNote(NamedTuple):
@@ -80,10 +92,10 @@ class FirstEvent:
 
     number: Any
     payload: Any
-    notes: tuple[EventNote, ...]
+    notes: tuple[Note, ...]
     error: Callable[..., HandlaxError]
 
-    def _event(self) -> tuple[EventNote, list[Any], list[int]] | None:
+    def _event(self) -> tuple[Note, list[Any], list[int]] | None:
         """The note, payload and lane index of the event. Raises: ConcretizationError: it is a traced value."""
         number: Any = as_array(self.number)
         if number.run is not None:
@@ -153,31 +165,34 @@ class FirstEventInLanes(StateFlow):
 
     def __init__(self, state: EventState, length: int):
         self.state = state
+        self.event = [name for name in state if name != "lanes"]
         self.operands = (iota(int32, length),)
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
-        run.current = no_event((*self.state["lanes"], values[0]), self.state["payload"].type.size)
+        nothing = {name: zeros_like(self.state[name].type) for name in self.event}
+        run.current = {**nothing, "lanes": (*self.state["lanes"], values[0])}
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
-        return (run.current["number"], run.current["payload"]), None
+        return [run.current[name] for name in self.event], None
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
-        numbers, payloads = values
+        of_lanes = dict(zip(self.event, values))
+        numbers = of_lanes["number"]
         if not numbers.type.size:
             return
         lane = argmax(convert(ne(numbers, scalar(0, int32)), int32), 0, int32)
-        number, payload = [dynamic_index_in_dim(x, lane, 0, False) for x in (numbers, payloads)]
-        run.current = recorded(run.current, True, number, payload)
+        first = {name: dynamic_index_in_dim(x, lane, 0, False) for name, x in of_lanes.items()}
+        run.current = recorded(run.current, True, **first)
 
 
-def recorded(state: EventState, happens: Any, number: Any, payload: Any) -> EventState:
-    """The state with this event if it ``happens`` (a bool array, or True) and no earlier one did."""
+def recorded(state: EventState, happens: Any, **event: Any) -> EventState:
+    """The state with this event, its ``number`` and what else it has, if it ``happens`` and no earlier one did.
+
+    ``happens``: a bool array, or True.
+    """
     none = eq(state["number"], scalar(0, int32))
     now = none if happens is True else bitwise_and(happens, none)
-    new = {**state, "number": select(now, number, state["number"])}
-    if payload is not state["payload"]:
-        new["payload"] = select(now, payload, state["payload"])
-    return new
+    return {**state, **{name: select(now, x, state[name]) for name, x in event.items() if x is not state[name]}}
 
 
 def after_event(
@@ -191,7 +206,7 @@ def after_event(
     note = in_lanes(note, len(lanes))
     number = notes.setdefault(note, len(notes) + 1)
     payload = packed([*lanes, *values], state["payload"].type.size) if note.types else state["payload"]
-    return recorded(state, happens, scalar(number, int32), payload)
+    return recorded(state, happens, number=scalar(number, int32), payload=payload)
 
 
 def in_lanes(note: EventNote, count: int) -> EventNote:
@@ -223,12 +238,9 @@ class NumberedLanes(StateFlow):
         run.current = (*self.outer, values[0])
 
 
-def event_error(kind: type[HandlaxError], note: EventNote, values: Sequence[Any], lane: Sequence[int] = ()) -> Any:
+def event_error(kind: type[HandlaxError], note: Note, values: Sequence[Any], lane: Sequence[int] = ()) -> Any:
     """The exception of an event with these payload values; ``lane``: its lane in a result of ``vmap``."""
-    error = kind(note.text(values, lane))
-    error.where = f"at {note.where}"
-    error.args = (str(error),)
-    return error
+    return kind(note.text(values, lane)).moved(f"at {note.where}")
 
 
 def words_of(t: ArrayType) -> int:

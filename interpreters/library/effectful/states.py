@@ -14,7 +14,7 @@ from ....effects.base.errors import CannotCross, UnhandledEffect
 from ....effects.control.callbacks import once_where_shared
 from ....effects.control.recorded_bodies import body_of
 from ....effects.core.arrays import as_array, perform
-from ....effects.core.operation import effect
+from ....effects.core.operation import effect, effects_text
 from ....effects.core.result_trees import AnswerTyped
 from ....effects.programs.closure_conversion import close
 from ....effects.programs.program import Program
@@ -108,7 +108,7 @@ def modify(name: Any, f: Callable[..., Any], *operands: Any) -> None:
     closed = close(body.program)
     if closed.program.effects:
         raise CannotCross(
-            f"modify: the function must be pure, it performs {', '.join(sorted(map(str, closed.program.effects)))}.",
+            f"modify: the function must be pure, it performs {effects_text(closed.program.effects)}.",
             hint="perform the effects before, and pass their results as operands.",
         )
     perform(Modify(name, closed.program, body.structure), *closed.captured, *xs)

@@ -23,6 +23,7 @@ from ....effects.core.operation import result_type
 from ....effects.operations.elementwise.arithmetic import add
 from ....effects.types.dtypes import int64
 from ...analysis.flops import flops as flops_of
+from ...handlers.default_clauses import with_defaults
 from ...handlers.handle import handle
 from ...handlers.handler import Handler, handler
 from ...handlers.state_movements import tally
@@ -76,8 +77,9 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
     """``costs(f)(*args)`` is what ``f`` costs on arguments of these types; it is traced, and nothing is executed.
 
     A contraction costs two FLOPs per multiplication, an elementwise operation one per element, data movement none.
-    Loops of known length count every iteration. Within ``shard_map`` the costs are those of one device, and where
-    devices meet, what it sends along each axis of the mesh: by the ``traffic`` rules of collectives.
+    An effect costs what its default clause does. Loops of known length count every iteration. Within ``shard_map`` the
+    costs are those of one device, and where devices meet, what it sends along each axis of the mesh: by the ``traffic``
+    rules of collectives.
     ``costs(f)(*args).by_scope()`` has the costs of each ``named_scope``, such as a layer of a model.
 
     Args:
@@ -95,7 +97,7 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
     @wraps(f)
     @unnamed_boundary
     def counted(*args: Any, **kwargs: Any) -> Costs:
-        return tally_program(cost_counter, trace(f, args, kwargs, label="costs").program)
+        return tally_program(cost_counter, with_defaults(trace(f, args, kwargs, label="costs").program))
 
     return counted
 

@@ -13,6 +13,7 @@ from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import as_array, concrete
 from ....effects.core.operation import result_type
+from ....effects.core.result_trees import as_declared
 from ....effects.programs.literals import data_shape
 from ....effects.programs.operation_names import every_operation
 from ....effects.trees import pytrees
@@ -71,10 +72,12 @@ def dry_run(f: Callable[..., Any]) -> Callable[..., DryRun]:
     @unnamed_boundary
     def called(*args: Any, **kwargs: Any) -> DryRun:
         def skip(steps: tuple[DryRunStep, ...], op: Any, *operands: Any) -> Any:
-            types = tuple([x.type for x in operands])
-            results = tuple(op.as_results(result_type(op, types)))
-            zeros = op.from_results([_virtual_zeros(t) for t in results])
-            return (*steps, DryRunStep(op, types, results, site().scoped)), zeros
+            types = tuple([x.type for x in operands[op.scopes :]])  # a scoped effect takes functions first
+            every = (*op.bodies[0].in_types[: op.shared], *types) if op.scopes else types
+            results = tuple(op.as_results(result_type(op, every)))
+            zeros = [_virtual_zeros(t) for t in results]
+            answer = as_declared(op, every, zeros) if op.effectful else op.from_results(zeros)
+            return (*steps, DryRunStep(op, types, results, site().scoped)), answer
 
         bodied = {op: skip for op in every_operation() if op.bodied}
         return DryRun(*handle(handler(bodied, otherwise=skip), ())(f)(*args, **kwargs))

@@ -5,6 +5,7 @@ import pytest
 import handlax as hx
 from handlax import lax, random
 from handlax import numpy as hnp
+from handlax.effects.control.recorded_bodies import shared_results
 
 
 def test_a_weak_start_takes_the_type_that_the_body_gives():
@@ -29,3 +30,10 @@ def test_branches_of_an_integer_and_a_weak_fraction_are_refused():
         lax.cond(True, lambda: hnp.int32(3), lambda: 0.5)
     y = lax.cond(True, lambda: hnp.float32(3), lambda: 2)
     assert y.dtype == "float32" and not y.weak_type
+
+
+def test_each_body_finds_its_values_among_as_few_results_as_one_body_needs_of_a_type():
+    scalar, vector = hx.ArrayType((), "float32"), hx.ArrayType((3,), "float32")
+    types, positions = shared_results([[scalar, scalar], [vector, scalar], []])
+    assert types == [scalar, scalar, vector]
+    assert positions == [(0, 1), (2, 0), ()]

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import lax
+from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax import operations as o
 from handlax.effects.base.errors import MissingRule
 from handlax.effects.base.stack import STACK, installed
 from handlax.effects.core.arrays import as_array
 from handlax.effects.operations.elementwise.arithmetic import Mul
 from handlax.effects.operations.elementwise.transcendental import Sin
+from handlax.extend import Box, Column, cross, inside
 from handlax.interpreters.core.body_transform import BodyTransformer
 from handlax.interpreters.differentiation import partial_eval
 
@@ -203,3 +205,93 @@ def test_an_operation_without_a_rule_or_a_decomposition_is_refused_in_three_line
         run.decompose(Sin(), (as_array(1.0),))
     assert "counting: sin has neither a rule nor a decomposition." in str(caught.value)
     assert "@hx.columns.decompose.rule(Sin)" in caught.value.hint
+
+
+class Sized(Box):
+    __slots__ = ("value", "number")
+
+    def __init__(self, run, value, number):
+        self.run, self.type, self.value, self.number = run, value.type, value, number
+
+
+NUMBER = Column("number", doc="what an operation adds to the number of its operands")
+NUMBER.rule(o.Sin)(lambda op: 1)
+NUMBER.rule(o.Add, o.ConvertElementType)(lambda op: 0)
+
+
+class Numbering(BodyTransformer):
+    """Marks are numbers: the largest of the operands', and one more at each ``sin``."""
+
+    most = float("inf")
+
+    def split(self, x):
+        return (x.number, (x.value,)) if x.run is self else (None, (x,))
+
+    def box(self, mark, parts):
+        return parts[0] if mark is None else Sized(self, parts[0], mark)
+
+    def join(self, marks):
+        return max([mark for mark in marks if mark is not None], default=None)
+
+    def answer(self, op, operands):
+        if all([x.run is not self for x in operands]):
+            return self.outer.answer(op, operands)
+        with inside(self.outer):
+            if op.bodied:
+                return cross(self, op, operands)
+            number = self.join([self.split(x)[0] for x in operands]) + NUMBER.find(type(op))(op)
+            y = self.outer.answer(op, tuple([self.split(x)[1][0] for x in operands]))
+            return Sized(self, y, min(number, self.most))
+
+
+class Bounded(Numbering):
+    most = 7
+
+
+def numbered(f, kind=Numbering):
+    def counted(x):
+        run = kind(STACK.get(), "numbered")
+        with installed(run):
+            return f(Sized(run, as_array(x), 0)).number
+
+    return counted
+
+
+def repeated(step):
+    return lambda x: lax.scan(lambda c, _: (step(c), None), x, None, length=3)[0]
+
+
+def test_marks_without_a_fixed_point_are_refused():
+    assert numbered(lambda x: repeated(lambda c: c + 1.0)(hnp.sin(x)))(1.0) == 1
+    message = r"scan: the marks of numbered must reach a fixed point.*got \d+ after \d+(.|\n)*Numbering.carried"
+    with pytest.raises(errors.CannotCross, match=message):
+        numbered(repeated(hnp.sin))(1.0)
+    assert numbered(repeated(hnp.sin), Bounded)(1.0) == 7
+
+
+def test_a_mark_passes_through_many_carries():
+    n = 100
+    rotate = lambda c, _: ((*c[1:], c[0]), None)
+    f = lambda x: lax.scan(rotate, (*[hnp.float32(0.0)] * n, hnp.sin(x)), None, length=3)[0][0]
+    assert numbered(f)(hnp.float32(1.0)) == 1
+
+
+def without_a_rule(x):
+    y = x + 1.0
+    return hnp.cos(y)    # the line
+
+
+@pytest.mark.parametrize("nest", [
+    lambda f: f, hx.jit, repeated, lambda f: hx.jit(repeated(f)), lambda f: lambda x: lax.cond(True, f, f, x),
+])
+def test_an_error_of_an_interpreter_names_the_line_that_performs(nest):
+    line = f"test_body_transform.py:{without_a_rule.__code__.co_firstlineno + 2}"
+    for outer in (lambda f: f, hx.jit):
+        with pytest.raises(errors.MissingRule, match=line):
+            outer(lambda x: numbered(nest(without_a_rule))(x))(1.0)
+
+
+def test_a_choice_by_a_box_says_how_it_can_be_made():
+    f = lambda x: lax.cond(x, lambda: 1.0, lambda: 2.0)
+    with pytest.raises(errors.CannotCross, match=r"numbered(.|\n)*hint: .*Numbering.choose\(self, op, operands\)"):
+        numbered(f)(True)

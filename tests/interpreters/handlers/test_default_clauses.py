@@ -262,3 +262,13 @@ def test_random_programs_mean_by_defaults_what_they_mean_under_a_handler(depth):
 @pytest.mark.parametrize("first", range(10, 130, 20))
 def test_many_random_programs_mean_by_defaults_what_they_mean_under_a_handler(first, depth):
     check(itertools.islice(stateless(depth), first, first + 20))
+
+
+def test_an_error_about_a_value_of_a_clause_names_the_clause():
+    @hx.effect(default=lambda op, x: 2 * x if x > 0 else x)
+    class Leaky:
+        def result_type(op, x):
+            return x
+
+    with pytest.raises(errors.TracerBoolConversionError, match=r"got bool\[\] under a default clause, made at"):
+        hx.jit(lambda x: hx.perform(Leaky(), x))(1.0)

@@ -258,3 +258,27 @@ def test_what_each_device_of_a_mesh_executes_is_measured_there():
     inside = [each for (axes, _), each in cost.classes.items() if axes]
     assert flops.tolist() == [sum(each.flops for each in inside)] * 8
     assert moved.tolist() == [sum(each.bytes for each in inside)] * 8
+
+
+def test_an_effect_costs_what_its_default_clause_does():
+    clause = lambda op, x: hnp.sin(x) * x
+
+    @hx.effect(default=clause, vmap="per_lane", diff="stop")
+    class Damped:
+        def result_type(op, x):
+            return x
+
+    def scoped(step):
+        def f(x):
+            with hx.named_scope("layer"):
+                return step(x)
+
+        return f
+
+    nests = (scoped, hx.jit, lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=5)[0], hx.vmap)
+    for nest in nests:
+        performed, written = (hx.costs(nest(f))(hnp.ones((2, 3))) for f in (
+            lambda x: hx.perform(Damped(), x), lambda x: clause(Damped(), x)
+        ))
+        assert (performed.flops, performed.bytes, performed.exact) == (written.flops, written.bytes, True)
+        assert performed.by_scope() == written.by_scope() and written.flops > 0

@@ -51,6 +51,46 @@ def test_effects_are_listed_and_not_performed():
     assert {type(effect).__name__ for effect in run.effects} == {"Tell", "Check"}
 
 
+def test_effects_answer_with_zeros_of_the_tree_that_they_declare():
+    number = hx.ArrayType((), hnp.float32)
+
+    @hx.effect
+    class One:
+        def result_type(op):
+            return number
+
+    @hx.effect
+    class Several:
+        def result_type(op, x):
+            return {"rest": [x, number], "first": number}
+
+    run = dry_run(lambda x: (hx.perform(One()) + 1.0, hx.perform(Several(), x)))(hnp.ones(3))
+    assert names(run) == ["one", "add", "several"]
+    assert float(run.result[0]) == 0.0 and hx.tree.map(str, run.types[1]) == {
+        "rest": ["f32[3]", "f32[]"], "first": "f32[]"
+    }
+
+
+@pytest.mark.parametrize("default", [None, lambda op, f, x: f(x)])
+def test_effects_that_take_functions_are_one_step(default):
+    @hx.effect(scopes=1, default=default)
+    class Attempt:
+        pass
+
+    @hx.effect(scopes=2, default=default and (lambda op, f, g, x: {"as": x}))
+    class Either:
+        def result_type(op, body, other, x):
+            return {"as": x}
+
+    def f(x, w):
+        y = hx.perform(Attempt(), lambda y: {"sum": (y * w).sum()}, x)
+        return y, hx.perform(Either(), lambda y: y * w, lambda y: y, x)
+
+    run = dry_run(f)(hnp.ones(3), 2.0)
+    assert names(run) == ["attempt", "either"] and [str(t) for step in run.steps for t in step.types] == ["f32[3]"] * 2
+    assert hx.tree.map(str, run.types) == ({"sum": "f32[]"}, {"as": "f32[3]"})
+
+
 def test_mistakes_are_found():
     with pytest.raises(errors.ShapeMismatch):
         dry_run(lambda x: x @ x)(hnp.ones((2, 3)))

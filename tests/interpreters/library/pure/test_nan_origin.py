@@ -108,3 +108,46 @@ def test_the_scopes_are_named_of_equal_loops_too(wrap):
 
     for x, name in ((3.0, "third"), (1.5, "second"), (0.0, "first")):
         assert f", in {name}/root" in nan_origin(wrap(network))(x)[0].get()
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Ask:
+    def result_type(op):
+        return {"mean": hx.ArrayType((), hnp.float32), "scale": hx.ArrayType((2,), hnp.float32)}
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
+def test_the_answer_of_an_effect_can_be_the_first_nan(wrap):
+    answer = hx.handle(hx.handler({Ask: lambda op: {"mean": 0.0, "scale": hnp.array([1.0, hnp.nan])}}))
+    asking = lambda x: hx.perform(Ask())["scale"] * x
+    assert said(answer(wrap(nan_origin(asking)))(2.0)[0]) == "ask answered with the first NaN, in f32[2] at index [1]."
+    assert said(answer(hx.vmap(nan_origin(asking)))(hnp.ones(3))[0]).endswith("at index [1] in lane 0.")
+    assert said(answer(nan_origin(hx.vmap(asking)))(hnp.ones(3))[0]).endswith("at index [1] in lane 0.")
+    reading = lambda x: hx.library.get("mean") * x
+    _, (origin, _) = hx.handle(hx.library.state, {"mean": hnp.float32(hnp.nan)})(wrap(nan_origin(reading)))(2.0)
+    assert said(origin) == "get answered with the first NaN, in f32[]."
+
+
+def test_an_answer_that_is_a_python_object_is_passed_on():
+    @hx.effect
+    class Name:
+        def result_type(op):
+            return object
+
+    answer = hx.handle(hx.handler({Name: lambda op: {"a", "b"}}))
+    assert answer(lambda: nan_origin(lambda: hx.perform(Name()))()[1])() == {"a", "b"}
+
+
+def test_sizes_that_the_execution_knows_are_those_of_the_index():
+    a, b = hx.export.symbolic_shape("a, b")
+    searched = hx.jit(lambda x: nan_origin(lambda x: hnp.log(x).T)(x)[0])
+    exported = hx.export.export(searched)(hx.ShapeDtypeStruct((a, b), hnp.float32))
+    assert said(exported.call(hnp.array([[1.0, 2.0, 3.0], [1.0, 1.0, -1.0]]))).endswith("f32[a,b] at index [1, 2].")
+
+
+def test_an_equation_adds_one_reduction_and_scalars_to_the_program():
+    """What XLA compiles slowly, branches and vectors that depend on each equation, is not there."""
+    chain = lambda x: hnp.log(hnp.sqrt(hnp.log(x)))
+    ops = hx.make_program(lambda x: nan_origin(chain)(x)[0].number)(hnp.ones((3, 4))).ops
+    names = [op.name for op in ops]
+    assert names.count("reduce_min") == 4 and names.count("concatenate") == 1 and "cond" not in names
