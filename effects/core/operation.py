@@ -512,14 +512,9 @@ def effect(
     return build if cls is None else build(cls)
 
 
-def name_of_effect(effect: Any) -> str:
-    """The name of an element of an effect row: that of the operation; of another object its text."""
-    return effect.name if isinstance(effect, Operation) else str(effect)
-
-
 def effects_text(effects: Iterable[Any]) -> str:
-    """The names of effects as messages have them: each once, in the order of the alphabet."""
-    return ", ".join(sorted({*map(name_of_effect, effects)}))
+    """The names of effects as messages have them, sorted: of operations; of other elements of a row their text."""
+    return ", ".join(sorted({effect.name if isinstance(effect, Operation) else str(effect) for effect in effects}))
 
 
 def has_lowering(effect: Any) -> bool:

@@ -83,6 +83,8 @@ STATE |= {
     "lowering.export.artifact_writer:Numbering.numbers": "one pass: the bytes of a function",
     "interpreters.differentiation.taylor:Jet.known": "one pass: the series of the operation that is answered",
     "interpreters.library.effectful.automatic_checks:NaNFlags._known": "one call: whether its arrays have NaN",
+    "interpreters.library.pure.nan_origin:NaNSearch.notes": "one call: the possible first NaNs",
+    "interpreters.library.pure.nan_origin:NaNSearch._firsts": "one call: where its arrays have NaN",
     "interpreters.handlers.static_tally:_Tally.known": "one pass: a program",
     "effects.programs.lexer:Tokens.known_types": "one pass: a text",
     "effects.programs.parser:BodyParser.const_numbers": "one pass: a text",
