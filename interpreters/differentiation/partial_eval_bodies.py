@@ -170,15 +170,17 @@ def _split_scoped(
     """A scoped effect is split as a branch whose index becomes known when it is performed.
 
     The known part is the effect over known bodies, each of which gives its number too; the rest is the branch of that
-    number, and performs nothing.
+    number, and performs nothing. Where a clause may compute with what they return, the effect is not split.
     """
     count = len(unknown)
+    if not op.passes_on:
+        return _all_unknown(op, count)
     parts = split_bodies(Cond(op.bodies, op.shared), (False, *unknown), policy, ordered, split_program)
     if not parts.known or (parts.rest is not None and is_root(parts.rest)):
         return _all_unknown(op, count)
     ((branch, sources),) = parts.known
     index = count + len(branch.bodies[0].outs)
-    known = op.with_bodies(list(map(_numbered, branch.bodies, range(op.scopes))), shared=branch.shared)
+    known = op.with_bodies(list(map(_numbered, branch.bodies, range(op.scopes))), shared=branch.shared, tree=None)
     renumber = lambda n: index if n == 0 else n - 1  # the branch has one operand more
     results = tuple([(None if first is None else renumber(first), later) for first, later in parts.results])
     operands = tuple(map(renumber, sources[1:]))

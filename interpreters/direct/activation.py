@@ -26,7 +26,7 @@ from ...effects.base.stack import STACK, Run, SiteCell, at_site, grounded, insid
 from ...effects.core.operation import Operation
 from ...effects.programs.program import interpret
 from ..handlers.elimination import has_iterations
-from ..handlers.handle import landing, need_executed
+from ..handlers.handle import copied, landing, need_executed
 from ..handlers.handler import ClauseKind, Handler, ctl, once
 from ..handlers.installation import NO_STATE, HandlerRun, final_answer
 from ..handlers.resumable import (
@@ -129,7 +129,7 @@ class Activation:
     def execute(self) -> Performed | Ended:
         """Execute the function, up to the end or to what unwinds it."""
         handler, state, f, args, kwargs, site, *_ = self.handled
-        self.run = run = DirectRun(landing(self.under.outer), handler, state, site, _in_body)
+        self.run = run = DirectRun(landing(self.under.outer), handler, copied(state), site, _in_body)
         run.activation = self
         self.first = reference_mark()
         try:

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-
 from ...effects.base.config import CONFIG
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument
@@ -18,8 +16,7 @@ from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, runs
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
-from ...effects.trees import pytrees
-from ..handlers.handle import Installation, handle
+from ..handlers.handle import Installation, copied, handle
 from ..handlers.handler import Handler, ctl, once
 from ..handlers.installation import NO_STATE, HandlerRun
 from .activation import Activation, DirectRun, Handled
@@ -143,19 +140,14 @@ def loop(lower: int, upper: int, body_fun: Callable[[int, C], C], init_val: C) -
         entry = activation.log[start]
         if type(entry) is not Iteration:
             raise other_performed("loop: the function was in a loop", entry)
-        first, val = entry.i, _copied(entry.carry)
+        first, val = entry.i, copied(entry.carry)
         activation.go_under(entry.under)
     else:
-        activation.log.append(Iteration(lower, _copied(init_val), activation.under))
+        activation.log.append(Iteration(lower, copied(init_val), activation.under))
     activation.at += 1
     for i in range(first, upper):
         val = body_fun(i, val)
         if activation.at == len(activation.log):  # what the iteration logged is not needed any more
-            activation.log = [*activation.log[:start], Iteration(i + 1, _copied(val), activation.under)]
+            activation.log = [*activation.log[:start], Iteration(i + 1, copied(val), activation.under)]
             activation.at = start + 1
     return val
-
-
-def _copied(val: C) -> C:
-    """The tree with containers and NumPy arrays of its own, which an iteration may change."""
-    return pytrees.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, val)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from .installation import NO_STATE, HandlerRun, final_answer
 from .resumable import run_reified
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class _Landing(Run):
@@ -56,6 +57,13 @@ def _unchangeable(state: Any) -> Any:
     if isinstance(state, (tuple, list, dict)):
         return pytrees.map(lambda leaf: as_array(leaf) if type(leaf) is np.ndarray else leaf, state)
     return state
+
+
+def copied(tree: T) -> T:
+    """The tree with lists, dictionaries and NumPy arrays of its own: a change in place changes no other."""
+    if not isinstance(tree, (tuple, list, dict, np.ndarray)):
+        return tree
+    return pytrees.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
 # What calling a generator function or an asynchronous one returns, before any of its code is executed.
@@ -145,10 +153,10 @@ class Installation(Composable):
         @unnamed_boundary
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
             site = user_site(2)
-            handler = self.installed(site)
+            handler, state = self.installed(site), copied(self.state)
             if handler.resumes or handler.aborts:
-                return on_deep_stack(run_reified, handler, self.state, f, args, kwargs, site, self.unroll)
-            run = HandlerRun(landing(STACK.get()), handler, self.state, site)
+                return on_deep_stack(run_reified, handler, state, f, args, kwargs, site, self.unroll)
+            run = HandlerRun(landing(STACK.get()), handler, state, site)
             with installed(run), grounded(run):
                 y = on_deep_stack(f, *args, **kwargs)
             need_executed(handler, f, y)
@@ -168,7 +176,7 @@ class Installation(Composable):
                 "handle: a with block inside a traced function would not be in force when the program is executed.",
                 hint="put the block into a function: hx.handle(h)(f).",
             )
-        run = BlockRun(top, self.handler, self.state, user_site(2))
+        run = BlockRun(top, self.handler, copied(self.state), user_site(2))
         run.installation = self
         push(run)
         return run

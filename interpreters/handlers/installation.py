@@ -6,9 +6,10 @@ While a clause is evaluated the stack is the one outside its handler, so ``perfo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Any
 
-from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError
+from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError, UnhandledEffect
 from ...effects.base.frozen_values import Value
 from ...effects.base.stack import STACK, Run, at_site, current, inside, installed, runs
 from ...effects.base.wrapping import wraps
@@ -23,7 +24,7 @@ from ..core.solver_state import cross_solver
 from ..differentiation.linear_rules import cross_linear
 from .answer_conversion import fit_answer
 from .early_exit import Abort
-from .handler import ClauseKind, Handler, check_arity, final
+from .handler import ClauseKind, Handler, check_arity, check_returns, final
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog
 from .state_movements import CarryMovement, leaves_of, merge
@@ -100,6 +101,8 @@ class HandlerRun(BodyTransformer):
             clause = self.handler.otherwise
             if clause is None or not self.handler.over(op):
                 return self.outer.answer(op, operands)
+        if self.ended:
+            raise self.has_ended(op)
         stateful = self.current is not NO_STATE
         if stateful:
             self.begin(op)
@@ -137,15 +140,21 @@ class HandlerRun(BodyTransformer):
 
     def arguments(self, op: Operation, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """What a clause takes after the effect: functions, each under this handler as what follows is, and operands."""
-        arguments = op.clause_arguments(operands)
-        return (*map(self.under, arguments[: op.scopes]), *arguments[op.scopes :])
+        arguments = clause_arguments(op, operands)
+        return (*[self.under(op, f) for f in arguments[: op.scopes]], *arguments[op.scopes :])
 
-    def under(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function ``f`` under this handler: ``f(*xs)``, with a state ``f(s, *xs) -> (s, y)``."""
+    def under(self, op: Operation, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function ``f`` of ``op`` under this handler: ``f(*xs)``, with a state ``f(s, *xs) -> (s, y)``."""
         stateful = self.current is not NO_STATE
 
         def handled(*args: Any) -> Any:
-            state, xs = (args[0], args[1:]) if stateful and args else (NO_STATE, args)
+            if stateful and not args:
+                raise BadCall(
+                    f"{op.name}: under a handler with a state a function is called with the state first, got no "
+                    "arguments.",
+                    hint="state, y = body(state, *xs).",
+                )
+            state, xs = (args[0], args[1:]) if stateful else (NO_STATE, args)
             run = HandlerRun(current(), self.handler, state, self.site)
             with installed(run):
                 y = f(*xs)
@@ -161,6 +170,14 @@ class HandlerRun(BodyTransformer):
                 hint="install it in each thread, and combine the states; or let the threads take turns.",
             )
         self.changing = True
+
+    def has_ended(self, op: Operation) -> UnhandledEffect:
+        """The error for what is performed after the end of the function or block that this run handles."""
+        return UnhandledEffect(
+            f"{op.name}: it is performed under {self.label}, whose function or block has ended.",
+            hint="what outlives it, such as a generator, a callback or a copied context, performs nothing, or installs "
+            "a handler of its own.",
+        )
 
     def explain(self, op: Operation, clause: Any, arguments: tuple[Any, ...]) -> None:
         """Raise a better error for a TypeError in a clause: BadCall for its signature, StateTypeError for its state."""
@@ -202,6 +219,8 @@ class HandlerRun(BodyTransformer):
 
     def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation, or an operation with a deferred rule, that this handler concerns."""
+        if self.ended:
+            raise self.has_ended(op)
         if op.bodied and op.tests and not self.handler.tallies and self.handles_in(op.tests[0]):
             with inside(self.outer):
                 return (rotate_within if self.leaves_in(op) else rotate)(self, op, operands)
@@ -248,6 +267,9 @@ class HandlerRun(BodyTransformer):
         if (self.handler.resumes or self.handler.aborts) and not may_end:
             self.reified = Refusal(rule)
 
+    def takes_bodies(self, op: Any) -> bool:
+        return self.current is NO_STATE or super().takes_bodies(op)
+
     def flow(self, op: HigherOrder) -> StateFlow:
         if self.current is NO_STATE:
             return STATELESS
@@ -268,6 +290,37 @@ def compiled_apart(outer: Run) -> bool:
     return not traced
 
 
+def clause_arguments(op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a clause takes after the effect: its functions, and the operands."""
+    arguments = op.clause_arguments(operands)
+    if not (op.scopes and op.batched):
+        return arguments
+    return (*[_shared_by_lanes(op, f) for f in arguments[: op.scopes]], *arguments[op.scopes :])
+
+
+def _shared_by_lanes(op: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, a function of ``op`` that computes all lanes.
+
+    Raises, when called: CannotCross: a handler that the clause installed may end it for one lane, and so for all.
+    """
+    alone = [type(effect) for effect in op.effects if getattr(effect, "vmap", None) == "per_lane"]
+    clause = current()
+
+    def shared(*xs: Any) -> Any:
+        within = [run for run in takewhile(lambda run: run is not clause, runs()) if isinstance(run, HandlerRun)]
+        answered = any([run.handler.otherwise or kind in run.clauses for run in within for kind in alone])
+        if answered and any([run.handler.aborts for run in within]):
+            raise CannotCross(
+                f"{op.name}: its function computes all lanes of a vmap, and a final clause inside of its clause would "
+                "end it for all of them where one lane ends.",
+                hint="declare @hx.effect(vmap='per_lane'), by which each lane is executed alone; or handle it inside: "
+                "vmap(hx.handle(h)(f)).",
+            )
+        return f(*xs)
+
+    return wraps(f)(shared)
+
+
 def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
     """The result of a clause of a handler with state, ``(state, answer)``. Raises: BadArgument: it is no pair."""
     if isinstance(answer, tuple) and len(answer) == 2:
@@ -280,7 +333,15 @@ def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
 
 
 def final_answer(handler: Handler, state: Any, y: Any) -> Any:
-    """The result of a handled function whose body returned ``y`` with this state: ``returns``, else y or (state, y)."""
-    if state is NO_STATE:
-        return y if handler.returns is None else handler.returns(y)
-    return (state, y) if handler.returns is None else handler.returns(state, y)
+    """The result of a handled function whose body returned ``y`` with this state: ``returns``, else y or (state, y).
+
+    Raises: BadCall: ``returns`` takes other arguments.
+    """
+    stateful = state is not NO_STATE
+    if handler.returns is None:
+        return (state, y) if stateful else y
+    try:
+        return handler.returns(state, y) if stateful else handler.returns(y)
+    except TypeError:
+        check_returns(handler.returns, stateful)
+        raise
