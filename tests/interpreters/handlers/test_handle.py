@@ -382,13 +382,6 @@ def test_what_is_performed_under_a_handler_that_has_ended_is_refused(state):
     assert kept[0].run(lambda: hnp.sin(0.0)) == 0.0
 
 
-@pytest.mark.parametrize("arguments", [((1.0,), {}), ((), {"x": 1.0})], ids=["positional", "keyword"])
-def test_arguments_beside_the_function_are_refused(arguments):
-    with pytest.raises(errors.BadCall, match="called with the function to be handled alone") as error:
-        hx.handle(counter, 0)(ticking, *arguments[0], **arguments[1])
-    assert "hx.handle(h)(f)(x)" in error.value.hint
-
-
 @pytest.mark.parametrize("more", [{}, {"clauses": {Ask: hx.final(lambda *_: 0.0)}}], ids=["direct", "reified"])
 def test_returns_takes_the_state_where_there_is_one(more):
     of_result = hx.handler(returns=lambda y: y, **more)
