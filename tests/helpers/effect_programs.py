@@ -146,8 +146,6 @@ def count_of(block: Block, effects: set[int]) -> int:
             total += max(counts)
         elif kind in ("scan", "map", "fori", "unrolled", "vmap"):
             total += counts[0] * fields[1]
-        elif kind == "ragged":  # as often as all lanes would if each were as long as the longest
-            total += counts[0] * len(fields[1]) * max(1, *fields[1])
         elif kind in ("counted_while", "tested_while"):
             total += 5 * sum(counts)
         elif kind == "handle":

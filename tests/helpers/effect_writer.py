@@ -37,7 +37,7 @@ def refused_by(handler: Handled, clause: Clause, crossed: set[str], derived: boo
         return "a rule that a clause takes apart"
     if handler.moves == "append" and crossed & {"while", "until"}:
         return "a log in a while loop"
-    if handler.moves == "tally" and crossed & {"reified", "scope", "python branch"}:  # not counted by the text
+    if handler.moves == "tally" and crossed & {"reified", "scope", "python branch", "ragged"}:
         return UNTOLD
     if handler.open and clause.ends and crossed & {"call", "branch of all", "custom", "reified", "scope"}:
         return UNTOLD  # these are cut into segments of their own
