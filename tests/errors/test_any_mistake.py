@@ -421,7 +421,8 @@ RULES = {
     ),
     "unhandled": (lambda: hx.perform(Unanswered()), errors.UnhandledEffect, LookupError, "hx.handle"),
     "unhandled in jit": (
-        lambda: hx.jit(lambda: hx.perform(Unanswered()))(), errors.UnhandledEffect, LookupError, "device",
+        lambda: hx.jit(lambda: hx.perform(Unanswered()))(), errors.UnhandledEffect, LookupError,
+        "nobody handles Unanswered()",
     ),
     "refused by vmap": (
         lambda: hx.handle(hx.handler({Unanswered: lambda op: None}))(

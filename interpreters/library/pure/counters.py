@@ -105,8 +105,9 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
 def measure(f: Callable[..., Any]) -> Callable[..., Any]:
     """``measure(f)(*args)`` gives ``({"flops": n, "bytes": m}, f(*args))``, summed on the device during execution.
 
-    The numbers are int64 arrays. Only branches taken and iterations executed count. Under a ``vmap`` outside, work that
-    lanes share counts in each lane. On a mesh each device measures what it executes: ``shard_map(measure(f), ...)``.
+    The numbers are int64 arrays. Only branches taken and iterations executed count, and nothing of what answers an
+    effect, which stands further out. Under a ``vmap`` outside, work that lanes share counts in each lane. On a mesh
+    each device measures what it executes: ``shard_map(measure(f), ...)``.
 
     >>> from handlax import lax
     >>> cost, y = measure(lambda x: lax.while_loop(lambda c: c < 100.0, lambda c: c * 2.0, x))(1.0)
