@@ -169,8 +169,8 @@ class FirstEventInLanes(StateFlow):
         self.operands = (iota(int32, length),)
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
-        nothing = {name: zeros_like(self.state[name].type) for name in self.event}
-        run.current = {**nothing, "lanes": (*self.state["lanes"], values[0])}
+        run.current = {name: zeros_like(self.state[name].type) for name in self.event}
+        run.current["lanes"] = (*self.state["lanes"], values[0])
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
         return [run.current[name] for name in self.event], None
