@@ -5,7 +5,7 @@
     AttachedCache     a dictionary on each of many objects, freed with the object
     WeakCache         the same for objects without such an attribute, found by identity
 
-``once`` is a decorator for what is the same for the whole process; it is no cache, and is not cleared.
+``per_process`` is a decorator for what is the same for the whole process; it is no cache, and is not cleared.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def cached(name: str, capacity: int = 1024) -> Callable[[Callable[P, R]], Callab
     return decorate
 
 
-def once(function: Callable[[], R]) -> Callable[[], R]:
+def per_process(function: Callable[[], R]) -> Callable[[], R]:
     """Decorator: the function is called once, however many threads call; every call returns that result."""
     lock = threading.RLock()
     results: list[R] = []

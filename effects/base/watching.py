@@ -6,12 +6,12 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from .caches import once
+from .caches import per_process
 from .config import configure, current
 from .monitoring import record_event_duration_secs
 
 
-@once
+@per_process
 def logger() -> Any:
     """The logger ``handlax``; ``logging`` is loaded when it is first needed."""
     return import_module("logging").getLogger("handlax")

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..as_jax import is_installed
-from ..effects.base.caches import once
+from ..effects.base.caches import per_process
 from ..effects.base.errors import MissingModule
 from ..effects.base.lazy_module import LazyModule, late_module
 from ..effects.base.source_locations import register_exclusion
@@ -31,13 +31,13 @@ def need_jax(where: str) -> None:
     _exclude_frames()
 
 
-@once
+@per_process
 def _exclude_frames() -> None:
     """From now on a line of JAX's source is no user's: messages and programs name the line that called it."""
     register_exclusion(os.path.join(os.path.dirname(late_module("jax").__file__), ""))
 
 
-@once
+@per_process
 def jax_primitives() -> Mapping[str, Any]:
     """JAX's primitives by their names."""
     return {p.name: p for p in _primitives_in([late_module(name) for name in _HAVE_PRIMITIVES])}

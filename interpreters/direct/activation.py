@@ -5,9 +5,10 @@
                          executed again from its start, with the same answers so far, each later time
 
 An execution logs what it was answered, so that another one can be given the same answers: by ``ctl`` and plain clauses
-of the handler, and for every operation that handlers further out answer, or that has an effect, which is therefore
-performed once. Other operations are computed again. The function is under the handlers and settings that were in force
-where it was called, up to the operation after which it is resumed; from there on under those around ``resume``.
+of the handler, and for every operation that handlers further out answer, that has an effect, or a body, such as a
+jitted call: these are performed once. Other operations are computed again. The function is under the handlers and
+settings that were in force where it was called, up to the operation after which it is resumed; from there on under
+those around ``resume``.
 
 Source: Plotkin & Pretnar, "Handlers of Algebraic Effects" (2009); Koppel, Scherr & Solar-Lezama, "Capturing the Future
 by Replaying the Past" (2018), for resumption by replay.
@@ -59,7 +60,6 @@ class Handled(NamedTuple):
     watching: tuple[HandlerRun, ...]
     logs: bool  # so that it can be executed again
     replays: bool  # it is executed again for each resumption, also the first
-    memo: bool  # results of jitted calls are logged too
 
 
 class Performed(NamedTuple):
@@ -403,7 +403,7 @@ class DirectRun(HandlerRun):
         if op.bodied and self.handler.takes_rest_in(op):
             return False  # what is performed in its body is
         handled = self.activation.handled
-        if clause is not None or op.effects or (op.bodied and handled.memo) or self.sees(op):
+        if clause is not None or op.effects or op.bodied or self.sees(op):
             return True
         return any([run.sees(op) for run in handled.watching])
 

@@ -30,19 +30,18 @@ C = TypeVar("C")
 class DirectInstallation(Installation):
     """A handler with its initial state, to be called on a function that it executes."""
 
-    __slots__ = ("replay", "memo")
+    __slots__ = ("replay",)
     replay: bool
-    memo: bool
 
-    def __init__(self, handler: Handler, state: Any, replay: bool, memo: bool):
+    def __init__(self, handler: Handler, state: Any, replay: bool):
         super().__init__(handler, state)
-        self._fill(replay=replay, memo=memo)
+        self._fill(replay=replay)
 
     def _parts(self) -> tuple[Any, ...]:
-        return (*super()._parts(), self.replay, self.memo)
+        return (*super()._parts(), self.replay)
 
     def __repr__(self) -> str:
-        options = "".join([f", {name}=True" for name in ("replay", "memo") if getattr(self, name)])
+        options = ", replay=True" if self.replay else ""
         return f"{super().__repr__().replace('handle', 'direct', 1)[:-1]}{options})"
 
     def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
@@ -61,7 +60,7 @@ class DirectInstallation(Installation):
             watching = tuple([run for run in runs(under.outer) if isinstance(run, HandlerRun)])
             given = Handled(
                 self.installed(site), self.state, f, args, kwargs, site, under, copy_context(), watching,
-                many or replays, replays, self.memo,
+                many or replays, replays,
             )
             around = next((run.activation.nesting for run in watching if isinstance(run, DirectRun)), None)
             if around is not None and around.open:
@@ -81,7 +80,7 @@ def _answer_of(handled: Handled, nesting: Nesting) -> Any:
     return activation.answer(activation.start(), nesting)
 
 
-def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False, memo: bool = False) -> Installation:
+def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False) -> Installation:
     """Install a handler around a function that is executed, not recorded.
 
         direct(h)(f)(x) = y              direct(h, s)(f)(x) = (s', y)
@@ -100,7 +99,6 @@ def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False, mem
     Args:
         replay: execute the function again for the first resumption too, as without the package ``greenlet``, which the
             extra ``handlax[direct]`` installs. n resumptions take n**2 time.
-        memo: when the function is executed again, do not execute its jitted calls again.
 
     Raises: CannotCross: see above. BadCall: a second execution performs other operations than the first.
     Source: Plotkin & Pretnar, "Handlers of Algebraic Effects" (2009).
@@ -119,7 +117,7 @@ def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False, mem
     >>> hx.direct(both)(tosses)()
     [3, 2, 1]
     """
-    return DirectInstallation(handle(handler, state).handler, state, replay, memo)
+    return DirectInstallation(handle(handler, state).handler, state, replay)
 
 
 def loop(lower: int, upper: int, body_fun: Callable[[int, C], C], init_val: C) -> C:

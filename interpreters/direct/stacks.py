@@ -12,7 +12,7 @@ from contextvars import Context, copy_context
 from threading import get_ident
 from typing import Any
 
-from ...effects.base.caches import once
+from ...effects.base.caches import per_process
 from ...effects.base.deep_calls import frame_at
 from ...effects.base.lazy_module import LazyModule
 
@@ -23,7 +23,7 @@ NESTED = 16
 FRAMES = 128
 
 
-@once
+@per_process
 def have_greenlets() -> bool:
     """Whether the package ``greenlet`` is installed."""
     return importlib.util.find_spec("greenlet") is not None

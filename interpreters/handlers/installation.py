@@ -66,17 +66,17 @@ class HandlerRun(BodyTransformer):
     ``core.body_transform``, and forwards all others.
     """
 
-    __slots__ = ("handler", "clauses", "current", "reified", "plain", "changing")
+    __slots__ = ("handler", "clauses", "current", "by_kind", "plain", "changing")
     owns_boxes = False
 
     def __init__(
-        self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None, reified: Any = None
+        self, outer: Run, handler: Handler, state: Any, site: tuple[Any, int] | None = None, by_kind: Any = None
     ):
         super().__init__(outer, handler.label, site)
         self.handler = handler
         self.clauses = handler.table
         self.current = state  # or ``UnmergedLanes``
-        self.reified = reified  # evaluates a ClauseKind, (run, op, clause, operands) -> answer; None in direct mode
+        self.by_kind = by_kind  # evaluates a ClauseKind, (run, op, clause, operands) -> answer; None in direct mode
         self.changing = False  # its state was read and is to be written
         # each clause answers once, and takes the operands
         self.plain = not (handler.tallies or handler.resumes or handler.aborts or handler.scopes)
@@ -105,7 +105,7 @@ class HandlerRun(BodyTransformer):
             raise self.has_ended(op)
         stateful = self.current is not NO_STATE
         if stateful:
-            self.begin(op)
+            self.claim(op)
         cell = self.cell
         site = cell.site
         token = STACK.set(self.outer)
@@ -119,7 +119,7 @@ class HandlerRun(BodyTransformer):
                     self.current = self.handler.moves.then(self.current, weight)  # type: ignore[attr-defined]
                     return self.outer.answer(op, operands)
                 if isinstance(clause, ClauseKind):
-                    return self.reified(self, op, clause, operands)
+                    return self.by_kind(self, op, clause, operands)
                 arguments = self.arguments(op, operands)
             before = self.current if type(self.current) is not UnmergedLanes else self.merged_state()
             if before is NO_STATE:
@@ -162,7 +162,7 @@ class HandlerRun(BodyTransformer):
 
         return wraps(f)(handled)
 
-    def begin(self, op: Operation) -> None:
+    def claim(self, op: Operation) -> None:
         """Claim the state until it is written. Raises: BadCall: another thread, in a copy of this context, has it."""
         if self.changing:
             raise BadCall(
@@ -223,10 +223,10 @@ class HandlerRun(BodyTransformer):
             raise self.has_ended(op)
         if op.bodied and op.tests and not self.handler.tallies and self.handles_in(op.tests[0]):
             with inside(self.outer):
-                return (rotate_within if self.leaves_in(op) else rotate)(self, op, operands)
+                return (rotate_within if self.forwards_in(op) else rotate)(self, op, operands)
         stateful = self.current is not NO_STATE
         if stateful:
-            self.begin(op)
+            self.claim(op)
         token = STACK.set(self.outer)
         try:
             if self.handler.tallies:
@@ -247,7 +247,7 @@ class HandlerRun(BodyTransformer):
             return True
         return self.handler.otherwise is not None and self.current is not NO_STATE and self.by_default_in(test)
 
-    def leaves_in(self, op: HigherOrder) -> bool:
+    def forwards_in(self, op: HigherOrder) -> bool:
         """Whether the test of a loop performs effects that this handler forwards."""
         (test,), flow = op.tests, self.flow(op)
         left = transform_body(self, test, [None] * len(test.in_types), None, flow, flow.inner_types()).program.effects
@@ -258,14 +258,14 @@ class HandlerRun(BodyTransformer):
         return compiled_apart(self.outer)
 
     def fresh(self, outer: Run) -> HandlerRun:
-        return HandlerRun(outer, self.handler, self.current, None, self.reified)
+        return HandlerRun(outer, self.handler, self.current, None, self.by_kind)
 
     def restrict(self, rule: str, body: Program | None) -> None:
         """Refuse in a deferred rule clauses that resume, and those that end the program unless ``body`` may."""
         kinds = set() if body is None else body.operations
         may_end = any([isinstance(self.clauses.get(kind), final) for kind in kinds])
         if (self.handler.resumes or self.handler.aborts) and not may_end:
-            self.reified = Refusal(rule)
+            self.by_kind = Refusal(rule)
 
     def takes_bodies(self, op: Any) -> bool:
         return self.current is NO_STATE or super().takes_bodies(op)

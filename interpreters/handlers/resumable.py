@@ -383,7 +383,7 @@ def resumed_again(op: Operation) -> BadCall:
     """The error for a clause of kind ``once`` that calls ``resume`` again."""
     return BadCall(
         f"{op.name}: a clause hx.once resumes at most once, it resumes again.",
-        hint="make it hx.ctl: under hx.direct the function is then executed again, with the same answers.",
+        hint="make it hx.ctl, or hx.steps(E, many=True): the function is then executed again, with the same answers.",
     )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...effects.base import config
-from ...effects.base.caches import once
+from ...effects.base.caches import per_process
 from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
 from ...effects.base.source_locations import warn_user
@@ -138,14 +138,14 @@ def _make_backend(name: str) -> PlatformClient:
     return PlatformClient(client, name, tuple(client.devices()), local, local[0])
 
 
-@once
+@per_process
 def _watch_forks() -> None:
     """Have the next ``os.fork`` warn: the child gets the locks of the runtime's threads, without the threads."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_warn_of_fork)
 
 
-@once
+@per_process
 def _warn_of_fork() -> None:
     warn_user(
         "os.fork: the process has threads of the runtime, for which a child would wait without end; "
@@ -281,7 +281,7 @@ def _register_cuda_targets(package: str, api: Any) -> None:
         xc.register_custom_call_target(name, value, platform="CUDA", api_version=1)
 
 
-@once
+@per_process
 def register_lapack() -> None:
     """Register the ``lapack_*_ffi`` custom calls of the CPU, once per process: it imports SciPy, which takes 0.3 s."""
     lapack = importlib.import_module("jaxlib.lapack")

@@ -16,7 +16,7 @@ from math import inf
 from typing import Any
 
 from ...effects.base import config
-from ...effects.base.caches import once
+from ...effects.base.caches import per_process
 from ...effects.base.jax_settings import from_environment
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, Run
@@ -155,7 +155,7 @@ def _may_be_accelerated() -> bool:
     )
 
 
-@once
+@per_process
 def _accelerated() -> bool:
     """Whether the default device is an accelerator."""
     return _may_be_accelerated() and default_device().platform != "cpu"

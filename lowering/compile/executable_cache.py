@@ -15,7 +15,7 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Any
 
-from ...effects.base.caches import Cache, once
+from ...effects.base.caches import Cache, per_process
 from ...effects.base.errors import CompileError
 from ...effects.control.callbacks import Callback
 from ...effects.programs.printer import programs_in
@@ -102,7 +102,7 @@ def _mappings() -> int:
         return sum([1 for _ in lines])
 
 
-@once
+@per_process
 def _most_mappings() -> int | None:
     """How many memory mappings a process may have; None where the system does not say."""
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...effects.base.caches import cached, once
+from ...effects.base.caches import cached, per_process
 from ...effects.base.errors import CompileError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.sharding.devices import is_addressable
@@ -344,7 +344,7 @@ def _machine_facts(client: Client) -> bytes:
     return "\0".join([*facts, *_environment()]).encode()
 
 
-@once
+@per_process
 def _environment() -> list[str]:
     """The environment variables that XLA reads, as they are at the first call: XLA reads them once."""
     read_by_xla = ("XLA_", "TF_XLA", "NCCL_", "LIBTPU_", "CUDA_", "NVIDIA_")

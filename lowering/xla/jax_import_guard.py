@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.caches import once
+from ...effects.base.caches import per_process
 from ...effects.types.array_type import Shape
 from ..clients.genuine_jax import jax_is_loaded
 from ..clients.jaxlib_modules import _jax, xc
@@ -27,7 +27,7 @@ _import_lock = threading.RLock()
 _IMPORTED = "jax._src.sharding_impls"
 
 
-@once
+@per_process
 def _plant_shaped_array() -> None:
     """Make jaxlib's one-time look-up of ``jax.core.ShapedArray`` find ``_shaped_array``.
 

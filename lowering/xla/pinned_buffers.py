@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.caches import Cache, once
+from ...effects.base.caches import Cache, per_process
 from ...effects.types.dtypes import itemsize_bits
 from .lazy import runtime
 
@@ -44,7 +44,7 @@ _POOLS = Cache("staging memory", 256)
 """Pools of pinned buffers for transfers, by shape and dtype."""
 
 
-@once
+@per_process
 def stage_device() -> Any:
     """The device whose buffers can share host memory: the first of the CPU platform."""
     return runtime.backend("cpu").default_device

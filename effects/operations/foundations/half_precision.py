@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy._core._multiarray_umath import __cpu_features__ as _CPU  # type: ignore[import-not-found]
 
-from ...base.caches import once
+from ...base.caches import per_process
 from ...base.lazy_module import late_module
 from ...types.dtypes import FOUR_BITS, bfloat16, float16, float32, int4, int8, uint8
 
@@ -96,6 +96,6 @@ def scipy_special(name: str) -> NumPyFunction:
     return wide(lambda *operands: getattr(_special(), name)(*operands))
 
 
-@once
+@per_process
 def _special() -> Any:
     return late_module("scipy.special")

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.caches import cached, once
+from ...base.caches import cached, per_process
 from ...base.errors import MissingRule
 from ...base.lazy_module import late_module
 from ...types.array_type import ArrayType, array_type
@@ -157,7 +157,7 @@ def _on_host(name: str, *sizes: Any) -> Callable[..., Any]:
     return partial(function, **{word: int(size.real) for word, size in zip(("lwork", "liwork", "lrwork"), workspaces)})
 
 
-@once
+@per_process
 def _libraries() -> tuple[Any, Any]:
     """SciPy's modules of LAPACK's and of BLAS's routines."""
     return late_module("scipy.linalg.lapack"), late_module("scipy.linalg.blas")

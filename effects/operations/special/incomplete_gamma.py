@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.caches import once
+from ...base.caches import per_process
 from . import zeta_by_exponent
 from .special_series import LIMIT, SeriesExpansion, SeriesState, lgamma_coefficients, precision, terms_remain
 
@@ -27,7 +27,7 @@ ROWS = (16, 14, 12, 10, 8, 6, 4)  # the terms in eta of its coefficients of 1, 1
 BERNOULLI = zeta_by_exponent.BERNOULLI[:8]
 
 
-@once
+@per_process
 def _temme_coefficients() -> list[list[float]]:
     """The Taylor coefficients in eta of Temme's c_k(eta): c_0 = 1/mu - 1/eta, c_k = c_(k-1)' / eta - c_(k-1)'(0) / mu.
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.caches import once
+from ...base.caches import per_process
 from ...types import dtypes
 from ..foundations.half_precision import scipy_special
 
@@ -37,7 +37,7 @@ class SeriesExpansion(NamedTuple):
         return state
 
 
-@once
+@per_process
 def lgamma_coefficients() -> list[float]:
     """The Taylor coefficients of log Gamma(2 + z) / z for abs(z) <= 1/2: 1 - gamma, then (-1)^k (zeta(k) - 1) / k."""
     k = np.arange(2.0, 28.0)

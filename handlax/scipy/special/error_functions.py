@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as hnp
-from ...effects.base.caches import once
+from ...effects.base.caches import per_process
 from ...effects.base.errors import BadArgument, BadCall
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise import transcendental
@@ -297,7 +297,7 @@ def wofz(z: Any) -> Array:
     return _wofz(hnp.asarray(z, to_complex(z.type.dtype)))
 
 
-@once
+@per_process
 def _legendre() -> tuple[Any, Any]:
     """The nodes and weights of Gauss-Legendre quadrature on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES_OF_OWEN)

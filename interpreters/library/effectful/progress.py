@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ....effects.base.caches import once
+from ....effects.base.caches import per_process
 from ....effects.base.errors import BadArgument
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
@@ -158,7 +158,7 @@ class _Bar:
             self.bar = None
 
 
-@once
+@per_process
 def _has_tqdm() -> bool:
     """Whether tqdm is installed."""
     return importlib.util.find_spec("tqdm") is not None

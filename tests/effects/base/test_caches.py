@@ -17,7 +17,7 @@ import handlax as hx
 import handlax.numpy as hnp
 from handlax import lax
 from handlax.effects.base import caches
-from handlax.effects.base.caches import CACHES, AttachedCache, Cache, Owners, WeakCache, cached, once
+from handlax.effects.base.caches import CACHES, AttachedCache, Cache, Owners, WeakCache, cached, per_process
 from handlax.effects.core.arrays import scalar
 from handlax.effects.core.operation import memoised
 from handlax.effects.operations.elementwise.arithmetic import IntegerPow
@@ -291,7 +291,7 @@ def test_a_cache_that_escapes_is_found(source):
 def test_a_function_that_escapes_is_found():
     f = functools.cache(types.FunctionType((lambda x: x).__code__, {"__name__": "handlax.mistake"}))
     assert list(uncounted([f]))
-    assert not list(uncounted([cached("counted function")(f.__wrapped__), once(f.__wrapped__)]))
+    assert not list(uncounted([cached("counted function")(f.__wrapped__), per_process(f.__wrapped__)]))
 
 
 @pytest.fixture(autouse=True)
@@ -351,7 +351,7 @@ def test_a_cached_function_is_counted_and_bounded():
 def test_once_is_once_though_many_threads_call():
     calls = []
 
-    @once
+    @per_process
     def slow():
         calls.append(1)
         sys.setswitchinterval(sys.getswitchinterval())
@@ -366,7 +366,7 @@ def test_once_is_once_though_many_threads_call():
 def test_what_fails_is_not_done_once():
     tries = []
 
-    @once
+    @per_process
     def second():
         tries.append(1)
         return 1 / (len(tries) - 1)
