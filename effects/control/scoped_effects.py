@@ -71,14 +71,29 @@ class Scoped(HigherOrder):
             return super().with_bodies((), tree=None, shared=0)
         before, after = ([body.out_types for body in each] for each in (self.bodies or bodies, bodies))
         if self.own_results and before != after:
-            raise CannotCross(
+            raise self.computed_with("a transformation")
+        tree = counts.pop("tree", self.tree)
+        kept = tree is not None and tree.num_leaves == len(after[0])
+        return super().with_bodies(bodies, tree=tree if kept else None, **counts)
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether the block declares that clauses answer with what one execution returned, not computing with it."""
+        return "bodies" in (self.vmap, self.diff) and not self.own_results
+
+    def computed_with(self, whose: str) -> CannotCross:
+        """The error where ``whose`` values are parts of what the functions return, which clauses may compute with."""
+        if self.own_results:
+            return CannotCross(
                 f"{self.name}: its results are not those of its function, as its block declares; what a transformation "
                 "or a state adds to the function's results has no place among them.",
                 hint="handle it inside: hx.grad(hx.handle(h)(f)), hx.vmap(hx.handle(h)(f)).",
             )
-        tree = counts.pop("tree", self.tree)
-        kept = tree is not None and tree.num_leaves == len(after[0])
-        return super().with_bodies(bodies, tree=tree if kept else None, **counts)
+        return CannotCross(
+            f"{self.name}: {whose} adds to what its functions return, and its clause may compute with that.",
+            hint="handle it inside, as in hx.jvp(hx.handle(h)(f), ...); or, where clauses pass on what a function "
+            "returns and do not compute with it, declare @hx.effect(scopes=1, diff='bodies').",
+        )
 
     def forwards(self, result: int) -> None:
         """None: a clause decides what the results are."""

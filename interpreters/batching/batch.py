@@ -100,6 +100,10 @@ class Batch(BodyTransformer):
         """How ``vmap`` enters the bodies of an operation: it counts loops if a body may perform effects."""
         return InsideLoop(self.crossed + 1) if op.bodied and op.stacks and may_perform(op) else STATELESS
 
+    def takes_bodies(self, op: Any) -> bool:
+        """Whether a scoped effect is performed once, over bodies of all lanes."""
+        return bool(op.vmap == "bodies")
+
     def split(self, x: Any) -> tuple[int | None, Sequence[Any]]:
         return (x.dim, (x.value,)) if x.run is self else (None, (x,))
 
@@ -287,7 +291,7 @@ class Batch(BodyTransformer):
 
     def _bodies(self, op: Any, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation that has no batch rule for these mapped dimensions by batching its bodies."""
-        if op.scopes and not self.takes_bodies(op):
+        if not self.crosses(op):
             if op.vmap == "refuse":
                 raise self._refused(op)
             return self.choose(op, operands)
@@ -295,10 +299,6 @@ class Batch(BodyTransformer):
             ys = self.in_lanes(op, dims, values)  # lanes in lanes: the outer ones first, as in the result
             return tuple([self.box(0, (y,)) for y in ys])
         return cross(self, op, operands)
-
-    def takes_bodies(self, op: Operation) -> bool:
-        """Whether a scoped effect is performed once, over bodies of all lanes."""
-        return op.vmap == "bodies"
 
     def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer an operation that has no cached rule program: call its batch rule, or else batch its bodies."""

@@ -299,6 +299,17 @@ class BodyTransformer(Run):
         with inside(self):
             return DECOMPOSE.find(type(op))(op, *operands)
 
+    def takes_bodies(self, op: Any) -> bool:
+        """Whether a scoped effect may be performed over bodies of parts of this handler's values, or with its state.
+
+        Its clause must not compute with what they return then, as the effect declares by ``bodies``.
+        """
+        return bool(op.passes_on)
+
+    def crosses(self, op: Any) -> bool:
+        """Whether this handler answers an operation without a rule by ``cross``: it has bodies, and may take them."""
+        return bool(op.bodied) and (not op.scopes or self.takes_bodies(op))
+
     def choose(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer a conditional or loop whose branch index or test is a value of this handler."""
         raise CannotCross(f"{op.name}: it chooses by a value of {self.label}, which only vmap can answer.")
@@ -431,7 +442,11 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
     """Answer a higher-order operation: perform it outside over transformed bodies, and box its results.
 
     Where a value of the handler selects the branch or decides the test, the answer is ``run.choose(op, operands)``.
+
+    Raises: CannotCross: the clause of a scoped effect may compute with what its functions return.
     """
+    if op.scopes and not run.takes_bodies(op):
+        raise op.computed_with(run.label or "a reference")
     flow = run.flow_through(op)
     if op.runs == "lanes" and flow.in_carry:  # lanes in index order: each one takes the state that the last one left
         op = op.in_order()

@@ -78,6 +78,9 @@ class Jvp(BodyTransformer):
     def key(self) -> str:
         return "jvp"
 
+    def takes_bodies(self, op: Any) -> bool:
+        return bool(op.diff == "bodies")
+
     def split(self, x: Any) -> tuple[bool | None, Sequence[Any]]:
         return (True, (x.primal, x.tangent)) if x.run is self else (None, (x,))
 
@@ -156,7 +159,7 @@ class Jvp(BodyTransformer):
         """The results of an operation without the rule cache, by calling its jvp rule or crossing its bodies."""
         token = STACK.set(self.outer)
         try:
-            if op.bodied and not JVP.has(type(op)) and not (op.scopes and op.diff != "bodies"):
+            if self.crosses(op) and not JVP.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
             y, dy = rule(op, *self.parts(operands))

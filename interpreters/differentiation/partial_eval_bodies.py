@@ -168,9 +168,11 @@ def _split_scoped(
     """A scoped effect is split as a branch whose index becomes known when it is performed.
 
     The known part is the effect over known bodies, each of which gives its number too; the rest is the branch of that
-    number, and performs nothing.
+    number, and performs nothing. Where a clause may compute with what they return, the effect is not split.
     """
     count = len(unknown)
+    if not op.passes_on:
+        return _all_unknown(op, count)
     parts = split_bodies(Cond(op.bodies, op.shared), (False, *unknown), policy, ordered, split_program)
     if not parts.known or (parts.rest is not None and is_root(parts.rest)):
         return _all_unknown(op, count)

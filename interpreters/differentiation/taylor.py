@@ -53,6 +53,9 @@ class Jet(BodyTransformer):
     def key(self) -> str:
         return "jet"
 
+    def takes_bodies(self, op: Any) -> bool:
+        return bool(op.diff == "bodies")
+
     def split(self, x: Any) -> tuple[int | None, Sequence[Any]]:
         return (len(x.terms), x.terms) if x.run is self else (None, (x,))
 
@@ -122,7 +125,7 @@ class Jet(BodyTransformer):
         kind = type(op)
         token = STACK.set(self.outer)
         try:
-            if op.bodied and not JVP.has(kind):
+            if self.crosses(op) and not JVP.has(kind):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             count = min([len(x.terms) for x in operands if x.run is self])
             derivative = JVP.cell(kind)

@@ -52,6 +52,9 @@ class DefaultClauses(BodyTransformer):
     def key(self) -> str:
         return "default clauses"
 
+    def takes_bodies(self, op: Any) -> bool:
+        return True  # it has neither values nor a state
+
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         if not (op.has_row and any(map(_needs_default, op.effects))):
             return self.outer.answer(op, operands)

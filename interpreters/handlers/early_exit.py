@@ -194,6 +194,8 @@ def _higher_order(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:
             hint="handle it inside, vmap(hx.handle(h)(f)), or with known lengths.",
         )
     op = loop
+    if op.scopes and not op.passes_on:
+        raise op.computed_with(f"the clause of {_aborted_by(op)}, which ends the program,")
     if not (op.prunes or op.deferred or op.scopes):  # derivatives of its own results have no place for a payload
         op, xs = without_rule(op, xs, f"the clause of {_aborted_by(op)} ends the program", current().cell.site)
     selects, shared, carry, each = op.groups(xs)

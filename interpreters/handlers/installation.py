@@ -218,6 +218,9 @@ class HandlerRun(BodyTransformer):
         if (self.handler.resumes or self.handler.aborts) and not may_end:
             self.reified = Refusal(rule)
 
+    def takes_bodies(self, op: Any) -> bool:
+        return self.current is NO_STATE or super().takes_bodies(op)
+
     def flow(self, op: HigherOrder) -> StateFlow:
         if self.current is NO_STATE:
             return STATELESS

@@ -455,12 +455,11 @@ class RaggedBatch(Batch):
         kind = type(op)
         RAGGED.complete()
         if self.size or not is_pure(op):
-            scoped = op.scopes and not self.takes_bodies(op)
-            if op.bodied and not RAGGED.has(kind) and not scoped:
+            if self.crosses(op) and not RAGGED.has(kind):
                 return cross(self, op, operands)
             if op.deferred:
                 return cross_linear(self, op, operands)
-            if scoped or (not op.bodied and (op.effectful or op.named)):
+            if not self.crosses(op) and (op.effectful or op.named):
                 shown = ", ".join([str(x.type) for x in operands])
                 raise CannotCross(
                     f"{op.name}: lanes have values of different types, got {shown}; there is none for all of them.",
