@@ -210,6 +210,10 @@ class CannotCross(HandlaxError, RuntimeError):
     """A handler or an effect that cannot cross an operation or a transformation."""
 
 
+class EndlessCalls(HandlaxError, RecursionError):
+    """Rules or clauses that call each other deeper than any stack."""
+
+
 class PythonAnswer(CannotCross):
     """An effect whose answer is a Python object, since ``result_type`` gives ``object``, where types are needed."""
 

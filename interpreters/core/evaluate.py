@@ -133,7 +133,7 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     settings = config.current()
     if settings.no_execution:
         raise ExecutionRefused(f"{op.name}: nothing is executed under no_execution.", hint="jit(f).lower(x).compile().")
-    types, bare = tuple([x.type for x in operands]), not op.multiple_results
+    types = tuple([x.type for x in operands])
     key = types[0] if len(types) == 1 else types
     interpreted = op.bodied and settings.disable_jit
     # a scope has rules of its own; and the dictionary is read before a plan is asked for: see ``forget_executors``
@@ -142,8 +142,7 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     try:
         f = None if functions is None else functions.get(key)
         if f is None:
-            program = program_of(op, types)
-            f = _separately(program, bare) if interpreted else executor(program, bare)
+            f = _executor_of(op, types, interpreted)
         y = f(*operands)
     except (AttributeError, MemoryError) as error:
         _explain(error, operands)
@@ -151,6 +150,17 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     if functions is not None and key not in functions:
         _FUNCTIONS.add(functions, key, f)
     return y
+
+
+def _executor_of(op: Operation, types: tuple[Any, ...], interpreted: bool) -> Executor:
+    """The function from concrete arrays of these types to the results of an operation; ``interpreted``: its bodies are.
+
+    A default clause may answer by a Python object, which no program has.
+    """
+    if _by_default(type(op)):
+        return lambda *operands: LaterLayers.answer_by_default(op, operands)
+    program, bare = program_of(op, types), not op.multiple_results
+    return _separately(program, bare) if interpreted else executor(program, bare)
 
 
 def _shared_memo(op: Operation) -> Memo | None:
@@ -197,8 +207,6 @@ def executor(program: Program, bare: bool = False) -> Executor:
 
     A program with an operation whose evaluate rule ``hx.rules`` overrides is never compiled, however much work it is.
     """
-    if len(program.ops) == 1 and _by_default(type(program.ops[0])):
-        return lambda *operands: LaterLayers.answer_by_default(program.ops[0], operands)
     in_scope = any([EVALUATE.in_scope(type(op)) for op in program.ops])
     return chosen(program, None if in_scope else LaterLayers.plan(program), bare)
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...effects.base.deep_calls import on_deep_stack
+from ...effects.base.errors import EndlessCalls, HandlaxError
 from ...effects.base.stack import BASE, inside
 from ...effects.core.columns import DEFAULT, LOWER
 from ...effects.core.operation import Operation
@@ -28,10 +30,22 @@ def answer_by_default(op: Operation, operands: tuple[Any, ...]) -> Any:
 
 
 def _answer(op: Any, operands: tuple[Any, ...]) -> Any:
+    """The results of an effect by its default clause.
+
+    Raises: EndlessCalls: the clause performs effects by whose defaults it is called again, without end.
+    """
     clause = DEFAULT.find(type(op))
     arguments = op.clause_arguments(operands)
     try:
-        y = clause(op, *arguments)
+        y = on_deep_stack(clause, op, *arguments)
+    except RecursionError as error:
+        if isinstance(error, HandlaxError):
+            raise
+        raise EndlessCalls(
+            f"{op.name}: default clauses that perform effects must end, got thousands within each other.",
+            hint="a default clause is answered by defaults too: it decides by fields of its effect, which differ from "
+            "one to the next, or by lax.cond and lax.while_loop.",
+        ) from None
     except TypeError:
         check_arity(op, clause, [getattr(x, "type", "body") for x in arguments], False)
         raise

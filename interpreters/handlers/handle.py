@@ -53,6 +53,11 @@ def _unchangeable(state: Any) -> Any:
     return state
 
 
+def _copied(state: Any) -> Any:
+    """The state with lists and dictionaries of its own: a clause that changes them in place changes no other state."""
+    return pytrees.map(lambda leaf: leaf, state) if isinstance(state, (tuple, list, dict)) else state
+
+
 # What calling a generator function or an asynchronous one returns, before any of its code is executed.
 _SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
@@ -97,8 +102,8 @@ class Installation(ImmutableObject):
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
             site = user_site(2)
             if self.handler.resumes or self.handler.aborts:
-                return run_reified(self.handler, self.state, f, args, kwargs, site)
-            run = HandlerRun(landing(STACK.get()), self.handler, self.state, site)
+                return run_reified(self.handler, _copied(self.state), f, args, kwargs, site)
+            run = HandlerRun(landing(STACK.get()), self.handler, _copied(self.state), site)
             with installed(run), grounded(run):
                 y = on_deep_stack(f, *args, **kwargs)
             need_executed(self.handler, f, y)
@@ -118,7 +123,7 @@ class Installation(ImmutableObject):
                 "handle: a with block inside a traced function would not be in force when the program is executed.",
                 hint="put the block into a function: hx.handle(h)(f).",
             )
-        run = BlockRun(top, self.handler, self.state, user_site(2))
+        run = BlockRun(top, self.handler, _copied(self.state), user_site(2))
         run.installation = self
         push(run)
         return run

@@ -134,14 +134,20 @@ class HandlerRun(BodyTransformer):
     def arguments(self, op: Operation, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """What a clause takes after the effect: functions, each under this handler as what follows is, and operands."""
         arguments = op.clause_arguments(operands)
-        return (*map(self.under, arguments[: op.scopes]), *arguments[op.scopes :])
+        return (*[self.under(op, f) for f in arguments[: op.scopes]], *arguments[op.scopes :])
 
-    def under(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function ``f`` under this handler: ``f(*xs)``, with a state ``f(s, *xs) -> (s, y)``."""
+    def under(self, op: Operation, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function ``f`` of ``op`` under this handler: ``f(*xs)``, with a state ``f(s, *xs) -> (s, y)``."""
         stateful = self.current is not NO_STATE
 
         def handled(*args: Any) -> Any:
-            state, xs = (args[0], args[1:]) if stateful and args else (NO_STATE, args)
+            if stateful and not args:
+                raise BadCall(
+                    f"{op.name}: under a handler with a state a function is called with the state first, got no "
+                    "arguments.",
+                    hint="state, y = body(state, *xs).",
+                )
+            state, xs = (args[0], args[1:]) if stateful else (NO_STATE, args)
             run = HandlerRun(current(), self.handler, state, self.site)
             with installed(run):
                 y = f(*xs)

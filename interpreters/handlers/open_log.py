@@ -71,6 +71,7 @@ class OpenLog:
         raise _unknown(self.label)
 
     __len__ = __getitem__ = __contains__ = __reversed__ = __eq__ = __lt__ = __gt__ = __bool__ = _read
+    __handlax_array__ = _read  # an answer that holds the log
     __hash__ = None  # type: ignore[assignment]
 
 
