@@ -13,7 +13,7 @@ Source: Wu, Schrijvers & Hinze, "Effect Handlers in Scope" (2014).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from ..base.errors import BadCall, CannotCross, RegistrationError
@@ -29,14 +29,54 @@ from ..trees import pytrees
 from ..types.array_type import ArrayType
 from .recorded_bodies import body_of, same_results
 
-_FIELDS = {"bodies": (), "tree": None, "shared": 0}
+_FIELDS = {"bodies": (), "tree": None, "shared": 0, "batched": False}
+
+
+class ComputedWithParts(CannotCross, TypeError, AttributeError):
+    """The error of a clause that computes with what a function returns, where its effect declares that none does."""
+
+
+class Parts(tuple[Any, ...]):
+    """What a transformed function of the scoped effect ``name`` returns: its results with what was added to them.
+
+    Values with derivatives, the state of a handler inside, whether a clause inside ended the program: a clause passes
+    it on as a whole. It is a node of trees; everything else raises ComputedWithParts.
+    """
+
+    name: str
+
+    def __new__(cls, name: str, values: Iterable[Any]) -> Parts:
+        parts = super().__new__(cls, values)
+        parts.name = name
+        return parts
+
+    def _computed_with(self, *_: Any) -> Any:
+        raise ComputedWithParts(
+            f"{self.name}: a clause must pass on what a function returns, as its effect declares by bodies, and "
+            "computes with it.",
+            hint="handle it inside: hx.grad(hx.handle(h)(f)); an effect whose clauses compute with what its functions "
+            "return declares no bodies.",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__":  # protocols that it has not
+            raise AttributeError(name)
+        return self._computed_with()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = _computed_with
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _computed_with
+    __neg__ = __pos__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __handlax_array__ = _computed_with
+
+
+pytrees.register_pytree_node(Parts, lambda parts: (tuple(parts), parts.name), Parts)
 
 
 class Scoped(HigherOrder):
     """The family of effects that take functions. Without bodies it is the effect as a user writes it, ``Attempt()``.
 
     ``bodies``: the functions, whose first ``shared`` operands are what they captured. ``tree``: the structure of what
-    each of them returns; None: a transformed body returns a tuple.
+    each of them returns; None: a transformed body returns ``Parts``. ``batched``: the bodies compute all lanes of a
+    ``vmap``.
     """
 
     __slots__ = ()
@@ -44,6 +84,7 @@ class Scoped(HigherOrder):
     prunes: ClassVar[bool] = False
     declares: ClassVar[Callable[..., Any] | None] = None  # the block's ``result_type``
     tree: Any
+    batched: bool
     result_type = leaf_types
 
     @property
@@ -55,7 +96,7 @@ class Scoped(HigherOrder):
         if not self.bodies:
             raise self._without_functions()
         results = self.bodies[0].out_types
-        tree = tuple(results) if self.tree is None else pytrees.unflatten(self.tree, results)
+        tree = self.in_structure(results)
         return tree if self.declares is None else self.declares(*[tree] * self.scopes, *types[self.shared :])
 
     @property
@@ -68,7 +109,7 @@ class Scoped(HigherOrder):
         Raises: CannotCross: these return something else, and the block declares its own results.
         """
         if not bodies:
-            return super().with_bodies((), tree=None, shared=0)
+            return super().with_bodies((), **{name: value for name, value in _FIELDS.items() if name != "bodies"})
         before, after = ([body.out_types for body in each] for each in (self.bodies or bodies, bodies))
         if self.own_results and before != after:
             raise self.computed_with("a transformation")
@@ -94,6 +135,10 @@ class Scoped(HigherOrder):
             hint="handle it inside, as in hx.jvp(hx.handle(h)(f), ...); or, where clauses pass on what a function "
             "returns and do not compute with it, declare @hx.effect(scopes=1, diff='bodies').",
         )
+
+    def in_structure(self, results: Sequence[Any]) -> Any:
+        """What a body returns, from its flat results: the user's tree, or parts."""
+        return Parts(self.name, results) if self.tree is None else pytrees.unflatten(self.tree, results)
 
     def forwards(self, result: int) -> None:
         """None: a clause decides what the results are."""
@@ -128,8 +173,7 @@ def _function(op: Scoped, body: Program, captured: Sequence[Any]) -> Callable[..
                 f"({', '.join([str(x.type) for x in operands])}).",
                 hint="a clause calls body(*xs); under hx.handle(h, state) body(state, *xs), which gives (state, y).",
             )
-        results = body(*captured, *operands)
-        return tuple(results) if op.tree is None else pytrees.unflatten(op.tree, results)
+        return op.in_structure(body(*captured, *operands))
 
     function.__name__ = function.__qualname__ = body.name
     return function
@@ -152,7 +196,7 @@ def scoped_block(block: type) -> type:
             )
     if "result_type" in namespace:
         namespace.update(declares=namespace.pop("result_type"), own_results=True)
-    namespace["__annotations__"] = {**annotations, "bodies": "tuple[Program, ...]", "tree": "Any", "shared": "int"}
+    namespace["__annotations__"] = {**annotations, "bodies": "tuple[Program, ...]", "tree": "Any", "shared": "int", "batched": "bool"}
     return type(block.__name__, (Scoped,), {**namespace, **_FIELDS})
 
 

@@ -178,7 +178,7 @@ def _split_scoped(
         return _all_unknown(op, count)
     ((branch, sources),) = parts.known
     index = count + len(branch.bodies[0].outs)
-    known = op.with_bodies(list(map(_numbered, branch.bodies, range(op.scopes))), shared=branch.shared)
+    known = op.with_bodies(list(map(_numbered, branch.bodies, range(op.scopes))), shared=branch.shared, tree=None)
     renumber = lambda n: index if n == 0 else n - 1  # the branch has one operand more
     results = tuple([(None if first is None else renumber(first), later) for first, later in parts.results])
     operands = tuple(map(renumber, sources[1:]))

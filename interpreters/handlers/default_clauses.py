@@ -21,6 +21,7 @@ from ...effects.programs.program import Program
 from ..core.body_transform import BodyTransformer, cross, transform_body
 from .answer_conversion import fit_answer
 from .handler import check_arity
+from .installation import clause_arguments
 
 
 def answer_by_default(op: Operation, operands: tuple[Any, ...]) -> Any:
@@ -35,7 +36,7 @@ def _answer(op: Any, operands: tuple[Any, ...]) -> Any:
     Raises: EndlessCalls: the clause performs effects by whose defaults it is called again, without end.
     """
     clause = DEFAULT.find(type(op))
-    arguments = op.clause_arguments(operands)
+    arguments = clause_arguments(op, operands)
     try:
         y = on_deep_stack(clause, op, *arguments)
     except RecursionError as error:

@@ -6,11 +6,12 @@ While a clause is evaluated the stack is the one outside its handler, so ``perfo
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError
 from ...effects.base.frozen_values import Value
-from ...effects.base.stack import STACK, Run, at_site, current, inside, installed
+from ...effects.base.stack import STACK, Run, at_site, current, inside, installed, runs
 from ...effects.base.wrapping import wraps
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
@@ -133,7 +134,7 @@ class HandlerRun(BodyTransformer):
 
     def arguments(self, op: Operation, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """What a clause takes after the effect: functions, each under this handler as what follows is, and operands."""
-        arguments = op.clause_arguments(operands)
+        arguments = clause_arguments(op, operands)
         return (*[self.under(op, f) for f in arguments[: op.scopes]], *arguments[op.scopes :])
 
     def under(self, op: Operation, f: Callable[..., Any]) -> Callable[..., Any]:
@@ -236,6 +237,37 @@ class HandlerRun(BodyTransformer):
                 hint="handle it inside: shard_map(hx.handle(h, state)(f), ...), and combine states by collectives.",
             )
         return self.handler.moves.flow(self, op)
+
+
+def clause_arguments(op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a clause takes after the effect: its functions, and the operands."""
+    arguments = op.clause_arguments(operands)
+    if not (op.scopes and op.batched):
+        return arguments
+    return (*[_shared_by_lanes(op, f) for f in arguments[: op.scopes]], *arguments[op.scopes :])
+
+
+def _shared_by_lanes(op: Any, f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, a function of ``op`` that computes all lanes.
+
+    Raises, when called: CannotCross: a handler that the clause installed may end it for one lane, and so for all.
+    """
+    alone = [type(effect) for effect in op.effects if getattr(effect, "vmap", None) == "per_lane"]
+    clause = current()
+
+    def shared(*xs: Any) -> Any:
+        within = [run for run in takewhile(lambda run: run is not clause, runs()) if isinstance(run, HandlerRun)]
+        answered = any([run.handler.otherwise or kind in run.clauses for run in within for kind in alone])
+        if answered and any([run.handler.aborts for run in within]):
+            raise CannotCross(
+                f"{op.name}: its function computes all lanes of a vmap, and a final clause inside of its clause would "
+                "end it for all of them where one lane ends.",
+                hint="declare @hx.effect(vmap='per_lane'), by which each lane is executed alone; or handle it inside: "
+                "vmap(hx.handle(h)(f)).",
+            )
+        return f(*xs)
+
+    return wraps(f)(shared)
 
 
 def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
