@@ -29,7 +29,7 @@ from ..trees import pytrees
 from ..types.array_type import ArrayType
 from .recorded_bodies import body_of, same_results
 
-_FIELDS = {"bodies": (), "tree": None, "shared": 0, "batched": False}
+_FIELDS: dict[str, Any] = {"bodies": (), "tree": None, "shared": 0, "batched": False}
 
 
 class ComputedWithParts(CannotCross, TypeError, AttributeError):
@@ -109,7 +109,7 @@ class Scoped(HigherOrder):
         Raises: CannotCross: these return something else, and the block declares its own results.
         """
         if not bodies:
-            return super().with_bodies((), **{name: value for name, value in _FIELDS.items() if name != "bodies"})
+            return super().with_bodies(**_FIELDS)
         before, after = ([body.out_types for body in each] for each in (self.bodies or bodies, bodies))
         if self.own_results and before != after:
             raise self.computed_with("a transformation")
@@ -196,7 +196,8 @@ def scoped_block(block: type) -> type:
             )
     if "result_type" in namespace:
         namespace.update(declares=namespace.pop("result_type"), own_results=True)
-    namespace["__annotations__"] = {**annotations, "bodies": "tuple[Program, ...]", "tree": "Any", "shared": "int", "batched": "bool"}
+    own = {"bodies": "tuple[Program, ...]", "tree": "Any", "shared": "int", "batched": "bool"}
+    namespace["__annotations__"] = {**annotations, **own}
     return type(block.__name__, (Scoped,), {**namespace, **_FIELDS})
 
 

@@ -15,7 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
-from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, PythonAnswer, RegistrationError
+from ..base.errors import (
+    BadArgument,
+    BadCall,
+    BadStaticArgument,
+    MissingRule,
+    PythonAnswer,
+    RegistrationError,
+    shortened,
+)
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.lazy_module import LazyModule
@@ -462,8 +470,23 @@ class _DataclassFields:
 def leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
     """The ``result_type`` of every effect: the types at the leaves of its ``result_tree``."""
     if (tree := op.result_tree(*types)) is object:
-        raise PythonAnswer(f"{op.name}: its answer is a Python object, which no program or transformation holds.")
-    return tuple([as_array_type(leaf) for leaf in pytrees.leaves(tree)])
+        raise PythonAnswer(
+            f"{op.name}: its answer is a Python object, which no program or transformation holds.",
+            hint="perform it outside of jit, vmap and grad; under a clause that takes resume, in direct style: "
+            "hx.direct(h)(f).",
+        )
+    return tuple([_declared_type(op, leaf) for leaf in pytrees.leaves(tree)])
+
+
+def _declared_type(op: Any, declared: Any) -> Any:
+    """The array type that a block's ``result_type`` gives. Raises: RegistrationError: it is no type."""
+    try:
+        return as_array_type(declared)
+    except (AttributeError, TypeError):
+        raise RegistrationError(
+            f"{op.name}: result_type must give types of arrays, got {shortened(repr(declared), 60)}.",
+            hint="hx.ArrayType((3,), hx.numpy.float32), or the type of an operand.",
+        ) from None
 
 
 def _in_array_types(result_type: Callable[..., Any]) -> Callable[..., Any]:
@@ -472,7 +495,9 @@ def _in_array_types(result_type: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(result_type)
     def converted(op: Any, *types: Any) -> Any:
         declared = result_type(op, *types)
-        return tuple(map(as_array_type, declared)) if isinstance(declared, tuple) else as_array_type(declared)
+        if isinstance(declared, tuple):
+            return tuple([_declared_type(op, each) for each in declared])
+        return _declared_type(op, declared)
 
     return converted
 

@@ -289,6 +289,11 @@ class Batch(BodyTransformer):
         finally:
             cell.site = outer_site
 
+    def batched(self, op: Any) -> Any:
+        """The operation; a scoped effect as one whose bodies compute all lanes: its clause must not end them for one.
+        """
+        return op.with_bodies(op.bodies, batched=True) if op.scopes and self.concerns(op) else op
+
     def _bodies(self, op: Any, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation that has no batch rule for these mapped dimensions by batching its bodies."""
         if not self.crosses(op):
@@ -298,7 +303,7 @@ class Batch(BodyTransformer):
         if op.runs == "lanes" and self.concerns(op) and Axis(self.axis_name) not in op.effects:
             ys = self.in_lanes(op, dims, values)  # lanes in lanes: the outer ones first, as in the result
             return tuple([self.box(0, (y,)) for y in ys])
-        return cross(self, batched(op), operands)
+        return cross(self, self.batched(op), operands)
 
     def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer an operation that has no cached rule program: call its batch rule, or else batch its bodies."""
@@ -325,11 +330,6 @@ class Batch(BodyTransformer):
             return tuple([self.box(d, (value,)) for value, d in zip(y, out_dims)])
         finally:
             STACK.reset(token)
-
-
-def batched(op: Any) -> Any:
-    """The operation; a scoped effect as one whose bodies compute all lanes, whose clause must not end them for one."""
-    return op.with_bodies(op.bodies, batched=True) if op.scopes else op
 
 
 def by_batch_rule(op: Any, dims: Sequence[Any], values: Sequence[Any], axis_name: Hashable, size: int) -> Any:

@@ -446,7 +446,7 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
     Raises: CannotCross: the clause of a scoped effect may compute with what its functions return.
     """
     if op.scopes and not run.takes_bodies(op):
-        raise op.computed_with(run.label or "a reference")
+        raise op.computed_with(run.label or "a reference")  # type: ignore[attr-defined]
     flow = run.flow_through(op)
     if op.runs == "lanes" and flow.in_carry:  # lanes in index order: each one takes the state that the last one left
         op = op.in_order()

@@ -21,13 +21,14 @@ from ...effects.types.array_type import ArrayType
 from ...effects.types.dtype_promotion import promote
 
 _WIDEST = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
+_CONVERTED = "convert with astype, or broadcast, in the clause; a state is started with such a type."
 
 
 def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     """The answer ``y`` of a clause as the operation's results, each of exactly the type of the result.
 
-    Raises: DTypeMismatch: number or types differ, see ``as_type``. NotAnArray: a part is neither number nor array.
-    TreeMismatch: the answer of an effect has not the structure that its block declares.
+    Raises: DTypeMismatch: types differ, see ``as_type``. NotAnArray: a part is neither number nor array. TreeMismatch:
+    there are more or fewer, or the answer of an effect has not the structure that its block declares.
     """
     types = tuple([x.type for x in operands]) if operands else ()
     tree = result_tree(op, types) if op.effectful else None
@@ -39,19 +40,20 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     if not expected and y is None:
         return ()
     if len(expected) == 1 and isinstance(y, Array) and (tree is None or isinstance(tree, ArrayType)):
-        return (y,) if y.type is expected[0] else (as_result(op.name, y, expected[0]),)
+        return (y,) if y.type is expected[0] else (as_result(op.name, y, expected[0], hint=_hint(op)),)
     parts = list(y) if isinstance(y, tuple) and not op.effectful else pytrees.leaves(y)
     if len(parts) != len(expected):
         results = f"{len(expected)} result{'s' * (len(expected) != 1)}"
-        raise DTypeMismatch(
+        raise TreeMismatch(
             f"{op.name}: the clause must give {results}, got {'None' if y is None else len(parts)}.",
             hint="the clause must return its answer; an effect without one has a result_type that gives None."
             if y is None
-            else "it must give what its function returns, as a whole: a state of a handler inside is part of that."
+            else "it must give what its function returns, as a whole: derivatives, and what handlers inside add, are "
+            "part of that. Or handle it inside: hx.grad(hx.handle(h)(f))."
             if op.scopes
             else None,
         )
-    answers = tuple([as_result(op.name, part, t) for part, t in zip(parts, expected)])
+    answers = tuple([as_result(op.name, part, t, hint=_hint(op)) for part, t in zip(parts, expected)])
     if op.effectful and parts and (got := pytrees.structure(y)) != (wanted := pytrees.structure(tree)):
         raise TreeMismatch(
             f"{op.name}: the answer of a clause must have the structure {wanted}, got {got}.",
@@ -60,7 +62,16 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     return answers
 
 
-def as_result(name: str, y: Any, expected: ArrayType, what: str = "the operation's result") -> Any:
+def _hint(op: Any) -> str:
+    """What to do about an answer of another type."""
+    if op.scopes and not op.own_results:
+        return "it is what the function returns; an effect with another result declares result_type(op, body, *types)."
+    return _CONVERTED
+
+
+def as_result(
+    name: str, y: Any, expected: ArrayType, what: str = "the operation's result", hint: str = _CONVERTED
+) -> Any:
     """One answer of the clause for operation ``name`` as an array of exactly this type.
 
     Raises: DTypeMismatch: it cannot be converted, see ``as_type``. NotAnArray: it is neither number nor array.
@@ -71,7 +82,7 @@ def as_result(name: str, y: Any, expected: ArrayType, what: str = "the operation
         got = as_array(y).type if number is None else f"the number {number}"
         raise DTypeMismatch(
             f"{name}: the answer of a clause must have the type of {what}, {expected}, got {got}.",
-            hint="convert with astype, or broadcast, in the clause; a state is started with such a type.",
+            hint=hint,
         )
     return fitted
 

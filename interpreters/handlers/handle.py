@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from .installation import NO_STATE, HandlerRun, final_answer
 from .resumable import run_reified
 
 P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Landing(Run):
@@ -78,6 +79,21 @@ def need_executed(handler: Handler, f: Callable[..., Any], y: Any) -> None:
     )
 
 
+def of_function(call: F) -> F:
+    """``call``, the ``__call__`` of an installation. Raises: BadCall: it gets more than the function to be handled."""
+
+    @wraps(call)
+    def checked(self: Any, f: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs:
+            raise BadCall(
+                "handle: it is called with the function to be handled alone, got further arguments.",
+                hint="they are those of the handled function: hx.handle(h)(f)(x).",
+            )
+        return call(self, f)
+
+    return checked
+
+
 class Installation(ImmutableObject):
     """A handler with its initial state: call it on a function, ``handle(h)(f)``, or enter it as a ``with`` block.
 
@@ -93,6 +109,7 @@ class Installation(ImmutableObject):
         object.__setattr__(self, "handler", handler)
         object.__setattr__(self, "state", _unchangeable(state))
 
+    @of_function
     def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
         if not callable(f):
             raise BadArgument(f"handle: a function is needed, got {type(f).__name__}.", hint="hx.handle(h)(f)(x).")

@@ -180,6 +180,11 @@ def handler(
     for name, value in (("otherwise", otherwise), ("returns", returns), ("over", over)):
         if value is not None and not callable(value):
             raise BadArgument(f"handler: {name} must be callable, got {value!r}.")
+    if isinstance(over, type) and issubclass(over, Operation):
+        raise BadArgument(
+            f"handler: over is a predicate of operations, got the class {over.__name__}.",
+            hint=f"over=lambda op: isinstance(op, {over.__name__}).",
+        )
     if not isinstance(moves, Movement):
         raise BadArgument(
             f"handler: moves must be a movement of state, got {moves!r}.",
@@ -217,7 +222,19 @@ def check_arity(op: Operation, clause: Any, types: Sequence[Any], stateful: bool
         first = "resume, " * resumes
         raise BadCall(
             f"{op.name}: the clause takes {inspect.signature(clause)}, it is called with ({', '.join(arguments)}).",
-            hint=f"a clause is ({first}op, *operands), and ({first}state, op, *operands) under hx.handle(h, state).",
+            hint="a clause that takes the rest of the program as resume is hx.ctl(clause)."
+            if not resumes and next(iter(inspect.signature(clause).parameters), None) == "resume"
+            else f"a clause is ({first}op, *operands), and ({first}state, op, *operands) under hx.handle(h, state).",
+        ) from None
+
+
+def check_returns(returns: Clause, stateful: bool) -> None:
+    """Raises BadCall if ``returns`` of a handler does not take the result, after the state if there is one."""
+    arguments = ("state",) * stateful + ("y",)
+    if not _takes(returns, arguments):
+        raise BadCall(
+            f"handler: returns= takes {inspect.signature(returns)}, it is called with ({', '.join(arguments)}).",
+            hint="it is (y) -> answer under hx.handle(h), and (state, y) -> answer under hx.handle(h, state).",
         ) from None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
-from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError
+from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError, UnhandledEffect
 from ...effects.base.frozen_values import Value
 from ...effects.base.stack import STACK, Run, at_site, current, inside, installed, runs
 from ...effects.base.wrapping import wraps
@@ -23,7 +23,7 @@ from ..core.solver_state import cross_solver
 from ..differentiation.linear_rules import cross_linear
 from .answer_conversion import fit_answer
 from .early_exit import Abort
-from .handler import ClauseKind, Handler, check_arity, final
+from .handler import ClauseKind, Handler, check_arity, check_returns, final
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog
 from .state_movements import CarryMovement, leaves_of, merge
@@ -97,6 +97,8 @@ class HandlerRun(BodyTransformer):
             clause = self.handler.otherwise
             if clause is None or not self.handler.over(op):
                 return self.outer.answer(op, operands)
+        if self.ended:
+            raise self.has_ended(op)
         stateful = self.current is not NO_STATE
         if stateful:
             self.begin(op)
@@ -165,6 +167,14 @@ class HandlerRun(BodyTransformer):
             )
         self.changing = True
 
+    def has_ended(self, op: Operation) -> UnhandledEffect:
+        """The error for what is performed after the end of the function or block that this run handles."""
+        return UnhandledEffect(
+            f"{op.name}: it is performed under {self.label}, whose function or block has ended.",
+            hint="what outlives it, such as a generator, a callback or a copied context, performs nothing, or installs "
+            "a handler of its own.",
+        )
+
     def explain(self, op: Operation, clause: Any, arguments: tuple[Any, ...]) -> None:
         """Raise a better error for a TypeError in a clause: BadCall for its signature, StateTypeError for its state."""
         stateful = self.current is not NO_STATE and not self.handler.tallies
@@ -180,6 +190,8 @@ class HandlerRun(BodyTransformer):
 
     def cross(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """Answer a higher-order operation, or an operation with a deferred rule, that this handler concerns."""
+        if self.ended:
+            raise self.has_ended(op)
         if op.bodied and op.tests and not self.handler.tallies and self.handles_in(op.tests[0]):
             with inside(self.outer):
                 return (rotate_within if self.leaves_in(op) else rotate)(self, op, operands)
@@ -282,7 +294,15 @@ def pair(op: Operation, answer: Any) -> tuple[Any, Any]:
 
 
 def final_answer(handler: Handler, state: Any, y: Any) -> Any:
-    """The result of a handled function whose body returned ``y`` with this state: ``returns``, else y or (state, y)."""
-    if state is NO_STATE:
-        return y if handler.returns is None else handler.returns(y)
-    return (state, y) if handler.returns is None else handler.returns(state, y)
+    """The result of a handled function whose body returned ``y`` with this state: ``returns``, else y or (state, y).
+
+    Raises: BadCall: ``returns`` takes other arguments.
+    """
+    stateful = state is not NO_STATE
+    if handler.returns is None:
+        return (state, y) if stateful else y
+    try:
+        return handler.returns(state, y) if stateful else handler.returns(y)
+    except TypeError:
+        check_returns(handler.returns, stateful)
+        raise

@@ -35,7 +35,7 @@ from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import INEXACT
 from ...effects.types.extent import Extent
 from ...effects.types.sized import extents_in, with_sizes
-from ..batching.batch import Batch, batched, by_batch_rule, lane_box
+from ..batching.batch import Batch, by_batch_rule, lane_box
 from ..core.body_transform import StateFlow, cross
 from ..differentiation.linear_rules import cross_linear
 from .lane_lengths import (
@@ -456,7 +456,7 @@ class RaggedBatch(Batch):
         RAGGED.complete()
         if self.size or not is_pure(op):
             if self.crosses(op) and not RAGGED.has(kind):
-                return cross(self, batched(op), operands)
+                return cross(self, self.batched(op), operands)
             if op.deferred:
                 return cross_linear(self, op, operands)
             if not self.crosses(op) and (op.effectful or op.named):

@@ -116,7 +116,9 @@ def modify(name: Any, f: Callable[..., Any], *operands: Any) -> None:
 
 def _get(s: Any, op: Any) -> Any:
     """The clause of ``Get``."""
-    return (s, s if op.label is None else s[op.label]) if _has(s, op) else _forward(s, op)
+    if _has(s, op):
+        return s, s if op.label is None else s[op.label]
+    return _forward(perform_typed if op.like is None else perform, s, op)
 
 
 def _writing(new_value: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,7 +126,7 @@ def _writing(new_value: Callable[..., Any]) -> Callable[..., Any]:
 
     def clause(s: Any, op: Any, *operands: Any) -> Any:
         if not _has(s, op):
-            return _forward(s, op, *operands)
+            return _forward(perform, s, op, *operands)
         new = pytrees.unflatten(op.tree, new_value(op, s if op.label is None else s[op.label], *operands))
         return new if op.label is None else {**s, op.label: new}, None
 
@@ -136,7 +138,7 @@ def _has(s: Any, op: Any) -> bool:
     return op.label is None or (isinstance(s, Mapping) and op.label in s)
 
 
-def _forward(s: Any, op: Any, *operands: Any) -> Any:
+def _forward(perform: Callable[..., Any], s: Any, op: Any, *operands: Any) -> Any:
     """Forward an effect on a name that this state does not have. Raises: UnhandledEffect: nor has any outside."""
     try:
         return s, perform(op, *operands)
