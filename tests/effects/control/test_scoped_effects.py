@@ -497,7 +497,7 @@ CLAUSES = {
     "other operands": (lambda op, body, *xs: body(), errors.BadCall, "takes .*, as it was performed with, got"),
     "another arity": (lambda op, body: body(), errors.BadCall, "region: the clause takes .*, it is called with"),
     "another type": (lambda op, body, *xs: hnp.zeros(3), errors.DTypeMismatch, "region: the answer of a clause"),
-    "no answer": (lambda op, body, *xs: None, errors.DTypeMismatch, "region: the clause must give 1 result"),
+    "no answer": (lambda op, body, *xs: None, errors.TreeMismatch, "region: the clause must give 1 result"),
 }
 
 
@@ -514,7 +514,7 @@ def test_a_clause_without_the_state_is_explained():
 
 def test_an_answer_without_the_state_of_a_handler_inside_is_refused():
     ignoring = hx.handle(hx.handler({Region: lambda op, body, *xs: 0.0}))(hx.handle(counting, 0)(ticking))
-    refused(errors.DTypeMismatch, "region: the clause must give 2 results", ignoring, 1.0)
+    refused(errors.TreeMismatch, "region: the clause must give 2 results", ignoring, 1.0)
 
 
 def test_declarations_are_checked():

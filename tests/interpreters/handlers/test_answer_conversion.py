@@ -137,3 +137,29 @@ def test_a_weak_array_is_converted_where_no_integer_can_wrap_around(kind, compil
 def test_an_answer_that_is_no_array_is_refused_by_name(kind, answer):
     with pytest.raises(errors.NotAnArray, match=r"(give|quit): the answer of a clause must be a tree of arrays"):
         kind(lambda: answer, "float32")()
+
+
+def test_another_number_of_answers_is_another_tree():
+    @hx.effect
+    class Two:
+        def result_type(op):
+            return hx.ArrayType((), hnp.float32), hx.ArrayType((), hnp.float32)
+
+    for answer, got in (((1.0, 2.0, 3.0), "3"), (None, "None")):
+        with pytest.raises(errors.TreeMismatch, match=f"two: the clause must give 2 results, got {got}"):
+            hx.handle(hx.handler({Two: lambda op, answer=answer: answer}))(lambda: hx.perform(Two()))()
+
+
+@pytest.mark.parametrize("declared", [float, hnp.float32, (3,), "f32", 1.0], ids=repr)
+@pytest.mark.parametrize("kind", [hx.effect, hx.operation])
+def test_a_result_type_that_is_no_type_is_named(kind, declared):
+    @kind
+    class Wrong:
+        def result_type(op):
+            return declared
+
+    handled = hx.handle(hx.handler({Wrong: lambda op: 1.0}))(lambda: hx.perform(Wrong()))
+    for f in (handled, hx.make_program(lambda: hx.perform(Wrong()))):
+        with pytest.raises(errors.RegistrationError, match="wrong: result_type must give") as error:
+            f()
+        assert error.value.hint

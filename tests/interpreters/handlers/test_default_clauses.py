@@ -261,3 +261,43 @@ def test_random_programs_mean_by_defaults_what_they_mean_under_a_handler(depth):
 @pytest.mark.parametrize("first", range(10, 130, 20))
 def test_many_random_programs_mean_by_defaults_what_they_mean_under_a_handler(first, depth):
     check(itertools.islice(stateless(depth), first, first + 20))
+
+
+def chain_of_defaults(length):
+    """An effect whose default performs another one, and so on, ``length`` times."""
+    kinds = [hx.effect(default=lambda op, x: x)(type("Last", (), {"result_type": lambda op, x: x}))]
+    for _ in range(length):
+        default = lambda op, x, last=kinds[-1]: hx.perform(last(), x) + 1.0
+        kinds.append(hx.effect(default=default)(type("Link", (), {"result_type": lambda op, x: x})))
+    return kinds[-1]()
+
+
+@pytest.mark.parametrize("run", [lambda f: f, hx.jit], ids=["eager", "jit"])
+def test_defaults_that_perform_effects_may_be_nested_deeply(run):
+    op = chain_of_defaults(400)
+    assert run(lambda x: hx.perform(op, x))(1.0) == 401.0
+
+
+@pytest.mark.parametrize("run", [lambda f: f, hx.jit], ids=["eager", "jit"])
+def test_a_default_that_performs_itself_without_end_is_named(run):
+    @hx.effect(default=lambda op, x: hx.perform(op, x))
+    class Endless:
+        def result_type(op, x):
+            return x
+
+    with pytest.raises(errors.EndlessCalls, match="endless: default clauses that perform effects must end") as error:
+        run(lambda x: hx.perform(Endless(), x))(1.0)
+    assert isinstance(error.value, RecursionError)
+
+
+def test_a_default_answers_by_an_object_as_a_clause_does():
+    @hx.effect(default=lambda op: {"name": op.name})
+    class Config:
+        def result_type(op):
+            return object
+
+    assert hx.perform(Config()) == {"name": "config"}
+    assert hx.handle(hx.handler({Config: lambda op: "x"}))(lambda: hx.perform(Config()))() == "x"
+    with pytest.raises(errors.PythonAnswer, match="config: its answer is a Python object") as error:
+        hx.jit(lambda: hx.perform(Config()))()
+    assert "hx.direct" in error.value.hint

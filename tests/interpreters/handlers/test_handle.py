@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 
 import numpy as np
@@ -29,6 +30,7 @@ class Ask:
         return op.like
 
 
+ENDING = hx.handler({Ask: hx.final(lambda s, op: (s, None))})
 counter = hx.handler({Pulse: lambda n, op: (n + op.by, None)})
 
 
@@ -318,3 +320,55 @@ def test_a_clause_cannot_change_in_place_what_the_next_call_starts_from():
     installed = hx.handle(hx.handler({Pulse: clause}), np.zeros(2))
     for _ in range(2):
         assert installed(lambda: hx.perform(Pulse()))()[0].tolist() == [1, 1]
+
+
+def appending(s, op):
+    s["n"].append(op.by)
+    return s, None
+
+
+@pytest.mark.parametrize("kind", [hx.handler, lambda clauses: hx.handler(clauses) | ENDING], ids=["direct", "reified"])
+def test_each_call_starts_from_the_state_that_was_given(kind):
+    start = {"n": [], "pair": ([1],)}
+    installation = hx.handle(kind({Pulse: appending}), start)
+    pulse = lambda: hx.perform(Pulse())
+    for f in (installation(pulse), installation(pulse)):
+        assert f()[0] == f()[0] == {"n": [1], "pair": ([1],)}
+    assert start == {"n": [], "pair": ([1],)}
+
+
+def test_each_block_starts_from_the_state_that_was_given():
+    installation = hx.handle(hx.handler({Pulse: appending}), {"n": []})
+    for _ in range(2):
+        with installation as run:
+            hx.perform(Pulse())
+        assert run.current == {"n": [1]}
+
+
+@pytest.mark.parametrize("state", [(), (0,)], ids=["stateless", "state"])
+def test_what_is_performed_under_a_handler_that_has_ended_is_refused(state):
+    clause = (lambda n, op: (n + 1, None)) if state else (lambda op: None)
+    kept = []
+    hx.handle(hx.handler({Pulse: clause}), *state)(lambda: kept.append(contextvars.copy_context()))()
+    loop = lambda: lax.fori_loop(0, 2, lambda i, c: (hx.perform(Pulse()), c)[1], 0)
+    for late in (lambda: hx.perform(Pulse()), loop):
+        with pytest.raises(errors.UnhandledEffect, match=r"handler\(Pulse\), whose function or block has ended"):
+            kept[0].run(late)
+    assert kept[0].run(lambda: hnp.sin(0.0)) == 0.0
+
+
+@pytest.mark.parametrize("arguments", [((1.0,), {}), ((), {"x": 1.0})], ids=["positional", "keyword"])
+def test_arguments_beside_the_function_are_refused(arguments):
+    with pytest.raises(errors.BadCall, match="called with the function to be handled alone") as error:
+        hx.handle(counter, 0)(ticking, *arguments[0], **arguments[1])
+    assert "hx.handle(h)(f)(x)" in error.value.hint
+
+
+@pytest.mark.parametrize("more", [{}, {"clauses": {Ask: hx.final(lambda *_: 0.0)}}], ids=["direct", "reified"])
+def test_returns_takes_the_state_where_there_is_one(more):
+    of_result = hx.handler(returns=lambda y: y, **more)
+    of_state = hx.handler(returns=lambda s, y: y, **more)
+    for text, installation in ((r"\(state, y\)", hx.handle(of_result, 0)), (r"\(y\)", hx.handle(of_state))):
+        with pytest.raises(errors.BadCall, match=f"returns= takes .*, it is called with {text}"):
+            installation(hnp.sin)(0.0)
+    assert hx.handle(of_result)(hnp.sin)(0.0) == hx.handle(of_state, 0)(hnp.sin)(0.0) == 0.0

@@ -62,3 +62,17 @@ def test_handlers_are_values():
     assert h == hx.handler({Sin: abs}) and hash(h) == hash(hx.handler({Sin: abs}))
     with pytest.raises(AttributeError):
         h.clauses = {}
+
+
+def test_a_class_of_operations_is_no_predicate():
+    with pytest.raises(errors.BadArgument, match="over is a predicate of operations, got the class Sin") as error:
+        hx.handler(otherwise=lambda op, x: x, over=Sin)
+    assert "isinstance(op, Sin)" in error.value.hint
+
+
+@pytest.mark.parametrize("state", [(), (0,)], ids=["stateless", "state"])
+def test_a_clause_that_takes_resume_is_told_to_be_ctl(state):
+    clause = (lambda resume, s, op: resume(s, None)) if state else (lambda resume, op: resume(None))
+    with pytest.raises(errors.BadCall, match=r"pulse: the clause takes \(resume") as error:
+        hx.handle(hx.handler({Pulse: clause}), *state)(ticking)(1.0)
+    assert "hx.ctl(clause)" in error.value.hint

@@ -227,3 +227,10 @@ def test_state_can_be_stored_in_a_program_that_reads_back():
     program = handled(lambda: hx.make_program(lambda: (bump(), hx.modify("n", lambda n: n + 1)))())()[1]
     assert {type(e).__name__ for e in program.effects} == {"Get", "Put", "Modify"}
     assert hx.parse_program(str(program)).unwrap() == program
+
+
+@pytest.mark.parametrize("perform", [lambda: hx.get("n"), lambda: hx.put("n", 1), bump], ids=["get", "put", "modify"])
+def test_a_name_that_is_not_there_is_told_what_is(perform):
+    with pytest.raises(errors.UnhandledEffect, match="there is no state 'n', only 'm'"):
+        handled(perform, m=0)()
+    assert handled(handled(lambda: hx.get("n"), m=0), n=3)()[1][1] == 3
