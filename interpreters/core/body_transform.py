@@ -17,7 +17,6 @@ state moves (``StateFlow``), and names no operation.
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -144,28 +143,6 @@ class StateLayout(NamedTuple):
         """The results that body number ``body`` must have in this layout, beside results with these marks."""
         positions = None if self.positions is None else self.positions[body]
         return RequiredSignature(marks, self.types, positions, body if self.numbered else None)
-
-
-def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
-    """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
-
-    Gives their types, and for each body the numbers of the results that its values are.
-    """
-    types: list[ArrayType] = []
-    numbers_of: dict[ArrayType, list[int]] = {}
-    positions = []
-    for body in bodies:
-        used: Counter[ArrayType] = Counter()
-        own = []
-        for t in body:
-            numbers = numbers_of.setdefault(t, [])
-            if used[t] == len(numbers):
-                numbers.append(len(types))
-                types.append(t)
-            own.append(numbers[used[t]])
-            used[t] += 1
-        positions.append(tuple(own))
-    return types, positions
 
 
 class Stateless(StateFlow):

@@ -22,6 +22,7 @@ from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, inside, perform
 from ...effects.control.branches import Cond
 from ...effects.control.checkpoint_policies import Policy, everything_saveable, resolved_policy
+from ...effects.control.recorded_bodies import shared_results
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import is_root
@@ -32,7 +33,7 @@ from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
 from ..analysis.dependence import body_dependence, computes_without
 from ..analysis.simplify import prune_operation
-from ..core.body_transform import shared_results, transform_body
+from ..core.body_transform import transform_body
 from ..core.record import Record, record
 from .jvp_rules import EffectsPerformed, may_perform
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -45,18 +46,14 @@ def landing(top: Run) -> Run:
     return _Landing(top, "") if sum(1 for _ in runs(top)) % 50 == 49 else top
 
 
-def _unchangeable(state: Any) -> Any:
-    """The state with its NumPy arrays as immutable arrays: a clause cannot change the initial state in place."""
-    if type(state) is np.ndarray:
-        return as_array(state)
-    if isinstance(state, (tuple, list, dict)):
-        return pytrees.map(lambda leaf: as_array(leaf) if type(leaf) is np.ndarray else leaf, state)
-    return state
+def _start_of(state: Any) -> Callable[[], Any]:
+    """A function that gives the state, its NumPy arrays as immutable ones, and its containers anew each time.
 
-
-def _copied(state: Any) -> Any:
-    """The state with lists and dictionaries of its own: a clause that changes them in place changes no other state."""
-    return pytrees.map(lambda leaf: leaf, state) if isinstance(state, (tuple, list, dict)) else state
+    So a clause that changes the state in place changes no other state.
+    """
+    leaves, tree = pytrees.flatten(state) if isinstance(state, (tuple, list, dict)) else ([state], None)
+    leaves = [as_array(leaf) if type(leaf) is np.ndarray else leaf for leaf in leaves]
+    return partial(pytrees.unflatten, tree, leaves) if tree is not None else lambda: leaves[0]
 
 
 # What calling a generator function or an asynchronous one returns, before any of its code is executed.
@@ -100,14 +97,19 @@ class Installation(ImmutableObject):
     A value: each call and each block starts from the same state.
     """
 
-    __slots__ = ("handler", "state")
+    __slots__ = ("handler", "start")
     _guard = ("installations", "handle(h, state) makes another one.")
     handler: Handler
-    state: Any
+    start: Callable[[], Any]
 
     def __init__(self, handler: Handler, state: Any):
         object.__setattr__(self, "handler", handler)
-        object.__setattr__(self, "state", _unchangeable(state))
+        object.__setattr__(self, "start", _start_of(state))
+
+    @property
+    def state(self) -> Any:
+        """The initial state, in containers of its own."""
+        return self.start()
 
     @of_function
     def __call__(self, f: Callable[P, Any]) -> Callable[P, Any]:
@@ -119,8 +121,8 @@ class Installation(ImmutableObject):
         def handled(*args: P.args, **kwargs: P.kwargs) -> Any:
             site = user_site(2)
             if self.handler.resumes or self.handler.aborts:
-                return run_reified(self.handler, _copied(self.state), f, args, kwargs, site)
-            run = HandlerRun(landing(STACK.get()), self.handler, _copied(self.state), site)
+                return run_reified(self.handler, self.state, f, args, kwargs, site)
+            run = HandlerRun(landing(STACK.get()), self.handler, self.state, site)
             with installed(run), grounded(run):
                 y = on_deep_stack(f, *args, **kwargs)
             need_executed(self.handler, f, y)
@@ -140,7 +142,7 @@ class Installation(ImmutableObject):
                 "handle: a with block inside a traced function would not be in force when the program is executed.",
                 hint="put the block into a function: hx.handle(h)(f).",
             )
-        run = BlockRun(top, self.handler, _copied(self.state), user_site(2))
+        run = BlockRun(top, self.handler, self.state, user_site(2))
         run.installation = self
         push(run)
         return run

@@ -20,7 +20,7 @@ from ...effects.base import config
 from ...effects.base.errors import DTypeMismatch, TreeMismatch
 from ...effects.base.stack import current, inside
 from ...effects.control.branches import Cond
-from ...effects.control.recorded_bodies import common_type, with_types
+from ...effects.control.recorded_bodies import common_type, shared_results, with_types
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
 from ...effects.programs.closure_conversion import close_all
@@ -28,7 +28,6 @@ from ...effects.programs.higher_order import Call
 from ...effects.programs.program import Program, bind, perform_equations
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
-from ..core.body_transform import shared_results
 from ..core.record import Record, record
 from .installation import NO_STATE
 from .state_movements import leaves_of

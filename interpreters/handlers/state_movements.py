@@ -16,7 +16,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, CannotCross, NotAnArray, StateTypeError
 from ...effects.base.frozen_values import Value
-from ...effects.control.recorded_bodies import at_path, common_type
+from ...effects.control.recorded_bodies import at_path, common_type, shared_results
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.bitwise import bitwise_or
@@ -29,7 +29,7 @@ from ...effects.trees import pytrees
 from ...effects.trees.registration import register_dataclass
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
-from ..core.body_transform import StateFlow, StateLayout, TransformedBody, shared_results
+from ..core.body_transform import StateFlow, StateLayout, TransformedBody
 from .log_axes import LogAxes, outside, place, taken_mask
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog, known_entries, with_entries
