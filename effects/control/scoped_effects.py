@@ -75,8 +75,8 @@ class Scoped(HigherOrder):
     """The family of effects that take functions. Without bodies it is the effect as a user writes it, ``Attempt()``.
 
     ``bodies``: the functions, whose first ``shared`` operands are what they captured. ``tree``: the structure of what
-    each of them returns; None: a transformed body returns ``ResultParts``. ``batched``: the bodies compute all lanes of a
-    ``vmap``.
+    each of them returns; None: a transformed body returns ``ResultParts``. ``batched``: the bodies compute all lanes of
+    a ``vmap``.
     """
 
     __slots__ = ()
