@@ -78,28 +78,6 @@ def with_recorded_constants(where: str, program: Program, consts: Sequence[Any])
     return result
 
 
-def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
-    """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
-
-    Gives their types, and for each body the numbers of the results that its values are.
-    """
-    types: list[ArrayType] = []
-    numbers_of: dict[ArrayType, list[int]] = {}
-    positions = []
-    for body in bodies:
-        used: Counter[ArrayType] = Counter()
-        own = []
-        for t in body:
-            numbers = numbers_of.setdefault(t, [])
-            if used[t] == len(numbers):
-                numbers.append(len(types))
-                types.append(t)
-            own.append(numbers[used[t]])
-            used[t] += 1
-        positions.append(tuple(own))
-    return types, positions
-
-
 def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:
     """The programs recorded again with all inputs and results varying along the mesh axes ``varying``.
 
@@ -361,3 +339,25 @@ def same_carry(name: str, before: Any, after: Any, below: int = 0) -> None:
             f"{name}: the carry must keep its structure, got {one} at the start and {two} after the body{where}.",
             hint="return the same tree of containers as the initial value; None is an empty one.",
         )
+
+
+def shared_results(bodies: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[tuple[int, ...]]]:
+    """Results for the values of every body, of which one is executed: as many of a type as one body has at most.
+
+    Gives their types, and for each body the numbers of the results that its values are.
+    """
+    types: list[ArrayType] = []
+    numbers_of: dict[ArrayType, list[int]] = {}
+    positions = []
+    for body in bodies:
+        used: Counter[ArrayType] = Counter()
+        own = []
+        for t in body:
+            numbers = numbers_of.setdefault(t, [])
+            if used[t] == len(numbers):
+                numbers.append(len(types))
+                types.append(t)
+            own.append(numbers[used[t]])
+            used[t] += 1
+        positions.append(tuple(own))
+    return types, positions

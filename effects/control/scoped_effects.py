@@ -22,12 +22,12 @@ from ..base.stack import perform
 from ..base.wrapping import name_of
 from ..core.arrays import as_array
 from ..core.columns import RESERVED
-from ..core.operation import leaf_types
 from ..programs.closure_conversion import close_all
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
 from ..trees import pytrees
 from ..types.array_type import ArrayType
+from ..types.declared_types import leaf_types
 from .recorded_bodies import body_of, same_results
 
 _FIELDS: dict[str, Any] = {"bodies": (), "tree": None, "shared": 0, "batched": False}
@@ -37,7 +37,7 @@ class ComputedWithParts(CannotCross, TypeError, AttributeError):
     """The error of a clause that computes with what a function returns, where its effect declares that none does."""
 
 
-class Parts(tuple[Any, ...]):
+class ResultParts(tuple[Any, ...]):
     """What a transformed function of the scoped effect ``name`` returns: its results with what was added to them.
 
     Values with derivatives, the state of a handler inside, whether a clause inside ended the program: a clause passes
@@ -46,7 +46,7 @@ class Parts(tuple[Any, ...]):
 
     name: str
 
-    def __new__(cls, name: str, values: Iterable[Any]) -> Parts:
+    def __new__(cls, name: str, values: Iterable[Any]) -> ResultParts:
         parts = super().__new__(cls, values)
         parts.name = name
         return parts
@@ -69,15 +69,15 @@ class Parts(tuple[Any, ...]):
     __neg__ = __pos__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __handlax_array__ = _computed_with
 
 
-pytrees.register_pytree_node(Parts, lambda parts: (tuple(parts), parts.name), Parts)
+pytrees.register_pytree_node(ResultParts, lambda parts: (tuple(parts), parts.name), ResultParts)
 
 
 class Scoped(HigherOrder):
     """The family of effects that take functions. Without bodies it is the effect as a user writes it, ``Attempt()``.
 
     ``bodies``: the functions, whose first ``shared`` operands are what they captured. ``tree``: the structure of what
-    each of them returns; None: a transformed body returns ``Parts``. ``batched``: the bodies compute all lanes of a
-    ``vmap``.
+    each of them returns; None: a transformed body returns ``ResultParts``. ``batched``: the bodies compute all lanes of
+    a ``vmap``.
     """
 
     __slots__ = ()
@@ -139,7 +139,7 @@ class Scoped(HigherOrder):
 
     def in_structure(self, results: Sequence[Any]) -> Any:
         """What a body returns, from its flat results: the user's tree, or parts."""
-        return Parts(self.name, results) if self.tree is None else pytrees.unflatten(self.tree, results)
+        return ResultParts(self.name, results) if self.tree is None else pytrees.unflatten(self.tree, results)
 
     def forwards(self, result: int) -> None:
         """None: a clause decides what the results are."""

@@ -15,22 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
-from ..base.errors import (
-    BadArgument,
-    BadCall,
-    BadStaticArgument,
-    MissingRule,
-    PythonAnswer,
-    RegistrationError,
-    shortened,
-)
+from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_ours
 from ..base.value_identity import bits
-from ..base.wrapping import wraps
-from ..trees import pytrees
-from ..types.array_type import INVARIANT, as_array_type
+from ..types.array_type import INVARIANT
+from ..types.declared_types import in_array_types, leaf_types
 from ..types.extent import unbound
 from .cell_sources import Cell
 from .columns import COLUMNS, DEFAULT, LOWER, RESERVED, Column, Rule
@@ -345,7 +336,7 @@ def _build(cls: type, effectful: bool, default: Rule | None = None, **declaratio
         kind.result_type = leaf_types
         kind.multiple_results = True
     elif "result_type" in namespace and not is_ours(kind.__module__):
-        kind.result_type = _in_array_types(namespace["result_type"])
+        kind.result_type = in_array_types(namespace["result_type"])
     kind.effectful = effectful or inherited.effectful
     kind.has_row = kind.effectful or kind.bodied or kind.named
     if not kind._names:
@@ -421,41 +412,6 @@ class _DataclassFields:
         own = dataclasses.dataclass(init=False, repr=False, eq=False)(block).__dataclass_fields__
         self.kind.__dataclass_fields__ = {**getattr(self.kind.__bases__[0], "__dataclass_fields__", {}), **own}
         return self.kind.__dataclass_fields__
-
-
-def leaf_types(op: Any, *types: Any) -> tuple[Any, ...]:
-    """The ``result_type`` of every effect: the types at the leaves of its ``result_tree``."""
-    if (tree := op.result_tree(*types)) is object:
-        raise PythonAnswer(
-            f"{op.name}: its answer is a Python object, which no program or transformation holds.",
-            hint="perform it outside of jit, vmap and grad; under a clause that takes resume, in direct style: "
-            "hx.direct(h)(f).",
-        )
-    return tuple([_declared_type(op, leaf) for leaf in pytrees.leaves(tree)])
-
-
-def _declared_type(op: Any, declared: Any) -> Any:
-    """The array type that a block's ``result_type`` gives. Raises: RegistrationError: it is no type."""
-    try:
-        return as_array_type(declared)
-    except (AttributeError, TypeError):
-        raise RegistrationError(
-            f"{op.name}: result_type must give types of arrays, got {shortened(repr(declared), 60)}.",
-            hint="hx.ArrayType((3,), hx.numpy.float32), or the type of an operand.",
-        ) from None
-
-
-def _in_array_types(result_type: Callable[..., Any]) -> Callable[..., Any]:
-    """``result_type``, of a user's block, with its results converted to ArrayType, such as ``ShapeDtypeStruct``."""
-
-    @wraps(result_type)
-    def converted(op: Any, *types: Any) -> Any:
-        declared = result_type(op, *types)
-        if isinstance(declared, tuple):
-            return tuple([_declared_type(op, each) for each in declared])
-        return _declared_type(op, declared)
-
-    return converted
 
 
 def _checked_init(self: Any, /, *args: Any, **kwargs: Any) -> None:

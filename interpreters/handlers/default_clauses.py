@@ -36,7 +36,7 @@ def answer_of_default(op: Any, operands: tuple[Any, ...]) -> Any:
     Raises: EndlessCalls: the clause performs effects by whose defaults it is called again, without end.
     """
     clause = DEFAULT.find(type(op))
-    arguments = clause_arguments(op, operands)
+    arguments = clause_arguments(op, operands) if op.scopes else operands
     try:
         y = on_deep_stack(clause, op, *arguments)
     except RecursionError as error:

@@ -140,7 +140,7 @@ class HandlerRun(BodyTransformer):
 
     def arguments(self, op: Operation, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """What a clause takes after the effect: functions, each under this handler as what follows is, and operands."""
-        arguments = clause_arguments(op, operands)
+        arguments = clause_arguments(op, operands) if op.scopes else operands
         return (*[self.under(op, f) for f in arguments[: op.scopes]], *arguments[op.scopes :])
 
     def under(self, op: Operation, f: Callable[..., Any]) -> Callable[..., Any]:
@@ -291,9 +291,9 @@ def compiled_apart(outer: Run) -> bool:
 
 
 def clause_arguments(op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a clause takes after the effect: its functions, and the operands."""
+    """What a clause takes after a scoped effect: its functions, and the operands."""
     arguments = op.clause_arguments(operands)
-    if not (op.scopes and op.batched):
+    if not op.batched:
         return arguments
     return (*[_shared_by_lanes(op, f) for f in arguments[: op.scopes]], *arguments[op.scopes :])
 

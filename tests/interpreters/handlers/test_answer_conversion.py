@@ -148,18 +148,3 @@ def test_another_number_of_answers_is_another_tree():
     for answer, got in (((1.0, 2.0, 3.0), "3"), (None, "None")):
         with pytest.raises(errors.TreeMismatch, match=f"two: the clause must give 2 results, got {got}"):
             hx.handle(hx.handler({Two: lambda op, answer=answer: answer}))(lambda: hx.perform(Two()))()
-
-
-@pytest.mark.parametrize("declared", [float, hnp.float32, (3,), "f32", 1.0], ids=repr)
-@pytest.mark.parametrize("kind", [hx.effect, hx.operation])
-def test_a_result_type_that_is_no_type_is_named(kind, declared):
-    @kind
-    class Wrong:
-        def result_type(op):
-            return declared
-
-    handled = hx.handle(hx.handler({Wrong: lambda op: 1.0}))(lambda: hx.perform(Wrong()))
-    for f in (handled, hx.make_program(lambda: hx.perform(Wrong()))):
-        with pytest.raises(errors.RegistrationError, match="wrong: result_type must give") as error:
-            f()
-        assert error.value.hint

@@ -173,8 +173,8 @@ def test_an_entry_of_a_branch_is_masked_along_its_leading_axes():
 
 @pytest.mark.parametrize("answer", [lambda log: log, lambda log: (log, 1)], ids=["alone", "in a tuple"])
 def test_a_final_clause_does_not_give_the_log_of_a_branch(answer):
-    clauses = {Write: hx.final(lambda log, op: answer(log))}
-    ending = hx.handler(clauses, moves=hx.append, returns=lambda log, y: answer(log))
+    clause = hx.final(lambda log, op: answer(log))
+    ending = hx.handler({Write: clause}, moves=hx.append, returns=lambda log, y: answer(log))
     f = hx.handle(ending, ())(lambda x: lax.cond(x > 0, lambda: hx.perform(Write()), lambda: 0))
     with pytest.raises(errors.CannotCross, match="may only append to its log") as error:
         f(1.0)
