@@ -14,6 +14,7 @@ import numpy as np
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross
 from ...effects.base.immutables import ImmutableObject
+from ...effects.base.scoped_variables import unwound
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import BASE, STACK, Run, grounded, installed, push, runs
 from ...effects.base.tracebacks import unnamed_boundary
@@ -106,6 +107,7 @@ class Installation(ImmutableObject):
 
         return handled
 
+    @unwound
     def __enter__(self) -> HandlerRun:
         top = STACK.get()
         if self.handler.resumes or self.handler.aborts or self.handler.returns is not None:

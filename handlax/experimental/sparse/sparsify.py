@@ -164,8 +164,9 @@ class Sparsify(BodyTransformer):
         cell = self.cell
         site = cell.site
         cell.site = site or self.labelled_site()
-        token = STACK.set(self.outer)
+        around = STACK.get()
         try:
+            STACK.set(self.outer)
             kind = type(op)
             known = SPARSE.complete().has(kind)
             if not known:
@@ -179,7 +180,7 @@ class Sparsify(BodyTransformer):
             y = (SPARSE.find(kind) if known else refused)(op, *[self.unboxed(x) for x in operands])
             return tuple(map(self.boxed, y)) if op.multiple_results else self.boxed(y)
         finally:
-            STACK.reset(token)
+            STACK.set(around)
             cell.site = site
 
     def fresh(self, outer: Run) -> Sparsify:
