@@ -196,6 +196,7 @@ def test_an_interrupt_at_a_block_leaves_the_scoped_variables_as_they_were(name):
 
 
 @pytest.mark.sweep
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an interrupt in a finalizer
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_interrupt_at_any_call_leaves_the_scoped_variables_as_they_were(name):
     check(name, at_calls, 1)
