@@ -4,8 +4,8 @@
 
 What nests in a program, such as 1,000 jitted functions that call each other or 1,000 operations whose clauses resume,
 nests in Python too, which allows 1,000 frames. Each thread has a stack of its own, so the call goes on in a new thread,
-for which the caller waits, and to which it passes on what a signal raises, such as Control-C. Recursion without end is an
-error, as in Python: ``MOST_STACKS`` threads wait at most.
+for which the caller waits, and to which it passes on what a signal raises, such as Control-C. Recursion without end is
+an error, as in Python: ``MOST_STACKS`` threads wait at most.
 """
 
 from __future__ import annotations

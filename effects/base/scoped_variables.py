@@ -49,4 +49,4 @@ def unwound(f: F) -> F:
             put_back(before)
             raise
 
-    return call  # type: ignore[return-value]
+    return call

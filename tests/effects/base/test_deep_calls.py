@@ -133,7 +133,7 @@ def test_an_exception_of_a_signal_is_raised_where_the_work_is_done(depth):
             done.append(i)
         return 0
 
-    with pytest.raises(Deadline, match="0.1 s are over") as raised:
+    with pytest.raises(Deadline, match=r"0\.1 s are over") as raised:
         interrupted_deep(depth, work)
     count = len(done)
     time.sleep(0.05)

@@ -2,7 +2,6 @@
 
 import contextvars
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from handlax.effects.base.stack import STACK
 from handlax.operations import Sin
 
 VARIABLES = scoped_variables._VARIABLES
-PACKAGE = {name for name in ("handlax", "effects", "interpreters", "lowering")}
 
 
 @hx.effect(vmap="per_lane", diff="stop")
