@@ -318,3 +318,17 @@ def test_a_clause_cannot_change_in_place_what_the_next_call_starts_from():
     installed = hx.handle(hx.handler({Pulse: clause}), np.zeros(2))
     for _ in range(2):
         assert installed(lambda: hx.perform(Pulse()))()[0].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: {"a": x}, lambda x: [x], lambda x: (x,)])
+def test_a_clause_cannot_change_the_initial_state_in_place(wrapped):
+    def clause(s, op):
+        (leaf,) = hx.tree.leaves(s)
+        leaf += 1.0
+        return wrapped(leaf), None
+
+    given = np.zeros(2)
+    installation = hx.handle(hx.handler({Pulse: clause}), wrapped(given))
+    for _ in range(2):
+        state, _ = installation(lambda: hx.perform(Pulse()))()
+        assert hx.tree.leaves(state)[0].tolist() == [1.0, 1.0] and given.tolist() == [0.0, 0.0]

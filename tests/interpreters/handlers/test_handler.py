@@ -134,3 +134,12 @@ def test_a_number_that_counts_is_not_negative():
 def test_an_object_without_a_text_is_named_by_its_class():
     with pytest.raises(errors.BadArgument, match="an object of WithoutText, whose repr raises ValueError"):
         hx.handler({Sin: WithoutText()})
+
+
+def test_a_merged_handler_has_the_right_ones_default_clause_with_what_it_is_over_and_its_returns():
+    forward = lambda op, *xs: hx.perform(op, *xs)
+    sines = hx.handler(otherwise=forward, over=lambda op: op.name == "sin", returns=lambda y: ("left", y))
+    cosines = hx.handler(otherwise=lambda op, x: 0 * x + 7.0, over=lambda op: op.name == "cos")
+    assert hx.handle(sines | cosines)(hnp.cos)(1.0) == ("left", 7.0)
+    assert hx.handle(cosines | hx.handler({Sin: forward}))(hnp.cos)(1.0) == 7.0
+    assert hx.handle(sines | hx.handler({}, returns=lambda y: "right"))(hnp.cos)(1.0) == "right"

@@ -169,3 +169,12 @@ def test_an_entry_of_a_branch_is_masked_along_its_leading_axes():
     np.testing.assert_array_equal(entry.masked(-1.0)["sum"], [-1, 12, -1])
     (entry,), _ = hx.handle(log, ())(noted)(5.0)
     np.testing.assert_array_equal(entry.masked()["rows"], np.zeros(3))
+
+
+def test_a_clause_that_drops_the_last_entries_of_a_body_is_refused():
+    def clause(log, op):
+        head, *known = log
+        return ((head,) if known else (head, 3)), 1
+
+    with pytest.raises(errors.CannotCross, match="may only append"):
+        written(clause, BODIES["scan"])

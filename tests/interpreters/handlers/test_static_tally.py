@@ -48,3 +48,19 @@ def test_the_clause_of_a_tally_is_told_the_site_of_each_operation():
     answered = hx.handle(hx.handler({Step: lambda op: None}))
     for g in (f, hx.jit(f), lambda x: hx.handle(hx.handler({}))(hx.jit(f))(x)):
         assert answered(lambda x: hx.handle(where, frozenset())(g)(x))(1.0) == (expected, 1.0)
+
+
+def test_one_function_in_two_scopes_is_tallied_in_both():
+    tally = hx.tally(frozenset(), frozenset.union, frozenset.union, lambda seen, times: seen)
+    where = hx.handler({Step: lambda op: frozenset(hx.site().scopes)}, moves=tally)
+    inner = hx.jit(step)
+
+    @hx.jit
+    def f():
+        for name in ("a", "b"):
+            with hx.named_scope(name):
+                inner()
+        return 0.0
+
+    seen, _ = hx.handle(hx.handler({Step: lambda op: None}))(hx.handle(where, frozenset())(f))()
+    assert seen == {"a", "b"}
