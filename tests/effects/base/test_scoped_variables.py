@@ -11,6 +11,8 @@ from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.base import scoped_variables
 from handlax.effects.base.stack import STACK
+from handlax.experimental import sparse
+from handlax.experimental.jet import jet
 from handlax.operations import Sin
 
 VARIABLES = scoped_variables._VARIABLES
@@ -57,7 +59,7 @@ def guarded(broken, f, *args):
         return f(*args)
     except KeyboardInterrupt:
         if not same(before):
-            broken.append(f"{getattr(f, '__name__', f)} in {before[0][0].label}")
+            broken.append(f"{getattr(f, '__name__', f)} under {before[0][VARIABLES.index(STACK)].label}")
         raise
 
 
@@ -109,6 +111,15 @@ def with_custom_rules(call):
     return call(f, 1.0), call(hx.grad(lambda x: f(x) + g(x)), 1.0), call(hx.vmap(g), hnp.ones(2))
 
 
+def with_a_batch_rule(call):
+    @hx.custom_batching.custom_vmap
+    def f(x):
+        return call(hnp.sin, x)
+
+    f.def_vmap(lambda size, batched, x: (call(hnp.sin, x), True))
+    return call(f, 1.0), call(hx.vmap(f), hnp.ones(2))
+
+
 PROGRAMS = {
     "handle": lambda call: call(hx.handle(COUNTER, 0)(ticking(call)), 1.0),
     "handle a loop": lambda call: call(hx.handle(COUNTER, 0)(looping(call)), 1.0),
@@ -128,6 +139,9 @@ PROGRAMS = {
     "linearize": lambda call: call(hx.linearize(lambda x: call(hnp.hypot, x, x), 1.0)[1], 1.0),
     "jvp": lambda call: call(hx.jvp, lambda x: call(hnp.hypot, x, x), (1.0,), (1.0,)),
     "hessian": lambda call: call(hx.hessian(lambda x: call(hnp.sin, x)), 1.0),
+    "jet": lambda call: call(jet, lambda x: call(hnp.hypot, x, x), (1.0,), ([1.0, 0.0],)),
+    "sparsify": lambda call: call(sparse.sparsify(lambda x: call(hnp.square, x)), sparse.BCOO.fromdense(hnp.eye(2))),
+    "custom_vmap": with_a_batch_rule,
     "checkpoint": lambda call: call(hx.grad(hx.checkpoint(lambda x: call(hnp.sin, x))), 1.0),
     "custom rules": with_custom_rules,
     "named scope": named,

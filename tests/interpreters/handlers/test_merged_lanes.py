@@ -137,3 +137,15 @@ def test_a_state_that_another_thread_merges_and_changes_meanwhile_keeps_the_chan
         return hx.vmap(added(1))(x)
 
     assert float(hx.handle(merging(plus), 0.0)(f)(hnp.ones(3))[0]) == 1003.0
+
+
+def test_a_clause_that_ends_the_program_sees_all_lanes_before_it():
+    def f(xs):
+        hx.vmap(added(2))(xs)
+        hx.perform(Merged())
+        return end
+
+    end = hnp.zeros((), "float32")
+    ending = hx.handler({**total.clauses, Merged: hx.final(lambda s, op: (s, s))}, moves=total.moves)
+    ended = hx.handler(ending.clauses, moves=total.moves, returns=lambda s, y: (s, y))
+    assert [float(y) for y in hx.handle(ended, 0.0)(f)(hnp.ones(3))] == [9.0, 9.0]
