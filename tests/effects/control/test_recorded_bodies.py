@@ -42,6 +42,8 @@ def test_a_weak_carry_that_the_body_promotes_is_strong_from_then_on():
 def test_an_error_names_the_place_in_the_carry_alone():
     with pytest.raises(hx.errors.StateTypeError, match=r"f32\[\] after the body at \['a'\]\."):
         lax.scan(lambda c, x: ({"a": c["a"] * x}, None), {"a": hnp.int32(0)}, hnp.ones(2))
+    with pytest.raises(hx.errors.StateTypeError, match=r"f32\[\]~ after the body at \['a'\]\."):
+        lax.fori_loop(0, 3, lambda i, c: {"a": c["a"] * 1.5}, {"a": hnp.int32(0)})  # the counter is carried, too
 
 
 def test_a_constant_carry_of_devices_has_the_type_that_the_body_takes():

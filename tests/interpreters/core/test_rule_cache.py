@@ -291,7 +291,7 @@ class Tick:
 
 
 @pytest.mark.parametrize(
-    "f, inlinable",
+    ("f", "inlinable"),
     [
         (lambda x: hnp.sin(x) * x, True),
         (lambda x: x * hx.perform(Tick()), False),
@@ -303,7 +303,7 @@ def test_a_rule_is_inlined_if_its_operations_are_pure_and_without_bodies(f, inli
 
 
 @pytest.mark.parametrize(
-    "f, residuals, whole",
+    ("f", "residuals", "whole"),
     [
         (lambda r, x: (hnp.sin(r) * x, r * x), 1, True),
         (lambda r, x: (r * x,) * 2, 1, False),  # given twice
