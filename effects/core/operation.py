@@ -15,15 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
-from ..base.errors import (
-    BadArgument,
-    BadCall,
-    BadStaticArgument,
-    MissingRule,
-    PythonAnswer,
-    RegistrationError,
-    text_of,
-)
+from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, PythonAnswer, RegistrationError, text_of
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.lazy_module import LazyModule
@@ -321,8 +313,7 @@ def _build(cls: type, effectful: bool, default: Rule | None = None, **declaratio
     """
     if not isinstance(cls, type):
         decorator = "effect" if effectful else "operation"
-        hint = f"write @hx.{decorator} above a class."
-        raise BadArgument(f"{decorator}: a class is needed, got {text_of(cls)}.", hint=hint)
+        raise BadArgument(f"{decorator}: needs a class, got {text_of(cls)}.", hint=f"write @hx.{decorator} above a class.")
     if not cls.__flags__ & _OF_PYTHON:
         raise BadArgument(f"{cls.__name__}: a block must be a class that is written in Python, it is built in.")
     if "__slots__" in vars(cls) and vars(cls).get("__annotations__"):
@@ -556,12 +547,10 @@ def effect(
     if type(scopes) is not int or scopes < 0:
         raise BadStaticArgument(f"effect: scopes must be a number of functions, got {text_of(scopes)}.")
     over = ("bodies",) * bool(scopes)
-    words = ("per_lane", "refuse", *(over or ("once",))), ("stop", "refuse", *over)
-    if not all([isinstance(word, str) and word in known for word, known in zip((vmap, diff), words)]):
-        raise BadStaticArgument(
-            f"effect: vmap must be {over[0] if over else 'once'}, per_lane or refuse, and diff "
-            f"{'bodies, ' if over else ''}stop or refuse, got vmap={text_of(vmap)} and diff={text_of(diff)}."
-        )
+    choices = {"per_lane", "refuse", *(over or ("once",))}, {"stop", "refuse", *over}
+    if not all([isinstance(x, str) and x in some for x, some in zip((vmap, diff), choices)]):
+        what = f"vmap must be {over[0] if over else 'once'}, per_lane or refuse, and diff {'bodies, ' * bool(over)}"
+        raise BadStaticArgument(f"effect: {what}stop or refuse, got vmap={text_of(vmap)} and diff={text_of(diff)}.")
     build = lambda block: _build(block, True, default, vmap=vmap, diff=diff, scopes=scopes)
     return build if cls is None else build(cls)
 
