@@ -4,12 +4,14 @@
 
 What nests in a program, such as 1,000 jitted functions that call each other or 1,000 operations whose clauses resume,
 nests in Python too, which allows 1,000 frames. Each thread has a stack of its own, so the call goes on in a new thread,
-for which the caller waits. Recursion without end is an error, as in Python: ``MOST_STACKS`` threads wait at most.
+for which the caller waits, and to which it passes on what a signal raises, such as Control-C. Recursion without end is
+an error, as in Python: ``MOST_STACKS`` threads wait at most.
 """
 
 from __future__ import annotations
 
 import _thread
+import ctypes
 import sys
 import threading
 from collections.abc import Callable
@@ -24,15 +26,6 @@ R = TypeVar("R")
 RESERVE = 400 if sys.version_info >= (3, 13) else 750
 
 MOST_STACKS = 256  # some 3,000 to 8,000 nested bodies; they take 200 MB
-
-
-class _Depth(threading.local):
-    """Per thread: how many threads wait for it, each for the next."""
-
-    stacks = 0
-
-
-_DEPTH = _Depth()
 
 
 def _frame_object_at(depth: int) -> Any:
@@ -55,27 +48,38 @@ def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
     """
     if frame_at(sys.getrecursionlimit() - RESERVE) is None:  # the stack is not that deep
         return f(*args, **kwargs)
-    depth = _DEPTH.stacks + 1
+    waiting = _THREAD.call
+    depth = waiting.depth + 1
     if depth > MOST_STACKS:
         raise RecursionError(
             "calls must end, got thousands within each other; a jitted function that calls itself is traced without "
             "end: lax.cond and lax.while_loop decide by values."
         )
     call = _Call(partial(copy_context().run, f, *args, **kwargs), depth)
-    _thread.start_new_thread(_bottom, (call, sys._getframe()))
-    call.running.acquire()
-    if call.error is None:
+    try:
+        waiting.inner = call
+        interrupt = call.run(sys._getframe())
+    finally:
+        with _ENDS:
+            waiting.inner = None
+    error = call.pending or call.error
+    if error is None:
         return call.result
     try:
-        raise call.error
+        raise interrupt.with_traceback(error.__traceback__) if type(error) is type(interrupt) else error
     finally:
-        call.error = None  # its traceback refers to this frame
+        call.error = call.pending = error = interrupt = None  # its traceback refers to this frame
 
 
 class _Call:
-    """A call on another thread's stack; ``running`` is locked until the call has a result or an error."""
+    """A call on another thread's stack, the ``depth``-th of those that wait for each other.
 
-    __slots__ = ("f", "depth", "result", "error", "running")
+    ``running`` is locked until the call is ``done``: it has a result or an error. ``thread``: that which executes it,
+    as long as an exception may be raised there. ``pending``: one to be raised when it begins, or that came when it had
+    ended. ``inner``: the call for which its thread waits.
+    """
+
+    __slots__ = ("f", "depth", "result", "error", "running", "done", "thread", "pending", "inner")
     result: Any
 
     def __init__(self, f: Callable[[], Any], depth: int):
@@ -84,16 +88,74 @@ class _Call:
         self.error: BaseException | None = None
         self.running = _thread.allocate_lock()
         self.running.acquire()
+        self.done = False
+        self.thread: int | None = None
+        self.pending: BaseException | None = None
+        self.inner: _Call | None = None
+
+    def run(self, caller: Any) -> BaseException | None:
+        """Execute the call, and wait for it; the last exception of a signal that it was given meanwhile.
+
+        Python handles signals in the thread that waits; what a handler raises, such as KeyboardInterrupt, is for the
+        work that is waited for. Whatever may be interrupted stands in a ``try``, since a thread of which nobody waits
+        for the end would go on changing the state of handlers.
+
+        Raises: RuntimeError: there can be no more threads.
+        """
+        interrupt: BaseException | None = None
+        try:
+            _thread.start_new_thread(_bottom, (self, caller))
+        except RuntimeError:
+            raise
+        except BaseException as error:
+            interrupt = self.interrupt(error)
+        while not self.done:
+            try:
+                self.running.acquire()
+            except BaseException as error:
+                interrupt = self.interrupt(error)
+        return interrupt
+
+    def interrupt(self, error: BaseException) -> BaseException:
+        """Raise an exception of the class of ``error`` in the thread that executes the innermost call; ``error``."""
+        with _ENDS:
+            call = self
+            while call.inner is not None:
+                call = call.inner
+            if call.thread is None:
+                call.pending = error
+            else:
+                _raise_in(ctypes.c_ulong(call.thread), ctypes.py_object(type(error)))
+        return error
+
+
+class _Thread(threading.local):
+    """The call that this thread executes for one that waits for it."""
+
+    def __init__(self) -> None:
+        self.call = _Call(lambda: None, 0)  # of a thread that nobody here waits for
+
+
+_THREAD = _Thread()
+_ENDS = _thread.allocate_lock()  # held while a call begins or ends, and while one is interrupted
+_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
 def _bottom(call: _Call, caller: Any) -> None:
     """The outermost frame of a new thread; ``caller`` is the frame that waits for it."""
-    _DEPTH.stacks = call.depth
+    _THREAD.call = call
     try:
+        with _ENDS:
+            call.thread, early, call.pending = _thread.get_ident(), call.pending, None
+        if early is not None:
+            raise early
         call.result = call.f()
+        with _ENDS:  # an exception that was raised in this thread arrives here at the latest
+            call.thread = None
     except BaseException as error:
-        call.error = error
+        call.error, call.thread = error, None
     finally:
+        call.done = True
         call.running.release()
 
 

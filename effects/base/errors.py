@@ -65,6 +65,14 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - 5 - tail]} ... {text[len(text) - tail :]}"
 
 
+def text_of(x: object) -> str:
+    """``repr(x)``, for messages about any object of a user's; one whose ``repr`` raises is called by its class."""
+    try:
+        return repr(x)
+    except Exception as error:
+        return f"an object of {type(x).__qualname__}, whose repr raises {type(error).__name__}"
+
+
 class HandlaxError(Exception):
     """The base of all errors of handlax.
 
@@ -380,7 +388,7 @@ def whole_number(where: str, x: Any) -> int:
     except ConcretizationError:
         raise
     except TypeError:
-        raise NotAnInteger(f"{where} must be an integer, got {getattr(x, 'type', None) or repr(x)}.") from None
+        raise NotAnInteger(f"{where} must be an integer, got {getattr(x, 'type', None) or text_of(x)}.") from None
 
 
 def whole_numbers(where: str, xs: Iterable[Any]) -> tuple[int, ...]:
@@ -401,6 +409,17 @@ def some_of(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) < 5 else [*names[:3], f"{len(names) - 3} more"])
 
 
+def need_count(where: str, x: Any, least: int = 0) -> int:
+    """``x`` as a Python integer, at least ``least``; ``where`` names the function and its parameter.
+
+    Raises: NotAnInteger: it is none. BadArgument: it is less.
+    """
+    count = whole_number(where, x)
+    if count < least:
+        raise BadArgument(f"{where} must be at least {least}, got {count}.")
+    return count
+
+
 def need_function(where: str, fun: object) -> None:
     """Raises NotAFunction if ``fun`` is not callable."""
     if not callable(fun) or isinstance(fun, staticmethod):
@@ -414,10 +433,11 @@ def need_one_of(where: str, value: object, choices: Collection[object]) -> None:
     """
     if value not in choices:
         *others, last = [repr(choice) for choice in choices if choice is not None]
-        raise BadArgument(f"{where} must be {', '.join(others)} or {last}, got {value!r}.")
+        raise BadArgument(f"{where} must be {', '.join(others)} or {last}, got {text_of(value)}.")
 
 
 def need_operation_type(where: str, what: str, op: Any) -> None:
     """Raises BadArgument unless ``op`` is the class of an operation, or a base class of several."""
     if not (isinstance(op, type) and hasattr(op, "_cells")):
-        raise BadArgument(f"{where}: {what} belong to operation types, got {op!r}.", hint="use Sin, not sin or Sin().")
+        got = text_of(op)
+        raise BadArgument(f"{where}: {what} belong to operation types, got {got}.", hint="use Sin, not sin or Sin().")

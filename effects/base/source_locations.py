@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from .caches import Cache
 from .deep_calls import caller_of
+from .scoped_variables import context_variable
 
 F = TypeVar("F", bound=Callable[..., Any])
 RawSite = tuple[Any, int]  # (code object or LabelledCode, offset of an instruction)
@@ -376,7 +377,7 @@ class WarningRefused(Exception):
     """Raised by ``warn_user`` while an eager program is recorded, so that a call that warns is not cached."""
 
 
-NO_WARNINGS: ContextVar[bool] = ContextVar("handlax_no_warnings", default=False)
+NO_WARNINGS: ContextVar[bool] = context_variable("handlax_no_warnings", False)
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

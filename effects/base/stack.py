@@ -15,6 +15,7 @@ from contextvars import ContextVar, Token
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from .scoped_variables import context_variable
 from .source_locations import (
     NO_LABELS,
     NOWHERE,
@@ -98,8 +99,9 @@ class Run:
         outside = cell.site
         number = len(operands)
         values = [*operands, *[None] * (program.count - number), *reversed(program.consts)]
-        token = STACK.set(self)
+        around = STACK.get()
         try:
+            STACK.set(self)
             answer = self.answer
             for op, args, cell.site in zip(program.ops, program.args, repeat(outside) if sites is None else sites):
                 y = answer(op, tuple([values[n] for n in args]))
@@ -113,7 +115,7 @@ class Run:
             return tuple([values[n] for n in program.outs])
         finally:
             cell.site = outside
-            STACK.reset(token)
+            STACK.set(around)
 
     @property
     def home(self) -> Run:
@@ -197,7 +199,7 @@ class Base(Run):
 
 
 BASE = Base()
-STACK: ContextVar[Run] = ContextVar("handlax_stack", default=BASE)
+STACK: ContextVar[Run] = context_variable("handlax_stack", BASE)
 current: Callable[[], Run] = STACK.get
 
 
@@ -238,8 +240,8 @@ class installed(inside):
     __slots__ = ()
 
     def __exit__(self, *_: object) -> None:
-        STACK.reset(self.token)
         self.run.ended = True
+        STACK.reset(self.token)
 
 
 class at_site:
@@ -262,7 +264,7 @@ class at_site:
 
 
 # The cell of the handler installed last: where it stands on the base, so does the stack of its clauses, without a cell
-_GROUND: ContextVar[SiteCell | None] = ContextVar("handlax_ground", default=None)
+_GROUND: ContextVar[SiteCell | None] = context_variable("handlax_ground", None)
 
 
 class grounded:

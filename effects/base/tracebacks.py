@@ -6,17 +6,22 @@
 Where an exception leaves the outermost boundary, the setting ``traceback_filtering`` says what becomes of it. Until
 then nothing is done: a call that succeeds pays for its frame alone, and one that is written out with
 ``except Exception as error: leave(error); raise`` for nothing. Causes and contexts are filtered as the exception is.
+
+A boundary that is not written out is ``unwound``, too: an exception, an interrupt among them, leaves it with the
+handlers and settings in force that were so at the call.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from types import TracebackType
 from typing import Any, TypeVar
 
 from .config import current
 from .deep_calls import caller_of
+from .scoped_variables import put_back
 from .source_locations import is_internal
 from .wrapping import wraps
 
@@ -47,10 +52,13 @@ def unnamed_boundary(function: F) -> F:
     """``boundary`` for a function that ``wraps`` gives the name of another."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        before = copy_context()
         try:
             return function(*args, **kwargs)
-        except Exception as error:
-            leave(error)
+        except BaseException as error:
+            put_back(before)
+            if isinstance(error, Exception):
+                leave(error)
             raise
 
     return call  # type: ignore[return-value]

@@ -38,7 +38,7 @@ from pyrsistent import pmap
 
 from ..base import config
 from ..base.caches import clear_caches
-from ..base.errors import BadArgument, BadStaticArgument, MissingRule, RegistrationError, need_operation_type
+from ..base.errors import BadArgument, BadStaticArgument, MissingRule, RegistrationError, need_operation_type, text_of
 from ..base.frozen_values import Value
 from ..base.source_locations import is_ours
 from ..base.stack import perform
@@ -83,9 +83,10 @@ class Column:
         self.modes: dict[str, Rule] = {}  # by ``op.runs``: rules of higher-order operations without a cell
         self.load: Callable[[], Any] | None = None
         self.doc = doc
-        if not name.isidentifier() or keyword.iskeyword(name) or name[0] == "_" or name in {*RESERVED, *globals()}:
+        free = isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name) and name[0] != "_"
+        if not free or name in {*RESERVED, *globals()}:
             raise RegistrationError(
-                f"column {name!r}: a name is needed that means nothing else in a block or in hx.columns.",
+                f"column {text_of(name)}: a name is needed that means nothing else in a block or in hx.columns.",
                 hint="name the column after what its handler does.",
             )
         if name in COLUMNS and COLUMNS[name].module != self.module:
@@ -99,6 +100,8 @@ class Column:
         if cell is None:
             return None
         rule = op.adapt(self.name, cell) if hasattr(op, "adapt") else cell
+        if not callable(rule) and not (self is LOWER and isinstance(rule, str)):
+            raise RegistrationError(f"{self.name}: the rule of {op.__name__} must be callable, got {text_of(rule)}.")
         return self._adapt(op, rule) if self._adapt is not None else rule
 
     def rule(self, op: type[Any], *others: type[Any]) -> Callable[[Any], Any]:
@@ -174,7 +177,8 @@ class Column:
                 return self.adapt(kind, cell)
         try:
             rule = kind._rules[self]
-        except KeyError:
+        except (KeyError, AttributeError):  # it was not asked for yet, or this is no operation type
+            need_operation_type(self.name, "rules", kind)
             rule = self.registered(kind)
         if rule is None and kind.bodied:
             rule = self.modes.get(kind.runs)
@@ -283,7 +287,7 @@ def _adapt_batch(op: type[Any], cell: Any) -> Rule:
 def _adapt_default(op: type[Any], cell: Any) -> Rule:
     if not callable(cell):
         raise RegistrationError(
-            f"{op.__name__}: its default must be a function, (op, *operands) -> answer, got {cell!r}.",
+            f"{op.__name__}: its default must be a function, (op, *operands) -> answer, got {text_of(cell)}.",
             hint="a clause that resumes or ends the program is one of a handler: hx.handler({...}).",
         )
     return cell
@@ -367,17 +371,19 @@ def rules(**tables: Mapping[type[Any], Any]) -> Iterator[None]:
     one. The tables in force are part of the configuration, and so of every cache key.
 
     Raises: BadStaticArgument: there is no column of that name. BadArgument: a key is no operation type.
+    RegistrationError: a rule cannot be called.
     """
     for name, table in tables.items():
         if name not in COLUMNS:
             raise BadStaticArgument(f"rules: there is no column {name!r}.", hint=f"columns are {', '.join(COLUMNS)}.")
         if not isinstance(table, Mapping):
             raise BadArgument(
-                f"rules: {name} needs a mapping from operation types to rules, got {table!r}.",
+                f"rules: {name} needs a mapping from operation types to rules, got {text_of(table)}.",
                 hint=f"hx.rules({name}={{Sin: rule}}).",
             )
-        for op in table:
+        for op, cell in table.items():
             need_operation_type(f"rules, {name}", "rules", op)
+            COLUMNS[name].adapt(op, cell)
     in_force = config.current().tables
     for name, table in tables.items():
         in_force = in_force.set(name, in_force.get(name, pmap()).update(table))

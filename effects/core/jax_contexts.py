@@ -15,9 +15,10 @@ from ..base.config import configure, current
 from ..base.errors import BadStaticArgument, ConfigurationError, TransferRefused
 from ..base.immutables import ImmutableObject
 from ..base.jax_settings import WITHOUT_MEANING, note_without_meaning
+from ..base.scoped_variables import context_variable
 from ..base.watching import logger
 
-EXPLICIT: ContextVar[bool] = ContextVar("handlax_explicit_transfer", default=False)
+EXPLICIT: ContextVar[bool] = context_variable("handlax_explicit_transfer", False)
 
 
 def check_transfer(direction: str, what: str) -> None:
@@ -40,11 +41,12 @@ def check_transfer(direction: str, what: str) -> None:
 @contextmanager
 def explicit_transfers() -> Any:
     """Within the block, transfers count as explicit."""
-    token = EXPLICIT.set(True)
+    around = EXPLICIT.get()
     try:
+        EXPLICIT.set(True)
         yield
     finally:
-        EXPLICIT.reset(token)
+        EXPLICIT.set(around)
 
 
 def transfer_guard(new_val: str) -> AbstractContextManager[Any]:

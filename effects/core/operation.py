@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
-from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError
+from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError, text_of
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_ours
@@ -309,7 +309,9 @@ def _build(cls: type, effectful: bool, default: Rule | None = None, **declaratio
     """
     if not isinstance(cls, type):
         decorator = "effect" if effectful else "operation"
-        raise BadArgument(f"{decorator}: a class is needed, got {cls!r}.", hint=f"write @hx.{decorator} above a class.")
+        raise BadArgument(
+            f"{decorator}: needs a class, got {text_of(cls)}.", hint=f"write @hx.{decorator} above a class."
+        )
     if not cls.__flags__ & _OF_PYTHON:
         raise BadArgument(f"{cls.__name__}: a block must be a class that is written in Python, it is built in.")
     if "__slots__" in vars(cls) and vars(cls).get("__annotations__"):
@@ -481,14 +483,13 @@ def effect(
             clause ``(op, body, *xs)`` calls ``body(*xs)``. Then ``vmap="bodies"`` and ``diff="bodies"`` say that it is
             performed over the bodies of all lanes, and over their derivatives: clauses do not compute with results.
     """
-    over = ("bodies",) * bool(scopes)
-    if vmap not in ("per_lane", "refuse", *(over or ("once",))) or diff not in ("stop", "refuse", *over):
-        raise BadStaticArgument(
-            f"effect: vmap must be {over[0] if over else 'once'}, per_lane or refuse, and diff "
-            f"{'bodies, ' if over else ''}stop or refuse, got vmap={vmap!r} and diff={diff!r}."
-        )
     if type(scopes) is not int or scopes < 0:
-        raise BadStaticArgument(f"effect: scopes must be a number of functions, got {scopes!r}.")
+        raise BadStaticArgument(f"effect: scopes must be a number of functions, got {text_of(scopes)}.")
+    over = ("bodies",) * bool(scopes)
+    choices = {"per_lane", "refuse", *(over or ("once",))}, {"stop", "refuse", *over}
+    if not all([isinstance(x, str) and x in some for x, some in zip((vmap, diff), choices)]):
+        what = f"vmap must be {over[0] if over else 'once'}, per_lane or refuse, and diff {'bodies, ' * bool(over)}"
+        raise BadStaticArgument(f"effect: {what}stop or refuse, got vmap={text_of(vmap)} and diff={text_of(diff)}.")
     build = lambda block: _build(block, True, default, vmap=vmap, diff=diff, scopes=scopes)
     return build if cls is None else build(cls)
 

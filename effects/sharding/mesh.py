@@ -19,6 +19,7 @@ from ..base.errors import BadArgument, ShapeMismatch
 from ..base.frozen_values import Value
 from ..base.immutables import KeyedObject
 from ..base.later_layers import LaterLayers
+from ..base.scoped_variables import context_variable
 from .devices import MeshDevice, devices_of_numbers, is_addressable
 
 
@@ -372,7 +373,7 @@ def _check_grid(grid: np.ndarray[Any, Any], assignment: tuple[MeshDevice, ...], 
 
 _MESHES: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
 _LOCK = RLock()
-_ENTERED: ContextVar[tuple[Token[Any], ...]] = ContextVar("handlax_entered_meshes", default=())
+_ENTERED: ContextVar[tuple[Token[Any], ...]] = context_variable("handlax_entered_meshes", ())
 config.CLASSES |= {"mesh": Mesh, "abstract_mesh": AbstractMesh}
 EMPTY_MESH = Mesh(np.array(None, object), ())
 EMPTY_ABSTRACT_MESH = AbstractMesh((), ())

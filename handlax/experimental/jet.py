@@ -8,6 +8,7 @@ from typing import Any
 
 from ..effects.base.errors import BadCall, ShapeMismatch, TreeMismatch, need_function
 from ..effects.base.stack import STACK, installed
+from ..effects.base.tracebacks import boundary
 from ..effects.core.arrays import Array, as_array
 from ..effects.operations.elementwise.arithmetic import add, like, mul
 from ..effects.operations.elementwise.conversion import convert
@@ -43,6 +44,7 @@ def _term(x: Any, term: Any, k: int, scaled: bool) -> Any:
     return mul(term, like(term, 1 / math.factorial(k))) if scaled and k > 1 else term
 
 
+@boundary
 def jet(
     fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any], *, factorial_scaled: bool = True
 ) -> tuple[Any, Any]:

@@ -23,10 +23,10 @@ from ..effects.programs.higher_order import HigherOrder as HigherOrder
 from ..effects.programs.program import Builder as Builder
 from ..effects.programs.program import interpret as interpret
 from ..interpreters.core.body_transform import BodyTransformer as BodyTransformer
-from ..interpreters.core.body_transform import StateFlow as StateFlow
 from ..interpreters.core.body_transform import cross as cross
 from ..interpreters.core.record import Record as Record
 from ..interpreters.core.record import record as record
+from ..interpreters.core.state_flow import StateFlow as StateFlow
 from ..interpreters.handlers.answer_types import perform_typed as perform_typed
 
 if _typing.TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..effects.base.scoped_variables import unwound
 from ..effects.base.stack import current, installed
 from ..effects.core.arrays import as_array, type_of
 from ..effects.programs.closure_conversion import with_inputs
@@ -47,6 +48,7 @@ class PartialVal(tuple[Any, Any]):
         return type_of(self[1]) if self.is_known() else self[0]
 
 
+@unwound
 def trace_to_jaxpr_nounits(
     fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Program, list[PartialVal], tuple[Any, ...]]:

@@ -23,7 +23,7 @@ from ..effects.operations.elementwise.comparison import select
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.trees import pytrees
 from ..effects.trees.registration import frozen_node, static
-from ..interpreters.core.body_transform import StateFlow
+from ..interpreters.core.state_flow import StateFlow
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import handler
 from ..interpreters.handlers.log_axes import LogAxes, LogAxis, taken_mask

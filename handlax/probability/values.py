@@ -18,7 +18,7 @@ from ..effects.operations.elementwise.comparison import select
 from ..effects.operations.foundations.shapes import move_axis
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.trees import pytrees
-from ..interpreters.core.body_transform import StateFlow
+from ..interpreters.core.state_flow import StateFlow
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import Handler, handler
 from ..interpreters.handlers.log_axes import performed_inside, place

@@ -20,10 +20,11 @@ from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.extent import described
-from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
+from ..core.body_transform import BodyTransformer, cross, transform_body
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
 from ..core.sited_box import SitedBox
+from ..core.state_flow import STATELESS, StateFlow
 from ..differentiation.linear_rules import cross_linear
 from .divergent_lanes import all_branches, while_any
 
@@ -307,8 +308,9 @@ class Batch(BodyTransformer):
 
     def by_rule(self, op: Operation, operands: tuple[Any, ...], dims: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Answer an operation that has no cached rule program: call its batch rule, or else batch its bodies."""
-        token = STACK.set(self.outer)
+        around = STACK.get()
         try:
+            STACK.set(self.outer)
             if op.deferred and not op.bodied:
                 return cross_linear(self, op, operands)
             if op.named and self.axis_name in op.axis_names:  # type: ignore[attr-defined]
@@ -329,7 +331,7 @@ class Batch(BodyTransformer):
             out_dims = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)
             return tuple([self.box(d, (value,)) for value, d in zip(y, out_dims)])
         finally:
-            STACK.reset(token)
+            STACK.set(around)
 
 
 def by_batch_rule(op: Any, dims: Sequence[Any], values: Sequence[Any], axis_name: Hashable, size: int) -> Any:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base.stack import current
-from ..core.body_transform import BodyTransformContext, Mark
+from ..core.body_transform import BodyTransformContext
+from ..core.state_flow import Mark
 from ..differentiation.deferred_rules import DeferredRule
 from ..differentiation.reinstallation import HandlerTemplate, Reinstallation
 

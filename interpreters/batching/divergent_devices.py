@@ -74,13 +74,14 @@ class _Agreement(Run):
             return self.outer.answer(op, operands)
         inside = op.with_bodies([coherent(body, self.axes) for body in op.bodies])
         between = self.axes if any([at.by_all for at in met]) else tuple([a for a in self.axes if a in {*_axes(met)}])
-        token = STACK.set(self.outer)
+        around = STACK.get()
         try:
+            STACK.set(self.outer)
             if isinstance(op, CoherentCond | CoherentWhile) or not between or op.runs not in ("one", "until"):
                 return self.outer.answer(inside, operands)
             return (_branch if op.runs == "one" else _loop)(inside, operands, between)
         finally:
-            STACK.reset(token)
+            STACK.set(around)
 
 
 def _axes(met: Any) -> list[SizedAxis]:

@@ -16,8 +16,9 @@ from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, bind, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ..analysis.dependence import body_dependence
-from ..core.body_transform import RequiredSignature, transform_body
+from ..core.body_transform import transform_body
 from ..core.record import Record, record
+from ..core.state_flow import RequiredSignature
 from .taken_lanes import where_taken, while_taken
 
 _STEPS = ProgramCache("while_any")

@@ -37,8 +37,9 @@ from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import int32
-from ..core.body_transform import RequiredSignature, transform_body
+from ..core.body_transform import transform_body
 from ..core.record import record
+from ..core.state_flow import RequiredSignature
 from .batch import Batch
 
 MOST_LANES = 128  # in a chunk, unless the user says how many

@@ -46,8 +46,9 @@ class PlacedLanes(Batch):
             raise BadArgument(
                 f"vmap: spmd_axis_name must name axes of the mesh {list(op.mesh.axis_names)}, got {self.placed}."
             )
-        token = STACK.set(self.outer)
+        around = STACK.get()
         try:
+            STACK.set(self.outer)
             if isinstance(op, ShardMap):
                 if op.tracks and all([axis in op.axes for axis in over]):
                     return self.divided(op, operands, over)
@@ -55,7 +56,7 @@ class PlacedLanes(Batch):
                 (x,) = operands
                 return self.box(x.dim, (op.of_placed_lanes(x.dim, self.placed, x.value),))  # type: ignore[attr-defined]
         finally:
-            STACK.reset(token)
+            STACK.set(around)
         return super().answer(op, operands)
 
     def divided(self, op: ShardMap, operands: tuple[Any, ...], over: tuple[SizedAxis, ...]) -> Any:

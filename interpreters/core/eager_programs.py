@@ -26,6 +26,7 @@ import numpy as np
 
 from ...effects.base.caches import Cache
 from ...effects.base.config import CONFIG
+from ...effects.base.scoped_variables import unwound
 from ...effects.base.source_locations import NO_WARNINGS
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, from_numpy
@@ -150,6 +151,7 @@ def _read(x: Any, kind: list[Any], arrays: list[Any]) -> bool:
     return True
 
 
+@unwound
 def _called(key: Any, again: bool, function: Any, args: Any, kwargs: Any, arrays: list[Any]) -> Any:
     """The result of a call whose key has no program; one is recorded if ``again`` of this kind, or arrays are large."""
     alike = tuple([x.__class__ if x.__class__ in (int, float) else x for x in key])
@@ -187,13 +189,14 @@ def _recorded(function: Any, args: Any, kwargs: Any, arrays: list[Any]) -> tuple
         results, tree = pytrees.flatten(made)
         return [as_array(y) for y in results], None if isinstance(made, Array) else tree
 
-    token = NO_WARNINGS.set(True)
+    around = NO_WARNINGS.get()
     try:
+        NO_WARNINGS.set(True)
         program, tree = record_apart(flat, [x.type for x in arrays], kind=EagerRecord)
     except Exception:  # it reads values, or a handler outside has to answer; it warns each time; or it fails on boxes
         return None
     finally:
-        NO_WARNINGS.reset(token)
+        NO_WARNINGS.set(around)
     if program.effects or sum([x.type.nbytes for x in program.consts]) > 2 * _LARGEST:
         return None
     if not arrays:

@@ -40,11 +40,12 @@ ERRORS, SILENT = _error_setting()
 
 def _in_callers_context(f: Callable[..., Any], *xs: Any) -> Any:
     """``f(*xs)`` in the context in force, with floating-point errors ignored during the call."""
-    token = ERRORS.set(SILENT)
+    around = ERRORS.get()
     try:
+        ERRORS.set(SILENT)
         return f(*xs)
     finally:
-        ERRORS.reset(token)
+        ERRORS.set(around)
 
 
 class ErrorContext(NamedTuple):

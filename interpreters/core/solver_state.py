@@ -14,7 +14,8 @@ from typing import Any
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import Call
-from .body_transform import BodyTransformer, RequiredSignature, transform_body
+from .body_transform import BodyTransformer, transform_body
+from .state_flow import RequiredSignature
 
 
 def cross_solver(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:

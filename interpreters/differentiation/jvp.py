@@ -157,15 +157,16 @@ class Jvp(BodyTransformer):
 
     def by_rule(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         """The results of an operation without the rule cache, by calling its jvp rule or crossing its bodies."""
-        token = STACK.set(self.outer)
+        around = STACK.get()
         try:
+            STACK.set(self.outer)
             if self.crosses(op) and not JVP.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
             y, dy = rule(op, *self.parts(operands))
             return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple_results else self.pair(y, dy)
         finally:
-            STACK.reset(token)
+            STACK.set(around)
 
 
 def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:

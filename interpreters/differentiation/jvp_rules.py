@@ -14,8 +14,9 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import has_rule, holds_rules, interpret
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..core.body_transform import BodyTransformContext, BodyTransformer, Mark, cross
+from ..core.body_transform import BodyTransformContext, BodyTransformer, cross
 from ..core.record import record, record_apart
+from ..core.state_flow import Mark
 from .deferred_rules import DeferredRule
 from .jvp import Jvp
 from .linear_rules import cross_linear

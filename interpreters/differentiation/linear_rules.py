@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base.stack import current
-from ..core.body_transform import BodyTransformer, Mark
+from ..core.body_transform import BodyTransformer
+from ..core.state_flow import Mark
 from .deferred_rules import DeferredRule
 from .reinstallation import HandlerTemplate, Reinstallation, grouped
 

@@ -52,13 +52,14 @@ class LinearizingJvp(Jvp):
         key = (op, marks, self.scope, config.current())
         linearized = _OPERATIONS.get(key, lambda: _linearize_operation(self, op, marks))
         values: list[Any] = []
-        token = STACK.set(self.outer)
+        around = STACK.get()
         try:
+            STACK.set(self.outer)
             for x, mark in zip(operands, linearized.operands):
                 values += self.force(x, mark or None)
             results = iter(self.outer.perform_split(linearized.parts, values))
         finally:
-            STACK.reset(token)
+            STACK.set(around)
         return tuple([self.pair(next(results), next(results) if mark else None) for mark in linearized.results])
 
     def in_one_pass(self, op: HigherOrder, operands: Sequence[Any]) -> bool:

@@ -14,7 +14,8 @@ from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..core.body_transform import STATELESS, BodyTransformContext, BodyTransformer, Mark, StateFlow
+from ..core.body_transform import BodyTransformContext, BodyTransformer
+from ..core.state_flow import STATELESS, Mark, StateFlow
 
 
 def grouped(parts: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:

@@ -123,8 +123,9 @@ class Jet(BodyTransformer):
     def by_rule(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         """The answer by the rule for the kind of the operation's derivative."""
         kind = type(op)
-        token = STACK.set(self.outer)
+        around = STACK.get()
         try:
+            STACK.set(self.outer)
             if self.crosses(op) and not JVP.has(kind):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             count = min([len(x.terms) for x in operands if x.run is self])
@@ -142,7 +143,7 @@ class Jet(BodyTransformer):
             series = rule(op, [x.terms[:count] if x.run is self else (x,) for x in operands], count)
             return tuple([self.boxed(y) for y in series]) if op.multiple_results else self.boxed(series)
         finally:
-            STACK.reset(token)
+            STACK.set(around)
 
     def boxed(self, terms: Series) -> Any:
         """The result as a box; the value alone if it is an integer or another value without derivative."""
@@ -151,12 +152,13 @@ class Jet(BodyTransformer):
     def by_derivative(self, op: Operation, operands: tuple[Any, ...], count: int) -> Any:
         """The series of the results by the jvp rule, applied to the series of the operands and of their derivatives."""
         cut = tuple([self.series(x.terms[:count]) if x.run is self and len(x.terms) > count else x for x in operands])
-        token = STACK.set(self)
+        around = STACK.get()
         try:
+            STACK.set(self)
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
             y, dy = rule(op, tuple(map(self.lower, cut)), tuple(map(self.rate, cut)))
         finally:
-            STACK.reset(token)
+            STACK.set(around)
         if not op.multiple_results:
             return self.integral(y, dy, count)
         return tuple([self.integral(a, da, count) for a, da in zip(y, dy)])

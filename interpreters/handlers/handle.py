@@ -17,6 +17,7 @@ from ...effects.base import config
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, shortened
 from ...effects.base.immutables import OwnCopy
+from ...effects.base.scoped_variables import unwound
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import BASE, STACK, Run, grounded, installed, push, runs
 from ...effects.base.tracebacks import unnamed_boundary
@@ -164,6 +165,7 @@ class Installation(Composable):
 
         return handled
 
+    @unwound
     def __enter__(self) -> HandlerRun:
         top = STACK.get()
         if self.handler.resumes or self.handler.aborts or self.handler.returns is not None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyrsistent import PMap, pmap
 
-from ...effects.base.errors import BadArgument, BadCall, need_operation_type
+from ...effects.base.errors import BadArgument, BadCall, need_operation_type, text_of
 from ...effects.base.immutables import ImmutableObject
 from ...effects.core.operation import Operation
 from .state_movements import Movement, carry, tally
@@ -32,7 +32,7 @@ class ClauseKind(ImmutableObject):
 
     def __init__(self, f: Clause):
         if not callable(f):
-            raise BadArgument(f"{type(self).__name__.lower()}: a clause must be callable, got {f!r}.")
+            raise BadArgument(f"{type(self).__name__.lower()}: a clause must be callable, got {text_of(f)}.")
         self._fill(f=f)
 
     def __eq__(self, other: object) -> bool:
@@ -200,10 +200,10 @@ def handler(
 
     Raises: BadArgument: a key is no operation type, or a clause cannot be called.
     """
-    checked = _checked(clauses or {})
-    for name, value in (("otherwise", otherwise), ("returns", returns), ("over", over)):
-        if value is not None and not callable(value):
-            raise BadArgument(f"handler: {name} must be callable, got {value!r}.")
+    checked = _checked({} if clauses is None else clauses)
+    for name, value, default in (("otherwise", otherwise, None), ("returns", returns, None), ("over", over, every)):
+        if value is not default and not callable(value):
+            raise BadArgument(f"handler: {name} must be callable, got {text_of(value)}.")
     if isinstance(over, type) and issubclass(over, Operation):
         raise BadArgument(
             f"handler: over is a predicate of operations, got the class {over.__name__}.",
@@ -211,7 +211,7 @@ def handler(
         )
     if not isinstance(moves, Movement):
         raise BadArgument(
-            f"handler: moves must be a movement of state, got {moves!r}.",
+            f"handler: moves must be a movement of state, got {text_of(moves)}.",
             hint="it is hx.carry, hx.append, hx.merge(op, unit), hx.split(f) or hx.tally(...).",
         )
     return Handler(pmap(checked), otherwise, over, returns, moves)
@@ -220,12 +220,13 @@ def handler(
 def _checked(clauses: Mapping[Any, Any]) -> dict[Any, Any]:
     if not isinstance(clauses, Mapping):
         raise BadArgument(
-            f"handler: clauses are a mapping from operation types, got {clauses!r}.", hint="hx.handler({Sin: clause})."
+            f"handler: clauses are a mapping from operation types, got {text_of(clauses)}.",
+            hint="hx.handler({Sin: clause}).",
         )
     for op, clause in clauses.items():
         need_operation_type("handler", "clauses", op)
         if not (callable(clause) or isinstance(clause, ClauseKind)):
-            raise BadArgument(f"handler: the clause of {op.__name__} must be callable, got {clause!r}.")
+            raise BadArgument(f"handler: the clause of {op.__name__} must be callable, got {text_of(clause)}.")
     return dict(clauses)
 
 

@@ -11,16 +11,17 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, HandlaxError, UnhandledEffect
 from ...effects.base.frozen_values import Value
-from ...effects.base.stack import STACK, Run, at_site, current, inside, installed, runs
+from ...effects.base.stack import STACK, Run, current, inside, installed, runs
 from ...effects.base.wrapping import wraps
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
-from ..core.body_transform import STATELESS, BodyTransformer, StateFlow, cross, transform_body
+from ..core.body_transform import BodyTransformer, cross, transform_body
 from ..core.loop_rotation import rotate, rotate_within
 from ..core.record import Record
 from ..core.solver_state import cross_solver
+from ..core.state_flow import STATELESS, StateFlow
 from ..differentiation.linear_rules import cross_linear
 from .answer_conversion import fit_answer
 from .early_exit import Abort
@@ -94,23 +95,26 @@ class HandlerRun(BodyTransformer):
 
     def answer(self, op: Operation, operands: tuple[Any, ...]) -> Any:
         clause: Any = self.clauses.get(type(op))
+        cell = self.cell
+        site = cell.site
         if clause is None:
             if (op.bodied or (op.deferred and not self.handler.tallies)) and self.concerns(op):
-                with at_site(self.cell.site or self.labelled_site(), self.cell):
+                try:
+                    cell.site = site or self.labelled_site()
                     return self.cross(op, operands)
+                finally:
+                    cell.site = site
             clause = self.handler.otherwise
             if clause is None or not self.handler.over(op):
                 return self.outer.answer(op, operands)
         if self.ended:
             raise self.has_ended(op)
         stateful = self.current is not NO_STATE
+        around, arguments = STACK.get(), operands
         if stateful:
             self.claim(op)
-        cell = self.cell
-        site = cell.site
-        token = STACK.set(self.outer)
-        arguments = operands
         try:
+            STACK.set(self.outer)
             if site is None:
                 cell.site = self.labelled_site()
             if not self.plain:
@@ -133,10 +137,10 @@ class HandlerRun(BodyTransformer):
                 self.explain(op, clause, arguments)
             raise
         finally:
-            STACK.reset(token)
             cell.site = site
             if stateful:
                 self.changing = False
+            STACK.set(around)
 
     def arguments(self, op: Operation, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """What a clause takes after the effect: functions, each under this handler as what follows is, and operands."""
@@ -225,10 +229,11 @@ class HandlerRun(BodyTransformer):
             with inside(self.outer):
                 return (rotate_within if self.forwards_in(op) else rotate)(self, op, operands)
         stateful = self.current is not NO_STATE
+        around = STACK.get()
         if stateful:
             self.claim(op)
-        token = STACK.set(self.outer)
         try:
+            STACK.set(self.outer)
             if self.handler.tallies:
                 moves: Any = self.handler.moves
                 self.current = moves.then(self.current, tally_bodies(self.handler, op, operands))
@@ -237,9 +242,9 @@ class HandlerRun(BodyTransformer):
                 return cross_linear(self, op, operands)
             return (cross_solver if op.solves and stateful else cross)(self, op, operands)
         finally:
-            STACK.reset(token)
             if stateful:
                 self.changing = False
+            STACK.set(around)
 
     def handles_in(self, test: Program) -> bool:
         """Whether the test of a loop performs an operation that has a clause here, so that it may change the state."""

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, CannotCross, NotAnArray, StateTypeError
+from ...effects.base.errors import BadArgument, CannotCross, NotAnArray, StateTypeError, need_function
 from ...effects.base.frozen_values import Value
 from ...effects.control.recorded_bodies import at_path, common_type, shared_results
 from ...effects.core.arrays import as_array
@@ -29,7 +29,7 @@ from ...effects.trees import pytrees
 from ...effects.trees.registration import register_dataclass
 from ...effects.types.array_type import ArrayType, array_type
 from ...effects.types.dtypes import int32
-from ..core.body_transform import StateFlow, StateLayout, TransformedBody
+from ..core.state_flow import StateFlow, StateLayout, TransformedBody
 from .log_axes import LogAxes, outside, place, taken_mask
 from .merged_lanes import UnmergedLanes
 from .open_log import OpenLog, known_entries, with_entries
@@ -113,6 +113,10 @@ class merge(Movement, Value):
     op: Callable[[Any, Any], Any]
     unit: Any
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        need_function("merge", self.op)
+
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
         return MergedState(self, op.length) if op.runs == "lanes" else CarriedState(run)
 
@@ -121,6 +125,10 @@ class split(Movement, Value):
     """A key: ``f(key, n + 1)`` gives keys along the first axis, one for each of n lanes and the next state."""
 
     f: Callable[[Any, int], Any]
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        need_function("split", self.f)
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
         return SplitState(self, run, op.length) if op.runs == "lanes" else CarriedState(run)
@@ -137,6 +145,11 @@ class tally(Movement, Value):
     then: Callable[[Any, Any], Any]
     choose: Callable[[Any, Any], Any]
     repeat: Callable[[Any, Any], Any]
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        for f in (self.then, self.choose, self.repeat):
+            need_function("tally", f)
 
 
 carry = CarryMovement()

@@ -37,7 +37,8 @@ from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import INEXACT
 from ...effects.types.extent import Extent, length, most, part_extent
 from ..batching.batch import BatchBox
-from ..core.body_transform import INNER_BODIES, StateFlow
+from ..core.body_transform import INNER_BODIES
+from ..core.state_flow import StateFlow
 
 INT32 = np.dtype("int32")
 BUCKETS = 8  # lengths are rounded up to so many sizes, of at least ``SMALLEST`` rows

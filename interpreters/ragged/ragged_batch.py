@@ -36,7 +36,8 @@ from ...effects.types.dtypes import INEXACT
 from ...effects.types.extent import Extent
 from ...effects.types.sized import extents_in, with_sizes
 from ..batching.batch import Batch, by_batch_rule, lane_box
-from ..core.body_transform import StateFlow, cross
+from ..core.body_transform import cross
+from ..core.state_flow import StateFlow
 from ..differentiation.linear_rules import cross_linear
 from .lane_lengths import (
     INT32,

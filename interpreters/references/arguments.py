@@ -56,11 +56,12 @@ def call_pure(
             hint="pass it once; the function may read and write it as often as it likes.",
         )
     args, kwargs = pytrees.unflatten(tree, [get(refs[i]) if i in refs else x for i, x in enumerate(leaves)])
-    token = LENT.set(LENT.get().union(refs.values()))
+    around = LENT.get()
     try:
+        LENT.set(LENT.get().union(refs.values()))
         y, values = pure(*args, **kwargs)
     finally:
-        LENT.reset(token)
+        LENT.set(around)
     for i, value in values.items():
         set(refs[i], None, place(i, value))
     return y

@@ -26,6 +26,7 @@ from ...effects.base.errors import (
     NotAnArray,
     NotDifferentiable,
 )
+from ...effects.base.scoped_variables import context_variable
 from ...effects.base.stack import BASE, STACK, Run, current, in_force, push
 from ...effects.core.arrays import Array, as_array, concrete, type_of
 from ...effects.core.named_axes import Axis
@@ -36,9 +37,10 @@ from ...effects.operations.foundations.shapes import broadcast, zeros
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.printer import WRITERS
 from ...effects.types.array_type import ArrayType, OfArrayType
-from ..core.body_transform import BodyTransformer, StateFlow, StateLayout, TransformedBody, cross
+from ..core.body_transform import BodyTransformer, cross
 from ..core.loop_rotation import rotate, rotate_within
 from ..core.solver_state import cross_solver
+from ..core.state_flow import StateFlow, StateLayout, TransformedBody
 
 _NUMBERS = count()
 
@@ -49,7 +51,7 @@ def next_number() -> int:
 
 
 # the references that calls in progress were passed, in this thread or task: inside, they have another identity
-LENT: ContextVar[frozenset[Ref]] = ContextVar("handlax_lent", default=frozenset())
+LENT: ContextVar[frozenset[Ref]] = context_variable("handlax_lent", frozenset())
 
 
 class Ref(OfArrayType):
@@ -357,15 +359,16 @@ class References(BodyTransformer):
     def cross(self, op: Any, operands: tuple[Any, ...], refs: Sequence[Ref]) -> Any:
         """Perform an operation whose bodies use these references: values go in as operands and are written back."""
         run = References(self.outer, {ref: self.cells[ref] for ref in refs})
-        token = STACK.set(self.outer)
+        around = STACK.get()
         try:
+            STACK.set(self.outer)
             test = op.tests[0].effects if op.tests else ()
             mine = [effect for effect in test if isinstance(effect, (RefGet, RefSet)) and effect.ref in run.cells]
             left = [effect for effect in test if not isinstance(effect, Axis) and effect not in mine]
             plain = cross_solver if op.solves else cross
             results = (plain if not mine else rotate_within if left else rotate)(run, op, operands)
         finally:
-            STACK.reset(token)
+            STACK.set(around)
         self.cells.update({ref: run.cells[ref] for ref in written_in(op.effects) if ref in run.cells})
         return results
 

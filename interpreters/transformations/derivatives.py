@@ -93,14 +93,15 @@ def jvp(fun: F, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool =
     xs = [x if isinstance(x, Array) else differentiable("jvp", x) for x in xs]
     run = Jvp(STACK.get(), "jvp", user_site(2))
     boxes = [run.pair(x, tangent_of("jvp", x.type, dx)) for x, dx in zip(xs, dxs)]
-    token = STACK.set(run)  # ``with installed(run)``, which takes as long as an operation
+    around = STACK.get()  # ``with installed(run)``, which takes as long as an operation
     try:
+        STACK.set(run)
         results, aux = _pair("jvp", fun(*tree.unflatten(boxes))) if has_aux else (fun(*tree.unflatten(boxes)), None)
         ys, out_tree = pytrees.flatten(results)
         ys = [as_array(y) for y in ys]
     finally:
-        STACK.reset(token)
         run.ended = True
+        STACK.set(around)
     pairs = [run.unbox(y) for y in ys]
     out = out_tree.unflatten([y for y, _ in pairs])
     d_out = out_tree.unflatten(unaliased([zero_tangent(y.type) if dy is None else dy for y, dy in pairs], dxs))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...effects.base.errors import BadCall
+from ...effects.base.errors import BadCall, text_of
 from ...effects.base.source_locations import RawSite, ScopeName, labels_of, relabelled, user_site
 from ...effects.base.stack import BASE, STACK, Run, at_site, installed
 from ...effects.base.tracebacks import unnamed_boundary
@@ -62,7 +62,7 @@ def named_scope(name: str) -> Iterator[str]:
     ['encoder/attention']
     """
     if not isinstance(name, str):
-        raise BadCall(f"named_scope: the name must be a string, got {name!r}.", hint='hx.named_scope("layer").')
+        raise BadCall(f"named_scope: the name must be a string, got {text_of(name)}.", hint='hx.named_scope("layer").')
     scope = ScopeName(name)
     run = NamedScope(STACK.get(), scope, user_site(3))
     at = run.cell.site  # of the operation whose clause or rule opens the scope

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
 from ...effects.base.errors import NotAnArray
+from ...effects.base.scoped_variables import unwound
 from ...effects.base.stack import BASE, STACK
 from ...effects.base.watching import logger
 from ...effects.base.wrapping import name_of
@@ -308,6 +309,7 @@ class Jitted:
 
     # the slow path
 
+    @unwound
     def slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Any call, under any handlers, without a dispatch plan: traced and compiled unless it was."""
         settings = config.current()

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
-from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.errors import BadArgument, need_count, need_function
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ..xla.profiler import trace
@@ -28,8 +28,8 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
     scopes counts for that of its result. On several devices times add up. ``f`` is called once, and ``calls`` times for
     the profile of which the mean is given; its arguments must not be donated.
 
-    Raises: ProfilerMisuse: a profile is being recorded. BadArgument: ``f`` is a compiled function of a library, and its
-    text cannot be found.
+    Raises: ProfilerMisuse: a profile is being recorded. NotAnInteger, BadArgument: ``calls`` is no positive integer.
+    BadArgument: ``f`` is a compiled function of a library, and its text cannot be found.
 
     >>> from handlax import named_scope, numpy
     >>> def f(x):
@@ -39,6 +39,7 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
     True
     """
     need_function("scope_times", f)
+    calls = need_count("scope_times: calls", calls, least=1)
 
     @wraps(f)
     @unnamed_boundary

@@ -33,8 +33,8 @@ from ...effects.operations.reductions.reductions import reduce_max
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
 from ...effects.types.array_type import ArrayType
-from ...interpreters.core.body_transform import StateFlow
 from ...interpreters.core.record import record
+from ...interpreters.core.state_flow import StateFlow
 from ...interpreters.handlers.handler import Handler, handler
 from ...interpreters.handlers.installation import HandlerRun
 from .lazy import runtime

@@ -13,7 +13,7 @@ from inspect import signature
 from types import FunctionType
 from typing import Any, ClassVar
 
-from ...base.errors import BadCall, DTypeMismatch, RegistrationError, ShapeMismatch
+from ...base.errors import BadCall, DTypeMismatch, RegistrationError, ShapeMismatch, text_of
 from ...base.stack import current, perform
 from ...base.wrapping import renamed
 from ...core import columns
@@ -210,6 +210,9 @@ def derivative(kind: type[Elementwise], cells: Any) -> Callable[..., Any]:
     terms, arity = cells if isinstance(cells, tuple) else (cells,), kind.arity
     if len(terms) != arity:
         raise RegistrationError(f"{kind.name}: a term of the derivative is needed for each operand, got {len(terms)}.")
+    for term in terms:
+        if term is not None and not callable(term):
+            raise RegistrationError(f"{kind.name}: a term of the derivative must be callable, got {text_of(term)}.")
     wants_out = tuple([term is not None and _takes_result(kind, term) for term in terms])
 
     if arity == 1 and terms[0] is not None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import CannotCross, NotSparse, TreeMismatch, need_function
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, Run, installed
+from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import type_of
 from ...effects.core.columns import SPARSE
@@ -163,9 +164,10 @@ class Sparsify(BodyTransformer):
             return self.outer.answer(op, operands)
         cell = self.cell
         site = cell.site
-        cell.site = site or self.labelled_site()
-        token = STACK.set(self.outer)
+        around = STACK.get()
         try:
+            cell.site = site or self.labelled_site()
+            STACK.set(self.outer)
             kind = type(op)
             known = SPARSE.complete().has(kind)
             if not known:
@@ -179,8 +181,8 @@ class Sparsify(BodyTransformer):
             y = (SPARSE.find(kind) if known else refused)(op, *[self.unboxed(x) for x in operands])
             return tuple(map(self.boxed, y)) if op.multiple_results else self.boxed(y)
         finally:
-            STACK.reset(token)
             cell.site = site
+            STACK.set(around)
 
     def fresh(self, outer: Run) -> Sparsify:
         return Sparsify(outer, self.label)
@@ -210,6 +212,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     need_function("sparsify", f)
 
     @wraps(f)
+    @unnamed_boundary
     def sparsified(*args: Any, **kwargs: Any) -> Any:
         run = Sparsify(STACK.get(), "sparsify", user_site(2))
         args, kwargs = pytrees.tree_map(run.boxed, (args, kwargs), is_leaf=is_sparse)

@@ -28,7 +28,7 @@ from ....effects.programs.higher_order import HigherOrder
 from ....effects.trees.registration import register_dataclass
 from ....effects.types.array_type import ArrayType, array_type
 from ....effects.types.dtypes import ExtendedDType, float32, int32, itemsize_bits, uint32
-from ...core.body_transform import StateFlow
+from ...core.state_flow import StateFlow
 from ...handlers.state_movements import CarriedState, Movement
 
 PAYLOAD = 16  # uint32 words of a payload, unless a handler makes room for more

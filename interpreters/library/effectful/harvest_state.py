@@ -16,7 +16,7 @@ from ....effects.programs.higher_order import HigherOrder
 from ....effects.trees import pytrees
 from ....effects.types.array_type import ArrayType, array_type
 from ....effects.types.dtypes import bool_
-from ...core.body_transform import StateFlow
+from ...core.state_flow import StateFlow
 from ...handlers.log_axes import LogAxes, LogAxis, performed_inside, place
 from ...handlers.open_log import OpenLog, known_entries, with_entries
 from ...handlers.state_movements import AppendedState, AppendMovement, Movement, When, broadcast_mask

@@ -29,7 +29,7 @@ from ....effects.operations.random_bits import KEY, random_fold_in, random_wrap
 from ....effects.programs.higher_order import HigherOrder
 from ....effects.types.array_type import array_type
 from ....effects.types.dtypes import uint32
-from ...core.body_transform import StateFlow
+from ...core.state_flow import StateFlow
 from ...handlers.handle import handle
 from ...handlers.handler import handler
 from ...handlers.state_movements import Movement

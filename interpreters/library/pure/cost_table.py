@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pyrsistent import PMap, pmap
 
-from ....effects.base.errors import BadArgument
+from ....effects.base.errors import BadArgument, need_count
 from ....effects.core.named_axes import SizedAxis
 
 UNKNOWN_LENGTH = "a loop of unknown length counts as one iteration, lanes of unknown lengths as their mean"
@@ -99,6 +99,8 @@ class Costs(NamedTuple):
         What is performed in a scope within another one counts for the inner one alone, so that the costs add up to all
         there are. ``depth``: scopes within that many others count for these.
 
+        Raises: NotAnInteger: the depth is none. BadArgument: it is negative.
+
         >>> from handlax import costs, named_scope, numpy
         >>> def f(x):
         ...     with named_scope("layer"), named_scope("norm"):
@@ -108,6 +110,8 @@ class Costs(NamedTuple):
         >>> [*costs(f)(numpy.ones(3)).by_scope(depth=1)]
         ['layer']
         """
+        if depth is not None:
+            depth = need_count("by_scope: depth", depth)
         total: dict[str, OperationCost] = {}
         for names, cost in sorted(self.scopes.items()):
             name = "/".join(names[:depth])

@@ -1,8 +1,10 @@
 """Calls that nest deeper than Python's stack."""
 
 import gc
+import signal
 import sys
 import threading
+import time
 import weakref
 from contextlib import suppress
 from functools import partial
@@ -100,3 +102,101 @@ def test_a_function_that_calls_itself_without_end_raises(wrap):
     with pytest.raises(RecursionError):
         again(x)
     assert hx.jit(lambda x: x + 1)(x) == 2.0
+
+
+class Deadline(Exception):
+    pass
+
+
+def expire(*_):
+    raise Deadline("0.1 s are over")
+
+
+def interrupted_deep(depth, end):
+    """What ``end`` gives at this depth, interrupted after 0.1 s by a signal whose handler raises ``Deadline``."""
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        return descend(depth, end)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("depth", [DEEP // 2, 2 * DEEP])
+def test_an_exception_of_a_signal_is_raised_where_the_work_is_done(depth):
+    done = []
+
+    def work():
+        for i in range(500):
+            time.sleep(0.01)
+            done.append(i)
+        return 0
+
+    with pytest.raises(Deadline, match=r"0\.1 s are over") as raised:
+        interrupted_deep(depth, work)
+    count = len(done)
+    time.sleep(0.05)
+    assert len(done) == count < 500
+    assert raised.traceback[-1].name == "work"
+
+
+def test_a_deep_call_may_catch_an_exception_of_a_signal():
+    def work():
+        try:
+            for _ in range(500):
+                time.sleep(0.01)
+        except Deadline:
+            return 1
+        return 0
+
+    assert interrupted_deep(DEEP, work) == DEEP + 1
+
+
+def test_an_interrupted_deep_call_changes_no_state_afterwards():
+    @hx.effect(vmap="per_lane", diff="stop")
+    class Tick:
+        def result_type(op):
+            return None
+
+    def work():
+        for _ in range(300):
+            time.sleep(0.01)
+            hx.perform(Tick())
+        return 0.0
+
+    ignored = hx.handler({hx.operations.Sin: lambda op, x: x})
+    nested = work
+    for _ in range(200):
+        nested = hx.handle(ignored)(nested)
+    with hx.handle(hx.handler({Tick: lambda n, op: (n + 1, None)}), 0) as run:
+        with pytest.raises(Deadline):
+            interrupted_deep(0, nested)
+        count = run.current
+        time.sleep(0.05)
+        assert run.current == count
+
+
+def test_an_exception_of_a_signal_at_any_moment_arrives_once():
+    fired, caught = [], []
+
+    def fire(*_):
+        fired.append(None)
+        raise Deadline
+
+    def around_the_start_and_the_end_of_a_thread(moment):
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 + moment * 5e-6)
+        (lambda f: f(f, sys.getrecursionlimit() - 300))(lambda f, n: f(f, n - 1) if n else on_deep_stack(sum, (1, 2)))
+        while True:
+            time.sleep(1e-4)
+
+    before = signal.signal(signal.SIGALRM, fire)
+    try:
+        for moment in range(300):
+            try:
+                around_the_start_and_the_end_of_a_thread(moment)
+            except Deadline:
+                caught.append(None)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert len(fired) == len(caught) == 300

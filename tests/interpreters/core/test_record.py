@@ -1,9 +1,13 @@
 """From an equation to the user's line, and to the handlers that it came through."""
 
+import numpy as np
+import pytest
+
 import handlax as hx
 from handlax import numpy as hnp
-from handlax.effects.base.stack import STACK, Run, inside, installed
+from handlax.effects.base.stack import BASE, STACK, Run, inside, installed
 from handlax.effects.operations.elementwise.transcendental import Cos, Sin
+from handlax.effects.programs.program import interpret
 from handlax.interpreters.core.record import Record
 
 
@@ -108,3 +112,19 @@ def test_a_handler_is_named_where_its_clause_answers():
     twice = hx.handler({Sin: lambda op, x: 2.0 * hx.perform(op, x)})
     program = hx.make_program(hx.handle(twice)(squared_sine))(1.0)
     assert [eqn.site.under for eqn in program.eqns] == [("handler(Sin)",), ("handler(Sin)",), ()]
+
+
+def test_a_value_of_the_run_outside_is_refused_once_that_has_ended():
+    outer = Record(BASE, "outer")
+    (x,) = outer.inputs([hx.ArrayType((), np.dtype("float32"))])
+    inner = Record(outer, "inner")
+    assert inner.number(x) < 0  # a constant
+    outer.ended = True
+    with pytest.raises(hx.errors.EscapedBox):
+        inner.number(x)
+
+
+def test_a_program_that_is_recorded_for_operands_of_other_types_has_theirs():
+    program = hx.make_program(lambda x: x * x)(np.float32(1.0))
+    inlined = hx.make_program(lambda x: interpret(program, [x])[0])(1.0)
+    assert str(program.out_types[0]) == "f32[]" and str(inlined.out_types[0]) == "f32[]~"

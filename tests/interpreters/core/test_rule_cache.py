@@ -282,3 +282,36 @@ def test_every_cache_is_counted_under_a_name_of_its_own():
     names = [cache.name for cache in CACHES]
     assert len(set(names)) == len(names)
     assert set(hx.cache_info()) == set(names)
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Tick:
+    def result_type(op):
+        return hx.ShapeDtypeStruct((), "float32")
+
+
+@pytest.mark.parametrize(
+    ("f", "inlinable"),
+    [
+        (lambda x: hnp.sin(x) * x, True),
+        (lambda x: x * hx.perform(Tick()), False),
+        (lambda x: lax.fori_loop(0, 3, lambda i, c: c * x, x), False),
+    ],
+)
+def test_a_rule_is_inlined_if_its_operations_are_pure_and_without_bodies(f, inlinable):
+    assert rule_cache.is_inlinable(hx.make_program(f)(1.0)) is inlinable
+
+
+@pytest.mark.parametrize(
+    ("f", "residuals", "whole"),
+    [
+        (lambda r, x: (hnp.sin(r) * x, r * x), 1, True),
+        (lambda r, x: (r * x,) * 2, 1, False),  # given twice
+        (lambda r, x: (x,), 0, False),  # an input
+        (lambda r, x: (2 * x,), 1, False),  # the residual is not used
+        (lambda r, x: (), 0, False),
+    ],
+)
+def test_a_rule_program_is_transposed_as_a_unit_if_its_results_are_computed_once(f, residuals, whole):
+    program = hx.make_program(f)(1.0, 1.0)
+    assert (rule_cache.inlined_block(program, residuals) is not None) is whole

@@ -100,3 +100,19 @@ def test_what_the_derivative_of_a_state_would_perform_again_is_refused():
     with pytest.raises(hx.errors.CannotCross, match=r"linear_solve.*tell.*a second time") as error:
         hx.handle(told, 0.0)(hx.grad(handled))(3.0)
     assert len(str(error.value).splitlines()) == 3
+
+
+def test_two_handlers_have_their_states_from_one_solver():
+    def f(x):
+        def solve(g, b):
+            hx.perform(Tell(), b)
+            return ask(b) / g(1.0)
+
+        return lax.custom_linear_solve(lambda y: 2.0 * y, x, solve, symmetric=True)
+
+    told = hx.handler({Tell: lambda total, op, x: (total + x, None)})
+    for way in WAYS.values():
+        total, (state, y) = way(hx.handle(told, 10.0)(hx.handle(scaled, 2.0)(f)))(3.0)
+        assert (float(total), float(state), float(y)) == (13.0, 18.0, 3.0)
+        state, (total, y) = way(hx.handle(scaled, 2.0)(hx.handle(told, 10.0)(f)))(3.0)
+        assert (float(total), float(state), float(y)) == (13.0, 18.0, 3.0)

@@ -399,3 +399,29 @@ def test_a_function_that_acts_while_it_is_traced_is_traced_anew(capsys):
     for _ in range(2):
         hx.jit(lambda x: (print("traced"), x)[1])(1.0)  # noqa: T201
     assert capsys.readouterr().out == "traced\ntraced\n"
+
+
+def test_a_trace_that_captured_a_value_of_a_transformation_is_not_used_again():
+    scale = []
+    inner = hx.jit(lambda x: x * scale[0])
+
+    def outer(y):
+        scale[:] = [y]
+        return inner(2.0)
+
+    assert [hx.vmap(outer)(hx.numpy.arange(3.0) + n).tolist() for n in range(2)] == [[0.0, 2.0, 4.0], [2.0, 4.0, 6.0]]
+
+
+def test_a_trace_belongs_to_the_axes_that_were_in_scope():
+    inner = hx.jit(lambda x: x * hx.lax.axis_size("lanes"))
+    sizes = [hx.vmap(inner, axis_name="lanes")(hx.numpy.ones(n)).tolist() for n in (2, 3, 2)]
+    assert sizes == [[2.0] * 2, [3.0] * 3, [2.0] * 2]
+
+
+def test_no_tracing_refuses_a_function_that_was_not_traced_for_such_arguments():
+    f = hx.jit(lambda x: x + 1)
+    f(1.0)
+    with hx.no_tracing(True):
+        assert f(2.0) == 3.0
+        with pytest.raises(hx.errors.TracingRefused, match="no function may be traced under no_tracing"):
+            f(hx.numpy.ones(2))

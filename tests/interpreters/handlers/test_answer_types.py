@@ -15,7 +15,7 @@ from handlax.interpreters.core import trace_cache
 from handlax.interpreters.handlers.answer_types import perform_typed, typed
 
 
-@hx.effect(vmap="once")
+@hx.effect(vmap="once", diff="stop")
 class Fetch(AnswerTyped):
     what: str
     like: Any = None
@@ -135,3 +135,19 @@ def test_a_field_like_means_nothing_in_an_effect_that_is_not_typed_by_its_handle
     for _ in range(2):
         assert hx.handle(hx.handler({Resemble: lambda op: hnp.ones(op.like)}))(f)().shape == (2,)
     assert trace_cache.COUNTS["trace"] == count + 1
+
+
+def test_a_log_that_was_asked_for_the_type_is_extended_by_the_answer():
+    @hx.custom_jvp
+    def f(x):
+        return x * fetch()
+
+    @f.defjvp
+    def rule(primals, tangents):  # performed where the log of the body is not known yet
+        y = fetch()
+        return primals[0] * y, tangents[0] * y
+
+    h = hx.handler({Fetch: lambda log, op: ((*log, 3.0), 2.0)}, moves=hx.append)
+    g = lambda x: hx.handle(h, ())(lambda: lax.fori_loop(0, 3, lambda i, c: f(c), x))()
+    y, derivative = hx.value_and_grad(lambda x: g(x)[1])(1.0)
+    assert float(y) == float(derivative) == 8.0 and g(1.0)[0][0].tolist() == [3.0, 3.0, 3.0]

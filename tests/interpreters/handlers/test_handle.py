@@ -390,3 +390,50 @@ def test_returns_takes_the_state_where_there_is_one(more):
         with pytest.raises(errors.BadCall, match=f"returns= takes .*, it is called with {text}"):
             installation(hnp.sin)(0.0)
     assert hx.handle(of_result)(hnp.sin)(0.0) == hx.handle(of_state, 0)(hnp.sin)(0.0) == 0.0
+
+
+@pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: {"a": x}, lambda x: [x], lambda x: (x,)])
+def test_a_clause_cannot_change_the_initial_state_in_place(wrapped):
+    def clause(s, op):
+        (leaf,) = hx.tree.leaves(s)
+        leaf += 1.0
+        return wrapped(leaf), None
+
+    given = np.zeros(2)
+    installation = hx.handle(hx.handler({Pulse: clause}), wrapped(given))
+    for _ in range(2):
+        state, _ = installation(lambda: hx.perform(Pulse()))()
+        assert hx.tree.leaves(state)[0].tolist() == [1.0, 1.0] and given.tolist() == [0.0, 0.0]
+
+
+def test_what_follows_a_loop_has_a_site_of_its_own():
+    where = hx.handler({Pulse: lambda op: sites.append(hx.site().line)})
+    sites = []
+
+    def f(x):
+        x = lax.fori_loop(0, 2, lambda i, c: ticking(c), x)
+        hx.perform(Pulse())
+        hx.perform(Pulse())
+        return x
+
+    hx.handle(where)(f)(1.0)
+    first = f.__code__.co_firstlineno
+    assert sites[-2:] == [first + 2, first + 3]
+
+
+def test_a_loop_whose_test_changes_the_state_and_performs_what_is_forwarded():
+    @hx.effect(vmap="per_lane")
+    class Limit:
+        def result_type(op):
+            return hx.ShapeDtypeStruct((), "int32")
+
+    def more(c):
+        hx.perform(Pulse())
+        return c < hx.perform(Limit())
+
+    asked = hx.handler({Limit: lambda n, op: (n + 1, 3)})
+    f = lambda c: lax.while_loop(more, lambda c: c + 1, c)
+    for start, tests in ((0, 4), (2, 2), (5, 1)):
+        for g in (f, hx.jit(f)):
+            n, (m, c) = hx.handle(asked, 0)(hx.handle(counter, 0)(g))(start)
+            assert (n, m, c) == (tests, tests, max(start, 3))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
+from handlax.effects.core.columns import COLUMNS, Column
 from handlax.effects.operations.elementwise.transcendental import Cos, Sin
 
 
@@ -76,3 +78,82 @@ def test_a_clause_that_takes_resume_is_told_to_be_ctl(state):
     with pytest.raises(errors.BadCall, match=r"pulse: the clause takes \(resume") as error:
         hx.handle(hx.handler({Pulse: clause}), *state)(ticking)(1.0)
     assert "hx.ctl(clause)" in error.value.hint
+
+
+class WithoutText:
+    def __repr__(self):
+        raise ValueError("no text")
+
+
+class WithoutTruth:
+    def __bool__(self):
+        raise ValueError("no truth")
+
+
+WRONG = [3, -1, 2.5, "?", (), [], [1], object(), np.ones(2), Sin(), WithoutText(), WithoutTruth(), ...]
+ENTRIES = {
+    "clauses": hx.handler,
+    "clause": lambda x: hx.handler({Sin: x}),
+    "otherwise": lambda x: hx.handler(otherwise=x),
+    "over": lambda x: hx.handler(over=x),
+    "returns": lambda x: hx.handler(returns=x),
+    "moves": lambda x: hx.handler(moves=x),
+    "ctl": hx.ctl,
+    "final": hx.final,
+    "merge": lambda x: hx.merge(x, 0),
+    "split": hx.split,
+    "tally": lambda x: hx.tally(0, x, x, x),
+    "handle": hx.handle,
+    "handled": lambda x: hx.handle(hx.handler({}))(x),
+    "vmap": lambda x: hx.effect(Pulse, vmap=x),
+    "diff": lambda x: hx.effect(Pulse, diff=x),
+    "scopes": lambda x: x is WRONG[0] or hx.effect(Pulse, scopes=x),
+    "effect": hx.effect,
+    "column": Column,
+    "rule": COLUMNS["jvp"].rule,
+    "a cell": lambda x: COLUMNS["jvp"].rule(Pulse)(x),
+    "find": lambda x: isinstance(x, Sin) or COLUMNS["jvp"].find(x),
+    "rules": lambda x: hx.rules(jvp=x).__enter__(),
+    "a rule": lambda x: hx.rules(jvp={Sin: x}).__enter__(),
+    "named_scope": lambda x: isinstance(x, str) or hx.named_scope(x).__enter__(),
+    "by_scope": lambda x: isinstance(x, int) or hx.costs(hnp.sin)(1.0).by_scope(x),
+    "calls": lambda x: x is WRONG[0] or hx.profiler.scope_times(hnp.sin, x),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_what_cannot_be_meant_is_refused_in_three_lines(entry):
+    for x in WRONG:
+        try:
+            assert ENTRIES[entry](x) is True  # it can be meant
+        except errors.HandlaxError as error:
+            what, where, *_ = str(error).split("\n")
+            assert what and "test_handler.py" in where
+
+
+@pytest.mark.parametrize("entry", ["clause", "over", "moves", "ctl"])
+def test_none_is_refused_where_it_is_no_default(entry):
+    with pytest.raises(errors.BadArgument):
+        ENTRIES[entry](None)
+
+
+def test_a_number_that_counts_is_not_negative():
+    with pytest.raises(errors.BadArgument, match="at least 0, got -1"):
+        hx.costs(hnp.sin)(1.0).by_scope(-1)
+    for calls in (0, -1):
+        with pytest.raises(errors.BadArgument, match="at least 1"):
+            hx.profiler.scope_times(hnp.sin, calls)
+
+
+def test_an_object_without_a_text_is_named_by_its_class():
+    with pytest.raises(errors.BadArgument, match="an object of WithoutText, whose repr raises ValueError"):
+        hx.handler({Sin: WithoutText()})
+
+
+def test_a_merged_handler_has_the_right_ones_default_clause_with_what_it_is_over_and_its_returns():
+    forward = lambda op, *xs: hx.perform(op, *xs)
+    sines = hx.handler(otherwise=forward, over=lambda op: op.name == "sin", returns=lambda y: ("left", y))
+    cosines = hx.handler(otherwise=lambda op, x: 0 * x + 7.0, over=lambda op: op.name == "cos")
+    assert hx.handle(sines | cosines)(hnp.cos)(1.0) == ("left", 7.0)
+    assert hx.handle(cosines | hx.handler({Sin: forward}))(hnp.cos)(1.0) == 7.0
+    assert hx.handle(sines | hx.handler({}, returns=lambda y: "right"))(hnp.cos)(1.0) == "right"

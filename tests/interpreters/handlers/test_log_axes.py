@@ -5,6 +5,8 @@ The oracle is the nest itself in plain Python: a loop for each loop and for each
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers.log_nests import BRANCHES, COUNTER, STACKING, Results, Tick, counting, jit, random_nest
@@ -13,6 +15,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax import probability as hp
+from handlax.interpreters.handlers.log_axes import LogAxis, outside
 from handlax.library import call_and_reap, sow, tell, writer
 
 
@@ -161,3 +164,11 @@ def test_what_a_rule_logs_stands_as_what_its_function_would_return(rule, compile
     for f in (around, inside):
         (entry,), _ = hx.handle(writer, ())(f)(xs)
         assert np.asarray(entry).tolist() == np.outer(np.arange(5.0), np.arange(1.0, 4.0)).tolist()
+
+
+def test_the_axes_of_an_entry_are_those_of_the_example():
+    """That of the module: an effect in ``scan(vmap(scan(f)))``, whose lanes have crossed the inner loop."""
+    loop = lambda n: SimpleNamespace(stacks=True, crossed=0, length=n, backwards=False)
+    in_the_outer_loop = outside([LogAxis(3, True, 1)], loop(5))
+    assert in_the_outer_loop == (LogAxis(3, True, 0), LogAxis(5, False))
+    assert outside(in_the_outer_loop, loop(7)) == (LogAxis(7, False), *in_the_outer_loop)

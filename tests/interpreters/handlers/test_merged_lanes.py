@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.effects.base.stack import current
 from handlax.effects.control.loops import Scan
 
 
@@ -80,3 +83,69 @@ def test_the_gradient_of_a_merged_state_reaches_each_lane():
 
     adding = hx.handler({Add: lambda s, op, x: (s + x, x)}, moves=total.moves)
     assert hx.grad(f)(hnp.arange(4.0)).tolist() == [0.0, 6.0, 12.0, 18.0]
+
+
+def test_lanes_of_two_sizes_are_merged_one_after_the_other():
+    f = lambda: (hx.vmap(added(1))(hnp.ones(3)), hx.vmap(added(1))(hnp.ones(5)))
+    assert float(hx.handle(total, 0.0)(f)()[0]) == 8.0
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class Merged:
+    def result_type(op):
+        return None
+
+
+def merging(operation):
+    """``total``, whose states are merged by ``operation``; it answers ``Merged`` too, by 100."""
+    clauses = {Add: total.clauses[Add], Merged: lambda s, op: (s + 100.0, None)}
+    return hx.handler(clauses, moves=hx.merge(operation, hnp.zeros((), "float32")))
+
+
+def test_what_merging_performs_goes_to_the_handlers_further_out():
+    def plus(a, b):
+        hx.perform(Merged())
+        return a + b
+
+    outer = hx.handler({Merged: lambda n, op: (n + 1, None)})
+    count, (state, _) = hx.handle(outer, 0)(hx.handle(merging(plus), 0.0)(hx.vmap(added(1))))(hnp.ones(3))
+    assert count == 3 and float(state) == 3.0
+    with hx.handle(outer, 0) as counted, hx.handle(merging(plus), 0.0) as merged:
+        hx.vmap(added(1))(hnp.ones(3))
+    assert counted.current == 3 and float(merged.current) == 3.0
+
+
+def test_a_state_that_another_thread_merges_and_changes_meanwhile_keeps_the_change():
+    first = []
+
+    def plus(a, b):
+        if not first:
+            first.append(None)
+            other = threading.Thread(target=change)
+            other.start()
+            other.join()
+        return a + b
+
+    def change():
+        (run,) = installed
+        run.current = run.merged_state() + 1000.0
+
+    installed = []
+
+    def f(x):
+        installed.append(current())
+        return hx.vmap(added(1))(x)
+
+    assert float(hx.handle(merging(plus), 0.0)(f)(hnp.ones(3))[0]) == 1003.0
+
+
+def test_a_clause_that_ends_the_program_sees_all_lanes_before_it():
+    def f(xs):
+        hx.vmap(added(2))(xs)
+        hx.perform(Merged())
+        return end
+
+    end = hnp.zeros((), "float32")
+    ending = hx.handler({**total.clauses, Merged: hx.final(lambda s, op: (s, s))}, moves=total.moves)
+    ended = hx.handler(ending.clauses, moves=total.moves, returns=lambda s, y: (s, y))
+    assert [float(y) for y in hx.handle(ended, 0.0)(f)(hnp.ones(3))] == [9.0, 9.0]

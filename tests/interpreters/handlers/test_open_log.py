@@ -179,3 +179,12 @@ def test_a_final_clause_does_not_give_the_log_of_a_branch(answer):
     with pytest.raises(errors.CannotCross, match="may only append to its log") as error:
         f(1.0)
     assert "hx.carry" in error.value.hint
+
+
+def test_a_clause_that_drops_the_last_entries_of_a_body_is_refused():
+    def clause(log, op):
+        head, *known = log
+        return ((head,) if known else (head, 3)), 1
+
+    with pytest.raises(errors.CannotCross, match="may only append"):
+        written(clause, BODIES["scan"])

@@ -251,3 +251,16 @@ def test_a_clause_that_resumes_in_a_rule_alone_is_refused():
     with pytest.raises(hx.errors.CannotCross, match=r"custom_jvp of .*pick.*the rest of the program") as error:
         hx.grad(handled)(1.0)
     assert len(str(error.value).splitlines()) == 3
+
+
+def test_a_clause_once_that_resumes_within_its_own_resumption_is_refused():
+    kept = []
+
+    def clause(resume, op, xs):
+        if kept:
+            return kept[0](xs[0])
+        kept.append(resume)
+        return resume(xs[0])
+
+    with pytest.raises(hx.errors.BadCall, match="resumes at most once"):
+        hx.handle(hx.handler({Pick: hx.once(clause)}))(products)()

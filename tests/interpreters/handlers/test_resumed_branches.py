@@ -354,3 +354,20 @@ def test_a_clause_is_called_twice_at_most_for_each_nested_branch_that_uses_the_a
         return len(calls)
 
     assert is_linear(called, 4) and called(8) <= 2 * 9
+
+
+def test_what_follows_a_branch_has_the_settings_under_which_the_clause_resumes():
+    def clause(resume, op, x):
+        with hx.configure(default_float="float64"):
+            return resume(x)
+
+    seen = []
+    h = hx.handler({Ask: hx.ctl(clause), Tock: lambda op: seen.append(hnp.zeros(2).dtype.name)})
+
+    def f(x):
+        y = lax.cond(x > 0, lambda: hx.perform(Ask(), x), lambda: x)
+        hx.perform(Tock())
+        return y
+
+    hx.jit(lambda x: hx.handle(h)(f)(x))(np.float32(1.0))
+    assert {*seen} == {"float32", "float64"}

@@ -588,3 +588,10 @@ def test_lanes_execute_a_loop_with_its_first_test_alone_whoever_handles_a_part_o
         expected, drawn = [*expected, x], drawn + 1
     last, ys = hx.handle(linear, 0.0)(compiled(hx.vmap(handled(count_down))))(hnp.array([2.0, 0.5, 3.0]))
     assert ys.tolist() == expected and float(last) == drawn
+
+
+@pytest.mark.parametrize("shape", [lambda n: (n + 3,), lambda n: (n - 1,), lambda n: ()])
+def test_a_split_that_gives_another_number_of_keys_is_refused(shape):
+    splitting = hx.handler({Draw: lambda key, op: (key, key)}, moves=hx.split(lambda key, n: hnp.zeros(shape(n))))
+    with pytest.raises(hx.errors.BadArgument, match="must give n keys"):
+        hx.handle(splitting, 0.0)(lambda xs: hx.vmap(lambda x: x + draw())(xs))(hnp.ones(3))
