@@ -18,9 +18,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "effects/base/immutables.py": (
         ("public_interface/test_immutability.py",), "it is what makes values unassignable, class by class"),
     "effects/base/stack.py": (
-    "interpreters/core/state_flow.py": (
-        ("interpreters/core/test_body_transform.py", "interpreters/handlers/test_state_movements.py"),
-        "how states cross, by the movements that have flows"),
         ("threads/test_transformations.py", "interpreters/core/test_record.py"),
         "a stack shows in what handlers answer, in every thread and task"),
     "effects/control/body_rules.py": ((NESTS, CONTROL), "rules of bodies, for all operations that have bodies"),
@@ -76,6 +73,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         (LAWS, "lowering/compile/test_eager_compilation.py"), "evaluation is what laws compare with"),
     "interpreters/core/sited_box.py": (
         ("interpreters/core/test_trace_cache.py",), "messages name the line at which a box was made"),
+    "interpreters/core/state_flow.py": (
+        ("interpreters/core/test_body_transform.py", "interpreters/handlers/test_state_movements.py"),
+        "how states cross, by the movements that have flows"),
     "interpreters/core/rule_codegen.py": (
         ("interpreters/core/test_rule_cache.py",), "the code that cached rules are executed by"),
     "interpreters/custom/custom_call.py": (
