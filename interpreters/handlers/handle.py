@@ -14,11 +14,10 @@ import numpy as np
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross
 from ...effects.base.immutables import ImmutableObject
-from ...effects.base.scoped_variables import unwound
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import BASE, STACK, Run, grounded, installed, push, runs
 from ...effects.base.tracebacks import unnamed_boundary
-from ...effects.base.wrapping import name_of, wraps
+from ...effects.base.wrapping import name_of, unwound, wraps
 from ...effects.core.arrays import as_array
 from ...effects.trees import pytrees
 from ..core.record import Record
