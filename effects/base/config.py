@@ -24,7 +24,7 @@ from .caches import Owners, cached
 from .errors import ConfigurationError, Immutable
 from .immutables import KeyedObject
 from .jax_settings import ALIASES, FIXED, flags, from_environment, note_without_meaning, truth
-from .scoped_variables import context_variable
+from .wrapping import context_variable
 
 # XLA reads it when its library is loaded, which nothing in the package does before this: warnings are logged.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")

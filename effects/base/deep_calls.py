@@ -129,14 +129,14 @@ class _Call:
         return error
 
 
-class _Thread(threading.local):
+class _WaitedFor(threading.local):
     """The call that this thread executes for one that waits for it."""
 
     def __init__(self) -> None:
         self.call = _Call(lambda: None, 0)  # of a thread that nobody here waits for
 
 
-_THREAD = _Thread()
+_THREAD = _WaitedFor()
 _ENDS = _thread.allocate_lock()  # held while a call begins or ends, and while one is interrupted
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from .caches import Cache
 from .deep_calls import caller_of
-from .scoped_variables import context_variable
+from .wrapping import context_variable
 
 F = TypeVar("F", bound=Callable[..., Any])
 RawSite = tuple[Any, int]  # (code object or LabelledCode, offset of an instruction)

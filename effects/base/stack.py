@@ -15,7 +15,6 @@ from contextvars import ContextVar, Token
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from .scoped_variables import context_variable
 from .source_locations import (
     NO_LABELS,
     NOWHERE,
@@ -28,6 +27,7 @@ from .source_locations import (
     relabelled,
     user_site,
 )
+from .wrapping import context_variable
 
 
 class SiteCell:

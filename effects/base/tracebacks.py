@@ -21,9 +21,8 @@ from typing import Any, TypeVar
 
 from .config import current
 from .deep_calls import caller_of
-from .scoped_variables import put_back
 from .source_locations import is_internal
-from .wrapping import wraps
+from .wrapping import put_back, wraps
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -15,8 +15,8 @@ from ..base.config import configure, current
 from ..base.errors import BadStaticArgument, ConfigurationError, TransferRefused
 from ..base.immutables import ImmutableObject
 from ..base.jax_settings import WITHOUT_MEANING, note_without_meaning
-from ..base.scoped_variables import context_variable
 from ..base.watching import logger
+from ..base.wrapping import context_variable
 
 EXPLICIT: ContextVar[bool] = context_variable("handlax_explicit_transfer", False)
 

@@ -308,10 +308,8 @@ def _build(cls: type, effectful: bool, default: Rule | None = None, **declaratio
     ``default``: the cell of that column, where the block has none.
     """
     if not isinstance(cls, type):
-        decorator = "effect" if effectful else "operation"
-        raise BadArgument(
-            f"{decorator}: needs a class, got {text_of(cls)}.", hint=f"write @hx.{decorator} above a class."
-        )
+        name = "effect" if effectful else "operation"
+        raise BadArgument(f"{name}: a class is needed, got {text_of(cls)}.", hint=f"write @hx.{name} above a class.")
     if not cls.__flags__ & _OF_PYTHON:
         raise BadArgument(f"{cls.__name__}: a block must be a class that is written in Python, it is built in.")
     if "__slots__" in vars(cls) and vars(cls).get("__annotations__"):

@@ -19,7 +19,7 @@ from ..base.errors import BadArgument, ShapeMismatch
 from ..base.frozen_values import Value
 from ..base.immutables import KeyedObject
 from ..base.later_layers import LaterLayers
-from ..base.scoped_variables import context_variable
+from ..base.wrapping import context_variable
 from .devices import MeshDevice, devices_of_numbers, is_addressable
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..effects.base.scoped_variables import unwound
 from ..effects.base.stack import current, installed
+from ..effects.base.wrapping import unwound
 from ..effects.core.arrays import as_array, type_of
 from ..effects.programs.closure_conversion import with_inputs
 from ..effects.programs.equation_views import replaced

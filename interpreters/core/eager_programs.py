@@ -26,9 +26,9 @@ import numpy as np
 
 from ...effects.base.caches import Cache
 from ...effects.base.config import CONFIG
-from ...effects.base.scoped_variables import unwound
 from ...effects.base.source_locations import NO_WARNINGS
 from ...effects.base.stack import BASE, current, inside
+from ...effects.base.wrapping import unwound
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, from_numpy
 from ...effects.core.operation import Operation, result_type
 from ...effects.programs.program import Program

@@ -17,12 +17,11 @@ from ...effects.base import config
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, shortened
 from ...effects.base.immutables import OwnCopy
-from ...effects.base.scoped_variables import unwound
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import BASE, STACK, Run, grounded, installed, push, runs
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.value_identity import array_key, leaf_key
-from ...effects.base.wrapping import name_of, wraps
+from ...effects.base.wrapping import name_of, unwound, wraps
 from ...effects.core.arrays import ConcreteArray, as_array
 from ...effects.core.jax_contexts import make_user_context
 from ...effects.trees import pytrees

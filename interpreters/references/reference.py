@@ -26,8 +26,8 @@ from ...effects.base.errors import (
     NotAnArray,
     NotDifferentiable,
 )
-from ...effects.base.scoped_variables import context_variable
 from ...effects.base.stack import BASE, STACK, Run, current, in_force, push
+from ...effects.base.wrapping import context_variable
 from ...effects.core.arrays import Array, as_array, concrete, type_of
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation, effect

@@ -14,10 +14,9 @@ from typing import Any, NoReturn
 from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
 from ...effects.base.errors import NotAnArray
-from ...effects.base.scoped_variables import unwound
 from ...effects.base.stack import BASE, STACK
 from ...effects.base.watching import logger
-from ...effects.base.wrapping import name_of
+from ...effects.base.wrapping import name_of, unwound
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, type_of
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import interpret

@@ -9,13 +9,13 @@ import pytest
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
-from handlax.effects.base import scoped_variables
+from handlax.effects.base import wrapping
 from handlax.effects.base.stack import STACK
 from handlax.experimental import sparse
 from handlax.experimental.jet import jet
 from handlax.operations import Sin
 
-VARIABLES = scoped_variables._VARIABLES
+VARIABLES = wrapping._VARIABLES
 
 
 @hx.effect(vmap="per_lane", diff="stop")
