@@ -1,9 +1,8 @@
 """Arrays: the immutable values that are operands and results of operations.
 
 An ``Array`` is either a ``ConcreteArray``, whose data are known, or a ``Box`` of some run. The data of a concrete array
-are a NumPy array, a device buffer, or both; ``ArrayBackend`` converts between them.
-
-``as_array`` makes an array of a value, and ``perform`` sends an operation to the innermost handler.
+are a NumPy array, a device buffer, or both; ``ArrayBackend`` converts between them. ``as_array`` makes an array of a
+value, and ``perform`` sends an operation to the innermost handler.
 """
 
 from __future__ import annotations

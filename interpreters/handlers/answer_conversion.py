@@ -33,7 +33,7 @@ def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     """
     types = tuple([x.type for x in operands]) if operands else ()
     tree = result_tree(op, types) if op.effectful else None
-    if tree is object or (isinstance(y, Array) and y.type is tree):  # the most frequent one first
+    if tree is object or (isinstance(y, Array) and y.type is tree and op.multiple_results):  # the most frequent first
         return (y,)
     expected = result_type(op, types)
     if not op.multiple_results:

@@ -30,6 +30,7 @@ TRACING = {
     hx.draw: lambda f: hx.draw(f)(X),
     hx.effects_of: lambda f: hx.effects_of(f)(X),
     hx.eval_shape: lambda f: hx.eval_shape(f, X),
+    hx.explain_handlers: lambda f: hx.explain_handlers(f)(X),
     hx.grad: lambda f: hx.grad(f)(X),
     hx.jacrev: lambda f: hx.jacrev(f)(X),
     hx.jit: lambda f: hx.jit(f)(X),

@@ -275,11 +275,15 @@ def test_an_execution_that_does_something_else_is_refused(style):
     with pytest.raises(hx.errors.BadCall, match="tick: the function performed it, where it performed flip"):
         again(ticks)
 
+
+@executed
+def test_an_execution_that_performs_something_else_is_refused(style):
+    runs = []
+
     def other():
         runs.append(1)
         return hx.perform(Ask()) if len(runs) == 1 else hnp.where(hx.perform(Flip()), 1.0, 2.0)
 
-    runs.clear()
     h = flat | hx.handler({Ask: hx.ctl(lambda resume, op: resume(1.0) + resume(2.0))})
     with pytest.raises(hx.errors.BadCall, match="flip: the function performed it, where it performed ask"):
         style(h)(other)()
