@@ -305,7 +305,7 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
         while (internal := modules.get(name := name_at(depth))) and depth < last:
             depth += 1
         if internal is not False:  # it has not been seen before, or is far from here
-            if name is None or depth == last:  # beyond the outermost frame, or code without a module
+            if name is None or depth >= last:  # beyond the outermost frame, or code without a module
                 try:
                     return _site_by_frames(depth + 1)
                 except ValueError:  # a thread of the runtime has no frame of the user's

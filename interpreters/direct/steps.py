@@ -63,6 +63,10 @@ def steps(
     if not kinds:
         raise BadArgument("steps: at least one operation type is needed.", hint="hx.steps(Sin)(f)(x).")
     for kind in kinds:
+        if isinstance(kind, (tuple, list)):
+            raise BadArgument(
+                f"steps: operation types are given one by one, got {kind!r}.", hint="hx.steps(A, B)(f)(x)."
+            )
         need_operation_type("steps", "kinds", kind)
     clause = (ctl if many else once)(lambda resume, op, *xs: Step(op, xs, resume))
     return direct(handler(dict.fromkeys(kinds, clause), returns=Done), replay=replay)

@@ -58,14 +58,15 @@ class ctl(ClauseKind):
     Args:
         support: the clause resumes with one of the integers ``0, 1, ..., n - 1``, or with False or True where ``n`` is
             2: the integer ``n``, or a function ``(op, *types) -> n``. The clause then crosses loops of known length, by
-            tables of the answers after each iteration; see ``handle``.
+            tables of the answers after each iteration; see ``handle``. A traced number that is none of these counts as
+            the nearest one.
     """
 
     __slots__ = ("support",)
     support: int | Callable[..., int] | None
 
     def __init__(self, f: Clause, *, support: int | Callable[..., int] | None = None):
-        if not (support is None or callable(support) or type(support) is int):
+        if not (support is None or callable(support) or (type(support) is int and support > 0)):
             raise BadArgument(
                 f"{type(self).__name__}: the support must be a positive integer or a function, got {support!r}.",
                 hint="support=n, or support=lambda op, *types: n.",

@@ -82,6 +82,17 @@ def test_far_below_the_users_line_the_stack_is_walked_once(monkeypatch):
     assert len(counted) < 50
 
 
+@pytest.mark.parametrize("depth", range(20, 50))
+def test_a_function_that_says_it_is_the_users_may_stand_anywhere_on_the_stack(depth):
+    module = {"__name__": "handlax.deep"}
+    exec(compile("def deep(n, f): return deep(n - 1, f) if n else f()", hnp.__file__, "exec"), module)
+    inner = lambda: module["deep"](depth, user_site)
+    inner.__code__ = inner.__code__.replace(co_filename=hnp.__file__)
+    wrapped = unnamed_boundary(inner)  # with the name of this module, as of a function of the user's
+    site = Site(*module["deep"](40, wrapped))
+    assert site.function == "test_a_function_that_says_it_is_the_users_may_stand_anywhere_on_the_stack"
+
+
 @pytest.mark.parametrize("depth", range(1, 80))
 def test_a_thread_has_a_site_however_deep_it_is(depth):
     nested = user_site

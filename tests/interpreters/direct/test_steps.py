@@ -95,3 +95,5 @@ def test_kinds_are_needed():
         hx.steps()
     with pytest.raises(hx.errors.BadArgument, match="steps"):
         hx.steps(3)
+    with pytest.raises(hx.errors.BadArgument, match="one by one"):
+        hx.steps((Evaluate, Other))
