@@ -39,7 +39,7 @@ from ..handlers.resumable import (
     resumed_again,
 )
 from .executed_log import Answered, Iteration, Surroundings, is_same, other_performed, own_references, reference_mark
-from .stacks import Nesting, close_stacks, greenlet, new_stack
+from .stacks import close_stacks, greenlet, nested, new_stack, start
 
 
 class Handled(NamedTuple):
@@ -104,12 +104,11 @@ class Activation:
     """
 
     __slots__ = (
-        "handled", "run", "under", "cell", "log", "at", "resumption", "driver", "performer", "unwound", "nesting",
-        "first",
+        "handled", "run", "under", "cell", "log", "at", "resumption", "driver", "performer", "unwound", "first",
     )
 
     def __init__(
-        self, handled: Handled, log: list[Answered | Iteration], nesting: Nesting, resumption: Resumption | None = None
+        self, handled: Handled, log: list[Answered | Iteration], resumption: Resumption | None = None
     ):
         self.handled = handled
         self.run: Any = None
@@ -121,7 +120,6 @@ class Activation:
         self.driver: Any = None
         self.performer: Any = None
         self.unwound: Performed | None = None
-        self.nesting = nesting
         self.first = 0
 
     # inside the function
@@ -144,7 +142,8 @@ class Activation:
         if self.resumption is not None:
             raise other_performed("the function ended", self.resumption.op)
         need_executed(handler, f, y)
-        return Ended(final_answer(handler, run.merged_state(), y))
+        with inside(self.under.outer):
+            return Ended(final_answer(handler, run.merged_state(), y))
 
     def unwind(self, message: Performed) -> Unwound:
         self.unwound = message
@@ -231,17 +230,17 @@ class Activation:
                 return self.handled.context.copy().run(self.execute)
             if not self.handled.handler.resumes:
                 return self.execute()
-            stack = new_stack(self.execute, context=self.handled.context.copy())
+            stack = new_stack(self.execute, parent=greenlet.getcurrent(), context=self.handled.context.copy())
             stack.activation = self
-            return self.wait_for(stack)
+            return self.wait_for(start, stack)
 
-    def wait_for(self, stack: Any, *answer: Any) -> Performed | Ended:
-        """Go on with ``stack``; the next message of the execution."""
+    def wait_for(self, switch: Callable[..., Any], *given: Any) -> Performed | Ended:
+        """The next message of the execution, to which ``switch(*given)`` leads."""
         cell = self.cell
         outside = cell.site
         self.driver = greenlet.getcurrent()
         try:
-            return stack.switch(*answer)
+            return switch(*given)
         finally:
             self.driver = None
             cell.site = outside
@@ -272,7 +271,7 @@ class Activation:
                 context.run(CONFIG.set, under.settings)
         self.move(under, performer.gr_context[STACK])
 
-    def answer(self, message: Performed | Ended, nesting: Nesting) -> Any:
+    def answer(self, message: Performed | Ended) -> Any:
         """The answer of the handled function: clauses are called, from that of what ``message`` says it performed on,
         until one returns without ``resume.tail``, or the function ends.
         """
@@ -287,7 +286,7 @@ class Activation:
                 del resume  # a function that is not resumed is closed here, which restores sites of its own
             if type(y) is not Tail:
                 return y
-            activation, message = y.resume.advance(*y.given, nesting)
+            activation, message = y.resume.advance(*y.given)
         return message.answer
 
 
@@ -315,16 +314,7 @@ class Continuation:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         given = self.given(args, named)
-        activation = self.activation
-        if activation.handled.replays:
-            return on_deep_stack(self.finish, *given, activation.nesting)
-        if activation.nesting.open:
-            return activation.nesting.call(self.finish, *given, activation.nesting)
-        nesting = Nesting()
-        try:
-            return nesting.call(self.finish, *given, nesting)
-        finally:
-            nesting.close()
+        return (on_deep_stack if self.activation.handled.replays else nested)(self.finish, *given)
 
     def tail(self, *args: Any, **named: Any) -> Tail:
         """As ``return resume(y)``, for a clause that returns what this gives: no stack grows."""
@@ -336,24 +326,23 @@ class Continuation:
         """The state, and the results of the operation, that the arguments of ``resume`` are."""
         return answer_given(self.op, self.operands, self.activation.handled.state is not NO_STATE, args, named)
 
-    def finish(self, state: Any, results: Any, nesting: Nesting) -> Any:
+    def finish(self, state: Any, results: Any) -> Any:
         """The answer of the rest of the handled function."""
-        activation, message = self.advance(state, results, nesting)
-        return activation.answer(message, nesting)
+        activation, message = self.advance(state, results)
+        return activation.answer(message)
 
-    def advance(self, state: Any, results: Any, nesting: Nesting) -> tuple[Activation, Performed | Ended]:
+    def advance(self, state: Any, results: Any) -> tuple[Activation, Performed | Ended]:
         """Continue until the function performs or ends: the execution that did, and its message."""
         activation, handled, performer = self.activation, self.activation.handled, self.performer
         if self.used and isinstance(handled.handler.table.get(type(self.op)), once):
             raise resumed_again(self.op)
         if performer is not None:
             activation.take_over(performer)
-            activation.nesting = nesting
         self.used, self.performer, self.waits = True, None, False
         if performer is not None:
-            return activation, activation.wait_for(performer, (state, results))
+            return activation, activation.wait_for(performer.switch, (state, results))
         under = Surroundings(STACK.get(), CONFIG.get())
-        again = Activation(handled, self.log[: self.count], nesting, Resumption(self.op, state, results, under))
+        again = Activation(handled, self.log[: self.count], Resumption(self.op, state, results, under))
         return again, again.start()
 
 

@@ -10,7 +10,6 @@ from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
 from ...effects.base.config import CONFIG
-from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import STACK, runs
@@ -21,7 +20,7 @@ from ..handlers.handler import Handler, ctl, once
 from ..handlers.installation import NO_STATE, HandlerRun
 from .activation import Activation, DirectRun, Handled
 from .executed_log import Iteration, Surroundings, other_performed
-from .stacks import Nesting, have_greenlets
+from .stacks import have_greenlets, nested
 
 P = ParamSpec("P")
 C = TypeVar("C")
@@ -62,22 +61,15 @@ class DirectInstallation(Installation):
                 self.installed(site), self.state, f, args, kwargs, site, under, copy_context(), watching,
                 many or replays, replays,
             )
-            around = next((run.activation.nesting for run in watching if isinstance(run, DirectRun)), None)
-            if around is not None and around.open:
-                return around.call(_answer_of, given, around)
-            nesting = Nesting()
-            try:
-                return on_deep_stack(_answer_of, given, nesting)
-            finally:
-                nesting.close()
+            return nested(_answer_of, given)
 
         return handled
 
 
-def _answer_of(handled: Handled, nesting: Nesting) -> Any:
+def _answer_of(handled: Handled) -> Any:
     """The answer of a handled function, by its first execution and those that its clauses ask for."""
-    activation = Activation(handled, [], nesting)
-    return activation.answer(activation.start(), nesting)
+    activation = Activation(handled, [])
+    return activation.answer(activation.start())
 
 
 def direct(handler: Handler, state: Any = NO_STATE, *, replay: bool = False) -> Installation:

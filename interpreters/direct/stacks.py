@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from threading import get_ident
+from threading import local
 from typing import Any
 
 from ...effects.base.caches import per_process
-from ...effects.base.deep_calls import frame_at
+from ...effects.base.deep_calls import frame_at, on_deep_stack
 from ...effects.base.lazy_module import LazyModule
 
 greenlet: Any = LazyModule("greenlet")
@@ -50,42 +50,62 @@ def close_stacks(inner: Any, last: Any) -> None:
 
 
 class Nesting:
-    """The stack from which new stacks start, for the functions under handlers in direct style within each other.
+    """The calls of one thread, within each other, of functions under handlers in direct style and of their rests.
 
     A new stack inherits the recursion depth of the one that starts it, and leaving a stack costs time for each of its
     frames. So every ``NESTED``-th call, and one beyond ``FRAMES`` frames, is executed on a new stack that ``spawner``,
     which is shallow, starts. ``depth``: the number of calls within each other.
     """
 
-    __slots__ = ("thread", "depth", "spawner", "closed")
+    __slots__ = ("depth", "spawner")
 
     def __init__(self) -> None:
-        self.thread = get_ident()
         self.depth = 0
         self.spawner: Any = None
-        self.closed = False
-
-    @property
-    def open(self) -> bool:
-        """Whether calls can be made here: it is not closed, and of this thread."""
-        return not self.closed and self.thread == get_ident()
 
     def call(self, f: Callable[..., Any], *args: Any) -> Any:
-        """``f(*args)``, within the functions of this nesting."""
+        """``f(*args)``, within the calls of this nesting."""
         self.depth += 1
         try:
             if self.depth % NESTED and frame_at(FRAMES) is None:
                 return f(*args)
-            if not self.spawner:  # there is none, or it was interrupted and has ended
-                self.spawner = new_stack(_spawn)
-            return self.spawner.switch(new_stack(f, parent=greenlet.getcurrent()), args)
+            return self.start(new_stack(f, parent=greenlet.getcurrent()), *args)
         finally:
             self.depth -= 1
 
-    def close(self) -> None:
-        """Drop the spawner, which keeps the stack that it started last."""
-        self.closed = True
-        self.spawner = None
+    def start(self, stack: Any, *args: Any) -> Any:
+        """``stack.switch(*args)`` of a new stack, which starts from the spawner if this one may be deep."""
+        if self.depth < NESTED:
+            return stack.switch(*args)
+        if not self.spawner:  # there is none, or it was interrupted and has ended
+            self.spawner = new_stack(_spawn)
+        return self.spawner.switch(stack, args)
+
+
+class _Thread(local):
+    """The nesting of a thread, from its outermost call to the end of that: the spawner keeps the stack it started last.
+    """
+
+    nesting: Nesting | None = None
+
+
+_THREAD = _Thread()
+
+
+def start(stack: Any) -> Any:
+    """Start a new stack; what is switched to this one first, or what it returns."""
+    return stack.switch() if _THREAD.nesting is None else _THREAD.nesting.start(stack)
+
+
+def nested(f: Callable[..., Any], *args: Any) -> Any:
+    """``f(*args)``, a call of a function under a handler in direct style, or of its rest, in this thread's nesting."""
+    if _THREAD.nesting is not None:
+        return _THREAD.nesting.call(f, *args)
+    _THREAD.nesting = Nesting()
+    try:
+        return on_deep_stack(f, *args)
+    finally:
+        _THREAD.nesting = None
 
 
 def _spawn(stack: Any, args: tuple[Any, ...]) -> None:

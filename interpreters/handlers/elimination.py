@@ -40,6 +40,7 @@ from ...effects.control.loops import scan_as
 from ...effects.core.arrays import Box, ConcreteArray, scalar
 from ...effects.core.named_axes import Axis, is_root
 from ...effects.core.operation import Operation, result_type
+from ...effects.core.result_trees import as_declared
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.indexing.dynamic_slicing import dynamic_index_in_dim
 from ...effects.operations.manipulation.creation import iota, is_iota
@@ -128,7 +129,7 @@ def _given(clause: Any, given: Callable[[int, int], Any], resume: Any, path: Pat
             "is not a function, unless the clause declares what it resumes with.",
             hint=f"hx.ctl(f, support=n), if it resumes with 0, ..., n - 1 alone; {UNROLL} makes the loop n parts.",
         )
-    return resume(path, zero_results(op, xs))
+    return resume(path, as_declared(op, tuple([x.type for x in xs]), op.as_results(zero_results(op, xs))))
 
 
 def _chosen(clause: Any, resume: Any, path: Path, op: Any, *xs: Any) -> Any:

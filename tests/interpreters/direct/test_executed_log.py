@@ -9,6 +9,7 @@ import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.interpreters.direct.stacks import _THREAD
 from handlax.operations import Sin
 
 F32 = hx.ArrayType((), "float32")
@@ -347,7 +348,7 @@ def test_a_later_resumption_may_be_in_another_thread(n):
     thread.start()
     thread.join()
     assert answers == [2 * n + 1] == [float(kept[0](3.0))]
-    assert kept[0].activation.nesting.spawner is None
+    assert _THREAD.nesting is None
 
 
 def test_a_refused_resumption_is_not_used_up():
@@ -374,6 +375,44 @@ def test_hundreds_of_handlers_may_be_within_each_other(style, kind):
     for _ in range(400):
         f = style(hx.handler({Ask: kind(lambda *given: 1.0)}))(f)
     assert f() == 1.0
+
+
+@styles
+def test_what_follows_the_function_is_part_of_the_rest(style):
+    asking = lambda y: hx.handle(hx.handler({Ask: lambda op: hnp.float32(y)}))
+    clause = lambda resume, op: 100 * asking(10.0)(resume)(True) + asking(20.0)(resume)(False)
+    h = hx.handler({Flip: hx.ctl(clause)}, returns=lambda y: y + hx.perform(Ask()))
+    f = lambda: hnp.where(hx.perform(Flip()), 1.0, 2.0)
+    assert float(asking(1.0)(style(h)(f))()) == 1122.0
+    mapped = hx.handler({Ask: hx.ctl(lambda resume, op: hx.jit(hx.grad(resume))(1.0))}, returns=hnp.sin)
+    assert float(style(mapped)(lambda: hx.perform(Ask()))()) == pytest.approx(float(hnp.cos(1.0)))
+
+
+def test_a_scheduler_of_many_tasks_needs_no_deep_stack():
+    @hx.effect
+    class Fork:
+        f: object
+
+        def result_type(op):
+            return object
+
+    def scheduler(main):
+        waiting, ended = [], []
+        later = lambda resume: waiting.append(lambda: resume(None))
+
+        def run(f):
+            clauses = {
+                Fork: hx.ctl(lambda resume, op: (later(resume), run(op.f))[1]),
+                Fetch: hx.ctl(lambda resume, op: (later(resume), waiting.pop(0)())[1]),
+            }
+            end = lambda y: (ended.append(y), waiting.pop(0)() if waiting else None)[1]
+            return hx.direct(hx.handler(clauses, returns=end))(f)()
+
+        run(main)
+        return len(ended)
+
+    task = lambda: [hx.perform(Fetch("turn")) for _ in range(3)]
+    assert scheduler(lambda: [hx.perform(Fork(task)) for _ in range(300)]) == 301
 
 
 def test_hundreds_of_handlers_answer_what_is_within_them():

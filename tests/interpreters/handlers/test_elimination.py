@@ -551,7 +551,7 @@ def test_what_has_no_table_is_refused_with_the_remedy(handler, state, f, words):
 
 
 @pytest.mark.parametrize(("support", "words"), [
-    (0, "positive integer"), (lambda op: 2.0, "positive integer"),
+    (lambda op: 0, "positive integer"), (lambda op: 2.0, "positive integer"),
     (lambda op: op.n - 1, "resumes with one of 0, ..., 1"),
 ])
 def test_a_support_that_is_none_is_refused(support, words):
@@ -561,8 +561,23 @@ def test_a_support_that_is_none_is_refused(support, words):
 
 
 def test_a_choice_is_a_scalar_and_a_support_a_number():
-    with pytest.raises(hx.errors.BadArgument, match="support"):
-        hx.ctl(lambda resume, op: resume(0), support="2")
+    for support in ("2", 0, -1):
+        with pytest.raises(hx.errors.BadArgument, match="support"):
+            hx.ctl(lambda resume, op: resume(0), support=support)
     many = hx.handler({Note: hx.ctl(lambda resume, op, x: resume(None), support=2)})
     with pytest.raises(hx.errors.BadArgument, match="one scalar integer or bool"):
         hx.handle(many)(lambda: lax.fori_loop(0, 3, lambda i, c: (hx.perform(Note(), c), c)[1], 0.0))()
+
+
+def test_a_final_clause_ends_the_program_in_a_loop_of_known_length():
+    @hx.effect(vmap="per_lane")
+    class End:
+        def result_type(op):
+            return hx.ArrayType((), "float32")
+
+    h = hx.handler({
+        Choose: hx.ctl(lambda resume, op: resume(0) + resume(1), support=2),
+        End: hx.final(lambda op: hnp.float32(-1.0)),
+    })
+    f = lambda: choose(2) + lax.scan(lambda c, _: (c + hx.perform(End()), None), hnp.float32(0.0), None, 2)[0]
+    assert hx.handle(h)(f)() == hx.handle(h, unroll=True)(f)() == hx.direct(h)(f)() == -2.0
