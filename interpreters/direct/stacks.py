@@ -82,14 +82,14 @@ class Nesting:
         return self.spawner.switch(stack, args)
 
 
-class _Thread(local):
+class _ThreadNesting(local):
     """The nesting of a thread, from its outermost call to the end of that: the spawner keeps the stack it started last.
     """
 
     nesting: Nesting | None = None
 
 
-_THREAD = _Thread()
+_THREAD = _ThreadNesting()
 
 
 def start(stack: Any) -> Any:
