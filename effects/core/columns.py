@@ -101,7 +101,10 @@ class Column:
             return None
         rule = op.adapt(self.name, cell) if hasattr(op, "adapt") else cell
         if not callable(rule) and not (self is LOWER and isinstance(rule, str)):
-            raise RegistrationError(f"{self.name}: the rule of {op.__name__} must be callable, got {text_of(rule)}.")
+            raise RegistrationError(
+                f"{self.name}: the rule of {op.__name__} must be callable, got {text_of(rule)}.",
+                hint="it is a function; what hx.ctl and hx.final make is a clause of a handler.",
+            )
         return self._adapt(op, rule) if self._adapt is not None else rule
 
     def rule(self, op: type[Any], *others: type[Any]) -> Callable[[Any], Any]:
@@ -284,15 +287,6 @@ def _adapt_batch(op: type[Any], cell: Any) -> Rule:
     return AxisRule(cell) if _has_parameter(cell, "axis") else cell
 
 
-def _adapt_default(op: type[Any], cell: Any) -> Rule:
-    if not callable(cell):
-        raise RegistrationError(
-            f"{op.__name__}: its default must be a function, (op, *operands) -> answer, got {text_of(cell)}.",
-            hint="a clause that resumes or ends the program is one of a handler: hx.handler({...}).",
-        )
-    return cell
-
-
 class ElementwiseLowering:
     """The rule of ``lower`` for a cell that is a string: the name of an elementwise operation of StableHLO or CHLO.
 
@@ -353,7 +347,7 @@ SPARSE = Column("sparse", doc="sparse arrays: their stored entries alone (sparsi
 MASKED = Column("masked", doc="where a mask is true, else the first operand (loops of vmap)")
 JET = Column("jet", doc="Taylor series; without a cell from the forward derivative")
 TRAFFIC = Column("traffic", doc="what one device sends along each axis of its mesh; without a cell nothing")
-DEFAULT = Column("default", _adapt_default, doc="the clause of an effect that no handler answers")
+DEFAULT = Column("default", doc="the clause of an effect that no handler answers")
 
 
 def __getattr__(name: str) -> Column:

@@ -94,7 +94,7 @@ def test_equal_installations_are_made_of_equal_handlers_and_states():
     assert len({*installations}) == len(installations)
     assert hx.handle(handler, np.ones(2)) == hx.handle(handler, hnp.ones(2, np.float64))
     assert hx.direct(handler, 0) != hx.handle(handler, 0) and hx.direct(handler, 0) == hx.direct(handler, 0)
-    assert hx.direct(handler, 0, memo=True) != hx.direct(handler, 0)
+    assert hx.direct(handler, 0, replay=True) != hx.direct(handler, 0)
     assert copy.copy(SINES @ TWICE) == SINES @ TWICE == copy.deepcopy(SINES @ TWICE)
     assert repr(pickle.loads(pickle.dumps(SINES @ TWICE))) == repr(SINES @ TWICE)
 

@@ -182,7 +182,7 @@ def test_an_answer_that_does_not_fit_is_refused_as_that_of_a_handler():
 
 @pytest.mark.parametrize("default", [3, hx.final(lambda op: 1.0), hx.ctl(lambda resume, op: resume(1.0))], ids=str)
 def test_a_default_is_a_function(default):
-    with pytest.raises(errors.RegistrationError, match="its default must be a function"):
+    with pytest.raises(errors.RegistrationError, match="default: the rule of Refused must be callable"):
 
         @hx.effect(default=default)
         class Refused:
