@@ -15,9 +15,19 @@ class Refusal(NamedTuple):
 
 REFUSED = {
     "the rest after an iteration": Refusal(
-        "the rest of the program after one iteration of a loop, or in one lane, is not a function",
-        "unroll the loop in Python, or handle it by a clause that answers once|handle it inside, vmap",
-        "| `ctl` through loops and lanes | the rest after one iteration is not a function |",
+        "the rest of the program after one iteration of a loop of unknown length, or in one lane, is not a function",
+        "give it a length, .* or handle it by a clause that answers once|handle it inside, vmap",
+        "| `ctl` through a `while_loop`, or lanes |",
+    ),
+    "an iteration without support": Refusal(
+        "a clause that takes resume cannot cross a loop: the rest of the program after one iteration is not a function",
+        r"hx.ctl\(f, support=n\), .* hx.handle\(h, unroll=True\) makes the loop n parts",
+        "| `ctl` through a loop of known length, without `support` |",
+    ),
+    "a state through a table": Refusal(
+        "the state of a handler whose clause takes resume cannot cross it, since it may depend on all choices",
+        r"pass it as a carry of the loop, or add it up in the answers: .* hx.handle\(h, unroll=True\)",
+        "| `ctl` in a handler with a state, through a loop of known length |",
     ),
     "the rest after a function of a scoped effect": Refusal(
         "the rest of the program after one execution of its function is not a function",
@@ -47,7 +57,15 @@ REFUSED = {
     ),
     "a body in direct style": Refusal(
         "its clause in direct style takes the rest of the function, and is performed in a body that is recorded",
-        "perform it outside of loops, vmap and branches by traced values; or record all by hx.handle",
-        "| `ctl` or `final` under [`hx.direct`](continuations.md) in a loop, lanes, or a branch by a traced value |",
+        "perform it outside of vmap, while loops and branches by traced values, .* or record all by hx.handle",
+        "| `ctl` or `final` under [`hx.direct`](continuations.md) in lanes, a `while_loop`, or a branch by a traced",
     ),
 }
+
+_LOOPS = ("the rest after an iteration", "an iteration without support", "a state through a table")
+_ALIKE = {"the rest after an iteration": _LOOPS, "a body in direct style": ("a body in direct style", *_LOOPS)}
+
+
+def messages(name: str) -> str:
+    """What the error of a random program may say: of a loop it depends on its length and on the handler's state."""
+    return "|".join([REFUSED[each].says for each in _ALIKE.get(name, (name,))])

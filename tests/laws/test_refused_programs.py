@@ -40,6 +40,13 @@ class Region:
 
 
 mean = hx.handler({Flip: hx.ctl(lambda resume, op: 0.5 * resume(True) + 0.5 * resume(False))})
+mean_of_two = hx.handler(
+    {Flip: hx.ctl(lambda resume, op: 0.5 * resume(True) + 0.5 * resume(False), support=2)}
+)
+counting = hx.handler(
+    {Flip: hx.ctl(lambda resume, n, op: 0.5 * resume(n + 1, True) + 0.5 * resume(n + 1, False))},
+    returns=lambda n, y: n + y,
+)
 half = hx.handler({Flip: lambda op: True})
 logging = hx.handler({Ask: lambda log, op, x: ((*log, x), x)}, moves=hx.append)
 last = hx.handler({Ask: lambda s, op, x: ((s[0] + 1, s[1].at[s[0]].set(x)), x)})
@@ -101,11 +108,27 @@ plain_cube.defjvp(lambda xs, ts: (plain_cube(*xs), 3.0 * xs[0] ** 2 * ts[0]))
 # what is refused; and what its remedies give
 CASES = {
     "the rest after an iteration": (
+        lambda: hx.handle(mean)(hx.vmap(flip))(XS),
+        {
+            "a length": (lambda: hx.handle(mean, unroll=True)(repeated(flip))(0.0), 1.0),
+            "unrolled": (lambda: hx.handle(mean)(unrolled)(0.0), 1.0),
+            "a clause that answers once": (lambda: hx.handle(half)(hx.vmap(flip))(XS), XS + 1.0),
+            "inside vmap": (lambda: hx.vmap(hx.handle(mean)(flip))(XS), XS + 0.5),
+        },
+    ),
+    "an iteration without support": (
         lambda: hx.handle(mean)(repeated(flip))(0.0),
         {
-            "unrolled": (lambda: hx.handle(mean)(unrolled)(0.0), 1.0),
+            "support": (lambda: hx.handle(mean_of_two)(repeated(lambda c: flip(0.0)))(0.0), 0.5),
+            "unroll": (lambda: hx.handle(mean, unroll=True)(repeated(flip))(0.0), 1.0),
             "a clause that answers once": (lambda: hx.handle(half)(repeated(flip))(0.0), 2.0),
-            "inside vmap": (lambda: hx.vmap(hx.handle(mean)(flip))(XS), XS + 0.5),
+        },
+    ),
+    "a state through a table": (
+        lambda: hx.handle(counting, 0)(repeated(flip))(0.0),
+        {
+            "unroll": (lambda: hx.handle(counting, 0, unroll=True)(repeated(flip))(0.0), 3.0),
+            "a clause that answers once": (lambda: hx.handle(half)(repeated(flip))(0.0), 2.0),
         },
     ),
     "the rest after a function of a scoped effect": (
@@ -144,7 +167,7 @@ CASES = {
         },
     ),
     "a body in direct style": (
-        lambda: hx.direct(mean)(repeated(flip))(0.0),
+        lambda: hx.direct(mean)(hx.vmap(flip))(XS),
         {
             "a loop of Python": (lambda: hx.direct(mean)(unrolled)(0.0), 1.0),
             "hx.loop": (lambda: hx.direct(mean)(lambda c: hx.loop(0, 2, lambda i, c: flip(c), c))(0.0), 1.0),
