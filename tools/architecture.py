@@ -332,18 +332,27 @@ def page(layers: Sequence[Folder]) -> str:
     return "\n".join(lines)
 
 
-def main(words: Sequence[str]) -> int:
-    layers = [read_folder(ROOT / layer) for layer in LAYERS]
-    made = {PICTURE: picture(layers), PAGE: page(layers)}
+def write_or_check(made: Mapping[Path, str], tool: str, subject: str, source: str, words: Sequence[str]) -> int:
+    """Write the files of which the texts have changed; with ``--check`` among the words only say which these are.
+
+    The exit status: 1 if something is found out of date. ``tool``: the script that makes them, of the ``subject``, from
+    the ``source``.
+    """
     stale = [path for path, new in made.items() if not path.exists() or path.read_text() != new]
     names = ", ".join([path.relative_to(ROOT).as_posix() for path in stale])
     if "--check" in words:
-        print(f"out of date: {names}; run python tools/architecture.py" if stale else "architecture: as the code says")
+        print(f"out of date: {names}; run python tools/{tool}" if stale else f"{subject}: as the {source} says")
         return 1 if stale else 0
     for path in stale:
         path.write_text(made[path])
-    print(f"architecture: {names or 'nothing'} written")
+    print(f"{subject}: {names or 'nothing'} written")
     return 0
+
+
+def main(words: Sequence[str]) -> int:
+    layers = [read_folder(ROOT / layer) for layer in LAYERS]
+    made = {PICTURE: picture(layers), PAGE: page(layers)}
+    return write_or_check(made, "architecture.py", "architecture", "code", words)
 
 
 if __name__ == "__main__":

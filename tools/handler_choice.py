@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from architecture import INK, MARGIN, ROOT, WIDTH, box, text
+from architecture import INK, MARGIN, ROOT, WIDTH, box, text, write_or_check
 
 PICTURE = ROOT / "docs" / "tutorial" / "which-handler.svg"
 PAGE = ROOT / "docs" / "tutorial" / "which-handler.md"
@@ -123,17 +123,8 @@ def listing() -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    page = PAGE.read_text()
-    made = {PICTURE: picture(), PAGE: LIST.sub(lambda _: listing(), page)}
-    stale = [path for path, new in made.items() if not path.exists() or path.read_text() != new]
-    names = ", ".join([path.relative_to(ROOT).as_posix() for path in stale])
-    if "--check" in words:
-        print(f"out of date: {names}; run python tools/handler_choice.py" if stale else "handlers: as the table says")
-        return 1 if stale else 0
-    for path in stale:
-        path.write_text(made[path])
-    print(f"handlers: {names or 'nothing'} written")
-    return 0
+    made = {PICTURE: picture(), PAGE: LIST.sub(lambda _: listing(), PAGE.read_text())}
+    return write_or_check(made, "handler_choice.py", "handlers", "table", words)
 
 
 if __name__ == "__main__":

@@ -16,5 +16,5 @@ def below(y: Any, ulps: int) -> Any:
 
 
 def outwards(lo: Any, hi: Any, ulps: int = 0) -> Any:
-    """The ends rounded outwards; where one is NaN nothing is known, and it becomes infinite."""
+    """The ends of an interval rounded outwards by ``ulps``; an end that is NaN says nothing and becomes infinite."""
     return (below(lo, ulps), -below(-hi, ulps)) if hnp.issubdtype(lo.dtype, hnp.floating) else (lo, hi)

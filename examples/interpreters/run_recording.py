@@ -99,7 +99,7 @@ def logged_run(program: Any, args: Any, otherwise: Transformation = plain) -> tu
 
 
 def record(f: Callable[..., Any], *args: Any, otherwise: Transformation = plain) -> Recording:
-    """A run of ``otherwise(f)(*args)``."""
+    """The values of all equations of ``f(*args)``, executed under a transformation ``otherwise`` such as ``jit``."""
     return logged_run(hx.make_program(f)(*args), args, otherwise)[0]
 
 

@@ -35,7 +35,7 @@ class Value(NamedTuple):
         return math.prod(self.type.shape) * self.type.dtype.itemsize
 
     def at(self, **sizes: int) -> tuple[int, ...]:
-        """The shape for sizes that are known."""
+        """The shape in numbers, where the symbols have these values: ``at(n=3)``."""
         return tuple([evaluated(size, sizes) for size in self.type.shape])
 
     def __str__(self) -> str:

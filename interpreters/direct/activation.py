@@ -38,7 +38,8 @@ from ..handlers.resumable import (
     never_executed,
     resumed_again,
 )
-from .executed_log import Answered, Iteration, Surroundings, is_same, other_performed, own_references, reference_mark
+from ..references.reference import next_number
+from .executed_log import Answered, Iteration, Surroundings, is_same, other_performed, own_references
 from .stacks import close_stacks, greenlet, nested, new_stack, start
 
 
@@ -63,7 +64,7 @@ class Handled(NamedTuple):
 
 
 class Performed(NamedTuple):
-    """What an execution performed, for a clause that takes the rest, or ends the program."""
+    """An operation for which an execution was left, since its clause takes the rest of the function or ends it."""
 
     op: Any
     operands: tuple[Any, ...]
@@ -99,17 +100,15 @@ class Activation:
 
     ``log``: what was answered; ``at``: how much of it was given again. ``run``: that of the handler; ``under``: the
     handlers and settings around what is executed now. ``unwound``: what the function was left for, if it was unwound.
-    ``driver``: the stack that waits for the next message.
-    ``performer``: the stack that performed last. ``first``: references with a later number were made by the function.
+    ``driver``: the stack that waits for the next message. ``performer``: the stack that performed last. ``first``: the
+    references that the function made have this number or a greater one.
     """
 
     __slots__ = (
         "handled", "run", "under", "cell", "log", "at", "resumption", "driver", "performer", "unwound", "first",
     )
 
-    def __init__(
-        self, handled: Handled, log: list[Answered | Iteration], resumption: Resumption | None = None
-    ):
+    def __init__(self, handled: Handled, log: list[Answered | Iteration], resumption: Resumption | None = None):
         self.handled = handled
         self.run: Any = None
         self.under = handled.under
@@ -129,7 +128,7 @@ class Activation:
         handler, state, f, args, kwargs, site, *_ = self.handled
         self.run = run = DirectRun(landing(self.under.outer), handler, copied(state), site, _in_body)
         run.activation = self
-        self.first = reference_mark()
+        self.first = next_number()
         try:
             with installed(run), grounded(run):
                 y = f(*args, **kwargs)

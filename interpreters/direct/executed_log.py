@@ -9,7 +9,7 @@ from ...effects.base.config import SettingScope
 from ...effects.base.errors import BadCall
 from ...effects.base.stack import BASE, Run
 from ...effects.core.operation import Operation
-from ..references.reference import Ref, RefSet, next_number
+from ..references.reference import Ref, RefSet
 
 # Values of these types in the fields of an operation are compared; others may be made anew, such as functions.
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -53,11 +53,6 @@ def other_performed(now: str, before: Any) -> BadCall:
         hint="a function that is resumed again is executed again, and must perform the same: it depends on its "
         "arguments and on answers alone, not on what it changed.",
     )
-
-
-def reference_mark() -> int:
-    """References that are made from now on have this number or a later one."""
-    return next_number()
 
 
 def own_references(op: Any, first: int) -> Sequence[Ref]:

@@ -107,7 +107,7 @@ class PathHandler(Handler):
 
 
 def _along_path(given: Callable[[int, int], Any] | None, clause: Any) -> Any:
-    """A clause of a handler without a state as one whose state is the path."""
+    """A clause of a handler without a state, as a clause of ``PathHandler``, whose state is the path."""
     if not isinstance(clause, ClauseKind):
         return lambda path, op, *xs: (path, clause(op, *xs))
     if given is not None:
