@@ -524,7 +524,12 @@ def as_arrays(*xs: Any) -> list[Array]:
     for x in operands:
         if isinstance(x, Array) and (like is None or (like.weak and not x.type.weak)):
             like = x.type
-    return [x if isinstance(x, Array) else _number_beside(x, like) for x in operands]
+    return [array_beside(x, like) for x in operands]
+
+
+def array_beside(x: Any, like: ArrayType | None) -> Array:
+    """``x`` as an array; a number takes the dtype of ``like``, unless its own kind is a higher one."""
+    return x if isinstance(x, Array) else _number_beside(x, like) if is_number(x) else as_array(x)
 
 
 def _number_beside(number: Any, like: ArrayType | None) -> ConcreteArray:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,41 +26,22 @@ from ..interpreters.analysis.simplify import dead_code_elimination
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
-from .laws import assert_close, assert_preserved, joined_results
+from .closeness import assert_close
+from .law import Law, check_law
 from .nests import CONTROL, SMOOTH, Nest
+from .operation_laws import assert_preserved, joined_results
 from .reducing import reduced
 from .unrolled import UNROLLED
 
 
-class NestLaw(NamedTuple):
-    """A property of functions with control flow: ``check`` raises AssertionError where it fails."""
-
-    name: str
-    sentence: str
-    check: Callable[[Nest, int], None]
-    reverse: bool = False  # whether it is about reverse mode, so that nests must be differentiable in reverse
-    without: tuple[str, ...] = ()  # nodes to which it does not apply
+def check_nest_law(law: Law, nest: Nest, seed: int) -> None:
+    """Check a law for a nest. Raises: LawFails: it fails; with a reduced nest that fails with the same exception."""
+    check_law("control flow", law, (nest, seed), seed, reduced_example)
 
 
-def check_nest_law(law: NestLaw, nest: Nest, seed: int) -> None:
-    """Check a law for a nest; if it fails, the error shows a reduced nest that fails with the same type of exception.
-
-    Raises: AssertionError: the law fails.
-    """
-    error = _failure(law, nest, seed)
-    if error is not None:
-        small = reduced(nest, lambda other: type(_failure(law, other, seed)) is type(error))
-        error = _failure(law, small, seed)
-        raise AssertionError(f"{law.sentence}: it fails for seed {seed} and\n{small.source}{error}") from error
-
-
-def _failure(law: NestLaw, nest: Nest, seed: int) -> Exception | None:
-    """The exception that the check of a law raises; None if it holds."""
-    try:
-        law.check(nest, seed)
-    except Exception as error:
-        return error
-    return None
+def reduced_example(example: Any, fails: Callable[[Any], bool]) -> Any:
+    nest, seed = example
+    return reduced(nest, lambda other: fails((other, seed))), seed
 
 
 @contextlib.contextmanager
@@ -259,33 +240,33 @@ def _dead_code(nest: Nest, seed: int) -> None:
 
 
 NEST_LAWS = (
-    NestLaw("value", "control flow equals Python's loops and branches", agrees()),
-    NestLaw("compiled", "compiled control flow equals Python's loops and branches", agrees(compiled)),
-    NestLaw("differences", "jvp equals the difference quotient", _differences),
-    NestLaw("jvp", "jvp equals that of the unrolled function", agrees(forwards)),
-    NestLaw("linearize", "the linear map equals that of the unrolled function", agrees(pushed)),
-    NestLaw("adjoint", "<u, Jv> = <J^T u, v>", _adjoint, reverse=True),
-    NestLaw("grad", "the gradient equals that of the unrolled function", agrees(backwards), reverse=True),
-    NestLaw("transpose", "a linear map whose loops also compute primals is transposed", agrees(transposed), True),
-    NestLaw("vmap", "vmap equals the loop over lanes", agrees(mapped)),
-    NestLaw("choices", "lanes that branch differently equal those evaluated alone", agrees(chosen_by_lane)),
-    NestLaw(
+    Law("value", "control flow equals Python's loops and branches", agrees()),
+    Law("compiled", "compiled control flow equals Python's loops and branches", agrees(compiled)),
+    Law("differences", "jvp equals the difference quotient", _differences),
+    Law("jvp", "jvp equals that of the unrolled function", agrees(forwards)),
+    Law("linearize", "the linear map equals that of the unrolled function", agrees(pushed)),
+    Law("adjoint", "<u, Jv> = <J^T u, v>", _adjoint, ("reverse",)),
+    Law("grad", "the gradient equals that of the unrolled function", agrees(backwards), ("reverse",)),
+    Law("transpose", "a linear map whose loops also compute primals is transposed", agrees(transposed), ("reverse",)),
+    Law("vmap", "vmap equals the loop over lanes", agrees(mapped)),
+    Law("choices", "lanes that branch differently equal those evaluated alone", agrees(chosen_by_lane)),
+    Law(
         "forward towers",
         "jit, vmap, jvp and linearize commute with control flow",
         lambda nest, seed: _agree(nest, seed, changes_of(seed, FORWARD)),
     ),
-    NestLaw(
+    Law(
         "reverse towers",
         "jit, vmap, jvp, linearize, grad and vjp commute with control flow",
         lambda nest, seed: _agree(nest, seed, changes_of(seed, REVERSE)),
-        reverse=True,
+        needs=("reverse",),
     ),
-    NestLaw("partial_eval", "the known and the unknown part of a program compute its results", _partition),
-    NestLaw(
+    Law("partial_eval", "the known and the unknown part of a program compute its results", _partition),
+    Law(
         "text",
         "print and parse, pickle and typecheck preserve the program",
         _text,
         without=("custom_jvp", "custom_vjp"),  # their rules are Python functions, which are not printed
     ),
-    NestLaw("dead_code", "dead code elimination preserves the results that are used", _dead_code),
+    Law("dead_code", "dead code elimination preserves the results that are used", _dead_code),
 )

@@ -22,11 +22,12 @@ from typing import Any
 from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
 from ...effects.base.frozen_values import Value
 from ...effects.base.source_locations import Site
-from ...effects.core.arrays import Array, as_array
+from ...effects.core.arrays import Array, as_array, is_number, scalar
 from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.printer import WRITERS
 from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import is_inexact
 
 
 def describe_function(f: Any) -> str:
@@ -72,6 +73,8 @@ def checked(shown: str, what: str, y: Any, t: ArrayType) -> Array:
         raise DTypeMismatch(
             f"{shown}: the rule must give {what} of dtype {t.dtype}, got {x.type}.", hint="convert with astype."
         )
+    if is_number(y) and is_inexact(t.dtype):
+        return scalar(y, t.dtype, t.weak)  # rounded once, from its full value
     return convert(x, t.dtype, t.weak)
 
 

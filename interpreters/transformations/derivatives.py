@@ -22,7 +22,7 @@ from ...effects.base.tracebacks import boundary, unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.array_interface import ArrayLike
-from ...effects.core.arrays import Array, Box, as_array, concrete, is_shared, scalar, unaliased
+from ...effects.core.arrays import Array, Box, array_beside, as_array, concrete, is_shared, scalar, unaliased
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.signatures import A, FirstArgument, OfNumber, OfTree, P, R, X
 from ...effects.functions.unsupported import must_be_empty
@@ -285,7 +285,7 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
                     f"linear_transpose: the cotangent of {t} must have its shape, got {abstract(leaf).shape}."
                 )
         adjoint, marks = transpose_program(program, linear, [True] * len(cts))
-        in_cts = scattered(adjoint(*captured, *map(as_array, cts)), marks)
+        in_cts = scattered(adjoint(*captured, *map(array_beside, cts, program.out_types)), marks)
         return pytrees.unflatten(tree, materialised(in_cts, types, cts))
 
     return transposed

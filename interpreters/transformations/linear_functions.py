@@ -19,7 +19,7 @@ from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMi
 from ...effects.base.immutables import ImmutableObject, setter
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.tracebacks import boundary
-from ...effects.core.arrays import Array, as_array, type_of, unaliased
+from ...effects.core.arrays import Array, as_array, is_number, scalar, type_of, unaliased
 from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program
@@ -73,7 +73,7 @@ def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> An
         same_kind = dtypes.is_complex(t.dtype) or not dtypes.is_complex(dx.type.dtype)
         if not (dx.type.weak and same_kind) and not (isinstance(given, np.ndarray) and given.dtype == widest):
             raise DTypeMismatch(f"{where}: a tangent has its primal's dtype {t.dtype}, got {dx.type.dtype}.")
-        dx = convert(dx, t.dtype)
+        dx = scalar(given, t.dtype) if is_number(given) else convert(dx, t.dtype)  # a number is rounded once
     return dx
 
 

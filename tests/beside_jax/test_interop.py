@@ -12,7 +12,7 @@ from handlax import numpy as hnp
 from handlax.errors import BadArgument, EscapedBox, NotAnArray, NotProvided, UnhandledEffect
 from handlax.interop.jax import from_jax, to_jax
 from handlax.interop.jax_values import our_array, their_array
-from handlax.testing.laws import results
+from handlax.testing.operation_laws import results
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
 jax = pytest.importorskip("jax")

@@ -16,7 +16,7 @@ from handlax import numpy as hnp
 from handlax.effects.programs.program import Program
 from handlax.errors import CompileError, HandlaxError, ParseError
 from handlax.interpreters.analysis.typecheck import typecheck
-from handlax.testing.laws import results
+from handlax.testing.operation_laws import results
 
 TOKEN = re.compile(r"'[^']*'|[a-z]+\d+\[[^\]]*\]|\([\d, ()-]*\)|-?\d+\.?\d*(?:e[+-]?\d+)?|[A-Za-z_]\w*|[^\s\w]")
 OTHERS = (

@@ -9,10 +9,11 @@ from handlax.effects.base.stack import STACK, installed
 from handlax.effects.core.arrays import as_array
 from handlax.effects.core.columns import DECOMPOSE
 from handlax.interpreters.core.body_transform import BodyTransformer
-from handlax.testing import LAWS
-from handlax.testing.laws import assert_close, results
+from handlax.testing import OPERATION_LAWS
+from handlax.testing.closeness import assert_close
+from handlax.testing.operation_laws import results
 
-COMPILED = next(law for law in LAWS if law.name == "compiled")
+COMPILED = next(law for law in OPERATION_LAWS if law.name == "compiled")
 DECOMPOSED = [case for case in CASES if DECOMPOSE.has(type(case.op))]
 
 

@@ -14,11 +14,11 @@ from handlax.effects.base.config import CONFIG
 from handlax.effects.base.stack import STACK
 from handlax.effects.core.columns import EVALUATE
 from handlax.effects.operations.elementwise.transcendental import Sin
-from handlax.testing import LAWS
-from handlax.testing.laws import data
+from handlax.testing import OPERATION_LAWS
+from handlax.testing.closeness import data
 
 KINDS = sorted({type(case.op) for case in CASES}, key=lambda kind: kind.name)
-TYPING = next(law for law in LAWS if law.name == "typing")
+TYPING = next(law for law in OPERATION_LAWS if law.name == "typing")
 FEW = 3  # draws of each operation with certain fields
 
 

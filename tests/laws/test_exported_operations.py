@@ -9,10 +9,10 @@ from laws.test_laws import CASES, examples, exemption
 
 import handlax as hx
 from handlax.effects.core.arrays import as_array, perform
-from handlax.testing import LAWS
-from handlax.testing.laws import assert_close
+from handlax.testing import OPERATION_LAWS
+from handlax.testing.closeness import assert_close
 
-(COMPILED,) = [law for law in LAWS if law.name == "compiled"]
+(COMPILED,) = [law for law in OPERATION_LAWS if law.name == "compiled"]
 STABLE = [case for case in CASES if not exemption(case.op, COMPILED) and not hasattr(case.op, "mesh")]
 
 UNPROMISED = [f"lapack_{t}{name}_ffi" for name in ("gesvd", "geqp3", "ormqr", "unmqr") for t in "sdcz"]

@@ -14,7 +14,7 @@ import pytest
 
 import handlax
 from handlax.effects.core.operation import OPERATIONS, Operation
-from handlax.testing import LAWS
+from handlax.testing import OPERATION_LAWS
 
 FAMILIES = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("inputs_*.py"))
 CASES = [case for family in FAMILIES for case in importlib.import_module(f"laws.{family}").CASES]
@@ -22,19 +22,12 @@ WIDE = frozenset(map(np.dtype, ("float64", "complex128")))
 NARROW = frozenset(map(np.dtype, ("float32", "complex64")))  # where derivatives are checked too, in one shape
 
 
-def exemption(op, law):
-    """Why the law does not apply to the operation, or None."""
-    of_jvp = law.derivative or law.name == "tangent_types"
-    names = [law.name, *["transpose"] * (law.name == "adjoint"), *["jvp"] * of_jvp]
-    return next((op.exempt[name] for name in names if name in op.exempt), None)
-
-
 def examples(case, law, *, all_pairs=True):
     """One draw for every dtype and shape; for derivatives, of the widest dtypes, and in one shape of narrow ones.
 
     Without ``all_pairs`` the shapes are dealt out to the dtypes, and each has one of the largest.
     """
-    family = sorted(case.dtypes & (WIDE | NARROW) if law.derivative else case.dtypes, key=lambda d: d.name)
+    family = sorted(case.dtypes & (WIDE | NARROW) if "reals" in law.needs else case.dtypes, key=lambda d: d.name)
     hands = min(len(family), len(case.shapes))
     size = {shapes: sum(map(math.prod, shapes)) for shapes in case.shapes}
     for turn, dtype in enumerate(family):
@@ -43,9 +36,9 @@ def examples(case, law, *, all_pairs=True):
         for i, shapes in enumerate(case.shapes):
             if not (all_pairs or shapes in chosen):
                 continue
-            if law.derivative and i > 2 and len(case.shapes) > 4:
+            if "reals" in law.needs and i > 2 and len(case.shapes) > 4:
                 break
-            one_shape = (law.derivative and dtype in NARROW) or law.name == "tangent_types"
+            one_shape = ("reals" in law.needs and dtype in NARROW) or law.name == "tangent_types"
             if one_shape and i != min(1, len(case.shapes) - 1):
                 continue
             seed = zlib.crc32(f"{case} {dtype.name} {shapes}".encode())
@@ -53,12 +46,12 @@ def examples(case, law, *, all_pairs=True):
             yield case.operands(dtype, shapes, rng, extremes=law.name == "compiled")
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+@pytest.mark.parametrize("law", OPERATION_LAWS, ids=lambda law: law.name)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_law(case, law):
-    if exemption(case.op, law):
-        pytest.skip(f"exempt: {exemption(case.op, law)}")
-    if law.derivative and not case.dtypes & (WIDE | NARROW):
+    if reason := law.reason(case.op.exempt):
+        pytest.skip(f"exempt: {reason}")
+    if "reals" in law.needs and not case.dtypes & (WIDE | NARROW):
         pytest.skip("there is no derivative: the case has no real or complex dtype")
     # XLA takes some ten milliseconds for each pair of the program that is compiled
     law.check(case.op, list(examples(case, law, all_pairs=law.name != "compiled")))
@@ -67,9 +60,9 @@ def test_law(case, law):
 @pytest.mark.sweep
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_dtype_in_every_shape_is_compiled(case):
-    law = next(law for law in LAWS if law.name == "compiled")
-    if exemption(case.op, law):
-        pytest.skip(f"exempt: {exemption(case.op, law)}")
+    law = next(law for law in OPERATION_LAWS if law.name == "compiled")
+    if reason := law.reason(case.op.exempt):
+        pytest.skip(f"exempt: {reason}")
     law.check(case.op, list(examples(case, law)))
 
 
@@ -97,7 +90,7 @@ def test_every_operation_has_a_case_or_a_reason():
 
 
 def test_exemptions_name_laws_and_say_why():
-    names = {law.name for law in LAWS} | {"jvp", "transpose", "batch", "evaluate", "lower"}
+    names = {law.name for law in OPERATION_LAWS} | {"jvp", "transpose", "batch", "evaluate", "lower"}
     for kind in pure_operations():
         assert issubclass(kind, Operation)
         for law, reason in kind.exempt.items():

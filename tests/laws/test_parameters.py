@@ -14,7 +14,7 @@ from handlax.core import Literal
 from handlax.effects.programs.operation_names import every_operation
 from handlax.effects.programs.primitives import primitive_of
 from handlax.extend.core import Primitive, primitives
-from handlax.testing.laws import results
+from handlax.testing.operation_laws import results
 
 OURS = sorted([k for k in every_operation() if k.__module__.startswith("handlax.")], key=lambda kind: kind.name)
 

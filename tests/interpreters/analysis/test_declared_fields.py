@@ -18,7 +18,7 @@ from handlax.effects.programs.program import Program
 from handlax.effects.types.extent import length
 from handlax.interpreters.analysis.declared_fields import _declared_fields, wrong_fields
 from handlax.interpreters.analysis.typecheck import check_program
-from handlax.testing.laws import results
+from handlax.testing.operation_laws import results
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

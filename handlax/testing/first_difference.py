@@ -1,31 +1,22 @@
 """Replays: ``first_difference(f, *args, otherwise=g)`` finds where a program, computed otherwise, goes another way.
 
-    python examples/interpreters/first_difference.py                    both, the second one in another process
-    python examples/interpreters/first_difference.py record run.npz
-    python examples/interpreters/first_difference.py compare run.npz
-
 Two runs of one program are compared equation by equation; where one differs that has bodies, so are these, in the
 first iteration that differs. The other run is made here, by ``otherwise``: a transformation of functions, such as
-``jit`` with options, ``handle(h)``, or ``handle(autocast(dtype))``; or it was recorded before, by ``record`` of
-run_recording.py, in whatever process.
+``jit`` with options, ``handle(h)``, or ``handle(autocast(dtype))``; or it was recorded before, by ``record``, in
+whatever process.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from run_recording import Recording, Transformation, load, logged_run, plain, record
 
-import handlax as hx
-from handlax import lax
-from handlax import numpy as hnp
-from handlax import operations as o
+from .. import tree
+from ..effects.base.errors import BadArgument
+from ..interpreters.transformations.make_program import make_program
+from .recordings import Recording, Transformation, logged_run, plain
 
 
 class Difference(NamedTuple):
@@ -64,10 +55,10 @@ class Comparison(NamedTuple):
         for body, ys, zs in zip(op.bodies if inside else (), inside, other):
             around = iterations
             if op.runs == "loop":
-                pairs = zip(hx.tree.leaves(ys), hx.tree.leaves(zs))
+                pairs = zip(tree.leaves(ys), tree.leaves(zs))
                 same = np.all([self.close(y, z).reshape(op.length, -1).all(1) for y, z in pairs], 0)
                 i = int(np.argmin(same))
-                around, (ys, zs) = (*iterations, i), hx.tree.map(lambda x, i=i: x[i], (ys, zs))
+                around, (ys, zs) = (*iterations, i), tree.map(lambda x, i=i: x[i], (ys, zs))
             if (found := self.first(body, ys, zs, around)) is not None:
                 return found
         return None
@@ -81,34 +72,10 @@ def first_difference(
 
     ``expected``: another run of the program, by default that of ``f(*args)``.
     """
-    program = hx.make_program(f)(*args)
-    found, tree = logged_run(program, args, otherwise)
+    program = make_program(f)(*args)
+    found, structure = logged_run(program, args, otherwise)
     expected = logged_run(program, args)[0] if expected is None else expected
     shapes = [[x.shape for x in recording.leaves] for recording in (expected, found)]
     if found.names != expected.names or shapes[0] != shapes[1]:
-        raise hx.errors.BadArgument("first_difference: the run was recorded of another program, or of other shapes.")
-    return Comparison(tolerance).first(program, tree.unflatten(expected.leaves), tree.unflatten(found.leaves))
-
-
-def f(x: Any) -> Any:
-    x = lax.fori_loop(0, 1000, lambda i, c: c + 2e-3 * hnp.exp(-c) * hnp.cos(c), x)
-    return lax.fori_loop(0, 1000, lambda i, c: c + 1e-3 * hnp.log(hnp.exp(c)) * hnp.sin(c), x)
-
-
-def main(words: Sequence[str]) -> None:
-    worse = hx.handler({o.Exp: lambda op, x: hx.perform(op, x) * hnp.where(x > 1.5, 1.01, 1.0)})
-    if words[:1] == ["record"]:
-        record(f, 0.5, otherwise=hx.jit).save(words[1])
-    elif words[:1] == ["compare"]:
-        print(first_difference(f, 0.5, expected=load(words[1]), otherwise=hx.jit))
-        print(first_difference(f, 0.5, expected=load(words[1]), otherwise=hx.handle(worse)))
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            file = os.path.join(folder, "run.npz")
-            main(["record", file])
-            slower = {**os.environ, "XLA_FLAGS": "--xla_backend_optimization_level=0"}
-            subprocess.run([sys.executable, __file__, "compare", file], env=slower, check=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        raise BadArgument("first_difference: the run was recorded of another program, or of other shapes.")
+    return Comparison(tolerance).first(program, structure.unflatten(expected.leaves), structure.unflatten(found.leaves))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax.testing import LAWS
+from handlax.testing import OPERATION_LAWS
 
 
 def doubling():
@@ -33,6 +33,6 @@ def doubling():
     return Doubled()
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+@pytest.mark.parametrize("law", OPERATION_LAWS, ids=lambda law: law.name)
 def test_an_operation_that_is_made_in_a_function_is_checked(law):
     law.check(doubling(), [[np.array([0.5, -2.0, 3.0])], [np.ones((2, 3))]])

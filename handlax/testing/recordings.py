@@ -1,7 +1,5 @@
 """Recorded runs: ``record(f, *args)`` executes a program, and keeps the results of every equation in it.
 
-    python examples/interpreters/run_recording.py
-
 The program becomes a function that returns, besides its results, a log: for each equation its results and the logs of
 its bodies, those of a loop stacked over its iterations, those of a branch that is not taken zeros. Loops of unknown
 length, and bodies that run in lanes or on meshes, are one equation.
@@ -9,16 +7,17 @@ length, and bodies that run in lanes or on meshes, are one equation.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import handlax as hx
-from handlax import lax
-from handlax import numpy as hnp
-from handlax.core import Literal
+from .. import lax, tree
+from .. import numpy as hnp
+from ..core import Literal
+from ..effects.core.arrays import perform
+from ..interpreters.transformations.make_program import make_program
+from ..lowering.jit.ahead_of_time import eval_shape
 
 Transformation = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -48,17 +47,17 @@ def executed(op: Any, xs: list[Any]) -> tuple[Any, list[Any]]:
         split = lambda results, log: (results[: op.carry], (results[op.carry :], log))
         step = lambda c, slices: split(*logged(op.bodies[0], *shared, *c, *slices))
         carry, (out, log) = lax.scan(step, carry, each, op.length, reverse=op.backwards)
-        return [*carry, *out], [hx.tree.map(lambda x: x[::-1], log) if op.backwards else log]
+        return [*carry, *out], [tree.map(lambda x: x[::-1], log) if op.backwards else log]
     if op.bodied and op.runs == "one":
         which = hnp.clip(xs[0], 0, len(op.bodies) - 1)
         bodies = [lambda body=body: logged(body, *xs[1:])[1] for body in op.bodies]
         inside = [lax.cond(which == i, body, lambda body=body: zeros(body)) for i, body in enumerate(bodies)]
-        return op.as_results(hx.perform(op, *xs)), inside
-    return op.as_results(hx.perform(op, *xs)), []
+        return op.as_results(perform(op, *xs)), inside
+    return op.as_results(perform(op, *xs)), []
 
 
 def zeros(f: Callable[[], Any]) -> Any:
-    return hx.tree.map(lambda t: hnp.zeros(t.shape, t.dtype), hx.eval_shape(f))
+    return tree.map(lambda t: hnp.zeros(t.shape, t.dtype), eval_shape(f))
 
 
 def names(program: Any) -> Iterator[str]:
@@ -93,27 +92,16 @@ def numbers(x: Any) -> np.ndarray:
 
 def logged_run(program: Any, args: Any, otherwise: Transformation = plain) -> tuple[Recording, Any]:
     """A run of a program under a transformation, and the structure of its log."""
-    log = otherwise(lambda *xs: logged(program, *xs)[1])(*map(hnp.asarray, hx.tree.leaves(args)))
-    leaves, tree = hx.tree.flatten(log)
-    return Recording([*names(program)], [*map(numbers, leaves)]), tree
+    log = otherwise(lambda *xs: logged(program, *xs)[1])(*map(hnp.asarray, tree.leaves(args)))
+    leaves, structure = tree.flatten(log)
+    return Recording([*names(program)], [*map(numbers, leaves)]), structure
 
 
 def record(f: Callable[..., Any], *args: Any, otherwise: Transformation = plain) -> Recording:
-    """The values of all equations of ``f(*args)``, executed under a transformation ``otherwise`` such as ``jit``."""
-    return logged_run(hx.make_program(f)(*args), args, otherwise)[0]
+    """The values of all equations of ``f(*args)``, executed under a transformation ``otherwise`` such as ``jit``.
 
-
-def main() -> None:
-    def f(x: Any) -> Any:
-        return lax.fori_loop(0, 3, lambda i, x: hnp.sin(x) * 2.0, x)
-
-    here, compiled = record(f, 1.0), record(f, 1.0, otherwise=hx.jit)
-    file = io.BytesIO()
-    compiled.save(file)
-    file.seek(0)
-    for name, ours, theirs in zip(here.names[1:], here.leaves[1:], load(file).leaves[1:]):
-        print(name, ours, theirs)
-
-
-if __name__ == "__main__":
-    main()
+    >>> from handlax import numpy as hnp
+    >>> record(lambda x: hnp.sin(2.0 * x), 0.5).names
+    ['mul', 'sin']
+    """
+    return logged_run(make_program(f)(*args), args, otherwise)[0]

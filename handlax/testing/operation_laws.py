@@ -1,6 +1,6 @@
-"""The laws of operations, as values: each a name, one sentence, and a check.
+"""The laws of operations, as values.
 
-    for law in LAWS: law.check(op, draws)
+    for law in OPERATION_LAWS: law.check(op, draws)
 
 ``draws`` are lists of operands, NumPy arrays. An operation to which a law does not apply declares it, with the reason:
 ``exempt = {name: reason}``.
@@ -8,41 +8,35 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from .. import lax
+from .. import numpy as hnp
+from ..effects.base.errors import BadArgument, HandlaxError
 from ..effects.core.arrays import Array, as_array, perform
 from ..effects.core.operation import Operation
 from ..effects.operations.random_bits import random_wrap
 from ..effects.programs.parse_result import parse_program
 from ..effects.programs.program import Program, interpret
 from ..effects.types import dtypes
+from ..effects.types.array_type import array_type
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
 from ..interpreters.transformations.derivatives import jvp, linearize, vjp
 from ..interpreters.transformations.vmap import vmap
+from ..lowering.jit.devices import disable_jit
 from ..lowering.jit.jit import jit
+from .closeness import assert_close, data
+from .law import Law, Report, check_laws
 
 Arrays = Sequence[np.ndarray[Any, Any]]
-
-
-class Law(NamedTuple):
-    """A property that operations have: ``check`` raises AssertionError where it fails."""
-
-    name: str
-    sentence: str
-    check: Callable[[Operation, Sequence[Arrays]], None]
-    derivative: bool = False  # whether it is about derivatives: its operands are real or complex, of 32 or 64 bits
-
-
-TOLERANCE = {
-    "float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 4e-5, "complex128": 1e-10,
-}
 
 
 WIDER = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dtype("complex128")}
@@ -52,29 +46,6 @@ def results(op: Operation, operands: Sequence[Any]) -> list[Any]:
     """The results of an operation, as a list."""
     y = perform(op, *operands)
     return list(y) if isinstance(y, tuple) else [y]
-
-
-def data(x: Any) -> np.ndarray[Any, Any]:
-    """The data of a concrete array; of an array of keys, its uint32 words."""
-    return np.asarray(x if isinstance(x, np.generic) else as_array(x).value)  # type: ignore[attr-defined]
-
-
-def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "") -> None:
-    """Assert that integers are equal, and floats up to ``loose`` times the tolerance of their dtype.
-
-    The tolerance is relative to the largest element.
-    """
-    actual, expected = data(actual), data(expected)
-    assert actual.shape == expected.shape, f"{what}: shapes {actual.shape} and {expected.shape}"
-    assert actual.dtype == expected.dtype, f"{what}: dtypes {actual.dtype} and {expected.dtype}"
-    if not dtypes.is_inexact(actual.dtype):
-        np.testing.assert_array_equal(actual, expected, err_msg=what)
-        return
-    wide = np.complex128 if actual.dtype.kind == "c" else np.float64
-    tolerance = TOLERANCE.get(actual.dtype.name, 0.1) * loose
-    a, b = actual.astype(wide), expected.astype(wide)
-    finite = np.abs(b[np.isfinite(b)])
-    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * float(finite.max(initial=1e-30)), err_msg=what)
 
 
 def _types(op: Operation, operands: Arrays) -> None:
@@ -183,6 +154,47 @@ def _adjoint(op: Operation, operands: Arrays) -> None:
     narrow = any(x.dtype in WIDER for x in [*operands, *map(data, y)])
     tolerance = 1e-5 if narrow else 1e-9
     assert abs(left - right) <= tolerance * size, f"{op}: <u, Jv> = {left}, <J^T u, v> = {right}"
+
+
+def _symmetric(op: Operation, operands: Arrays) -> None:
+    """D^2 f (u, v) = D^2 f (v, u)."""
+    f = lambda *xs: [y for y in results(op, xs) if _smooth(y)]
+    u, v = (tuple(_direction(operands, seed)) for seed in (7, 8))
+    along = lambda a, b: jvp(lambda *xs: jvp(f, xs, a)[1], tuple(operands), b)[1]
+    for k, (left, right) in enumerate(zip(along(u, v), along(v, u))):
+        assert_close(left, right, 100.0, f"{op}: the second derivative of result {k} along (u, v) and along (v, u)")
+
+
+POLES = (np.nan, np.inf, -np.inf, 0.0, -1.0, 1.0, 1e30)
+
+
+def _poles(op: Operation, operands: Arrays) -> None:
+    """The lanes of a branch that is not taken have gradient 0, whatever their operands, and the others their own."""
+    outside = [[_filled(x, pole) for x in operands] for pole in POLES]
+    stacked = [np.stack(column) for column in zip(operands, *outside)]
+    inside = np.arange(len(POLES) + 1) == 0
+
+    def branch(*xs: Any) -> list[Any]:
+        return [y for y in results(op, xs) if _smooth(y)]
+
+    def chosen(taken: Any, *xs: Any) -> Any:
+        return lax.cond(taken, branch, lambda *xs: [hnp.zeros(y.shape, y.dtype) for y in like], *xs)
+
+    like = branch(*operands)
+    with disable_jit():
+        y, pull = vjp(lambda *xs: vmap(chosen)(inside, *xs), *stacked)
+        u = _direction([data(part) for part in y], 9)
+        _, alone = vjp(branch, *operands)
+        pulled = pull(u), alone([np.asarray(part[0]) for part in u])
+    for k, (cts, expected) in enumerate(zip(*pulled)):
+        if cts.dtype != dtypes.float0:
+            assert_close(data(cts)[0], expected, 10.0, f"{op}: the gradient by operand {k} in the lane of the branch")
+            beside = data(cts)[1:]
+            assert not np.any(beside), f"{op}: the gradient by operand {k} is {beside}, in lanes that are not in it"
+
+
+def _filled(x: Any, value: float) -> Any:
+    return np.full_like(x, value) if dtypes.is_inexact(x.dtype) else x
 
 
 def _lanes(op: Operation, operands: Arrays) -> None:
@@ -297,15 +309,119 @@ def each(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Seq
     return check_all
 
 
-LAWS = (
+OPERATION_LAWS = (
     Law("typing", "the data of a result have the type that result_type gives", each(_types)),
     Law("compiled", "NumPy evaluation equals compiled StableHLO", _compiled),
-    Law("finite_differences", "jvp equals the difference quotient", each(_differences), derivative=True),
-    Law("tangent_types", "a tangent has the shape and dtype of its primal, of integers float0", each(_tangent_types)),
-    Law("adjoint", "<u, Jv> = <J^T u, v>", each(_adjoint), derivative=True),
+    Law("finite_differences", "jvp equals the difference quotient", each(_differences), ("jvp", "reals")),
+    Law("tangent_types", "a tangent has the shape and dtype of its primal, of integers float0", each(_tangent_types),
+        ("jvp",)),
+    Law("adjoint", "<u, Jv> = <J^T u, v>", each(_adjoint), ("transpose", "jvp", "reals")),
+    Law("symmetric", "second derivatives are symmetric", each(_symmetric), ("jvp", "reals")),
+    Law("poles", "grad of vmap equals vmap of grad, over branches with poles outside of their domain", each(_poles),
+        ("transpose", "jvp", "reals")),
     Law("vmap", "vmap equals the loop over lanes", each(_lanes)),
-    Law("commutes", "jit, jvp and vmap commute", _commutes, derivative=True),
+    Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals")),
     Law("partial_eval", "the known and the unknown part of a program compute its results", each(_partition)),
     Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )
 
+
+SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3))
+DTYPES = ("float64", "float32", "complex128", "complex64", "bfloat16", "int32", "uint8", "bool")
+
+
+def check_operation(
+    op: Operation,
+    operands: Sequence[Arrays] | None = None,
+    *,
+    laws: Sequence[Law] = OPERATION_LAWS,
+    examples: int = 4,
+    seconds: float = 10.0,
+    seed: int = 0,
+) -> Report:
+    """Check the laws of operations, ``OPERATION_LAWS``, for an operation.
+
+        jit(op) == evaluate(op),   jvp(op) == differences,   <u, Jv> == <J^T u, v>,   vmap(op) == the loop over lanes
+
+    and so on: the report has a sentence for each. A law that the operation declares exempt, or that is about numbers
+    that it does not accept, is left out, with the reason.
+
+    Args:
+        operands: draws of operands, each a list of NumPy arrays. By default numbers between -3 and 3 of all dtypes and
+            shapes that ``result_type`` accepts, all operands of one dtype and of one shape or rank 0.
+        laws: those to check.
+        examples: how many times operands are drawn.
+        seconds: how long; each law is checked once at least.
+        seed: of the first draw.
+
+    Raises: LawFails: a law fails, or BadArgument: ``result_type`` accepts no operands that are tried.
+
+    >>> from handlax.operations import Sin
+    >>> report = check_operation(Sin(), examples=1)
+    >>> [law.name for law, *_ in report.held]
+    ['typing', 'compiled', ...]
+    """
+    accepted = accepted_types(op) if operands is None else []
+    given = [list(map(np.asarray, each)) for each in operands or ()]
+
+    def draws(law: Law, k: int) -> tuple[Operation, list[Any]]:
+        rng = np.random.default_rng(k)
+        some = accepted[k % 4 :: 4] if len(accepted) > 8 else accepted  # XLA takes some ten milliseconds for each
+        drawn = given or [[_drawn(dtype, shape, rng) for shape in shapes] for dtype, shapes in some]
+        return op, [each for each in drawn if "reals" not in law.needs or _of_reals(each)]
+
+    lacks = dict(op.exempt)
+    if not draws(Law("", "", _types, ("reals",)), 0)[1]:
+        lacks["reals"] = "it accepts no real or complex numbers of 32 or 64 bits"
+    return check_laws(
+        repr(op), laws, draws, lacks=lacks, examples=1 if given else examples, seconds=seconds, seed=seed,
+        reduce=_fewer_draws,
+    )
+
+
+def accepted_types(op: Operation) -> list[tuple[Any, tuple[tuple[int, ...], ...]]]:
+    """The dtypes, and the shapes of operands, that the typing rule of an operation accepts, of those tried.
+
+    Raises: BadArgument: there are none.
+    """
+    parameters = list(inspect.signature(type(op).result_type).parameters.values())[1:]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    fixed = sum(p.kind is not p.VAR_POSITIONAL for p in parameters)
+    found = []
+    for arity in range(fixed, fixed + 3 * variadic + 1):
+        families = [(shape,) * arity for shape in SHAPES]
+        families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
+        found += [
+            (dtype, shapes) for dtype in map(dtypes.canonical, DTYPES) for shapes in families
+            if _accepts(op, [array_type(shape, dtype) for shape in shapes])
+        ]
+    if not found:
+        raise BadArgument(
+            f"check_operation: {op} accepts none of the operands that are tried, of one dtype and shape.",
+            hint="give some: check_operation(op, operands=[[x, y], ...]) with NumPy arrays.",
+        )
+    return found
+
+
+def _accepts(op: Operation, types: Sequence[Any]) -> bool:
+    try:
+        op.result_type(*types)
+    except (HandlaxError, TypeError, ValueError, IndexError, AssertionError):
+        return False
+    return True
+
+
+def _drawn(dtype: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    x = rng.uniform(-3, 3, shape) + (1j * rng.uniform(-3, 3, shape) if dtypes.is_complex(dtype) else 0.0)
+    return np.asarray(x % 2 > 1 if dtypes.is_bool(dtype) else np.abs(x) if dtypes.is_unsigned(dtype) else x, dtype)
+
+
+def _of_reals(operands: Arrays) -> bool:
+    smooth = [x.dtype for x in operands if dtypes.is_inexact(x.dtype)]
+    return bool(smooth) and all(d in (*WIDER, *WIDER.values()) for d in smooth)
+
+
+def _fewer_draws(example: Any, fails: Callable[[Any], bool]) -> Any:
+    """The example with a single draw that fails, if there is one."""
+    op, draws = example
+    return op, next(([draw] for draw in draws if fails((op, [draw]))), draws)

@@ -1,0 +1,43 @@
+"""When two results count as equal: integers always exactly, floats up to rounding.
+
+A tolerance is relative to the largest element, since a sum of terms is as exact as its largest one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..effects.core.arrays import as_array
+from ..effects.types import dtypes
+
+# About 100 roundings: results of one function by two orders of evaluation. Narrow floats have fewer steps to lose bits
+# in, since they are mostly computed in float32 and rounded once; float64 also allows for differing libraries of
+# elementary functions, whose last bits differ.
+TOLERANCE = {
+    "float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 4e-5, "complex128": 1e-10,
+}
+
+
+def data(x: Any) -> np.ndarray[Any, Any]:
+    """The data of a concrete array; of an array of keys, its uint32 words."""
+    return np.asarray(x if isinstance(x, np.generic) else as_array(x).value)  # type: ignore[attr-defined]
+
+
+def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "") -> None:
+    """Assert that integers are equal, and floats up to ``loose`` times the tolerance of their dtype.
+
+    The tolerance is relative to the largest element.
+    """
+    actual, expected = data(actual), data(expected)
+    assert actual.shape == expected.shape, f"{what}: shapes {actual.shape} and {expected.shape}"
+    assert actual.dtype == expected.dtype, f"{what}: dtypes {actual.dtype} and {expected.dtype}"
+    if not dtypes.is_inexact(actual.dtype):
+        np.testing.assert_array_equal(actual, expected, err_msg=what)
+        return
+    wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+    tolerance = TOLERANCE.get(actual.dtype.name, 0.1) * loose
+    a, b = actual.astype(wide), expected.astype(wide)
+    finite = np.abs(b[np.isfinite(b)])
+    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * float(finite.max(initial=1e-30)), err_msg=what)

@@ -1,0 +1,68 @@
+"""The random programs of a check: those that its subject can cross; it finds out what it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from ..effects.base.errors import CannotCross, MissingRule, NotDifferentiable
+from ..lowering.jit.ahead_of_time import eval_shape
+from .nests import Nest, written
+from .nodes import NODES
+from .reducing import reduced
+
+REFUSALS = (CannotCross, MissingRule, NotDifferentiable)
+
+
+class DrawnPrograms:
+    """Random programs by number, of the statements in which a subject can perform effects.
+
+    ``crossed(nest)`` is the program as the subject executes it. ``refused``: the statements that it refuses, and why.
+    """
+
+    def __init__(self, crossed: Callable[[Nest], Callable[..., Any]], without: dict[str, str] | None = None):
+        self.crossed = crossed
+        self.refused = dict(without or {})
+        self.made: dict[int, Nest] = {}
+        for name in NODES:
+            if name != "handle" and name not in self.refused:
+                several = [_performing_in(name, k) for k in range(3)]
+                reason = next(filter(None, [refusal(crossed(nest), *nest.inputs(0)) for nest in several]), None)
+                if reason is not None:
+                    self.refused[name] = reason
+        self.nodes = [name for name in NODES if name != "handle" and name not in self.refused]
+
+    def program(self, k: int) -> Nest:
+        """The program of a number; one that is refused is replaced."""
+        if k not in self.made:
+            drawn = (written(Random(f"{k} {i}"), depth=2, size=2, only=self.nodes, tells=True) for i in range(1000))
+            performing = (nest for nest in drawn if "hx.tell(" in nest.source)
+            self.made[k] = next(nest for nest in performing if refusal(self.crossed(nest), *nest.inputs(0)) is None)
+        return self.made[k]
+
+
+def refusal(f: Callable[..., Any], *args: Any) -> str | None:
+    """Why a function is refused when it is traced; None: it is not, or fails in another way, which a law will show."""
+    try:
+        eval_shape(f, *args)
+    except REFUSALS as error:
+        return str(error).splitlines()[0]
+    except Exception:
+        return None
+    return None
+
+
+def _performing_in(name: str, seed: int) -> Nest:
+    """A small program with this statement, in a body of which it performs, if programs do so at all."""
+    for k in range(30):
+        nest = written(Random(f"{name} {seed} {k}"), depth=1, size=2, only=[name], tells=True)
+        if any(line.startswith(" " * 8) and "hx.tell(" in line for line in nest.source.splitlines()):
+            break
+    return nest
+
+
+def reduced_example(example: Any, fails: Callable[[Any], bool]) -> Any:
+    """The example with a smaller program."""
+    case, nest, seed = example
+    return case, reduced(nest, lambda other: fails((case, other, seed))), seed

@@ -1,0 +1,325 @@
+"""The laws of handlers, as values, and their check.
+
+    check_handler(handler({Tick: lambda n, op: (n + 1, None)}), 0, performs=lambda x: tick())
+
+A law is checked on random programs of loops, branches, calls and checkpoints that perform the effects of the handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from .. import lax
+from .. import numpy as hnp
+from ..effects.base.config import configure
+from ..effects.core.arrays import as_array, perform
+from ..effects.core.operation import effect
+from ..effects.trees import pytrees
+from ..interpreters.direct.install import direct
+from ..interpreters.handlers.handle import handle
+from ..interpreters.handlers.handler import Handler, handler
+from ..interpreters.handlers.installation import NO_STATE
+from ..interpreters.handlers.state_movements import When, append, merge, split
+from ..interpreters.transformations.checkpoint import checkpoint
+from ..interpreters.transformations.derivatives import jacfwd
+from ..interpreters.transformations.vmap import vmap
+from ..lowering.jit.jit import jit
+from .closeness import assert_close
+from .drawn_programs import DrawnPrograms, reduced_example, refusal
+from .law import Law, Report, check_laws
+from .nests import CONTROL, SMOOTH, Nest
+from .unrolled import UNROLLED
+
+
+@dataclass(frozen=True)
+class HandlerCase:
+    """A handler with its initial state, and how programs perform its effects: ``performs`` a number gives a number."""
+
+    handler: Handler
+    state: Any
+    performs: Callable[[Any], Any]
+    normal: Callable[[Any], Any]
+
+    @property
+    def stateful(self) -> bool:
+        """Whether an answer is a state and a result."""
+        return self.state is not NO_STATE and self.handler.returns is None
+
+    def handled(self, f: Callable[..., Any], state: Any = None) -> Callable[..., Any]:
+        """The function under the handler, from its initial state or another one."""
+        return handle(self.handler, self.state if state is None else state)(f)
+
+    def tell(self, x: Any) -> Any:
+        """Performs effects, and gives a number made of their answer."""
+        numbers = [hnp.sum(hnp.asarray(y, "float64")) for y in pytrees.leaves(self.performs(x))]
+        return hnp.tanh(sum(numbers, x)) if numbers else x
+
+    def crossing(self, nest: Nest) -> Callable[..., Any]:
+        """The nest with the loops and branches of the library."""
+        return nest.function(SimpleNamespace(**{**vars(CONTROL), "tell": self.tell}))
+
+    def unrolled(self, nest: Nest) -> Callable[..., Any]:
+        """The nest with those of Python."""
+        return nest.function(SimpleNamespace(**{**vars(UNROLLED), "tell": self.tell}))
+
+    def plain(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function under the handler, executed by Python as far as its control flow goes."""
+        if not (self.handler.resumes or self.handler.aborts):
+            return self.handled(f)
+        return direct(self.handler, *[self.state] * (self.state is not NO_STATE))(f)
+
+    def same(self, actual: Any, expected: Any, what: str) -> None:
+        """Assert that two answers are close, of a state its normal form."""
+        xs, ys = ([as_array(x) for x in pytrees.leaves(self.seen(tree))] for tree in (actual, expected))
+        assert len(xs) == len(ys), f"{what}: {len(xs)} results, expected {len(ys)}"
+        for k, (x, y) in enumerate(zip(xs, ys)):
+            assert_close(x, y, 10.0, f"{what}, result {k}")
+
+    def seen(self, answer: Any) -> Any:
+        return (self.normal(answer[0]), answer[1]) if self.stateful else answer
+
+
+def log_values(log: Any) -> Any:
+    """The values of a log that were written, by leaf, in an order that says nothing of loops and lanes."""
+    columns: dict[int, list[Any]] = {}
+    for entry in log:
+        masks = []
+        while isinstance(entry, When):
+            masks.append(np.asarray(entry.taken))
+            entry = entry.value
+        for k, leaf in enumerate(pytrees.leaves(entry)):
+            values = np.asarray(leaf)
+            taken = np.ones(values.shape, bool)
+            for mask in masks:  # over the leading axes
+                taken &= mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim))
+            columns.setdefault(k, []).append(values[taken])
+    return [np.sort(np.concatenate(column)) for column in columns.values()]
+
+
+# the laws: check(case, nest, seed)
+
+
+def _unrolled(case: HandlerCase, nest: Nest, seed: int) -> None:
+    inputs = nest.inputs(seed)
+    crossed, plain = case.handled(case.crossing(nest)), case.plain(case.unrolled(nest))
+    case.same(crossed(*inputs), plain(*inputs), "with loops and branches, against Python's")
+
+
+def _jit(case: HandlerCase, nest: Nest, seed: int) -> None:
+    f, inputs = case.crossing(nest), nest.inputs(seed)
+    outside, inside = jit(lambda *xs: (case.handled(f)(*xs), case.handled(jit(f))(*xs)))(*inputs)
+    expected = case.handled(f)(*inputs)
+    case.same(outside, expected, "jit around the handler")
+    case.same(inside, expected, "jit inside the handler")
+    case.same(case.handled(jit(f))(*inputs), expected, "a compiled function under the handler")
+
+
+def _checkpoint(case: HandlerCase, nest: Nest, seed: int) -> None:
+    f, inputs = case.crossing(nest), nest.inputs(seed)
+    case.same(case.handled(checkpoint(f))(*inputs), case.handled(f)(*inputs), "checkpoint inside the handler")
+
+
+def _lanes(case: HandlerCase, nest: Nest, seed: int) -> None:
+    f = case.handled(case.crossing(nest))
+    rows = [nest.inputs(seed), nest.inputs(seed + 1000)]
+    answers = vmap(f)(*[np.stack(column) for column in zip(*rows)])
+    for lane, row in enumerate(rows):
+        own = pytrees.tree_map(lambda y, lane=lane: as_array(y)[lane], answers)
+        case.same(own, f(*row), f"lane {lane} of vmap around the handler")
+
+
+def _in_turn(case: HandlerCase, across: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of three numbers that performs for each of them."""
+    return lambda xs: (hnp.stack([*across(case.tell, xs)]),)
+
+
+def _mapped(f: Callable[..., Any], xs: Any) -> Any:
+    return vmap(f)(xs)
+
+
+def _each(across: Callable[..., Any]) -> Callable[..., None]:
+    """The check that performing for each of three numbers ``across`` them is performing one after the other."""
+
+    def check(case: HandlerCase, nest: Nest, seed: int) -> None:
+        xs = np.random.default_rng(seed).uniform(-1, 1, 3)
+        expected = case.handled(_in_turn(case, lambda f, xs: [f(x) for x in xs]))(xs)
+        case.same(case.handled(_in_turn(case, across))(xs), expected, "against one after the other")
+
+    return check
+
+
+def _derivative(case: HandlerCase, nest: Nest, seed: int) -> None:
+    inputs = nest.inputs(seed)
+    by_loops, by_python = [
+        jacfwd(lambda *xs, f=f: f(*xs)[1] if case.stateful else f(*xs), SMOOTH)(*inputs)
+        for f in (case.handled(case.crossing(nest)), case.plain(case.unrolled(nest)))
+    ]
+    for x, y in zip(pytrees.leaves(by_loops), pytrees.leaves(by_python)):
+        assert_close(x, y, 10.0, "the jacobian, against that with Python's loops and branches")
+
+
+def _idle(case: HandlerCase, nest: Nest, seed: int) -> None:
+    f, inputs = nest.function(SimpleNamespace(**{**vars(CONTROL), "tell": hnp.sin})), nest.inputs(seed)
+    start = (case.state,) * (case.state is not NO_STATE)
+    y, returns = f(*inputs), case.handler.returns
+    expected = returns(*start, y) if returns is not None else (*start, y) if start else y
+    case.same(case.handled(f)(*inputs), expected, "of a function that performs none of its effects")
+
+
+def _forwarded(case: HandlerCase, nest: Nest, seed: int) -> None:
+    f, inputs = case.crossing(nest), nest.inputs(seed)
+    forwards = handler({kind: lambda op, *xs: perform(op, *xs) for kind in case.handler.clauses})
+    case.same(case.handled(handle(forwards)(f))(*inputs), case.handled(f)(*inputs), "with a handler that forwards")
+
+
+@effect(vmap="per_lane", diff="stop")
+class Reached:
+    """Reached the end of the handled function, or of what its handler makes of it."""
+
+    end: str
+
+    def result_type(op) -> None:
+        return None
+
+
+def _returned(case: HandlerCase, nest: Nest, seed: int) -> None:
+    counts = handler({Reached: lambda n, op: ({**n, op.end: n[op.end] + 1}, None)})
+    inner, f = case.handler.returns, case.crossing(nest)
+
+    def marked(*xs: Any) -> Any:
+        y = f(*xs)
+        perform(Reached("body"))
+        return y
+
+    def returns(*answer: Any) -> Any:
+        perform(Reached("returns"))
+        return inner(*answer)  # type: ignore[misc]
+
+    case = replace(case, handler=case.handler | handler(returns=returns, moves=case.handler.moves))
+    counted, _ = handle(counts, {"body": 0, "returns": 0})(case.handled(marked))(*nest.inputs(seed))
+    assert int(counted["body"]) == int(counted["returns"]), f"the function ended {counted['body']} times, {counted}"
+
+
+def _prefix(case: HandlerCase, nest: Nest, seed: int) -> None:
+    f, inputs = case.handled(case.crossing(nest)), nest.inputs(seed)
+    first, _ = f(*inputs)
+    second, _ = case.handled(case.crossing(nest), first)(*inputs)
+    assert len(first) <= len(second), f"the log has {len(second)} entries, {len(first)} before"
+    before, after = ([as_array(x) for x in pytrees.leaves(log)] for log in (first, second[: len(first)]))
+    for x, y in zip(after, before, strict=True):
+        assert_close(x, y, what="an earlier entry of the log")
+
+
+def _merged(case: HandlerCase, nest: Nest, seed: int) -> None:
+    """The laws of a commutative monoid, at states that a program reaches."""
+    op, unit, f, inputs = case.handler.moves.op, case.handler.moves.unit, case.crossing(nest), nest.inputs(seed)  # type: ignore[attr-defined]
+    after, y = case.handled(f)(*inputs)
+    t, alone = case.handled(f, unit)(*inputs)
+    s = case.state
+    for what, actual, expected in (
+        ("the unit of merge, left", op(unit, t), t),
+        ("the unit of merge, right", op(t, unit), t),
+        ("merge is commutative", op(s, t), op(t, s)),
+        ("merge is associative", op(op(s, t), t), op(s, op(t, t))),
+        ("a merged state", after, op(s, t)),
+    ):
+        case.same((actual, ()), (expected, ()), what)
+    case.same((t, y), (t, alone), "an answer reads the state that is merged")
+
+
+HANDLER_LAWS = (
+    Law("prefix", "a log is a prefix of the next one", _prefix, ("log",)),
+    Law("merge", "merge is commutative and associative, and has a unit", _merged, ("merge",)),
+    Law("unrolled", "it crosses loops, branches and calls as it crosses those of Python", _unrolled),
+    Law("jit", "jit outside of it, jit inside of it, and no jit are the same", _jit),
+    Law("checkpoint", "what it handles may be computed again for a derivative", _checkpoint),
+    Law("in a loop", "the iterations of a loop perform one after the other", _each(lax.map)),
+    Law("in lanes", "lanes perform in order of their index", _each(_mapped)),
+    Law("lanes", "vmap around it equals the lanes handled one by one", _lanes, ("lanes",)),
+    Law("derivative", "its derivative is that of the program with Python's loops and branches", _derivative,
+        ("derivative",)),
+    Law("idle", "without an effect to answer it returns the result", _idle),
+    Law("forwarding", "a handler that forwards all effects is the identity", _forwarded),
+    Law("returns", "returns is executed once for each time that the function ends", _returned, ("returns",)),
+)
+
+
+def check_handler(
+    handler: Handler,
+    state: Any = NO_STATE,
+    *,
+    performs: Callable[[Any], Any],
+    normal: Callable[[Any], Any] | None = None,
+    laws: Sequence[Law] = HANDLER_LAWS,
+    examples: int = 20,
+    seconds: float = 10.0,
+    seed: int = 0,
+) -> Report:
+    """Check the laws of handlers, ``HANDLER_LAWS``, on random programs that perform the effects of a handler.
+
+        handle(h, s)(f) == handle(h, s)(f with loops and branches of Python)
+        jit(handle(h, s)(f)) == handle(h, s)(jit(f)) == handle(h, s)(f)
+        vmap(handle(h, s)(f)) == the lanes one after the other
+
+    and so on: the report has a sentence for each. What the handler refuses to cross is found out, and left out of the
+    programs: the report says what, and why.
+
+    Args:
+        performs: a function of a float64 scalar that performs effects of the handler, at least once; later statements
+            use the numbers that it returns, an array, a tree of them, or None.
+        normal: maps a state to the part that has to be equal; by default the whole state, and of a log its values.
+        laws: those to check.
+        examples: the number of programs.
+        seconds: how long; each law is checked for one program at least.
+        seed: of the first program.
+
+    Raises: LawFails: a law fails; the error has the program, reduced, as Python text.
+
+    >>> import handlax as hx
+    >>> @hx.effect(vmap="per_lane")
+    ... class Count:
+    ...     def result_type(op):
+    ...         return None
+    >>> counter = hx.handler({Count: lambda n, op: (n + 1, None)})
+    >>> report = check_handler(counter, 0, performs=lambda x: hx.perform(Count()), examples=1)
+    >>> print(report)  # doctest: +ELLIPSIS
+    handler(Count): ...
+    """
+    normal = normal or (log_values if handler.moves == append else lambda state: state)
+    case = HandlerCase(handler, state, performs, normal)
+    with configure(default_float="float64"):
+        counted = dict.fromkeys(CHOOSING, "a tally counts by the text what may be executed")
+        drawn = DrawnPrograms(lambda nest: case.handled(case.crossing(nest)), counted if handler.tallies else None)
+        return check_laws(
+            repr(handler), laws, lambda law, k: (case, drawn.program(k), k), lacks={**drawn.refused, **lacks(case)},
+            examples=examples, seconds=seconds, seed=seed, reduce=reduced_example,
+        ).with_left_out(drawn.refused)
+
+
+CHOOSING = ("cond", "switch", "while_loop", "fori_loop")
+
+
+def lacks(case: HandlerCase) -> dict[str, str]:
+    """What laws need that the handler does not have, and why."""
+    moves, kinds = case.handler.moves, case.handler.clauses
+    reasons: dict[str, str] = {}
+    if case.handler.returns is None:
+        reasons["returns"] = "the handler has no returns"
+    if moves != append or not case.stateful:
+        reasons["prefix"] = "its state is no log"
+    if not isinstance(moves, merge) or not case.stateful:
+        reasons["merge"] = "its state is not merged"
+    for name, across in (("in a loop", lax.map), ("in lanes", _mapped)):
+        if reason := refusal(case.handled(_in_turn(case, across)), np.zeros(3)):
+            reasons[name] = reason
+    if isinstance(moves, split):
+        reasons["in lanes"] = "each lane gets a key of its own"
+    for kind in kinds:
+        if kind.effectful and kind.vmap != "per_lane":
+            reasons["in lanes"] = f"{kind.name} is not performed by each lane"
+    return reasons

@@ -1,0 +1,278 @@
+"""The laws of transformations and of interpreters, as values, and their checks.
+
+    check_transformation(hx.checkpoint, meaning=lambda f: f)
+    check_interpreter(bounds_of, related=lambda ends, y: ends[0] <= y <= ends[1])
+
+Both take functions to functions, and are checked on random programs with loops, branches, calls and effects. Whatever
+they do to the operations of a program, they cross its bodies and its effects by one law, or refuse them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..effects.base.config import configure
+from ..effects.base.errors import ConcretizationError
+from ..effects.base.stack import STACK
+from ..effects.core.arrays import as_array
+from ..effects.trees import pytrees
+from ..interpreters.core.body_transform import BodyTransformer
+from ..interpreters.handlers.handle import handle
+from ..interpreters.transformations.derivatives import jvp
+from ..interpreters.transformations.vmap import vmap
+from ..lowering.jit.jit import jit
+from .closeness import assert_close
+from .drawn_programs import REFUSALS, DrawnPrograms, reduced_example
+from .law import Law, Report, check_laws
+from .nests import CONTROL, HANDLER, Nest
+from .unrolled import UNROLLED
+
+Transformation = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class TransformationCase:
+    """A transformation of functions ``(x, v, w, k, p) -> arrays``, and what its results mean.
+
+    ``meaning``: the transformation that it is to equal. ``related(z, y)``: whether what it gives is right for the
+    results ``y`` of the function itself.
+    """
+
+    transform: Transformation
+    meaning: Transformation | None = None
+    related: Callable[[Any, Any], bool] | None = None
+
+    def same(self, actual: Any, expected: Any, what: str) -> None:
+        xs, ys = ([as_array(x) for x in pytrees.leaves(tree)] for tree in (actual, expected))
+        assert len(xs) == len(ys), f"{what}: {len(xs)} results, expected {len(ys)}"
+        for k, (x, y) in enumerate(zip(xs, ys)):
+            assert_close(x, y, 10.0, f"{what}, result {k}")
+
+
+def crossing(nest: Nest) -> Callable[..., Any]:
+    """The program, with the loops and branches of the library."""
+    return nest.function(CONTROL)
+
+
+def unrolled(nest: Nest) -> Callable[..., Any]:
+    """The program with those of Python, and with effects for handlers as before."""
+    return nest.function(SimpleNamespace(**{**vars(UNROLLED), "tell": CONTROL.tell, "handled": CONTROL.handled}))
+
+
+# the laws: check(case, nest, seed)
+
+
+def _meaning(case: TransformationCase, nest: Nest, seed: int) -> None:
+    assert case.meaning is not None
+    f, inputs = under_handler(crossing(nest)), nest.inputs(seed)
+    found, expected = (t(f)(*inputs) for t in (case.transform, case.meaning))
+    case.same(found, expected, "against its meaning")
+
+
+def _related(case: TransformationCase, nest: Nest, seed: int) -> None:
+    assert case.related is not None
+    f, inputs = under_handler(crossing(nest)), nest.inputs(seed)
+    found, y = case.transform(f)(*inputs), f(*inputs)
+    assert case.related(found, y), f"{found} is not what belongs to {y}"
+
+
+def _unrolled(case: TransformationCase, nest: Nest, seed: int) -> None:
+    inputs = nest.inputs(seed)
+    found, expected = (case.transform(under_handler(f))(*inputs) for f in (crossing(nest), unrolled(nest)))
+    case.same(found, expected, "with loops and branches, against Python's")
+
+
+def _effects(case: TransformationCase, nest: Nest, seed: int) -> None:
+    inputs = nest.inputs(seed)
+    try:
+        found = under_handler(case.transform(crossing(nest)))(*inputs)
+    except REFUSALS as error:
+        assert len(str(error).splitlines()) == 3, f"refused without place and remedy: {error}"
+        return
+    case.same(found, under_handler(case.transform(unrolled(nest)))(*inputs), "handled outside, against Python's loops")
+
+
+def _jit(case: TransformationCase, nest: Nest, seed: int) -> None:
+    f, inputs = under_handler(crossing(nest)), nest.inputs(seed)
+    both = jit(lambda *xs: (case.transform(f)(*xs), case.transform(jit(f))(*xs)))(*inputs)
+    expected = case.transform(f)(*inputs)
+    for found, what in zip(both, ("jit outside of it", "jit inside of it")):
+        case.same(found, expected, what)
+
+
+def _lanes(case: TransformationCase, nest: Nest, seed: int) -> None:
+    f = case.transform(under_handler(crossing(nest)))
+    rows = [nest.inputs(seed), nest.inputs(seed + 1000)]
+    found = vmap(f)(*[np.stack(column) for column in zip(*rows)])
+    for lane, row in enumerate(rows):
+        case.same(pytrees.map(lambda y, lane=lane: as_array(y)[lane], found), f(*row), f"lane {lane} of vmap")
+
+
+def _again(case: TransformationCase, nest: Nest, seed: int) -> None:
+    f, inputs = case.transform(under_handler(crossing(nest))), nest.inputs(seed)
+    case.same(f(*inputs), f(*inputs), "called again")
+
+
+def _tangent(case: TransformationCase, nest: Nest, seed: int) -> None:
+    """Along (1, 1, 1), unless a branch or trip count changes in between."""
+    f, (x, v, w, k, p) = case.transform(under_handler(crossing(nest))), nest.inputs(seed)
+    smooth = lambda *xs: [y for y in map(as_array, pytrees.leaves(f(*xs, k, p))) if y.dtype == np.float64]
+    ones = tuple(map(np.ones_like, (x, v, w)))
+    _, tangents = jvp(smooth, (x, v, w), ones)
+    step = 1e-6
+    up, down = (smooth(x + d, v + d, w + d) for d in (step, -step))
+    for k, (t, a, b) in enumerate(zip(tangents, map(np.asarray, up), map(np.asarray, down))):
+        if np.abs(a - b).max(initial=0.0) < 1e-3:
+            np.testing.assert_allclose(
+                np.asarray(t), (a - b) / (2 * step), rtol=1e-4, atol=1e-4, err_msg=f"the tangent of result {k}"
+            )
+
+
+def under_handler(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function under the handler of the effects of programs, without its last state."""
+    return lambda *xs: handle(HANDLER, np.float64(0.25))(f)(*xs)[1]
+
+
+def _parts(case: TransformationCase, nest: Nest, seed: int) -> None:
+    """Of every box that the program computes with: ``box(*split(x))`` is as ``x``, and ``part_types`` are its types."""
+
+    def watched(*xs: Any) -> Any:
+        ys, run = under_handler(crossing(nest))(*xs), STACK.get()
+        assert isinstance(run, BodyTransformer)
+        for y in ys:
+            mark, parts = run.split(y)
+            again = run.split(run.box(mark, parts))
+            assert again[0] == mark, f"split(box(mark, parts)) has the mark {again[0]}, not {mark}"
+            case.same(again[1], parts, "split(box(mark, parts))")
+            types = tuple([as_array(part).type for part in parts])
+            assert tuple(run.part_types(mark, y.type)) == types, f"part_types({mark}) of parts of {types}"
+            case.same(run.force(y, mark), parts, "force(x, mark)")
+        return ys
+
+    case.transform(watched)(*nest.inputs(seed))
+
+
+SHARED_LAWS = (
+    Law("unrolled", "it crosses loops, branches and calls as it crosses those of Python", _unrolled, ("values",)),
+    Law("effects", "a handler outside of it gets the effects of loops as those of Python's, or they are refused",
+        _effects, ("values",)),
+    Law("jit", "jit outside of it, jit inside of it, and no jit are the same", _jit),
+    Law("lanes", "vmap of it equals the lanes one by one", _lanes),
+    Law("again", "it gives the same when it is called again", _again),
+)
+TRANSFORMATION_LAWS = (
+    Law("meaning", "it equals its meaning", _meaning, ("meaning",)),
+    *SHARED_LAWS,
+    Law("tangent", "its tangents are the difference quotients of it", _tangent),
+)
+INTERPRETER_LAWS = (
+    Law("related", "what it gives belongs to the results of the program", _related, ("related",)),
+    Law("parts", "a box is made of its mark and its parts", _parts, ("boxes",)),
+    *SHARED_LAWS,
+)
+
+
+def check_transformation(
+    transform: Transformation,
+    *,
+    meaning: Transformation | None = None,
+    laws: Sequence[Law] = TRANSFORMATION_LAWS,
+    examples: int = 20,
+    seconds: float = 10.0,
+    seed: int = 0,
+) -> Report:
+    """Check the laws of transformations, ``TRANSFORMATION_LAWS``, on random programs.
+
+        t(f) == meaning(f),   t(f) == t(f with loops and branches of Python),   jit(t(f)) == t(jit(f)) == t(f)
+
+    and so on: the report has a sentence for each. What it refuses to cross is found out, and left out of the programs:
+    the report says what, and why.
+
+    Args:
+        transform: takes a function ``(x, v, w, k, p) -> tuple of arrays`` to a function of the same arguments, which
+            are float64 of shapes (), (3,) and (2, 3), an int32 and a bool; what it returns is a tree of arrays.
+        meaning: the transformation that it is to equal.
+        laws: those to check.
+        examples: the number of programs.
+        seconds: how long; each law is checked for one program at least.
+        seed: of the first program.
+
+    Raises: LawFails: a law fails; the error has the program, reduced, as Python text.
+
+    >>> import handlax as hx
+    >>> report = check_transformation(hx.checkpoint, meaning=lambda f: f, examples=1)
+    >>> [law.name for law, *_ in report.held]
+    ['meaning', 'unrolled', 'effects', 'jit', 'lanes', 'again', 'tangent']
+    """
+    case = TransformationCase(transform, meaning=meaning)
+    return _checked(getattr(transform, "__name__", "the transformation"), case, laws, examples, seconds, seed)
+
+
+def check_interpreter(
+    interpret: Transformation,
+    *,
+    related: Callable[[Any, Any], bool] | None = None,
+    laws: Sequence[Law] = INTERPRETER_LAWS,
+    examples: int = 20,
+    seconds: float = 10.0,
+    seed: int = 0,
+) -> Report:
+    """Check the laws of interpreters, ``INTERPRETER_LAWS``, on random programs.
+
+        interpret(f) == interpret(f with loops and branches of Python),   jit(interpret(f)) == interpret(jit(f)),
+        box(*split(x)) == x
+
+    and so on. Operations without a rule, and statements that it refuses to cross, are found out, and left out of the
+    programs: the report says what, and why.
+
+    Args:
+        interpret: executes a function ``(x, v, w, k, p) -> tuple of arrays`` on numbers, by a run of the interpreter:
+            a function of the same arguments, that puts them into boxes, and returns a tree of arrays.
+        related: whether what it returns is right for the results of the function itself; without it that is not
+            checked.
+        laws, examples, seconds, seed: as in ``check_transformation``.
+
+    Raises: LawFails: a law fails; the error has the program, reduced, as Python text.
+    """
+    case = TransformationCase(interpret, related=related)
+    return _checked(getattr(interpret, "__name__", "the interpreter"), case, laws, examples, seconds, seed)
+
+
+def _checked(
+    name: str, case: TransformationCase, laws: Sequence[Law], examples: int, seconds: float, seed: int
+) -> Report:
+    with configure(default_float="float64"):
+        drawn = DrawnPrograms(lambda nest: case.transform(under_handler(crossing(nest))))
+        return check_laws(
+            name, laws, lambda law, k: (case, drawn.program(k), k), lacks={**drawn.refused, **_lacks(case)},
+            examples=examples, seconds=seconds, seed=seed, reduce=reduced_example,
+        ).with_left_out(drawn.refused)
+
+
+def _lacks(case: TransformationCase) -> dict[str, str]:
+    """What laws need that the transformation does not have, and why."""
+    found: dict[str, str] = {}
+    if case.meaning is None:
+        found["meaning"] = "no meaning is given"
+    if case.related is None:
+        found["related"] = "no relation is given"
+
+    def asks(x: Any, *rest: Any) -> Any:
+        if not isinstance(STACK.get(), BodyTransformer):
+            found["boxes"] = "it installs no run with boxes"
+        try:
+            bool(x > 0)
+        except ConcretizationError:
+            found["values"] = "it records the function, so that Python cannot branch on values"
+        return (x,)
+
+    case.transform(asks)(*_INPUTS)
+    return found
+
+
+_INPUTS = (np.float64(0.5), np.zeros(3), np.zeros((2, 3)), np.int32(1), np.bool_(True))
