@@ -71,7 +71,9 @@ def on_devices(f: Function) -> Function:
     return divided
 
 
-WAYS = (Way("NumPy", by_numpy), Way("XLA", jit), Way("XLA without optimisation", unoptimized), Way("devices", on_devices))
+WAYS = (
+    Way("NumPy", by_numpy), Way("XLA", jit), Way("XLA without optimisation", unoptimized), Way("devices", on_devices),
+)
 
 
 def compare(
@@ -110,7 +112,8 @@ def compare(
     name = getattr(f, "__name__", repr(f))
     if g is not None:
         other = g
-        laws = [Law("equal", f"{name} equals {getattr(g, '__name__', g)}", lambda *xs: _equal(f(*xs), other(*xs), loose))]
+        sentence = f"{name} equals {getattr(g, '__name__', g)}"
+        laws = [Law("equal", sentence, lambda *xs: _equal(f(*xs), other(*xs), loose))]
     else:
         laws = [Law(way.name, f"{name} is the same by {way.name}", _same_by(f, way, loose)) for way in ways]
     end = time.monotonic() + seconds
@@ -146,8 +149,8 @@ def _same_by(f: Function, way: Way, loose: float) -> Callable[..., None]:
         try:
             _equal(way.transform(f)(*args), f(*args), loose)
         except AssertionError as error:
-            found = first_difference(f, *args, otherwise=way.transform)
-            raise AssertionError(f"{error}\nfirst: {found}") from error if found is not None else error
+            where = first_difference(f, *args, otherwise=way.transform)
+            raise AssertionError(f"{error}\nThe first operation that differs: {where}") from error
 
     return check
 

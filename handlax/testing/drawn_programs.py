@@ -30,7 +30,7 @@ class DrawnPrograms:
                 several = [_performing_in(name, k) for k in range(3)]
                 reason = next(filter(None, [refusal(crossed(nest), *nest.inputs(0)) for nest in several]), None)
                 if reason is not None:
-                    self.refused[name] = reason
+                    self.refused[name] = reason.splitlines()[0]
         self.nodes = [name for name in NODES if name != "handle" and name not in self.refused]
 
     def program(self, k: int) -> Nest:
@@ -47,7 +47,7 @@ def refusal(f: Callable[..., Any], *args: Any) -> str | None:
     try:
         eval_shape(f, *args)
     except REFUSALS as error:
-        return str(error).splitlines()[0]
+        return str(error)
     except Exception:
         return None
     return None

@@ -7,10 +7,10 @@ A law is checked on random programs of loops, branches, calls and checkpoints th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from .. import lax
 from .. import numpy as hnp
 from ..effects.base.config import configure
 from ..effects.core.arrays import as_array, perform
-from ..effects.core.operation import effect
+from ..effects.core.operation import Operation, effect
 from ..effects.trees import pytrees
 from ..interpreters.direct.install import direct
 from ..interpreters.handlers.handle import handle
@@ -306,7 +306,7 @@ CHOOSING = ("cond", "switch", "while_loop", "fori_loop")
 
 def lacks(case: HandlerCase) -> dict[str, str]:
     """What laws need that the handler does not have, and why."""
-    moves, kinds = case.handler.moves, case.handler.clauses
+    moves, kinds = case.handler.moves, cast("Iterable[type[Operation]]", case.handler.clauses)
     reasons: dict[str, str] = {}
     if case.handler.returns is None:
         reasons["returns"] = "the handler has no returns"
@@ -316,7 +316,7 @@ def lacks(case: HandlerCase) -> dict[str, str]:
         reasons["merge"] = "its state is not merged"
     for name, across in (("in a loop", lax.map), ("in lanes", _mapped)):
         if reason := refusal(case.handled(_in_turn(case, across)), np.zeros(3)):
-            reasons[name] = reason
+            reasons[name] = reason.splitlines()[0]
     if isinstance(moves, split):
         reasons["in lanes"] = "each lane gets a key of its own"
     for kind in kinds:

@@ -105,17 +105,16 @@ def check_laws(
     """
     lacks = lacks or {}
     reasons = {law.name: reason for law in laws if (reason := law.reason(lacks)) is not None}
-    clocks = {law: [0, 0.0] for law in laws if law.name not in reasons}
+    clocks = {law: Held(law, 0, 0.0) for law in laws if law.name not in reasons}
     end = time.monotonic() + seconds
     for k in range(examples):
-        for law, clock in clocks.items():
+        for law, clock in list(clocks.items()):
             start = time.monotonic()
             if k and start > end:
                 break
             check_law(subject, law, example(law, seed + k), seed + k, reduce)
-            clock[0] += 1
-            clock[1] += time.monotonic() - start
-    return Report(subject, tuple([Held(law, *clock) for law, clock in clocks.items()]), {**reasons})
+            clocks[law] = Held(law, clock.examples + 1, clock.seconds + time.monotonic() - start)
+    return Report(subject, tuple(clocks.values()), reasons)
 
 
 def check_law(subject: str, law: Law, example: Example, seed: int, reduce: Reduce = unreduced) -> None:

@@ -412,8 +412,10 @@ def _accepts(op: Operation, types: Sequence[Any]) -> bool:
 
 
 def _drawn(dtype: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    x = rng.uniform(-3, 3, shape) + (1j * rng.uniform(-3, 3, shape) if dtypes.is_complex(dtype) else 0.0)
-    return np.asarray(x % 2 > 1 if dtypes.is_bool(dtype) else np.abs(x) if dtypes.is_unsigned(dtype) else x, dtype)
+    x = rng.uniform(-3, 3, shape)
+    if dtypes.is_complex(dtype):
+        return np.asarray(x + 1j * rng.uniform(-3, 3, shape), dtype)
+    return np.asarray(x > 0 if dtypes.is_bool(dtype) else np.abs(x) if dtypes.is_unsigned(dtype) else x, dtype)
 
 
 def _of_reals(operands: Arrays) -> bool:

@@ -8,6 +8,7 @@ length, and bodies that run in lanes or on meshes, are one equation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +51,9 @@ def executed(op: Any, xs: list[Any]) -> tuple[Any, list[Any]]:
         return [*carry, *out], [tree.map(lambda x: x[::-1], log) if op.backwards else log]
     if op.bodied and op.runs == "one":
         which = hnp.clip(xs[0], 0, len(op.bodies) - 1)
-        bodies = [lambda body=body: logged(body, *xs[1:])[1] for body in op.bodies]
-        inside = [lax.cond(which == i, body, lambda body=body: zeros(body)) for i, body in enumerate(bodies)]
+        bodies: list[Any] = [lambda body=body: logged(body, *xs[1:])[1] for body in op.bodies]
+        untaken = [(which != i).astype("int32") for i in range(len(bodies))]
+        inside = [lax.switch(i, [body, partial(zeros, body)]) for i, body in zip(untaken, bodies)]
         return op.as_results(perform(op, *xs)), inside
     return op.as_results(perform(op, *xs)), []
 

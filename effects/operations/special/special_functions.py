@@ -346,11 +346,13 @@ Igamma = elementwise(
     "igamma", FLOATING, scipy_special("gammainc"), arity=2,
     jvp=(lambda a, x, da: mul(da, igamma_grad_a(a, x)), lambda a, x, dx: mul(dx, _gamma_density(a, x))),
     lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.lower_part),
+    exempt={"symmetric": "there is no second derivative by the shape parameter"},
 )
 Igammac = elementwise(
     "igammac", FLOATING, scipy_special("gammaincc"), arity=2,
     jvp=(lambda a, x, da: mul(da, neg(igamma_grad_a(a, x))), lambda a, x, dx: mul(dx, neg(_gamma_density(a, x)))),
     lower=_iterate(incomplete_gamma.VALUES, incomplete_gamma.upper_part),
+    exempt={"symmetric": "there is no second derivative by the shape parameter"},
 )
 IgammaGradA = elementwise(
     "igamma_grad_a", FLOATING, _by_numpy(incomplete_gamma.SLOPES, incomplete_gamma.slope_by_shape), arity=2,

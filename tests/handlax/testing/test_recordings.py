@@ -16,7 +16,7 @@ from handlax import lax
 from handlax import numpy as hnp
 from handlax.library import autocast
 from handlax.operations import Exp
-from handlax.testing import first_difference, load, record
+from handlax.testing import first_difference, record
 
 ROOT = Path(__file__).resolve().parents[3]
 
