@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import strategies as strategies
 from .handlers import check_handler as check_handler
 from .laws import LAWS as LAWS
 from .laws import Law as Law
