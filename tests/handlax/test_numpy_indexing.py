@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 import handlax as hx
 import handlax.numpy as hnp
+from handlax.testing.strategies import Domain, arrays, broadcastable_shapes, index_expressions, shapes
 
-SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=1, max_side=4)
-RANKED = arrays.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
+RANKED = shapes(min_dims=1, min_side=1)
+INDEXED = shapes().flatmap(lambda shape: st.tuples(st.just(shape), index_expressions(shape)))
 
 
 def counted(shape, dtype="float32"):
@@ -23,44 +23,7 @@ def equal(found, wanted):
     np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
-@st.composite
-def indexed(draw):
-    """A shape and an index into it: integers, slices, new axes, an ellipsis, integer arrays and masks."""
-    shape = draw(RANKED)
-    common = draw(arrays.array_shapes(min_dims=0, max_dims=2, max_side=3))
-    kinds = draw(st.sampled_from([["int", "slice"], ["int", "slice", "array"], ["slice", "array"], ["slice", "mask"]]))
-    index, dim = [], 0
-    while dim < len(shape):
-        n = shape[dim]
-        kind = draw(st.sampled_from([*kinds, "new", "rest"]))
-        if kind == "new":
-            index.append(None)
-            if sum(part is None for part in index) > 2:
-                break
-            continue
-        if kind == "rest":
-            break
-        if kind == "int":
-            index.append(draw(st.integers(-n, n - 1)))
-        elif kind == "slice":
-            index.append(draw(st.slices(n)))
-        elif kind == "array":
-            size = draw(
-                arrays.broadcastable_shapes(common, max_dims=len(common), max_side=3).filter(
-                    lambda s: len(s) <= len(common) and all(a in (1, b) for a, b in zip(s[::-1], common[::-1]))
-                )
-            )
-            index.append(draw(arrays.arrays("int32", size, elements=st.integers(-n, n - 1))))
-        else:
-            index.append(draw(arrays.arrays(bool, (n,))))
-            kinds = ["int", "slice"]
-        dim += 1
-    if draw(st.booleans()):
-        index.append(Ellipsis)
-    return shape, tuple(index)
-
-
-@given(indexed())
+@given(INDEXED)
 def test_indexing_agrees_with_numpy(case):
     shape, index = case
     x = counted(shape)
@@ -70,10 +33,11 @@ def test_indexing_agrees_with_numpy(case):
     equal(hx.vmap(lambda x: x[index])(np.stack([x, 2 * x])), np.stack([wanted, 2 * wanted]))
 
 
-@given(indexed())
+@given(INDEXED)
 def test_indices_that_are_not_known_give_the_same(case):
     shape, index = case
     x = counted(shape)
+    index = index if isinstance(index, tuple) else (index,)
     at = [k for k, part in enumerate(index) if isinstance(part, int | np.ndarray) and np.asarray(part).dtype != bool]
 
     def read(x, *parts):
@@ -85,7 +49,7 @@ def test_indices_that_are_not_known_give_the_same(case):
     equal(hx.jit(read)(x, *[np.asarray(index[k], "int32") for k in at]), x[index])
 
 
-@given(indexed())
+@given(INDEXED)
 def test_the_derivative_of_indexing_counts_how_often_an_element_is_read(case):
     shape, index = case
     x = counted(shape)
@@ -104,7 +68,7 @@ WRITES = {
 }
 
 
-@given(indexed(), st.sampled_from(list(WRITES)))
+@given(INDEXED, st.sampled_from(list(WRITES)))
 def test_updates_agree_with_numpy(case, way):
     shape, index = case
     x = counted(shape)
@@ -117,7 +81,7 @@ def test_updates_agree_with_numpy(case, way):
     equal(hx.jit(lambda x: getattr(x.at[index], way)(7))(x), wanted)
 
 
-@given(indexed())
+@given(INDEXED)
 def test_updates_by_arrays_agree_with_numpy(case):
     shape, index = case
     x = counted(shape)
@@ -225,9 +189,7 @@ def test_take_and_its_modes(shape, data):
     x = counted(shape)
     axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1))
     n = x.size if axis is None else shape[axis]
-    inside = data.draw(
-        arrays.arrays("int32", arrays.array_shapes(min_dims=0, max_dims=2, max_side=3), elements=st.integers(-n, n - 1))
-    )
+    inside = data.draw(arrays("int32", shapes(max_dims=2, min_side=1, max_side=3), domain=Domain(-n, n - 1)))
     anywhere = 3 * inside
     for found in (hnp.take, hx.jit(hnp.take, static_argnames=("axis", "mode"))):
         equal(found(x, inside, axis=axis), np.take(x, inside, axis))
@@ -242,7 +204,7 @@ def test_take_and_put_along_an_axis(shape, data):
     axis = data.draw(st.integers(0, len(shape) - 1))
     n = shape[axis]
     sizes = tuple(data.draw(st.integers(1, 3)) if d == axis else m for d, m in enumerate(shape))
-    i = data.draw(arrays.arrays("int32", sizes, elements=st.integers(-n, n - 1)))
+    i = data.draw(arrays("int32", sizes, domain=Domain(-n, n - 1)))
     for found in (hnp.take_along_axis, hx.jit(hnp.take_along_axis, static_argnums=2)):
         equal(found(x, i, axis), np.take_along_axis(x, i, axis))
     times = np.zeros(shape, "float32")
@@ -287,9 +249,9 @@ def test_in_place_functions_give_a_new_array_or_an_error():
             call()
 
 
-@given(arrays.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, max_side=3))
-def test_where_broadcasts(shapes):
-    c, x, y = (counted(shape) for shape in shapes.input_shapes)
+@given(broadcastable_shapes(3))
+def test_where_broadcasts(drawn):
+    c, x, y = map(counted, drawn)
     equal(hnp.where(c % 2 == 0, x, -y), np.where(c % 2 == 0, x, -y))
     equal(hx.jit(hnp.where)(c > 2, x, 0.0), np.where(c > 2, x, np.float32(0)))
 
@@ -301,10 +263,7 @@ def test_where_promotes_as_operators_do():
         hnp.where(True, 1)
 
 
-@given(
-    arrays.arrays("int32", arrays.array_shapes(max_dims=3, min_side=0, max_side=4), elements=st.integers(0, 1)),
-    st.integers(0, 9),
-)
+@given(arrays("int32", shapes(min_dims=1), domain=Domain(0, 1)), st.integers(0, 9))
 def test_nonzero_gives_the_first_places_in_row_major_order(x, size):
     wanted = np.nonzero(x)
     for found, places in zip(hnp.nonzero(x), wanted, strict=True):
@@ -322,7 +281,7 @@ def test_nonzero_gives_the_first_places_in_row_major_order(x, size):
 def test_compress_and_extract(shape, data):
     x = counted(shape)
     axis = data.draw(st.integers(0, len(shape) - 1))
-    c = data.draw(arrays.arrays(bool, (shape[axis],)))
+    c = data.draw(arrays("bool", (shape[axis],)))
     equal(hnp.compress(c, x, axis), np.compress(c, x, axis))
     equal(hnp.extract(x > 2, x), np.extract(x > 2, x))
     filled = hx.jit(lambda c, x: hnp.compress(c, x, axis, size=shape[axis], fill_value=-1))(c, x)
@@ -331,7 +290,7 @@ def test_compress_and_extract(shape, data):
     equal(filled, np.pad(wanted, more, constant_values=-1))
 
 
-@given(arrays.arrays("int32", (4,), elements=st.integers(-6, 6)))
+@given(arrays("int32", (4,), domain=Domain(-6, 6)))
 def test_choose_and_its_modes(i):
     choices = [np.arange(4), 10 + np.arange(4), np.int64(7)]
     for mode in ("clip", "wrap"):
@@ -352,10 +311,10 @@ def test_select_takes_the_first_and_piecewise_the_last_condition_that_holds():
         hnp.piecewise(x, [x < 2], [1, 2, 3])
 
 
-@given(arrays.array_shapes(max_dims=3, max_side=4), st.data())
+@given(RANKED, st.data())
 def test_positions_and_indices_name_the_same_elements(shape, data):
     total = int(np.prod(shape))
-    i = data.draw(arrays.arrays("int32", (3,), elements=st.integers(0, total - 1)))
+    i = data.draw(arrays("int32", (3,), domain=Domain(0, total - 1)))
     found = hnp.unravel_index(i, shape)
     for one, other in zip(found, np.unravel_index(i, shape), strict=True):
         equal(one, other)

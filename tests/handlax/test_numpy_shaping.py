@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 import handlax as hx
 import handlax.numpy as hnp
+from handlax.testing.strategies import broadcastable_shapes, shapes
 
-SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
-RANKED = arrays.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4)
+SHAPES = shapes(max_dims=4)
+RANKED = shapes(min_dims=1, max_dims=4, min_side=1)
 
 
 def counted(shape, dtype="float32"):
@@ -86,11 +86,12 @@ def test_axes_of_size_one(shape, data):
     agrees(hnp.atleast_3d, np.atleast_3d, x)
 
 
-@given(arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3))
-def test_broadcasting(shapes):
-    x, y = (counted(shape) for shape in shapes.input_shapes)
-    assert hnp.broadcast_shapes(x.shape, y.shape) == shapes.result_shape
-    agrees(lambda x: hnp.broadcast_to(x, shapes.result_shape), lambda x: np.broadcast_to(x, shapes.result_shape), x)
+@given(broadcastable_shapes())
+def test_broadcasting(drawn):
+    x, y = map(counted, drawn)
+    shape = np.broadcast_shapes(*drawn)
+    assert hnp.broadcast_shapes(*drawn) == shape
+    agrees(lambda x: hnp.broadcast_to(x, shape), lambda x: np.broadcast_to(x, shape), x)
     agrees(hnp.broadcast_arrays, lambda x, y: tuple(np.broadcast_arrays(x, y)), x, y)
     with pytest.raises(hx.errors.ShapeMismatch):
         hnp.broadcast_to(np.zeros(2), (3,))
@@ -182,7 +183,7 @@ MODES = ["edge", "reflect", "symmetric", "wrap", "mean", "median", "maximum", "m
 
 
 @pytest.mark.parametrize("mode", MODES)
-@given(shape=arrays.array_shapes(min_dims=1, max_dims=2, max_side=4), data=st.data())
+@given(shape=shapes(min_dims=1, max_dims=2, min_side=1), data=st.data())
 def test_padding_by_the_array_itself(mode, shape, data):
     x = counted(shape)
     sides = st.tuples(st.integers(0, 6), st.integers(0, 6))
@@ -190,7 +191,7 @@ def test_padding_by_the_array_itself(mode, shape, data):
     np.testing.assert_allclose(np.asarray(hnp.pad(x, widths, mode=mode)), np.pad(x, widths, mode=mode), rtol=1e-5)
 
 
-@given(arrays.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3), st.integers(0, 3), st.integers(0, 3))
+@given(shapes(min_dims=1, max_side=3), st.integers(0, 3), st.integers(0, 3))
 def test_padding_by_constants(shape, before, after):
     x = counted(shape, "int32")
     agrees(lambda x: hnp.pad(x, (before, after)), lambda x: np.pad(x, (before, after)), x)

@@ -1,0 +1,20 @@
+"""``handlax.testing.strategies``: Hypothesis strategies of what programs are made of, for tests of one line each.
+
+    @given(arrays("float32", (3, 4)), index_expressions((3, 4)))
+    def test_indexing(x, index):
+        assert np.array_equal(hx.numpy.asarray(x)[index], x[index], equal_nan=True)
+
+Each shrinks to small shapes, plain dtypes and small values. They need the extra ``test``.
+"""
+
+from __future__ import annotations
+
+from .array_values import arrays as arrays
+from .domains import Domain as Domain
+from .index_expressions import index_expressions as index_expressions
+from .special_values import elements as elements
+from .special_values import special_values as special_values
+from .types_and_shapes import array_types as array_types
+from .types_and_shapes import broadcastable_shapes as broadcastable_shapes
+from .types_and_shapes import dtypes as dtypes
+from .types_and_shapes import shapes as shapes

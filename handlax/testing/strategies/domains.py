@@ -1,0 +1,92 @@
+"""Domains: where the operands of an operation lie, away from its kinks and poles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from ...effects.types.array_type import Shape
+from ...effects.types.dtypes import holds, integer_range, is_bool, is_complex, is_integer, named
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The domain of one operand: reals and the parts of complex numbers between ``low`` and ``high``, integers too.
+
+        arrays("float32", (3,), domain=Domain(0.1, 3.0))
+
+    Args:
+        dtype: the dtype of the operand, where it is not the one that is asked for.
+        apart: points that no value is closer to than ``margin``: the kinks and jumps of an operation.
+        imaginary: where the imaginary parts lie, if elsewhere.
+        extremes: further values, outside of ``low`` and ``high``, for what has to hold at the ends of a dtype.
+
+    >>> from hypothesis import find
+    >>> find(Domain(0.1, 3.0).elements("float32"), lambda x: x > 1.5), find(Domain(-2, 2).elements("int8"), bool)
+    (np.float32(2.0), np.int8(1))
+    """
+
+    low: float = -3.0
+    high: float = 3.0
+    dtype: Any = None
+    apart: tuple[float, ...] = ()
+    margin: float = 0.1
+    imaginary: tuple[float, float] | None = None
+    extremes: tuple[float, ...] = ()
+
+    def elements(self, dtype: Any) -> st.SearchStrategy[Any]:
+        """The values of this domain, as scalars of the dtype, without the extremes."""
+        dtype = named(self.dtype if self.dtype is not None else dtype)
+        if is_bool(dtype):
+            return st.booleans().map(np.bool_)
+        if is_integer(dtype):
+            return st.integers(*self._integers(dtype)).map(dtype.type)
+        real = st.floats(self.low, self.high).map(lambda x: float(self._moved(np.asarray(x))))
+        if is_complex(dtype):
+            imaginary = st.floats(*(self.imaginary or (self.low, self.high)))
+            return st.builds(complex, real, imaginary).map(dtype.type)
+        return real.map(dtype.type)
+
+    def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        """An array of this domain by a random generator, uniform between its ends."""
+        dtype = named(self.dtype if self.dtype is not None else dtype)
+        if is_bool(dtype):
+            return rng.integers(0, 2, shape).astype(bool)
+        if is_integer(dtype):
+            return np.asarray(rng.integers(*self._integers(dtype), shape, endpoint=True)).astype(dtype)
+        reals = self._moved(np.asarray(rng.uniform(self.low, self.high, shape)))
+        if is_complex(dtype):
+            imaginary = rng.uniform(*(self.imaginary or (self.low, self.high)), shape)
+            return np.asarray(reals + 1j * imaginary).astype(dtype)
+        return np.asarray(reals).astype(dtype)
+
+    def with_extremes(self, x: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        """``x`` with some elements replaced by extremes that its dtype can hold."""
+        held = [value for value in self.extremes if _can_hold(x.dtype, value)]
+        if not held or not x.size:
+            return x
+        with np.errstate(over="ignore"):  # 1e30 is an extreme of float16 too: infinity
+            chosen = np.asarray(rng.choice(np.asarray(held, dtype=object), x.shape)).astype(x.dtype)
+        return np.asarray(np.where(rng.random(x.shape) < 0.5, chosen, x).astype(x.dtype))
+
+    def _integers(self, dtype: np.dtype[Any]) -> tuple[int, int]:
+        """The least and the largest integer of the domain that the dtype can hold."""
+        least, most = integer_range(dtype)
+        low = max(least, int(np.ceil(self.low)))
+        return low, max(low, min(most, int(self.high)))
+
+    def _moved(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """``x``, its elements that are near a kink moved away from it."""
+        for point in self.apart:
+            near = np.abs(x - point) < self.margin
+            x = np.where(near, point + np.copysign(self.margin, x - point), x)
+        return x
+
+
+def _can_hold(dtype: Any, value: float) -> bool:
+    if is_integer(dtype):
+        return bool(np.isfinite(value)) and value == int(value) and holds(dtype, value)
+    return not is_bool(dtype)
