@@ -529,16 +529,14 @@ def as_arrays(*xs: Any) -> list[Array]:
 
 def array_beside(x: Any, like: ArrayType | None) -> Array:
     """``x`` as an array; a number takes the dtype of ``like``, unless its own kind is a higher one."""
-    return x if isinstance(x, Array) else _number_beside(x, like) if is_number(x) else as_array(x)
-
-
-def _number_beside(number: Any, like: ArrayType | None) -> ConcreteArray:
+    if isinstance(x, Array) or not is_number(x):
+        return as_array(x)
     if like is None:
-        return scalar(number)
-    rank = _RANKS.get(type(number))
+        return scalar(x)
+    rank = _RANKS.get(type(x))
     if rank is None:
-        rank = _RANKS[dtypes.number_type(number)[0]]
-    return scalar(number, like.dtype, like.weak) if _RANKS.get(like.dtype, -1) >= rank else scalar(number)
+        rank = _RANKS[dtypes.number_type(x)[0]]
+    return scalar(x, like.dtype, like.weak) if _RANKS.get(like.dtype, -1) >= rank else scalar(x)
 
 
 # classes of numbers and dtypes -> the kind of number: each kind represents those of lower rank

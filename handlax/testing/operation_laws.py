@@ -404,6 +404,8 @@ def accepted_types(op: Operation) -> list[tuple[Any, tuple[tuple[int, ...], ...]
 
 
 def _accepts(op: Operation, types: Sequence[Any]) -> bool:
+    if op.dtypes is not None and not all([t.dtype in op.dtypes for t in types]):
+        return False
     try:
         op.result_type(*types)
     except (HandlaxError, TypeError, ValueError, IndexError, AssertionError):

@@ -211,3 +211,33 @@ def test_a_complex_tangent_of_a_real_value_is_refused(call, given):
             call(0.3, given)
     else:
         np.testing.assert_allclose(call(0.3, given), np.cos(0.3) * given, rtol=1e-6)
+
+
+TENTH = 0.1  # in float32 another number
+WIDE = hnp.ones((), "float64")
+
+
+def with_tangent(number):
+    f = hx.custom_jvp(lambda x: x)
+    f.defjvp(lambda xs, dxs: (xs[0], number))
+    return f
+
+
+def with_cotangent(number):
+    f = hx.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (number,))
+    return f
+
+
+@pytest.mark.parametrize("number", [TENTH, np.float64(TENTH)], ids=["Python", "NumPy"])
+def test_a_number_given_as_a_tangent_is_rounded_once(number):
+    found = {
+        "jvp": hx.jvp(hnp.sin, (0 * WIDE,), (number,))[1],
+        "linearize": hx.linearize(hnp.sin, 0 * WIDE)[1](number),
+        "vjp": hx.vjp(hnp.sin, 0 * WIDE)[1](number)[0],
+        "linear_transpose": hx.linear_transpose(lambda x: 1.0 * x, WIDE)(number)[0],
+        "custom_jvp": hx.jvp(with_tangent(number), (WIDE,), (WIDE,))[1],
+        "custom_vjp": hx.grad(with_cotangent(number))(WIDE),
+    }
+    for name, y in found.items():
+        assert (y.dtype, float(y)) == ("float64", TENTH), name
