@@ -529,13 +529,9 @@ def as_arrays(*xs: Any) -> list[Array]:
 
 def array_beside(x: Any, like: ArrayType | None) -> Array:
     """``x`` as an array; a number takes the dtype of ``like``, unless its own kind is a higher one."""
-    if isinstance(x, Array) or not is_number(x):
+    if like is None or not is_number(x):
         return as_array(x)
-    if like is None:
-        return scalar(x)
-    rank = _RANKS.get(type(x))
-    if rank is None:
-        rank = _RANKS[dtypes.number_type(x)[0]]
+    rank = _RANKS.get(type(x)) or _RANKS[dtypes.number_type(x)[0]]
     return scalar(x, like.dtype, like.weak) if _RANKS.get(like.dtype, -1) >= rank else scalar(x)
 
 

@@ -28,17 +28,17 @@ from .closeness import assert_close
 from .first_difference import first_difference
 from .law import Held, Law, LawFails, Report
 
-Function = Callable[..., Any]
+Compared = Callable[..., Any]
 
 
 class Way(NamedTuple):
     """A way to execute a function: its name, and a transformation that changes no result."""
 
     name: str
-    transform: Callable[[Function], Function]
+    transform: Callable[[Compared], Compared]
 
 
-def by_numpy(f: Function) -> Function:
+def by_numpy(f: Compared) -> Compared:
     """The function evaluated by NumPy, with loops and branches by Python; nothing is compiled."""
 
     def evaluated(*args: Any) -> Any:
@@ -48,12 +48,12 @@ def by_numpy(f: Function) -> Function:
     return evaluated
 
 
-def unoptimized(f: Function) -> Function:
+def unoptimized(f: Compared) -> Compared:
     """The function compiled by XLA without the optimisations of its backend."""
     return jit(f, compiler_options={"xla_backend_optimization_level": 0})
 
 
-def on_devices(f: Function) -> Function:
+def on_devices(f: Compared) -> Compared:
     """The function compiled for all devices, with each array divided among them where its size allows it."""
 
     def divided(*args: Any) -> Any:
@@ -77,8 +77,8 @@ WAYS = (
 
 
 def compare(
-    f: Function,
-    g: Function | None = None,
+    f: Compared,
+    g: Compared | None = None,
     *,
     inputs: SearchStrategy[tuple[Any, ...]],
     ways: Sequence[Way] = WAYS,
@@ -144,7 +144,7 @@ def _held(name: str, law: Law, inputs: SearchStrategy[Any], examples: int, end: 
     return Held(law, tried, time.monotonic() - start)
 
 
-def _same_by(f: Function, way: Way, loose: float) -> Callable[..., None]:
+def _same_by(f: Compared, way: Way, loose: float) -> Callable[..., None]:
     def check(*args: Any) -> None:
         try:
             _equal(way.transform(f)(*args), f(*args), loose)

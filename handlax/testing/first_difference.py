@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import tree
 from ..effects.base.errors import BadArgument
+from ..effects.trees import pytrees
 from ..interpreters.transformations.make_program import make_program
 from .recordings import Recording, Transformation, logged_run, plain
 
@@ -55,10 +55,10 @@ class Comparison(NamedTuple):
         for body, ys, zs in zip(op.bodies if inside else (), inside, other):
             around = iterations
             if op.runs == "loop":
-                pairs = zip(tree.leaves(ys), tree.leaves(zs))
+                pairs = zip(pytrees.leaves(ys), pytrees.leaves(zs))
                 same = np.all([self.close(y, z).reshape(op.length, -1).all(1) for y, z in pairs], 0)
                 i = int(np.argmin(same))
-                around, (ys, zs) = (*iterations, i), tree.map(lambda x, i=i: x[i], (ys, zs))
+                around, (ys, zs) = (*iterations, i), pytrees.map(lambda x, i=i: x[i], (ys, zs))
             if (found := self.first(body, ys, zs, around)) is not None:
                 return found
         return None

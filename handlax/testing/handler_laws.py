@@ -178,8 +178,8 @@ def _forwarded(case: HandlerCase, nest: Nest, seed: int) -> None:
 
 
 @effect(vmap="per_lane", diff="stop")
-class Reached:
-    """Reached the end of the handled function, or of what its handler makes of it."""
+class EndReached:
+    """EndReached the end of the handled function, or of what its handler makes of it."""
 
     end: str
 
@@ -188,16 +188,16 @@ class Reached:
 
 
 def _returned(case: HandlerCase, nest: Nest, seed: int) -> None:
-    counts = handler({Reached: lambda n, op: ({**n, op.end: n[op.end] + 1}, None)})
+    counts = handler({EndReached: lambda n, op: ({**n, op.end: n[op.end] + 1}, None)})
     inner, f = case.handler.returns, case.crossing(nest)
 
     def marked(*xs: Any) -> Any:
         y = f(*xs)
-        perform(Reached("body"))
+        perform(EndReached("body"))
         return y
 
     def returns(*answer: Any) -> Any:
-        perform(Reached("returns"))
+        perform(EndReached("returns"))
         return inner(*answer)  # type: ignore[misc]
 
     case = replace(case, handler=case.handler | handler(returns=returns, moves=case.handler.moves))

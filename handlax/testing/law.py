@@ -15,7 +15,7 @@ Example = tuple[Any, ...]
 
 
 # reduce(example, fails): a smaller example that still fails
-Reduce = Callable[[Example, Callable[[Example], bool]], Example]
+Reducer = Callable[[Example, Callable[[Example], bool]], Example]
 
 
 def unreduced(example: Example, fails: Callable[[Example], bool]) -> Example:
@@ -91,7 +91,7 @@ def check_laws(
     examples: int = 20,
     seconds: float = 10.0,
     seed: int = 0,
-    reduce: Reduce = unreduced,
+    reduce: Reducer = unreduced,
 ) -> Report:
     """Check laws in turn on examples, until there were so many of each, or the time is over; of each at least one.
 
@@ -117,7 +117,7 @@ def check_laws(
     return Report(subject, tuple(clocks.values()), reasons)
 
 
-def check_law(subject: str, law: Law, example: Example, seed: int, reduce: Reduce = unreduced) -> None:
+def check_law(subject: str, law: Law, example: Example, seed: int, reduce: Reducer = unreduced) -> None:
     """Check a law for one example. Raises: LawFails: it fails; with an example that fails alike, and is reduced."""
     found = failure(law, example)
     if found is not None:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import lax, tree
+from .. import lax
 from .. import numpy as hnp
-from ..core import Literal
 from ..effects.core.arrays import perform
+from ..effects.programs.equation_views import Literal
+from ..effects.trees import pytrees
 from ..interpreters.transformations.make_program import make_program
 from ..lowering.jit.ahead_of_time import eval_shape
 
@@ -48,7 +49,7 @@ def executed(op: Any, xs: list[Any]) -> tuple[Any, list[Any]]:
         split = lambda results, log: (results[: op.carry], (results[op.carry :], log))
         step = lambda c, slices: split(*logged(op.bodies[0], *shared, *c, *slices))
         carry, (out, log) = lax.scan(step, carry, each, op.length, reverse=op.backwards)
-        return [*carry, *out], [tree.map(lambda x: x[::-1], log) if op.backwards else log]
+        return [*carry, *out], [pytrees.map(lambda x: x[::-1], log) if op.backwards else log]
     if op.bodied and op.runs == "one":
         which = hnp.clip(xs[0], 0, len(op.bodies) - 1)
         bodies: list[Any] = [lambda body=body: logged(body, *xs[1:])[1] for body in op.bodies]
@@ -59,7 +60,7 @@ def executed(op: Any, xs: list[Any]) -> tuple[Any, list[Any]]:
 
 
 def zeros(f: Callable[[], Any]) -> Any:
-    return tree.map(lambda t: hnp.zeros(t.shape, t.dtype), eval_shape(f))
+    return pytrees.map(lambda t: hnp.zeros(t.shape, t.dtype), eval_shape(f))
 
 
 def names(program: Any) -> Iterator[str]:
@@ -94,8 +95,8 @@ def numbers(x: Any) -> np.ndarray:
 
 def logged_run(program: Any, args: Any, otherwise: Transformation = plain) -> tuple[Recording, Any]:
     """A run of a program under a transformation, and the structure of its log."""
-    log = otherwise(lambda *xs: logged(program, *xs)[1])(*map(hnp.asarray, tree.leaves(args)))
-    leaves, structure = tree.flatten(log)
+    log = otherwise(lambda *xs: logged(program, *xs)[1])(*map(hnp.asarray, pytrees.leaves(args)))
+    leaves, structure = pytrees.flatten(log)
     return Recording([*names(program)], [*map(numbers, leaves)]), structure
 
 

@@ -30,9 +30,8 @@ from .closeness import assert_close
 from .drawn_programs import DrawnPrograms, reduced_example, refusal
 from .law import Law, Report, check_laws
 from .nests import CONTROL, HANDLER, Nest
+from .recordings import Transformation
 from .unrolled import UNROLLED
-
-Transformation = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,7 @@ STATE |= {
 # Dictionaries of instances that are no caches: results depend on them, or they end with the pass that makes them.
 STATE |= {
     "effects.core.columns:Column.modes": "a registry",
+    "handlax.testing.drawn_programs:DrawnPrograms.made": "one check: its programs",
     "effects.functions.captured:_Copy.copies": "one pass: a copy of a function",
     "lowering.export.artifact_writer:Numbering.numbers": "one pass: the bytes of a function",
     "interpreters.differentiation.taylor:Jet.known": "one pass: the series of the operation that is answered",
