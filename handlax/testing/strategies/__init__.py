@@ -14,6 +14,9 @@ from .domains import Domain as Domain
 from .index_expressions import index_expressions as index_expressions
 from .special_values import elements as elements
 from .special_values import special_values as special_values
+from .tree_axes import in_axes as in_axes
+from .tree_axes import out_axes as out_axes
+from .tree_axes import trees as trees
 from .types_and_shapes import array_types as array_types
 from .types_and_shapes import broadcastable_shapes as broadcastable_shapes
 from .types_and_shapes import dtypes as dtypes
