@@ -10,8 +10,16 @@ Each shrinks to small shapes, plain dtypes and small values. They need the extra
 from __future__ import annotations
 
 from .array_values import arrays as arrays
+from .collective_calls import CollectiveCall as CollectiveCall
+from .collective_calls import collectives as collectives
+from .collective_calls import lane_groups as lane_groups
+from .device_shardings import meshes as meshes
+from .device_shardings import partition_specs as partition_specs
+from .device_shardings import shardings as shardings
 from .domains import Domain as Domain
 from .index_expressions import index_expressions as index_expressions
+from .ragged_rows import ragged_arrays as ragged_arrays
+from .ragged_rows import ragged_lengths as ragged_lengths
 from .special_values import elements as elements
 from .special_values import special_values as special_values
 from .tree_axes import in_axes as in_axes
