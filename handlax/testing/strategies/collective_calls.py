@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from inspect import signature
 from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -26,7 +27,7 @@ _WITHOUT_GROUPS = ("ppermute", "pshuffle", "pgather")
 class CollectiveCall(NamedTuple):
     """A call of a collective: ``call(x) == getattr(lax, name)(x, axis_name, **options)``, where ``x`` has ``shape``.
 
-    Of ``pgather`` the options have the indices, and of ``axis_index`` there is no operand.
+    ``x`` is not used by a collective without operands, which is ``axis_index``.
     """
 
     name: str
@@ -46,11 +47,10 @@ class CollectiveCall(NamedTuple):
 
     def __call__(self, x: Any) -> Any:
         collective = getattr(lax, self.name)
-        if self.name == "axis_index":
-            return collective(self.axis_name, **self.options)
-        if self.name == "pgather":
-            return collective(x, axes=self.axis_name, **self.options)
-        return collective(x, self.axis_name, **self.options)
+        first, *others = signature(collective).parameters
+        named = "axis_name" if "axis_name" in (first, *others) else "axes"
+        operands = () if first == named else (x,)
+        return collective(*operands, **{named: self.axis_name}, **self.options)
 
 
 @st.composite

@@ -15,7 +15,6 @@ from ...effects.trees import pytrees
 from ...effects.types.array_type import Shape
 
 Strategy: TypeAlias = "st.SearchStrategy[Any]"
-Axes: TypeAlias = "frozenset[int | None]"
 
 
 class NamedPair(NamedTuple):
@@ -115,7 +114,7 @@ def _shape(x: Any) -> Shape:
     return tuple(x.shape) if hasattr(x, "shape") else np.shape(x)
 
 
-def _both_ways(dims: Iterable[int], rank: int) -> Axes:
+def _both_ways(dims: Iterable[int], rank: int) -> frozenset[int | None]:
     """Dimensions, counted from the first and from the last one."""
     return frozenset([axis for d in dims for axis in (d, d - rank)])
 
