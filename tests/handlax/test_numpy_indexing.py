@@ -428,6 +428,7 @@ ALL = slice(None)
     (ALL, ROWS, ..., ROWS), (ALL, 0, ..., ROWS), (ALL, ROWS, ..., 0), (0, ..., ROWS, ROWS), (ROWS, ..., ROWS, ALL),
     (None, ROWS, ..., 0, ALL), (ALL, True, ROWS, ..., ROWS), (ALL, np.array([True, False, True, True]), ..., ROWS),
     (ALL, ROWS[:, None], ..., ROWS), (ALL, 0, ..., 1), (ALL, np.array(1), ..., np.array(2)),
+    (ALL, ALL, ALL, True, ..., True), (ALL, ALL, 0, ..., False), (None, True, ..., 0, ALL, ALL), (ALL, 0, ..., True, 1),
 ])
 def test_an_ellipsis_of_no_axes_parts_the_arrays_of_an_index(index):
     x = np.arange(60).reshape(3, 4, 5)

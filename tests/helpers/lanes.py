@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import strategies as st
 
 import handlax as hx
-from handlax import lax
 from handlax.sharding import Mesh, P
+from handlax.testing.strategies import collectives
 
 
 def prefix(f, start):
@@ -58,142 +58,63 @@ DEFINITION = {
     "pcummin": prefix(np.minimum.reduce, extreme("max")),
     "pgather": lambda x, g, p, index: x[g][index],
 }
-REDUCTIONS = ("psum", "pmean", "pmax", "pmin", "pprod")
-SCANS = ("pcumsum", "pcumprod", "pcummax", "pcummin")
-ANY_SIZES = {*REDUCTIONS, *SCANS, "pargmax", "pargmin", "axis_index"}
-WITHOUT_GROUPS = {"ppermute", "pshuffle", "pgather"}
-KEYWORDS = {"all_gather": ("axis", "tiled"), "psum_scatter": ("scatter_dimension", "tiled"),
-            **dict.fromkeys(SCANS, ("reverse", "exclusive"))}
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8", "int4", "bool", "complex64")
 COUNTED = {"psum", "pprod", "psum_scatter", "pcumsum", "pcumprod"}  # booleans are counted, as integers of 32 bits
 
 
-class Call(NamedTuple):
-    """A collective over the axes with numbers ``axes``, in this order, of operands ``x[*sizes, *shape]``.
-
-    ``unmapped`` has for each operand the numbers of axes whose dimensions it lacks; ``dims`` are the dimensions of a
-    lane that stand among the names, which begin with axis ``places[k]`` after ``k`` of them.
+@st.composite
+def calls(draw, name):
+    """Sizes of up to three axes, with at most eight lanes; a call over some of them; for each operand, the numbers of
+    the axes whose dimensions it lacks.
     """
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3).filter(lambda sizes: prod(sizes) <= 8))
+    lacking = st.frozensets(st.sampled_from(range(len(sizes))), max_size=1)
+    call = draw(collectives(dict(zip("ijkl", sizes)), [name]))
+    return tuple(sizes), call, draw(st.lists(lacking, min_size=1, max_size=2))
 
-    name: str
-    sizes: tuple[int, ...]
-    axes: tuple[int, ...]
-    shape: tuple[int, ...]
-    args: tuple[Any, ...] = ()
-    groups: Any = None
-    dims: tuple[int, ...] = ()
-    unmapped: tuple[frozenset[int], ...] = (frozenset(),)
 
-    @property
-    def axis_name(self):
-        """Names and dimensions, taken alternately; a name alone stands without a tuple."""
-        names = ["ijkl"[k] for k in self.axes]
-        pairs = itertools.zip_longest(names, self.dims)
-        mixed = tuple([item for pair in pairs for item in pair if item is not None])
-        return mixed[0] if len(mixed) == 1 and names else mixed
+def on_all(call):
+    """A collective of one or several operands at once, as a tuple."""
+    alone = call.name in ("axis_index", "pgather")
+    return lambda *xs: tuple([call(x) for x in xs]) if alone else call(xs)
 
-    def __call__(self, *xs):
-        """The collective on a tuple of operands; on the only one as it is."""
-        options = {} if self.groups is None else {"axis_index_groups": self.groups}
-        f, args = getattr(lax, self.name), self.args
-        if self.name == "axis_index":
-            return tuple([f(self.axis_name, **options) for _ in xs])
-        if self.name == "pgather":
-            return tuple([f(x, args[0], self.axis_name) for x in xs])
-        if self.name == "all_to_all":
-            args, options = args[:2], {"tiled": args[2], **options}
-        elif self.name in KEYWORDS:
-            args, options = (), {**dict(zip(KEYWORDS[self.name], args)), **options}
-        return f(xs, self.axis_name, *args, **options) if len(xs) > 1 else (f(xs[0], self.axis_name, *args, **options),)
 
-    def operand(self, rng, unmapped, dtype):
-        """Small numbers, exact in every dtype."""
-        shape = (*[n for k, n in enumerate(self.sizes) if k not in unmapped], *self.shape)
-        x = rng.integers(0 if dtype in ("uint8", "bool") else -2, 2 if dtype == "bool" else 3, shape)
-        return hx.numpy.asarray(x + 1j * rng.integers(-2, 3, shape) if dtype == "complex64" else x, dtype)
+def operand(sizes, call, unmapped, dtype, rng):
+    """Small numbers, exact in every dtype."""
+    shape = (*[n for k, n in enumerate(sizes) if k not in unmapped], *call.shape)
+    x = rng.integers(0 if dtype in ("uint8", "bool") else -2, 2 if dtype == "bool" else 3, shape)
+    return hx.numpy.asarray(x + 1j * rng.integers(-2, 3, shape) if dtype == "complex64" else x, dtype)
 
-    def defined(self, x, unmapped=frozenset()):
-        """The definition applied to an operand without the dimensions ``unmapped``: ``y[*sizes, *lane]``."""
-        wide = {"f": np.float64, "V": np.float64, "i": np.int64, "u": np.int64, "b": bool, "c": np.complex128}
-        y = np.asarray(x).astype(np.int64 if "int" in str(x.dtype) else wide[np.asarray(x).dtype.kind])
-        if y.dtype == bool and self.name in COUNTED:
-            y = y.astype(np.int64)
-        for k in sorted(unmapped):
-            y = np.expand_dims(y, k)
-        y = np.broadcast_to(y, (*self.sizes, *y.shape[len(self.sizes) :]))
-        if self.dims:
-            rank = len(self.shape)
-            kind = {"psum": "sum", "pmean": "mean", "pprod": "prod", "pmax": "max", "pmin": "min"}[self.name]
-            y = getattr(y, kind)(tuple([len(self.sizes) + d % rank for d in self.dims]))
-        of_group = DEFINITION[self.name]
-        y = over_lanes(lambda v, g, p: of_group(v, g, p, *self.args), y, self.axes, self.sizes, self.groups)
-        if self.name in ("pcummax", "pcummin") and "int" in str(x.dtype):  # those of nothing
-            y = np.clip(y, hx.numpy.iinfo(x.dtype).min, hx.numpy.iinfo(x.dtype).max)
-        return y
+
+def defined(sizes, call, x, unmapped=frozenset()):
+    """The definition applied to an operand without the dimensions ``unmapped``: ``y[*sizes, *lane]``."""
+    wide = {"f": np.float64, "V": np.float64, "i": np.int64, "u": np.int64, "b": bool, "c": np.complex128}
+    y = np.asarray(x).astype(np.int64 if "int" in str(x.dtype) else wide[np.asarray(x).dtype.kind])
+    if y.dtype == bool and call.name in COUNTED:
+        y = y.astype(np.int64)
+    y = np.broadcast_to(np.expand_dims(y, tuple(sorted(unmapped))), (*sizes, *call.shape))
+    if call.dims:
+        kind = {"psum": "sum", "pmean": "mean", "pprod": "prod", "pmax": "max", "pmin": "min"}[call.name]
+        y = getattr(y, kind)(tuple([len(sizes) + d % len(call.shape) for d in call.dims]))
+    told = {**call.options}
+    groups, of_group = told.pop("axis_index_groups", None), DEFINITION[call.name]
+    axes = tuple(["ijkl".index(name) for name in call.axes])
+    y = over_lanes(lambda v, g, p: of_group(v, g, p, *told.values()), y, axes, sizes, groups)
+    if call.name in ("pcummax", "pcummin") and "int" in str(x.dtype):  # those of nothing
+        y = np.clip(y, hx.numpy.iinfo(x.dtype).min, hx.numpy.iinfo(x.dtype).max)
+    return y
 
 
 def over_lanes(f, x, axes, sizes, groups):
     """``f(lanes, my group, my position in it)`` in every lane of ``x[*sizes, *lane]``; in the same layout."""
     others = [k for k in range(len(sizes)) if k not in axes]
-    total = prod(sizes[k] for k in axes)
+    count, total = (prod(sizes[k] for k in chosen) for chosen in (others, axes))
     order = [*others, *axes]
-    first = np.transpose(x, [*order, *range(len(sizes), x.ndim)]).reshape(-1, total, *x.shape[len(sizes) :])
+    first = np.transpose(x, [*order, *range(len(sizes), x.ndim)]).reshape(count, total, *x.shape[len(sizes) :])
     groups = [list(range(total))] if groups is None else groups
     mine = {n: (list(g), p) for g in groups for p, n in enumerate(g)}
     y = np.stack([np.stack([np.asarray(f(v, *mine[n])) for n in range(total)]) for v in first])
     return np.moveaxis(y.reshape(*[sizes[k] for k in order], *y.shape[2:]), range(len(sizes)), order)
-
-
-def partition(rng, total, equal):
-    """Random groups of the lanes, of equal sizes or any."""
-    lanes = rng.permutation(total).tolist()
-    if equal:
-        size = int(rng.choice([d for d in range(1, total + 1) if total % d == 0]))
-        return [lanes[i : i + size] for i in range(0, total, size)]
-    cuts = sorted(rng.permutation(np.arange(1, total))[: rng.integers(0, total)].tolist()) if total > 1 else []
-    return [lanes[a:b] for a, b in itertools.pairwise([0, *cuts, total])]
-
-
-def random_sizes(rng, limit, product):
-    """Sizes of one to three axes, each at most ``limit``, with a bounded product."""
-    while True:
-        sizes = tuple(rng.integers(1, limit + 1, rng.integers(1, 4)).tolist())
-        if prod(sizes) <= product:
-            return sizes
-
-
-def random_call(rng, name, sizes):
-    """A random call over some of the axes, with all that the collective can be told."""
-    axes = tuple(rng.permutation(len(sizes))[: rng.integers(0, len(sizes) + 1)].tolist())
-    total = prod(sizes[k] for k in axes)
-    groups = partition(rng, total, name not in ANY_SIZES) if rng.random() < 0.4 and name not in WITHOUT_GROUPS else None
-    size = total if groups is None else len(groups[0])
-    shape = rng.integers(1, 4, rng.integers(0, 3)).tolist()
-    args: tuple[Any, ...] = ()
-    dims: tuple[int, ...] = ()
-    if name in REDUCTIONS and shape and rng.random() < 0.4:
-        chosen = rng.permutation(len(shape))[: rng.integers(1, len(shape) + 1)]
-        dims = tuple([int(d - len(shape) * rng.integers(2)) for d in chosen])
-    elif name == "pbroadcast":
-        args = (int(rng.integers(size)),)
-    elif name in ("ppermute", "pshuffle"):
-        source, target = rng.permutation(total).tolist(), rng.permutation(total).tolist()
-        args = (list(zip(source, target))[: rng.integers(total + 1)] if name == "ppermute" else source,)
-    elif name == "pgather":
-        args = (rng.integers(total, size=(2,)),)
-    elif name in SCANS:
-        args = (bool(rng.random() < 0.5), bool(rng.random() < 0.5))
-    elif name in ("all_gather", "psum_scatter", "all_to_all", "pswapaxes"):
-        tiled, rank = bool(rng.random() < 0.5) and name != "pswapaxes", len(shape) + 1
-        shape = rng.integers(1, 4, rank).tolist()
-        d, c = (int(rng.integers(-rank, rank)) for _ in range(2))
-        if name == "all_gather":
-            args = (d if tiled else int(rng.integers(-rank - 1, rank + 1)), tiled)
-        else:
-            shape[d] = size * (int(rng.integers(1, 3)) if tiled else 1)
-            args = {"all_to_all": (d, c, tiled), "pswapaxes": (d,)}.get(name, (d, tiled))
-    unmapped = [frozenset([k for k in range(len(sizes)) if rng.random() < 0.2]) for _ in range(rng.integers(1, 3))]
-    return Call(name, sizes, axes, tuple(shape), args, groups, dims, tuple(unmapped))
 
 
 OTHER = 3  # an axis of meshes that no call names

@@ -19,7 +19,6 @@ from handlax.effects.base import stack
 from handlax.effects.base.errors import HandlaxError
 from handlax.effects.core.arrays import concrete
 from handlax.effects.core.operation import OPERATIONS, effect
-from handlax.effects.operations.elementwise.arithmetic import Add
 from handlax.effects.operations.elementwise.conversion import ConvertElementType
 from handlax.effects.operations.foundations.elementwise_factory import Elementwise
 from handlax.effects.operations.foundations.shapes import BroadcastInDim, ReduceSum, Reshape, Transpose
@@ -29,6 +28,7 @@ from handlax.effects.programs.program import Builder, Program
 from handlax.effects.types import dtypes as names
 from handlax.effects.types.array_type import ArrayType, array_type
 from handlax.interpreters.core import evaluate
+from handlax.testing.strategies import array_types, field_values
 
 stack.BASE.answer = evaluate.answer
 
@@ -77,11 +77,6 @@ def array(type: ArrayType, rng: np.random.Generator) -> Any:
     return concrete(type, np.asarray(rng.integers(0, 4, shape)).astype(dtype))
 
 
-def types(dtypes: Sequence[Any] = DTYPES, shapes: Sequence[tuple[int, ...]] = SHAPES) -> st.SearchStrategy[ArrayType]:
-    """Types of arrays; weak ones too, for dtypes that promote."""
-    return st.builds(array_type, st.sampled_from(list(shapes)), st.sampled_from(list(dtypes)), st.booleans())
-
-
 @st.composite
 def programs(
     draw: Any,
@@ -95,7 +90,7 @@ def programs(
 ) -> Program:
     """A well-typed program of up to ``size`` equations; sub-programs nest up to ``depth`` deep."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    drawn = types(dtypes)
+    drawn = array_types(st.sampled_from(dtypes), st.sampled_from(SHAPES))
     builder = Builder()
     values: list[tuple[int, ArrayType]] = []
     for type in draw(st.lists(drawn, min_size=1, max_size=3)):
@@ -170,14 +165,8 @@ def _call(draw: Any, builder: Builder, values: Any, kinds: Any, inner: Any) -> N
 
 
 def fields() -> st.SearchStrategy[Any]:
-    """Values of fields of operations that can be printed and parsed back."""
-    leaves = st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(width=64), st.complex_numbers(), st.text(), st.binary(),
-        st.sampled_from([*DTYPES, KEY, names.float0, ..., np.sin, int, Chime, Add, Add(), len, range(1, 9, 2)]),
-        types(), st.just(Chime(4)),
-        st.sampled_from([np.float32(0.1), np.int8(-3), np.float64("nan"), np.complex64(1 - 0j), np.bool_(True)]),
-    )
-    return st.recursive(leaves, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)
+    """Values of fields of operations that can be printed and parsed back, effects among them."""
+    return field_values(Chime, Chime(4))
 
 
 def arguments(program: Program, seed: int = 0) -> list[Any]:

@@ -106,10 +106,11 @@ def entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
 def _separates(before: list[Any], after: list[Any]) -> bool:
     """Whether an ellipsis of no axes between these entries moves the axes of index arrays to the front.
 
-    As a slice in its place would (NumPy's rule): if integers or arrays stand on both sides, and they are not in front.
+    As a slice in its place would (NumPy's rule): if integers or arrays, booleans among them, stand on both sides, and
+    they are not in front.
     """
     advanced = [[i for i in items if i is not None and i.__class__ is not slice] for items in (before, after)]
-    arrays = [i for i in (*advanced[0], *advanced[1]) if i.__class__ is MaskIndex or bool(getattr(i, "ndim", None))]
+    arrays = [i for i in (*advanced[0], *advanced[1]) if isinstance(i, BooleanIndex | MaskIndex) or getattr(i, "ndim", 0)]
     return bool(advanced[0] and advanced[1] and arrays) and (before[0] is None or before[0].__class__ is slice)
 
 

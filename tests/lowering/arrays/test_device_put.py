@@ -42,6 +42,17 @@ def test_shapes_without_elements_or_dimensions():
     assert hx.device_put(np.zeros((0, 4)), A).shape == (0, 4)
 
 
+@pytest.mark.parametrize("second", [P("a"), P(None, "b"), P("b", "a"), P()])
+@pytest.mark.parametrize("first", [P(), P("a"), P("b")])
+@pytest.mark.parametrize("shape", [(4, 0), (0, 4), (8, 0, 4)])
+def test_shards_without_elements_have_their_shapes(shape, first, second):
+    there = NamedSharding(MESH, second)
+    x = hx.device_put(np.zeros(shape, "float32"), NamedSharding(MESH, first))
+    for y in (hx.device_put(x, there), hx.jit(lambda x: x + 1, out_shardings=there)(x)):
+        assert np.asarray(y).shape == shape and y.sharding == there
+        assert {np.asarray(shard.data).shape for shard in y.addressable_shards} == {there.shard_shape(shape)}
+
+
 def test_a_tree_of_places_is_a_prefix():
     tree = {"x": X, "y": [X, X[0]], "z": X}
     placed = hx.device_put(tree, {"x": A, "y": DEVICES[1], "z": None})

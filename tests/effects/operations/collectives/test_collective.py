@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
-from helpers.lanes import DEFINITION, DTYPES, Call, mapped, random_call, random_owners, random_sizes
+from helpers.lanes import DEFINITION, DTYPES, calls, defined, mapped, on_all, operand, random_owners
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import handlax as hx
 from handlax import errors, lax
@@ -237,18 +241,23 @@ def same(found, expected):
     )
 
 
-def check_values(name, seed):
+def owners_of(data, sizes):
+    """Who binds the axes: ``vmap`` alone, in any order; and others too."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    return rng.permutation(len(sizes)).tolist(), random_owners(rng, sizes)
+
+
+def check_values(name, data):
     """In nested ``vmap``, and where devices bind axes, called and jitted, a call of any dtype is its definition."""
-    rng = np.random.default_rng([seed, *name.encode()])
-    sizes = random_sizes(rng, 4, 8)
-    call = random_call(rng, name, sizes)
-    dtype = str(rng.choice([d for d in DTYPES if d != "complex64" or name not in EXTREME]))
-    xs = [call.operand(rng, unmapped, dtype) for unmapped in call.unmapped]
-    kinds = set()
-    for owners in (rng.permutation(len(sizes)).tolist(), random_owners(rng, sizes)):
-        f = mapped(call, NAMES, sizes, owners, call.unmapped)
-        for y, x, unmapped in zip((hx.jit(f) if seed % 3 == 0 else f)(*xs), xs, call.unmapped, strict=True):
-            same(y, call.defined(x, unmapped))
+    sizes, call, lacking = data.draw(calls(name))
+    dtype = data.draw(st.sampled_from([d for d in DTYPES if d != "complex64" or name not in EXTREME]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    xs = [operand(sizes, call, unmapped, dtype, rng) for unmapped in lacking]
+    kinds, jitted = set(), data.draw(st.booleans())
+    for owners in owners_of(data, sizes):
+        f = mapped(on_all(call), NAMES, sizes, owners, lacking)
+        for y, x, unmapped in zip((hx.jit(f) if jitted else f)(*xs), xs, lacking, strict=True):
+            same(y, defined(sizes, call, x, unmapped))
             kinds.add(y.dtype)
     assert len(kinds) == 1
 
@@ -259,35 +268,35 @@ def full(x, sizes, unmapped):
     return np.broadcast_to(x, (*sizes, *x.shape[len(sizes) :]))
 
 
-def check_derivatives(name, seed):
+def check_derivatives(name, data):
     """Outside of all owners, and in each lane: J dx is the difference of the definition, and <J dx, u> = <dx, J^T u>.
 
     In a lane where types tell along which axes values vary, J^T is another: what lanes share has one cotangent.
     """
-    rng = np.random.default_rng([seed, 7, *name.encode()])
-    sizes = random_sizes(rng, 4, 8)
-    call = random_call(rng, name, sizes)
+    sizes, call, lacking = data.draw(calls(name))
     if name in ("pcummax", "pcummin"):
-        call = call._replace(args=(call.args[0], False))  # an exclusive maximum of nothing is infinite
-    shapes = [(*[n for k, n in enumerate(sizes) if k not in u], *call.shape) for u in call.unmapped]
+        # an exclusive maximum of nothing is infinite
+        call = call._replace(options={**call.options, "exclusive": False})
+    shapes = [(*[n for k, n in enumerate(sizes) if k not in u], *call.shape) for u in lacking]
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     xs, dxs = [[rng.normal(size=shape) for shape in shapes] for _ in range(2)]
     step = 1e-6
     ahead, behind = (
-        [call.defined(x + s * dx, unmapped) for x, dx, unmapped in zip(xs, dxs, call.unmapped)] for s in (step, -step)
+        [defined(sizes, call, x + s * dx, unmapped) for x, dx, unmapped in zip(xs, dxs, lacking)] for s in (step, -step)
     )
     dys = [(a - b) / (2 * step) for a, b in zip(ahead, behind)]
     us = [rng.normal(size=dy.shape) for dy in dys]
 
     def lane(*values):
         x, dx, u = [values[k * len(xs) : (k + 1) * len(xs)] for k in range(3)]
-        return *hx.jvp(call, x, dx)[1], *hx.vjp(call, *x)[1](tuple(u))
+        return *hx.jvp(on_all(call), x, dx)[1], *hx.vjp(on_all(call), *x)[1](tuple(u))
 
-    for owners in (rng.permutation(len(sizes)).tolist(), random_owners(rng, sizes)):
-        f = mapped(call, NAMES, sizes, owners, call.unmapped)
+    for owners in owners_of(data, sizes):
+        f = mapped(on_all(call), NAMES, sizes, owners, lacking)
         found = [*hx.jvp(f, tuple(xs), tuple(dxs))[1], *hx.vjp(f, *xs)[1](tuple(map(hx.numpy.asarray, us)))]
         check_pairing(found, dys, dxs, us)
         if not any([getattr(owner, "tracked", False) for owner in owners]):
-            wide = [[full(v, sizes, u) for v, u in zip(vs, call.unmapped)] for vs in (xs, dxs)]
+            wide = [[full(v, sizes, u) for v, u in zip(vs, lacking)] for vs in (xs, dxs)]
             check_pairing(mapped(lane, NAMES, sizes, owners)(*wide[0], *wide[1], *us), dys, wide[1], us)
 
 
@@ -298,36 +307,37 @@ def check_pairing(found, dys, dxs, us):
 
 
 @pytest.mark.parametrize("name", DEFINITION)
-@pytest.mark.parametrize("seed", range(4))
-def test_every_owner_of_axes_gives_the_definition(name, seed):
-    check_values(name, seed)
+@settings(max_examples=5)
+@given(data=st.data())
+def test_every_owner_of_axes_gives_the_definition(name, data):
+    check_values(name, data)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", DEFINITION)
-@pytest.mark.parametrize("seeds", [range(k, k + 20) for k in range(100, 200, 20)], ids=lambda seeds: str(seeds[0]))
-def test_many_calls_mean_their_definition(name, seeds):
-    for seed in seeds:
-        check_values(name, seed)
+@settings(max_examples=100)
+@given(data=st.data())
+def test_many_calls_mean_their_definition(name, data):
+    check_values(name, data)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize("seed", range(3))
-def test_every_owner_of_axes_has_the_derivatives_of_the_definition(name, seed):
-    check_derivatives(name, seed)
+@settings(max_examples=4)
+@given(data=st.data())
+def test_every_owner_of_axes_has_the_derivatives_of_the_definition(name, data):
+    check_derivatives(name, data)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize("seeds", [range(k, k + 10) for k in range(100, 150, 10)], ids=lambda seeds: str(seeds[0]))
-def test_many_calls_have_the_derivatives_of_their_definition(name, seeds):
-    for seed in seeds:
-        check_derivatives(name, seed)
+@settings(max_examples=50)
+@given(data=st.data())
+def test_many_calls_have_the_derivatives_of_their_definition(name, data):
+    check_derivatives(name, data)
 
 
 @pytest.mark.parametrize("name", ["psum", "pmax", "pprod", "all_gather", "pbroadcast", "pargmax"])
 def test_what_is_equal_in_all_lanes_is_known_to_be(name):
-    call = Call(name, (3,), (0,), (), {"all_gather": (0, False), "pbroadcast": (1,)}.get(name, ()))
-    f = lambda x: call(x)[0]
+    f = partial(getattr(lax, name), axis_name="i", **{"pbroadcast": {"source": 1}}.get(name, {}))
     x = np.arange(3.0)
     assert hx.vmap(f, axis_name="i", out_axes=None)(x).shape == ((3,) if name == "all_gather" else ())

@@ -6,10 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers.lanes import mapped, partition
+from helpers.lanes import mapped
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import handlax as hx
 from handlax import errors, lax
+from handlax.testing.strategies import lane_groups
 
 
 def by_loop(x, out, start, count, to, groups, each):
@@ -28,12 +31,11 @@ def tables(rng, lanes, size, each):
     return start, rng.integers(0, 3, (lanes, size * each), dtype=np.int32), to
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_slices_are_where_the_loop_over_messages_puts_them(seed):
-    rng = np.random.default_rng(seed)
-    sizes = [int(rng.integers(1, 4)), int(rng.integers(1, 4))]
-    lanes, each = sizes[0] * sizes[1], int(rng.integers(1, 3))
-    groups = partition(rng, lanes, True) if seed % 2 else None
+@settings(max_examples=6)
+@given(st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(1, 2), st.integers(0, 99), st.data())
+def test_slices_are_where_the_loop_over_messages_puts_them(sizes, each, seed, data):
+    rng, lanes = np.random.default_rng(seed), sizes[0] * sizes[1]
+    groups = data.draw(st.none() | lane_groups(lanes, equal=True))
     size = lanes if groups is None else len(groups[0])
     x, out = rng.normal(size=(lanes, 5, 2)), rng.normal(size=(lanes, 6, 2))
     start, count, to = tables(rng, lanes, size, each)
