@@ -24,10 +24,11 @@ from ..interpreters.handlers.state_movements import merge
 from ..interpreters.transformations.derivatives import jacfwd
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
+from .generator.control import CONTROL
+from .generator.control_flow import NODES
+from .generator.nests import SMOOTH, Nest, random_nest
+from .generator.unrolled import UNROLLED
 from .laws import assert_close
-from .nests import CONTROL, SMOOTH, Nest, written
-from .nodes import NODES
-from .unrolled import UNROLLED
 
 # nodes in which effects for a handler outside may be performed
 _CROSSED = tuple(name for name in NODES if name != "handled")
@@ -81,8 +82,8 @@ def check_handler(
     controls = [SimpleNamespace(**{**vars(space), "tell": tell}) for space in (CONTROL, UNROLLED)]
     with configure(default_float="float64"):
         for k in range(examples):
-            nest = written(Random(f"{seed} {k}"), depth=2, size=3, only=nodes, tells=True, reverse=derivatives)
-            crossed, unrolled = (nest.function(space) for space in controls)
+            nest = random_nest(Random(f"{seed} {k}"), depth=2, size=3, only=nodes, tells=True, reverse=derivatives)
+            crossed, unrolled = (nest.function(hx=space) for space in controls)
             f, inputs = partial(handled, crossed), nest.inputs(k)
             y = f(*inputs)
             _equal(nest, "unrolled", y, handled(unrolled, *inputs))

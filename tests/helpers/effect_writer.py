@@ -146,7 +146,7 @@ def marked(handler: Handled) -> Handled:
 
 
 def performing(effect: int, i: int) -> Any:
-    """A statement that performs an effect; the operand of one that is performed once is not mapped and has no tangent."""
+    """A statement that performs an effect; one that is performed once gets what no transformation maps."""
     return ("perform", effect, 0 if effect == ONCE else i)
 
 

@@ -82,7 +82,7 @@ def test_a_program_that_fails_is_made_smaller():
     assert not any(map(scans, (each for each in simpler(small) if each != small)))
 
 
-# A rule of derivatives of two orders in a branch that depends on one; a loop that an effect ends that is performed once.
+# A rule of derivatives of two orders where a branch depends on one; an effect that ends a loop and is performed once.
 @pytest.mark.parametrize("seed", [26640, 32994])
 def test_a_program_that_once_differed_means_what_the_oracle_says(seed):
     with evaluated():
