@@ -8,6 +8,12 @@ from .compare import Way as Way
 from .compare import compare as compare
 from .first_difference import Difference as Difference
 from .first_difference import first_difference as first_difference
+from .generator.nests import Nest as Nest
+from .generator.programs import equations as equations
+from .generator.programs import programs as programs
+from .generator.programs import random_program as random_program
+from .generator.random_program import RandomProgram as RandomProgram
+from .generator.reducing import reduced as reduced
 from .handler_laws import HANDLER_LAWS as HANDLER_LAWS
 from .handler_laws import check_handler as check_handler
 from .law import Law as Law
@@ -16,14 +22,11 @@ from .law import Report as Report
 from .law import check_laws as check_laws
 from .nest_laws import NEST_LAWS as NEST_LAWS
 from .nest_laws import check_nest_law as check_nest_law
-from .nests import Nest as Nest
-from .nests import nests as nests
 from .operation_laws import OPERATION_LAWS as OPERATION_LAWS
 from .operation_laws import check_operation as check_operation
 from .recordings import Recording as Recording
 from .recordings import load as load
 from .recordings import record as record
-from .reducing import reduced as reduced
 from .transformation_laws import INTERPRETER_LAWS as INTERPRETER_LAWS
 from .transformation_laws import TRANSFORMATION_LAWS as TRANSFORMATION_LAWS
 from .transformation_laws import check_interpreter as check_interpreter

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..effects.base.errors import CannotCross, MissingRule, NotDifferentiable
 from ..lowering.jit.ahead_of_time import eval_shape
-from .nests import Nest, written
-from .nodes import NODES
-from .reducing import reduced
+from .generator.control_flow import NODES
+from .generator.nests import Nest, random_nest
+from .generator.reducing import reduced
 
 REFUSALS = (CannotCross, MissingRule, NotDifferentiable)
 
@@ -36,7 +36,7 @@ class DrawnPrograms:
     def program(self, k: int) -> Nest:
         """The program of a number; one that is refused is replaced."""
         if k not in self.made:
-            drawn = (written(Random(f"{k} {i}"), depth=2, size=2, only=self.nodes, tells=True) for i in range(1000))
+            drawn = (random_nest(Random(f"{k} {i}"), depth=2, size=2, only=self.nodes, tells=True) for i in range(1000))
             performing = (nest for nest in drawn if "hx.tell(" in nest.source)
             self.made[k] = next(nest for nest in performing if refusal(self.crossed(nest), *nest.inputs(0)) is None)
         return self.made[k]
@@ -56,7 +56,7 @@ def refusal(f: Callable[..., Any], *args: Any) -> str | None:
 def _performing_in(name: str, seed: int) -> Nest:
     """A small program with this statement, in a body of which it performs, if programs do so at all."""
     for k in range(30):
-        nest = written(Random(f"{name} {seed} {k}"), depth=1, size=2, only=[name], tells=True)
+        nest = random_nest(Random(f"{name} {seed} {k}"), depth=1, size=2, only=[name], tells=True)
         if any(line.startswith(" " * 8) and "hx.tell(" in line for line in nest.source.splitlines()):
             break
     return nest

@@ -31,9 +31,10 @@ from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
 from .closeness import assert_close
 from .drawn_programs import DrawnPrograms, reduced_example, refusal
+from .generator.control import CONTROL
+from .generator.nests import SMOOTH, Nest
+from .generator.unrolled import UNROLLED
 from .law import Law, Report, check_laws
-from .nests import CONTROL, SMOOTH, Nest
-from .unrolled import UNROLLED
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,11 @@ class HandlerCase:
 
     def crossing(self, nest: Nest) -> Callable[..., Any]:
         """The nest with the loops and branches of the library."""
-        return nest.function(SimpleNamespace(**{**vars(CONTROL), "tell": self.tell}))
+        return nest.function(hx=SimpleNamespace(**{**vars(CONTROL), "tell": self.tell}))
 
     def unrolled(self, nest: Nest) -> Callable[..., Any]:
         """The nest with those of Python."""
-        return nest.function(SimpleNamespace(**{**vars(UNROLLED), "tell": self.tell}))
+        return nest.function(hx=SimpleNamespace(**{**vars(UNROLLED), "tell": self.tell}))
 
     def plain(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function under the handler, executed by Python as far as its control flow goes."""
@@ -164,7 +165,7 @@ def _derivative(case: HandlerCase, nest: Nest, seed: int) -> None:
 
 
 def _idle(case: HandlerCase, nest: Nest, seed: int) -> None:
-    f, inputs = nest.function(SimpleNamespace(**{**vars(CONTROL), "tell": hnp.sin})), nest.inputs(seed)
+    f, inputs = nest.function(hx=SimpleNamespace(**{**vars(CONTROL), "tell": hnp.sin})), nest.inputs(seed)
     start = (case.state,) * (case.state is not NO_STATE)
     y, returns = f(*inputs), case.handler.returns
     expected = returns(*start, y) if returns is not None else (*start, y) if start else y

@@ -8,7 +8,7 @@ The reference of every law is the same nest with Python's loops and branches, ev
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import Any
@@ -18,8 +18,6 @@ import numpy as np
 from .. import numpy as hnp
 from ..effects.base import config
 from ..effects.core.arrays import as_array
-from ..effects.core.columns import EVALUATE, rules
-from ..effects.core.operation import OPERATIONS
 from ..effects.programs.program import Program, interpret
 from ..effects.types import dtypes
 from ..interpreters.analysis.simplify import dead_code_elimination
@@ -27,11 +25,13 @@ from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
 from .closeness import assert_close
+from .generator.control import CONTROL
+from .generator.nests import SMOOTH, Nest
+from .generator.reducing import reduced
+from .generator.unrolled import UNROLLED
+from .generator.unrolled import evaluated as evaluated
 from .law import Law, check_law
-from .nests import CONTROL, SMOOTH, Nest
 from .operation_laws import assert_preserved, joined_results
-from .reducing import reduced
-from .unrolled import UNROLLED
 
 
 def check_nest_law(law: Law, nest: Nest, seed: int) -> None:
@@ -42,15 +42,6 @@ def check_nest_law(law: Law, nest: Nest, seed: int) -> None:
 def reduced_example(example: Any, fails: Callable[[Any], bool]) -> Any:
     nest, seed = example
     return reduced(nest, lambda other: fails((other, seed))), seed
-
-
-@contextlib.contextmanager
-def evaluated() -> Iterator[None]:
-    """A context in which operations are evaluated by NumPy in float64, loops and branches by Python."""
-    kinds: Any = [kind for kind in OPERATIONS.values() if not kind.scopes]  # which handlers execute, and no rule
-    bodied = {kind for kind in kinds if kind.bodied and not EVALUATE.has(kind) and hasattr(kind, "runs")}
-    with config.configure(default_float="float64"), rules(evaluate={kind: EVALUATE.find(kind) for kind in bodied}):
-        yield
 
 
 def same(actual: Sequence[Any], expected: Sequence[Any], what: str) -> None:
@@ -156,7 +147,7 @@ def _agree(nest: Nest, seed: int, changes: Sequence[Change]) -> None:
     inputs = nest.inputs(seed)
     names = " of ".join([change.__name__ for change in reversed(changes)]) or "value"
     with evaluated():
-        expected = tower(UNROLLED, nest.function(UNROLLED), changes)(*map(as_array, inputs))
+        expected = tower(UNROLLED, nest.function(hx=UNROLLED), changes)(*map(as_array, inputs))
     with contextlib.ExitStack() as scope:
         scope.enter_context(config.configure(default_float="float64"))
         if compiled not in changes:

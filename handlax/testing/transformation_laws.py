@@ -28,10 +28,11 @@ from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
 from .closeness import assert_close
 from .drawn_programs import DrawnPrograms, reduced_example, refusal
+from .generator.control import CONTROL, HANDLER
+from .generator.nests import Nest
+from .generator.unrolled import UNROLLED
 from .law import Law, Report, check_laws
-from .nests import CONTROL, HANDLER, Nest
 from .recordings import Transformation
-from .unrolled import UNROLLED
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,12 @@ class TransformationCase:
 
 def crossing(nest: Nest) -> Callable[..., Any]:
     """The program, with the loops and branches of the library."""
-    return nest.function(CONTROL)
+    return nest.function()
 
 
 def unrolled(nest: Nest) -> Callable[..., Any]:
     """The program with those of Python, and with effects for handlers as before."""
-    return nest.function(SimpleNamespace(**{**vars(UNROLLED), "tell": CONTROL.tell, "handled": CONTROL.handled}))
+    return nest.function(hx=SimpleNamespace(**{**vars(UNROLLED), "tell": CONTROL.tell, "handled": CONTROL.handled}))
 
 
 # the laws: check(case, nest, seed)

@@ -23,6 +23,11 @@ def top(*xs):
     return max([x.tag for x in xs if isinstance(x, Dual)], default=None)
 
 
+def tags(x):
+    """The tags of the infinitesimals of a number, ascending."""
+    return sorted({x.tag, *tags(x.p), *tags(x.t)}) if isinstance(x, Dual) else []
+
+
 def add(a, b):
     if (tag := top(a, b)) is None:
         return a + b

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 
-from .dual_numbers import Dual, add, cos, mul, number, parts, sin, top, without, without_derivative
+from .dual_numbers import Dual, add, cos, merged, mul, number, parts, sin, tags, without, without_derivative
 from .effect_handling import Log, Regions, advance, handled
 from .effect_programs import BODIES, DEFAULTED, ONCE, count_of, row_of, row_of_statement
 
@@ -282,19 +282,26 @@ def derivative(env, lanes, tag, i, mode, block):
 
 
 def custom(env, lanes, tag, i, kind, rate, block):
-    """A function of its argument alone, with a derivative of its own: ``rate cos x``.
+    """A function of its argument alone, with a derivative of its own, of any order: ``rate cos x``.
 
-    What it performs depends on the argument as its statements say: for that there is an infinitesimal beside the
-    derivative's, which is not in the result.
+    What it performs depends on the argument as its statements say: for that there is an infinitesimal beside each of
+    the argument's, which is not in the result.
     """
-    x = env[i]
-    if (own := top(x)) is None:
-        return (yield from run(block, [1.0, x], lanes, tag))[0]
-    beside = (own + math.floor(own) + 1) / 2  # above its own, below that of the next derivative inside
-    yield ("open", beside, own)
-    (y,) = yield from run(block, [1.0, Dual(beside, x.p, x.t)], lanes, tag)
-    yield ("merge", beside, own)
-    return add(without(y, beside), Dual(own, 0.0, mul(mul(rate, cos(x.p)), x.t)))
+    x = inner = env[i]
+    pairs = [((own + math.floor(own) + 1) / 2, own) for own in tags(x)]  # above its own, below that of the next one
+    for beside, own in pairs:
+        inner = merged(inner, own, beside)
+        yield ("open", beside, own)
+    (y,) = yield from run(block, [1.0, inner], lanes, tag)
+    for beside, own in reversed(pairs):
+        y = without(y, beside)
+        yield ("merge", beside, own)
+    return add(y, ruled(x, rate))
+
+
+def ruled(x, rate):
+    """The infinitesimals that a function has whose derivative is ``rate cos x``."""
+    return Dual(x.tag, ruled(x.p, rate), mul(mul(rate, cos(x.p)), x.t)) if isinstance(x, Dual) else 0.0
 
 
 def scoped(env, lanes, tag, effect, first, second):

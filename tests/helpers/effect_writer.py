@@ -145,6 +145,11 @@ def marked(handler: Handled) -> Handled:
     return handler._replace(clauses={-1 - effect: clause for effect, clause in handler.clauses.items()})
 
 
+def performing(effect: int, i: int) -> Any:
+    """A statement that performs an effect; one that is performed once gets what no transformation maps."""
+    return ("perform", effect, 0 if effect == ONCE else i)
+
+
 class Writer:
     """Writes random programs with one source of random choices.
 
@@ -194,9 +199,8 @@ class Writer:
         return Block(tuple(statements), tuple(picks))
 
     def performed(self, effects: list[int], i: int) -> Any:
-        """A statement that performs one of the effects; of one that is performed once the operand is not mapped."""
-        effect = self.draw.choice(effects)
-        return ("perform", effect, 0 if effect == ONCE else i)
+        """A statement that performs one of the effects."""
+        return performing(self.draw.choice(effects), i)
 
     def statement(self, scope: Scope, count: int) -> Any:
         effects = self.effects(scope)
@@ -267,7 +271,7 @@ class Writer:
         if not within.inside("branch").allows(ending):
             return self.write_tested_while(scope, count, i)
         test, rest = self.block(within, count + 1, 1, often=True), self.block(within, count + 2, 1)
-        end = Block((("perform", ending, count),), (count + 1,))
+        end = Block((performing(ending, count),), (count + 1,))
         go_on = Block((("arithmetic", "sin", count, i),), (count + 1,))
         body = Block((("cond", count, self.number(-0.5, 1.5), end, go_on), *rest.statements), rest.outs)
         loop = ("tested_while", i, self.number(0.5, 2.0), self.steps(scope), test, body)

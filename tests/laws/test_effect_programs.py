@@ -14,7 +14,7 @@ import sys
 
 import pytest
 from helpers.effect_modes import COMPILED, MODES, STYLES, Sample, evaluated, sample
-from helpers.effect_programs import inner_blocks, shrunk, simpler
+from helpers.effect_programs import ONCE, inner_blocks, shrunk, simpler
 from helpers.effect_refusals import messages
 from helpers.effect_writer import random_program
 
@@ -80,6 +80,20 @@ def test_a_program_that_fails_is_made_smaller():
     small = shrunk(program, scans)
     assert scans(small) and len([*statements_in(small)]) < len([*statements_in(program)])
     assert not any(map(scans, (each for each in simpler(small) if each != small)))
+
+
+# A rule of derivatives of two orders where a branch depends on one; an effect that ends a loop and is performed once.
+@pytest.mark.parametrize("seed", [26640, 32994])
+def test_a_program_that_once_differed_means_what_the_oracle_says(seed):
+    with evaluated():
+        assert outcome(sample(seed)) == "equal"
+
+
+def test_what_is_performed_once_is_asked_for_what_all_lanes_share():
+    programs = [random_program(seed, 5, derivative=[None, "jvp"][seed % 2]).program for seed in range(300)]
+    asked = [i for program in programs for kind, *fields in statements_in(program) if kind == "perform"
+             for effect, i in [fields] if effect == ONCE]
+    assert len(asked) > 100 and set(asked) == {0}
 
 
 def statements_in(block):

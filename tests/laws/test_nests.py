@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -13,10 +11,10 @@ from handlax.effects.core.arrays import as_array
 from handlax.effects.operations.elementwise.arithmetic import Rem
 from handlax.interpreters.analysis.typecheck import typecheck
 from handlax.interpreters.core.record import record
-from handlax.testing import NEST_LAWS, Law, Nest, check_nest_law, nests, reduced
+from handlax.testing import NEST_LAWS, Law, Nest, check_nest_law, programs, random_program, reduced
+from handlax.testing.generator.control import CONTROL
+from handlax.testing.generator.control_flow import NODES
 from handlax.testing.nest_laws import FORWARD, REVERSE, changes_of, same, tower
-from handlax.testing.nests import CONTROL, written
-from handlax.testing.nodes import NODES
 
 COMPILED = 20  # examples of a law that compiles every one
 EXAMPLES = {"compiled": COMPILED, "forward towers": 2 * COMPILED, "reverse towers": 2 * COMPILED}
@@ -26,7 +24,7 @@ EXAMPLES = {"compiled": COMPILED, "forward towers": 2 * COMPILED, "reverse tower
 def test_law_of_nests(law):
     # a failing nest is reduced by ``check_nest_law``, which knows its text
     @settings(max_examples=EXAMPLES.get(law.name, 100), phases=(Phase.explicit, Phase.generate))
-    @given(nests(reverse="reverse" in law.needs, without=law.without), st.integers(0, 99))
+    @given(programs(reverse="reverse" in law.needs, without=law.without), st.integers(0, 99))
     def holds(nest, seed):
         check_nest_law(law, nest, seed)
 
@@ -50,7 +48,7 @@ def evaluated_in_float64():
 @pytest.mark.parametrize("changes", [FORWARD, REVERSE], ids=["forward", "reverse"])
 def test_cached_rule_programs_give_what_rules_give(changes, evaluated_in_float64):
     @settings(max_examples=100, phases=(Phase.explicit, Phase.generate))
-    @given(nests(reverse=changes is REVERSE), st.integers(0, 99))
+    @given(programs(reverse=changes is REVERSE), st.integers(0, 99))
     def holds(nest, seed):
         f, inputs = tower(CONTROL, nest, changes_of(seed, changes)), [as_array(x) for x in nest.inputs(seed)]
         found = f(*inputs)
@@ -65,14 +63,14 @@ def test_cached_rule_programs_give_what_rules_give(changes, evaluated_in_float64
 
 
 def test_generated_nests_have_every_kind_of_node_and_are_deep():
-    texts = [written(Random(seed)).source for seed in range(200)]
+    texts = [random_program(seed).source for seed in range(200)]
     for name in NODES:
         assert sum(f"hx.{'handled' if name == 'handle' else name}(" in text for text in texts) > 10, name
     assert max(len(line) - len(line.lstrip()) for text in texts for line in text.splitlines()) >= 16
 
 
 def test_the_same_seed_gives_the_same_nest():
-    assert written(Random(7)) == written(Random(7)) != written(Random(8))
+    assert random_program(7) == random_program(7) != random_program(8)
 
 
 def test_a_law_that_fails_is_reported_with_a_small_nest():
@@ -80,16 +78,16 @@ def test_a_law_that_fails_is_reported_with_a_small_nest():
         assert "hx.scan(" not in nest.source
 
     law = Law("no loops", "there are no loops", refuse)
-    nest = next(nest for nest in map(written, map(Random, range(99))) if nest.source.count("hx.scan(") == 2)
+    nest = next(nest for nest in map(random_program, range(99)) if nest.source.count("hx.scan(") == 2)
     with pytest.raises(AssertionError, match="there are no loops") as caught:
         check_nest_law(law, nest, 3)
     assert len(str(caught.value)) < 500
 
 
 def test_a_reduced_nest_still_fails_and_nothing_of_it_can_go():
-    nest = written(Random(5))
+    nest = random_program(5)
     fails = lambda nest: "hnp." in nest.source
     small = reduced(nest, fails)
-    assert fails(small) and len(small.source) < 60
+    assert fails(small) and len(small.source) < 80
     assert reduced(small, fails) == small
     assert isinstance(small, Nest)

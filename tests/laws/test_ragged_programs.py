@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from helpers.ragged_modes import LENGTHS, MODES, Undefined, check, defined, eager_known, vmap_values
-from helpers.ragged_programs import random_lane_program
 
 import handlax as hx
+from handlax.testing import random_program
 
 # What a refusal says, and the row of the page's table, or the sentence before it, that lists it.
 LISTED = {
@@ -34,7 +34,7 @@ def test_what_is_refused_is_on_the_page(message):
 
 def outcome(seed: int, mode: object) -> str:
     """``equal``, ``refused``, or ``undefined``: the function has no value, or no derivative, on these lanes."""
-    program, lengths = random_lane_program(seed), LENGTHS[seed % len(LENGTHS)]
+    program, lengths = random_program(seed, "lanes"), LENGTHS[seed % len(LENGTHS)]
     if not defined(program, lengths):
         lengths = [n + 1 for n in lengths]
         if not defined(program, lengths):

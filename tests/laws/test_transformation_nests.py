@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from helpers.random_programs import arguments, programs
+from helpers.random_programs import programs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -17,6 +17,7 @@ from handlax.effects.operations.elementwise.arithmetic import Add, Mul, Neg, Sub
 from handlax.effects.operations.elementwise.conversion import ConvertElementType
 from handlax.effects.operations.elementwise.transcendental import Cos, Exp, Logistic, Sin, Tanh
 from handlax.interpreters.core import trace_cache
+from handlax.testing.generator.equations import arguments
 
 SMOOTH = [Add, Mul, Sub, Neg, Sin, Cos, Tanh, Logistic]
 SCALES = np.array([0.5, -1.0, 1.5])

@@ -86,6 +86,7 @@ LINE = (
     "handlax/extend/core",
     "handlax/extend",
     "handlax/testing/strategies",
+    "handlax/testing/generator",
     "handlax/testing",
     "handlax",
 )

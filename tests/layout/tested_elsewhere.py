@@ -200,14 +200,11 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("handlax/probability/test_traces.py",), "a site is what handlers make of it"),
     "handlax/random/": (("handlax/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
     "handlax/scipy/linalg/": (("handlax/scipy/test_linalg.py",), "against SciPy, function by function"),
-    "handlax/testing/author.py": (("laws/test_nests.py",), "the writer of the nests"),
     "handlax/testing/closeness.py": (("handlax/testing/test_compare.py", LAWS), "the comparison of all laws"),
     "handlax/testing/drawn_programs.py": (("handlax/testing/test_handler_laws.py",), "the programs of its checks"),
     "handlax/testing/first_difference.py": (("handlax/testing/test_recordings.py",), "the comparison of recordings"),
     "handlax/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
-    "handlax/testing/nests.py": ((NESTS, "handlax/testing/test_handler_laws.py"), "the nests themselves"),
-    "handlax/testing/nodes.py": ((NESTS,), "the parts of the nests"),
-    "handlax/testing/reducing.py": (
-        ("handlax/testing/test_handler_laws.py", NESTS), "the smallest nest that breaks a law"),
-    "handlax/testing/unrolled.py": ((NESTS,), "nests as Python means them"),
+    "handlax/testing/generator/": (
+        (NESTS, "laws/test_ragged_programs.py", "handlax/testing/test_handler_laws.py"),
+        "the programs of which laws are checked"),
 }

@@ -31,7 +31,7 @@ SOURCES = {
 
 # Dictionaries that grow while the process runs and are no caches: emptied, they would change results.
 STATE = {
-    "handlax.testing.nodes:NODES": "a registry",
+    "handlax.testing.generator.control_flow:NODES": "a registry",
     "effects.base.config:CHOICES": "a registry",
     "effects.base.source_locations:_STARTS": "a registry",
     "effects.base.source_locations:_EXCLUDED": "a registry",
@@ -64,7 +64,7 @@ STATE = {
 }
 # Lists and sets of a module that grow while the process runs and are no caches.
 STATE |= {
-    "handlax.testing.unrolled:_STATES": "the states of the handlers in force",
+    "handlax.testing.generator.unrolled:_STATES": "the states of the handlers in force",
     "effects.base.caches:CACHES": "the registry of caches",
     "handlax.interop.jax_modules:_OF_JAX": "the primitives of the modules of JAX that are loaded",
     "effects.trees.node_types:_LISTENERS": "a registry",

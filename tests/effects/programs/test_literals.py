@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from helpers.random_programs import DTYPES, KEY, array
 from hypothesis import given
 from hypothesis import strategies as st
 
 from handlax.effects.programs.literals import array_of, array_text, number_of, number_text
 from handlax.effects.types import dtypes
 from handlax.effects.types.array_type import array_type
+from handlax.testing.generator.equations import DTYPES, KEY, random_array
 
 f32 = np.dtype("float32")
 
@@ -18,7 +18,7 @@ def test_constants_read_back_bit_for_bit(dtype):
     rng = np.random.default_rng(1)
     for shape in ((), (5,), (2, 3), (0, 3)):
         for _ in range(10):
-            x = array(array_type(shape, dtype), rng)
+            x = random_array(array_type(shape, dtype), rng)
             text = array_text(x).replace("[", " ").replace("]", " ")
             items = [item.strip() for item in text.split(",") if item.strip()]
             assert array_of(items, x.type).tobytes() == x.value.tobytes()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from helpers.random_programs import Announce, Chime, array, fields, programs
+from helpers.random_programs import Announce, Chime, fields, programs
 from helpers.written_programs import V3, Noted, again, f32, program
 from hypothesis import given
 from returns.result import Success
@@ -27,6 +27,7 @@ from handlax.effects.trees import pytrees
 from handlax.effects.trees.frozen_tree import freeze
 from handlax.effects.types import dtypes
 from handlax.effects.types.array_type import array_type
+from handlax.testing.generator.equations import random_array
 
 
 class Mode(enum.Enum):
@@ -142,7 +143,7 @@ def test_an_equation_has_a_text_of_its_own():
 def test_large_constants_of_sub_programs_stand_behind_those_of_the_program():
     rng = np.random.default_rng(0)
     large = array_type((17,), f32)
-    one, two, three = (array(large, rng) for _ in range(3))
+    one, two, three = (random_array(large, rng) for _ in range(3))
     inner = program((Add(), (-1, -2)), types=(), consts=(one, two), outs=(0,))
     p = program((Call((inner,)), ()), (Add(), (0, -1)), types=(), consts=(three,), outs=(1,))
     assert "add @c1:f32[17] @c2:f32[17]" in str(p) and "add a @c0:f32[17]" in str(p)
@@ -151,7 +152,7 @@ def test_large_constants_of_sub_programs_stand_behind_those_of_the_program():
 
 def test_constants_beyond_sixteen_elements_stand_beside_the_text():
     rng = np.random.default_rng(0)
-    small, large = (array(array_type((n,), f32), rng) for n in (16, 17))
+    small, large = (random_array(array_type((n,), f32), rng) for n in (16, 17))
     p = program((Neg(), (-2,)), (Neg(), (-1,)), types=(), consts=(small, large), outs=(1, 0))
     assert "neg @c1:f32[17]" in str(p) and "@c0" not in str(p)
     assert again(p) == Success(p)

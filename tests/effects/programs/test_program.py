@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from helpers.random_programs import Chime, arguments, programs
+from helpers.random_programs import Chime, programs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +19,7 @@ from handlax.effects.operations.foundations.shapes import ReduceSum
 from handlax.effects.programs.higher_order import Call
 from handlax.effects.programs.program import Builder, Program, interpret
 from handlax.effects.types.array_type import array_type
+from handlax.testing.generator.equations import arguments
 
 f32 = np.dtype("float32")
 V3 = array_type((3,), f32)

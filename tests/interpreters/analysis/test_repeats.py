@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers.random_programs import arguments, programs
+from helpers.random_programs import programs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +17,7 @@ from handlax.interpreters.analysis import repeats as analysis
 from handlax.interpreters.analysis.repeats import repeats, split, weight, with_boundaries
 from handlax.interpreters.analysis.simplify import dead_code_elimination
 from handlax.interpreters.analysis.typecheck import typecheck
+from handlax.testing.generator.equations import arguments
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers.random_programs import Announce, Chime, arguments, programs
+from helpers.random_programs import Announce, Chime, programs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +18,7 @@ from handlax.effects.types.array_type import array_type
 from handlax.effects.types.dtypes import float64, int32
 from handlax.interpreters.analysis.simplify import common_subexpressions, dead_code_elimination, prune_operation
 from handlax.interpreters.analysis.typecheck import typecheck
+from handlax.testing.generator.equations import arguments
 
 f32 = np.dtype("float32")
 V3 = array_type((3,), f32)

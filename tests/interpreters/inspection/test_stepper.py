@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.random_programs import arguments, programs
+from helpers.random_programs import programs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +13,7 @@ from handlax.effects.base.source_locations import NOWHERE
 from handlax.effects.operations.elementwise.arithmetic import Add, Mul, Neg
 from handlax.effects.types.dtypes import float64, int32
 from handlax.interpreters.inspection.stepper import Stepper
+from handlax.testing.generator.equations import arguments
 
 exact = {"dtypes": (float64, int32), "kinds": (Add, Mul, Neg)}
 

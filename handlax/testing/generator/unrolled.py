@@ -6,18 +6,22 @@ loop over lanes.
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
-from .. import numpy as hnp
-from ..effects.core.arrays import as_array
-from ..effects.trees import pytrees
-from ..interpreters.custom.custom_jvp import custom_jvp
-from ..interpreters.custom.custom_vjp import custom_vjp
-from ..interpreters.transformations.derivatives import grad, jvp, linearize, value_and_grad, vjp
+from ... import numpy as hnp
+from ...effects.base import config
+from ...effects.core.arrays import as_array
+from ...effects.core.columns import EVALUATE, rules
+from ...effects.core.operation import OPERATIONS
+from ...effects.trees import pytrees
+from ...interpreters.custom.custom_jvp import custom_jvp
+from ...interpreters.custom.custom_vjp import custom_vjp
+from ...interpreters.transformations.derivatives import grad, jvp, linearize, value_and_grad, vjp
 
 
 def scan(
@@ -124,3 +128,12 @@ UNROLLED = SimpleNamespace(
     handled=handled, tell=tell, linear_transpose=linear_transpose,
     grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,
 )
+
+
+@contextlib.contextmanager
+def evaluated() -> Iterator[None]:
+    """A context in which operations are evaluated by NumPy in float64, loops and branches by Python."""
+    kinds: Any = [kind for kind in OPERATIONS.values() if not kind.scopes]  # which handlers execute, and no rule
+    bodied = {kind for kind in kinds if kind.bodied and not EVALUATE.has(kind) and hasattr(kind, "runs")}
+    with config.configure(default_float="float64"), rules(evaluate={kind: EVALUATE.find(kind) for kind in bodied}):
+        yield

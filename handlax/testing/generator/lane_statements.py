@@ -1,23 +1,22 @@
-"""The kinds of statements of a function of a lane, each written as Python text of values of the probe.
+"""The vocabulary of functions of a lane, over all of the package: most kinds of statements are lists of expressions.
 
-A writer of statements (``ragged_programs.Writer``) gives names of values that fit, and says their shapes.
+Sizes on the probe that are smaller than ``SMALL`` all lanes share, larger ones are ragged.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from handlax import numpy as hnp
+from ... import numpy as hnp
+from ...effects.base.errors import HandlaxError
+from ...effects.core.arrays import Array
+from .author import Statement, Unfit, Vocabulary
+from .writer import Body, Writer
 
 SMALL = 50  # the bound of sizes that all lanes share
-
-
-def fits_type(x: Any, wanted: Any) -> bool:
-    if wanted is None:
-        return is_float(x)
-    return (x.shape, x.dtype, x.weak_type) == (wanted.shape, wanted.dtype, wanted.weak_type)
+LARGEST = 40_000  # elements of a value
 
 
 def ragged(shape: Sequence[int]) -> bool:
@@ -26,10 +25,6 @@ def ragged(shape: Sequence[int]) -> bool:
 
 def is_float(x: Any) -> bool:
     return hnp.issubdtype(x.dtype, hnp.floating)
-
-
-def is_inexact(x: Any) -> bool:
-    return hnp.issubdtype(x.dtype, hnp.inexact)
 
 
 def is_integer(x: Any) -> bool:
@@ -151,231 +146,247 @@ PAIRS = [
 ]
 
 
-def formats(kinds: Sequence[str], fits: Callable[[Any], bool], letter: str) -> Callable[[Any], Any]:
-    """The writer of one of these texts, of a value that fits, and of an axis of it."""
+def axis_of(a: Writer, scope: Body, x: str) -> int:
+    """An axis of a value, a ragged one rather."""
+    shape = scope[x].shape
+    return a.random.choices(range(len(shape)), [2 if n >= SMALL else 1 for n in shape])[0]
 
-    def write(w: Any) -> Any:
-        x = w.pick(fits)
-        if x is None:
-            return None
-        given = {letter: x, "k": w.rng.random() < 0.4}
-        if w.shape(x):
-            given |= {"a": w.axes(x), "d": w.axis(x)}
-        text = w.rng.choice(kinds)
-        return text.format(**given) if w.shape(x) or not re.search(r"\{[ad]\}", text) else None
+
+def axes_of(a: Writer, scope: Body, x: str) -> str:
+    """The text of one axis of a value, counted from either end, of two, or of all."""
+    rank = scope[x].ndim
+    if a.chance(0.15):
+        return "None"
+    if rank > 1 and a.chance(0.25):
+        return str(tuple(sorted(a.random.sample(range(rank), 2))))
+    axis = axis_of(a, scope, x)
+    return str(axis if a.chance(0.7) else axis - rank)
+
+
+def formats(texts: Sequence[str], fits: Callable[[Any], bool], letter: str) -> Statement:
+    """One of these expressions of a value that fits, and of an axis of it."""
+
+    def write(a: Writer, scope: Body) -> None:
+        x = a.variable(scope, fits)
+        given = {letter: x, "k": a.chance(0.4)}
+        text = a.choice(texts)
+        if scope[x].ndim:
+            given |= {"a": axes_of(a, scope, x), "d": axis_of(a, scope, x)}
+        elif re.search(r"\{[ad]\}", text):
+            raise Unfit
+        a.let(scope, text.format(**given))
 
     return write
 
 
-def by_rank(w: Any) -> Any:
-    x = w.pick(lambda x: has_axes(x) and x.ndim in RANKED)
-    return x and w.rng.choice(RANKED[len(w.shape(x))]).format(x=x)
+def by_rank(a: Writer, scope: Body) -> None:
+    x = a.variable(scope, lambda x: has_axes(x) and x.ndim in RANKED)
+    a.let(scope, a.choice(RANKED[scope[x].ndim]).format(x=x))
 
 
-def pair(w: Any) -> Any:
+def pair(a: Writer, scope: Body) -> None:
     """Two values that broadcast, if need be with an axis more."""
-    x = w.pick(is_float)
-    y = w.pick(lambda y: is_float(y) and broadcasts(y.shape, w.shape(x)))
-    return y and w.rng.choice(PAIRS).format(x=x, y=y)
+    x = a.variable(scope, is_float)
+    y = a.variable(scope, lambda y: is_float(y) and broadcasts(y.shape, scope[x].shape))
+    a.let(scope, a.choice(PAIRS).format(x=x, y=y))
 
 
 def broadcasts(s: Sequence[int], t: Sequence[int]) -> bool:
-    return all(a == b or a == 1 or b == 1 for a, b in zip(s[::-1], t[::-1]))
+    return all(m == n or m == 1 or n == 1 for m, n in zip(s[::-1], t[::-1]))
 
 
-def crossed(w: Any) -> Any:
+def crossed(a: Writer, scope: Body) -> None:
     """Two values against one another: an axis of its own for each."""
-    x, y = w.pick(has_axes), w.pick(has_axes)
-    if x is None or len(w.shape(x)) + len(w.shape(y)) > 3:
-        return None
-    return f"{x}[(..., {', '.join(['None'] * len(w.shape(y)))})] {w.rng.choice('+*-')} {y}"
+    x, y = a.variable(scope, has_axes), a.variable(scope, has_axes)
+    if scope[x].ndim + scope[y].ndim > 3:
+        raise Unfit
+    a.let(scope, f"{x}[(..., {', '.join(['None'] * scope[y].ndim)})] {a.choice('+*-')} {y}")
 
 
-def product(w: Any) -> Any:
+def product(a: Writer, scope: Body) -> None:
     """An einsum of two values, axes of one size shared or not, kept or not."""
-    x, y = w.pick(has_axes), w.pick(has_axes)
-    if x is None:
-        return None
+    x, y = a.variable(scope, has_axes), a.variable(scope, has_axes)
     letters = iter("abcdefgh")
-    first = [next(letters) for _ in w.shape(x)]
-    second = []
-    for n in w.shape(y):
-        same = [c for c, m in zip(first, w.shape(x)) if m == n and c not in second]
-        second.append(w.rng.choice(same) if same and w.rng.random() < 0.75 else next(letters))
-    every = sorted({*first, *second})
-    kept = [c for c in every if w.rng.random() < 0.6]
-    w.rng.shuffle(kept)
-    return f"hnp.einsum('{''.join(first)},{''.join(second)}->{''.join(kept[:3])}', {x}, {y})"
+    first = [next(letters) for _ in scope[x].shape]
+    second: list[str] = []
+    for n in scope[y].shape:
+        same = [c for c, m in zip(first, scope[x].shape) if m == n and c not in second]
+        second.append(a.choice(same) if same and a.chance(0.75) else next(letters))
+    kept = [c for c in sorted({*first, *second}) if a.chance(0.6)]
+    a.random.shuffle(kept)
+    a.let(scope, f"hnp.einsum('{''.join(first)},{''.join(second)}->{''.join(kept[:3])}', {x}, {y})")
 
 
-def weighted(w: Any) -> Any:
-    x = w.pick(lambda x: has_axes(x) and x.shape[-1] == 3)
-    y = w.pick(lambda y: is_float(y) and y.shape in ((3, 3), (3, 2), (3,)))
-    return x and y and f"{x} @ {y}"
+def weighted(a: Writer, scope: Body) -> None:
+    x = a.variable(scope, lambda x: has_axes(x) and x.shape[-1] == 3)
+    y = a.variable(scope, lambda y: is_float(y) and y.shape in ((3, 3), (3, 2), (3,)))
+    a.let(scope, f"{x} @ {y}")
 
 
-def joined(w: Any) -> Any:
+def joined(a: Writer, scope: Body) -> None:
     """Two values joined along an axis in which they may differ."""
-    x = w.pick(has_axes)
-    if x is None:
-        return None
-    s, d = w.shape(x), w.axis(x)
-    others = [*s[:d], *s[d + 1 :]]
-    y = w.pick(lambda y: is_float(y) and y.ndim == len(s) and [*y.shape[:d], *y.shape[d + 1 :]] == others)
-    return f"hnp.concatenate([{x}, {y}], axis={d})"
+    x = a.variable(scope, has_axes)
+    d, rank = axis_of(a, scope, x), scope[x].ndim
+    others = lambda shape: [*shape[:d], *shape[d + 1 :]]
+    alike = lambda y: is_float(y) and y.ndim == rank and others(y.shape) == others(scope[x].shape)
+    a.let(scope, f"hnp.concatenate([{x}, {a.variable(scope, alike)}], axis={d})")
 
 
-def read(w: Any) -> Any:
+def read(a: Writer, scope: Body) -> None:
     """Elements at integer places, which lie in the axis."""
-    x, i = w.pick(has_axes), w.pick(is_integer)
-    if x is None or i is None:
-        return None
-    d = w.axis(x)
-    size = w.shape(x)[d]
+    x, i = a.variable(scope, has_axes), a.variable(scope, is_integer)
+    d = axis_of(a, scope, x)
+    size = scope[x].shape[d]
     bound = f"hnp.maximum({x}.shape[{d}], 1)" if size >= SMALL else str(size)
     at = f"hnp.abs({i}) % {bound}"
-    mode = w.rng.choice(["", "", ", mode='clip'", ", mode='fill', fill_value=7.0"])
+    mode = a.choice(["", "", ", mode='clip'", ", mode='fill', fill_value=7.0"])
     texts = [f"hnp.take({x}, {at}, axis={d}{mode})", f"hnp.take({x}, {i}, axis={d}, mode='clip')"]
     if d == 0:
         texts += [f"{x}[{at}]", f"{x}.at[{at}].get(mode='fill', fill_value=0.0)"]
         texts += [f"lax.dynamic_index_in_dim({x}, {at}, 0, False)", f"lax.dynamic_slice_in_dim({x}, {at}, 1)"]
-    return w.rng.choice(texts)
+    a.let(scope, a.choice(texts))
 
 
-def written(w: Any) -> Any:
+def written(a: Writer, scope: Body) -> None:
     """Rows added to places of an array that all lanes size alike, or columns replaced."""
-    x, i = w.pick(has_axes), w.pick(lambda i: is_integer(i) and i.ndim == 1)
-    if x is None or i is None or w.shape(x)[0] != w.shape(i)[0]:
-        return None
-    way = w.rng.choice(["add", "max", "multiply", "set"])
+    i = a.variable(scope, lambda i: is_integer(i) and i.ndim == 1)
+    x = a.variable(scope, lambda x: has_axes(x) and x.shape[0] == scope[i].shape[0])
     zeros = f"hnp.zeros((5, *{x}.shape[1:]), {x}.dtype)"
-    return w.rng.choice([f"{zeros}.at[{i} % 5].{way}({x})", f"hx.ops.segment_sum({x}, {i} % 4, 4)"])
+    way = a.choice(["add", "max", "multiply", "set"])
+    a.let(scope, a.choice([f"{zeros}.at[{i} % 5].{way}({x})", f"hx.ops.segment_sum({x}, {i} % 4, 4)"]))
 
 
 # statements with functions in them
 
 
-def called(w: Any) -> Any:
-    """A function that is compiled, rematerialised, or has a rule of its own."""
-    x = w.pick(is_float)
-    if x is None:
-        return None
-    f = w.function([w.value(x)])
-    if f is None:
-        return None
-    name, text = f
-    ways = [f"hx.jit({name})({x})", f"hx.checkpoint({name})({x})", f"hx.named_call({name})({x})"]
-    ways += [f"hx.jit(hx.checkpoint({name}))({x})", f"hx.handle(answering)({name})({x})"]
-    return w.rng.choice(ways), text
+def same_type(example: Any) -> Callable[[Any], bool]:
+    """Whether a value has the type of an example; of any float if there is none."""
+    if example is None:
+        return is_float
+    return lambda x: (x.shape, x.dtype, x.weak_type) == (example.shape, example.dtype, example.weak_type)
 
 
-def own_rule(w: Any) -> Any:
+def function(a: Writer, scope: Body, parameters: Sequence[str], of: str | None = None) -> str:
+    """The name of a new function of values like these, whose result has the type of ``of``, or is a float."""
+    return function_of(a, scope, [scope[x] for x in parameters], None if of is None else scope[of])
+
+
+def function_of(a: Writer, scope: Body, parameters: Sequence[Any], result: Any = None) -> str:
+    """The name of a new function of values like these; it reads others. ``result``: an example of its result."""
+    captured = scope.names[-3:]
+    f, body = a.function(scope, parameters, captured=captured)
+    own, made = body.names[len(captured) :], body.names[len(captured) + len(parameters) :]
+    fitting = [x for x in own if same_type(result)(body[x])]
+    if not fitting:
+        raise Unfit
+    last = ([x for x in made if is_float(body[x])] or fitting)[-1]
+    y = a.let(body, a.choice(SAME_TYPE[:2] * 2 + SAME_TYPE[2:]).format(x=fitting[-1], last=last))
+    if not same_type(result)(body[y]):
+        raise Unfit
+    a.returns(body, y)
+    return f
+
+
+def called(a: Writer, scope: Body) -> None:
+    """A function that is compiled, rematerialised, or has a handler around it."""
+    x = a.variable(scope, is_float)
+    f = function(a, scope, [x])
+    a.let(scope, a.choice([
+        f"hx.jit({f})({x})", f"hx.checkpoint({f})({x})", f"hx.named_call({f})({x})", f"hx.jit(hx.checkpoint({f}))({x})",
+        f"hx.handle(answering)({f})({x})",
+    ]))
+
+
+def own_rule(a: Writer, scope: Body) -> None:
     """A function with a derivative of its own, which is not the function's."""
-    x = w.pick(is_float)
-    f = x and w.function([w.value(x)], w.value(x))
-    if not f:
-        return None
-    name, text = f
-    g = w.fresh("g")
-    if w.rng.random() < 0.5:
-        rule = f"{g}.defjvp(lambda xs, ts: ({name}(xs[0]), 0.5 * hnp.cos(xs[0]) * ts[0]))"
-        return f"{g}({x})", f"{text}{g} = hx.custom_jvp({name})\n{rule}\n"
-    rule = f"{g}.defvjp(lambda x: ({name}(x), hnp.cos(x)), lambda c, ct: (0.5 * c * ct,))"
-    return f"{g}({x})", f"{text}{g} = hx.custom_vjp({name})\n{rule}\n"
+    x = a.variable(scope, is_float)
+    f, g = function(a, scope, [x], of=x), a.fresh("g")
+    rules = {
+        "jvp": f"lambda xs, ts: ({f}(xs[0]), 0.5 * hnp.cos(xs[0]) * ts[0])",
+        "vjp": f"lambda x: ({f}(x), hnp.cos(x)), lambda c, ct: (0.5 * c * ct,)",
+    }
+    mode = a.choice([*rules])
+    a.line(scope, f"{g} = hx.custom_{mode}({f})\n{g}.def{mode}({rules[mode]})")
+    a.let(scope, f"{g}({x})")
 
 
-def derivative(w: Any) -> Any:
+def derivative(a: Writer, scope: Body) -> None:
     """A derivative within the lane."""
-    x = w.pick(is_float)
-    f = x and w.function([w.value(x)])
-    if not f:
-        return None
-    name, text = f
-    ways = [
-        f"hx.grad(lambda x: {name}(x).sum())({x})", f"hx.value_and_grad(lambda x: ({name}(x) ** 2).sum())({x})[1]",
-        f"hx.jvp({name}, ({x},), (hnp.cos({x}),))[1]", f"hx.vjp({name}, {x})[1]({name}({x}))[0]",
-        f"hx.linearize({name}, {x})[1](hnp.ones_like({x}))",
-        f"hx.jit(hx.grad(lambda x: hnp.sin({name}(x)).sum()))({x})",
-    ]
-    return w.rng.choice(ways), text
+    x = a.variable(scope, is_float)
+    f = function(a, scope, [x])
+    a.let(scope, a.choice([
+        f"hx.grad(lambda x: {f}(x).sum())({x})", f"hx.value_and_grad(lambda x: ({f}(x) ** 2).sum())({x})[1]",
+        f"hx.jvp({f}, ({x},), (hnp.cos({x}),))[1]", f"hx.vjp({f}, {x})[1]({f}({x}))[0]",
+        f"hx.linearize({f}, {x})[1](hnp.ones_like({x}))", f"hx.jit(hx.grad(lambda x: hnp.sin({f}(x)).sum()))({x})",
+    ]))
 
 
-def mapped(w: Any) -> Any:
+def mapped(a: Writer, scope: Body) -> None:
     """``vmap`` within the lane, over a ragged axis or another one."""
-    x = w.pick(has_axes)
-    if x is None:
-        return None
-    d = w.axis(x)
-    f = w.function([w.value(x)[(slice(None),) * d + (0,)]])
-    if f is None:
-        return None
-    name, text = f
-    ways = [f"hx.vmap({name}, in_axes={d})({x})"]
+    x = a.variable(scope, has_axes)
+    d = axis_of(a, scope, x)
+    f = function_of(a, scope, [scope[x][(slice(None),) * d + (0,)]])
+    ways = [f"hx.vmap({f}, in_axes={d})({x})"]
     if d == 0:
-        ways += [f"lax.map({name}, {x})", f"hx.vmap(hx.jit({name}))({x})"]
-    return w.rng.choice(ways), text
+        ways += [f"lax.map({f}, {x})", f"hx.vmap(hx.jit({f}))({x})"]
+    a.let(scope, a.choice(ways))
 
 
-def loop(w: Any) -> Any:
+def loop(a: Writer, scope: Body) -> None:
     """A scan along the first axis, with a carry of any type; or a loop of few iterations."""
-    c, x = w.pick(is_float), w.pick(has_axes)
-    if x is None:
-        return None
-    along = w.rng.random() < 0.7
-    f = w.function([w.value(c), w.value(x)[0]] if along else [w.value(c)], w.value(c))
-    if f is None:
-        return None
-    name, text = f
-    if along:
-        back = w.rng.choice(["", ", reverse=True", ", unroll=2"])
-        each = w.rng.choice(["c", "c.sum()", "hnp.cos(x)", "x.sum() * c"])
-        ways = [f"lax.scan(lambda c, x: ({name}(c, x), {each}), {c}, {x}{back})[{w.rng.randint(0, 1)}]"]
-    else:
-        ways = [
-            f"lax.fori_loop(0, 3, lambda i, c: {name}(c) + 0.1 * i, {c})",
-            f"lax.scan(lambda c, _: ({name}(c), None), {c}, None, length=3)[0]",
-            f"lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, {name}(s[1])), (0, {c}))[1]",
-        ]
-        if not ragged(w.shape(c)):
-            step = f"lambda s: (s[0] + 1, {name}(s[1]))"
-            ways.append(f"lax.while_loop(lambda s: s[0] < {x}.shape[0], {step}, (0, {c}))[1]")
-    return w.rng.choice(ways), text
+    c, x = a.variable(scope, is_float), a.variable(scope, has_axes)
+    if a.chance(0.7):
+        f = function_of(a, scope, [scope[c], scope[x][0]], scope[c])
+        back = a.choice(["", ", reverse=True", ", unroll=2"])
+        each = a.choice(["c", "c.sum()", "hnp.cos(x)", "x.sum() * c"])
+        a.let(scope, f"lax.scan(lambda c, x: ({f}(c, x), {each}), {c}, {x}{back})[{a.integer(0, 1)}]")
+        return
+    f = function(a, scope, [c], of=c)
+    bounds = ["3"] if ragged(scope[c].shape) else ["3", f"{x}.shape[0]"]
+    a.let(scope, a.choice([
+        f"lax.fori_loop(0, 3, lambda i, c: {f}(c) + 0.1 * i, {c})",
+        f"lax.scan(lambda c, _: ({f}(c), None), {c}, None, length=3)[0]",
+        *[f"lax.while_loop(lambda s: s[0] < {n}, lambda s: (s[0] + 1, {f}(s[1])), (0, {c}))[1]" for n in bounds],
+    ]))
 
 
-def branch(w: Any) -> Any:
+def branch(a: Writer, scope: Body) -> None:
     """A choice of each lane between functions of one type."""
-    x, p = w.pick(is_float), w.pick(lambda p: is_float(p) and p.ndim == 0)
-    if x is None:
-        return None
-    f, g = [w.function([w.value(x)], w.value(x)) for _ in range(2)]
-    if f is None or g is None:
-        return None
-    test = f"{p} > 0.1" if p else f"{w.pick(has_axes)}.sum() > 0"
-    ways = [f"lax.cond({test}, {f[0]}, {g[0]}, {x})"]
-    ways.append(f"lax.switch(({test}).astype('int32') * 2, [{f[0]}, hnp.sin, {g[0]}], {x})")
-    return w.rng.choice(ways), f[1] + g[1]
+    x = a.variable(scope, is_float)
+    p = a.variable(scope, is_float)
+    test = f"{p} > 0.1" if not scope[p].ndim else f"{p}.sum() > 0"
+    f, g = [function(a, scope, [x], of=x) for _ in range(2)]
+    a.let(scope, a.choice([
+        f"lax.cond({test}, {f}, {g}, {x})", f"lax.switch(({test}).astype('int32') * 2, [{f}, hnp.sin, {g}], {x})",
+    ]))
 
 
-def effectful(w: Any) -> Any:
+def effectful(a: Writer, scope: Body) -> None:
     """Effects with a handler within the lane."""
-    x = w.pick(is_float)
-    if x is None:
-        return None
-    f, g = w.fresh("f"), w.fresh("g")
-    if w.rng.random() < 0.5:
-        return f"hx.handle(answering)({f})({x})", f"def {f}(a):\n    return hx.perform(Ask(), hnp.cos(a)) * a\n"
-    text = f"def {g}(c, x):\n    return c + hx.perform(Count()) * x.sum(), c.sum()\n"
-    y = w.pick(has_axes)
-    if y is None:
-        return None
-    return f"hx.handle(counting, 0)(lambda a: lax.scan({g}, a, {y})[0])({x})[{w.rng.randint(0, 1)}]", text
+    x = a.variable(scope, is_float)
+    if a.chance():
+        a.let(scope, f"hx.handle(answering)(lambda x: ask(hnp.cos(x)) * x)({x})")
+        return
+    y = a.variable(scope, has_axes)
+    step = "lambda c, x: (c + count() * x.sum(), c.sum())"
+    a.let(scope, f"hx.handle(counting, 0)(lambda c: lax.scan({step}, c, {y})[0])({x})[{a.integer(0, 1)}]")
 
 
-BLOCKS = {called: 3, own_rule: 2, derivative: 3, mapped: 3, loop: 4, branch: 3, effectful: 1}
-WRITERS = {
+def fits(x: Any) -> bool:
+    return isinstance(x, Array) and x.size <= LARGEST and all(n < 14 or n >= SMALL for n in x.shape)
+
+
+PLAIN: Mapping[Statement, float] = {
     formats(UNARY, is_float, "x"): 5, formats(SINGULAR, is_float, "x"): 0.3, formats(FOLDS, has_axes, "x"): 7,
     formats(ALONG, has_axes, "x"): 7, by_rank: 9, formats(LENGTHS, has_axes, "x"): 4, formats(INTS, is_integer, "i"): 2,
     formats(BOOLS, lambda x: x.dtype == bool, "b"): 2, formats(CASTS, is_float, "x"): 1,
     formats(COMPLEX, lambda x: hnp.iscomplexobj(x), "c"): 3, pair: 6, crossed: 2, product: 5, weighted: 3, joined: 2,
-    read: 4, written: 2, **BLOCKS,
+    read: 4, written: 2,
 }
+BODIED: Mapping[Statement, float] = {
+    called: 3, own_rule: 2, derivative: 3, mapped: 3, loop: 4, branch: 3, effectful: 1,
+}
+LANES = Vocabulary(
+    PLAIN, BODIED, fits, interest=lambda x: 3.0 if ragged(x.shape) else 1.0,
+    executed=True, refused=(HandlaxError, TypeError, ValueError, IndexError, OverflowError),
+)

@@ -1,0 +1,112 @@
+"""The author of random programs: it chooses kinds of statements and variables, and knows nothing of what is written.
+
+    @statement
+    def smooth(a, scope): ...      ``a`` chooses and writes, ``scope`` has the variables; ``Unfit``: none of them fits
+
+The kinds of statements of a program are its vocabulary. Each variable in scope has an example: one of its type that a
+statement says that it gives, or its value on a *probe*, for which a program runs while it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+TRIES = 20  # kinds of statements that are tried where one is to stand
+
+
+class Unfit(Exception):
+    """A statement cannot be written: no variable in scope fits it, or the probe refuses it."""
+
+
+class Scope:
+    """Where statements are written: the variables ``names``, oldest first, and examples of them in ``space``.
+
+    ``depth``: how many levels of bodies may be nested here; ``around``: words for what surrounds the statements.
+    """
+
+    def __init__(self, space: dict[Any, Any], names: Iterable[Any], depth: int, around: frozenset[str] = frozenset()):
+        self.space, self.names, self.depth, self.around = space, [*names], depth, around
+
+    def __getitem__(self, name: Any) -> Any:
+        """The example of a variable."""
+        return self.space[name]
+
+    def mark(self) -> Any:
+        """What is written so far."""
+        return len(self.names)
+
+    def reset(self, mark: Any) -> None:
+        """Remove what was written after a mark."""
+        del self.names[mark:]
+
+
+class Vocabulary(NamedTuple):
+    """Kinds of statements and how often each is chosen; ``bodied``: those that have functions in them.
+
+    ``fits``: whether a value may be that of a variable; ``interest``: how often a variable is chosen because of it.
+    ``executed``: whether statements are executed on the probe; ``refused``: by what it says that one has no meaning.
+    """
+
+    plain: Mapping[Statement, float]
+    bodied: Mapping[Statement, float]
+    fits: Callable[[Any], bool] = lambda value: True
+    interest: Callable[[Any], float] = lambda value: 1.0
+    executed: bool = False
+    refused: tuple[type[Exception], ...] = ()
+
+
+class Author:
+    """Chooses at random: among the kinds of statements of a vocabulary, and among the variables in scope.
+
+    ``size``: the greatest number of statements of a body; ``nesting``: how often a body must have one with bodies.
+    """
+
+    def __init__(self, random: Random, vocabulary: Vocabulary, size: int = 3, nesting: float = 0.5):
+        self.random, self.vocabulary, self.size, self.nesting = random, vocabulary, size, nesting
+        self.named = 0
+
+    def choice(self, items: Sequence[Any]) -> Any:
+        return self.random.choice(items)
+
+    def chance(self, probability: float = 0.5) -> bool:
+        return self.random.random() < probability
+
+    def integer(self, low: int, high: int) -> int:
+        """A number from ``low`` to ``high``, both included."""
+        return self.random.randint(low, high)
+
+    def fresh(self, prefix: str) -> str:
+        """A new name."""
+        self.named += 1
+        return f"{prefix}{self.named}"
+
+    def variable(self, scope: Scope, fits: Callable[[Any], bool] = lambda value: True) -> Any:
+        """A variable whose example fits, of the later ones rather, so that few results are dead. Raises: Unfit."""
+        found = [name for name in scope.names if fits(scope[name])]
+        if not found:
+            raise Unfit
+        weights = [(1 + i) ** 2 * self.vocabulary.interest(scope[name]) for i, name in enumerate(found)]
+        return self.random.choices(found, weights)[0]
+
+    def statements(self, scope: Scope, size: int, nested: bool = False) -> None:
+        """Write up to ``size`` statements; if ``nested``, at least one has bodies, where it fits."""
+        count = self.integer(1, size)
+        position = self.integer(0, count - 1)
+        for i in range(count):
+            with_bodies = scope.depth > 0 and ((nested and i == position) or self.chance(0.25))
+            self.statement(scope, self.vocabulary.bodied if with_bodies else self.vocabulary.plain)
+
+    def statement(self, scope: Scope, kinds: Mapping[Statement, float]) -> None:
+        """Write a statement of one of these kinds, unless none of them fits."""
+        for _ in range(TRIES if kinds else 0):
+            (write,) = self.random.choices([*kinds], [*kinds.values()])
+            mark = scope.mark()
+            try:
+                return write(self, scope)
+            except Unfit:
+                scope.reset(mark)
+
+
+Statement = Callable[[Any, Any], None]

@@ -1,0 +1,75 @@
+"""Nests: random functions of nested control flow and transformations, on which laws are checked.
+
+    nest = random_nest(Random(0))
+    nest(*nest.inputs(0)) == nest.unrolled(*nest.inputs(0))
+
+A nest is executed with the operations of this library, ``CONTROL``, or with Python's own loops and branches,
+``UNROLLED``, which is its reference. Its functions are smooth and bounded; bodies capture outer values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from ...effects.core.arrays import as_array
+from .author import Vocabulary
+from .control_flow import NODES
+from .expressions import EXPRESSIONS, of_kind
+from .random_program import RandomProgram
+from .unrolled import UNROLLED
+from .writer import Body, Writer, function_text
+
+SMOOTH = (0, 1, 2)  # the inputs that are differentiable
+
+
+class Nest(RandomProgram):
+    """A function of ``x: f64[], v: f64[3], w: f64[2,3], k: i32[], p: bool[]``, to a tuple of arrays."""
+
+    prelude = "from handlax import numpy as hnp\nfrom handlax.testing.generator.control import CONTROL as hx\n"
+
+    def function(self, **meanings: Any) -> Callable[..., Any]:
+        """The function, with ``hx`` as its loops, branches and transformations."""
+        f = super().function(**meanings)
+        return lambda *inputs: tuple(map(as_array, f(*map(as_array, inputs))))
+
+    def unrolled(self, *inputs: Any) -> Any:
+        """The reference: the same text with Python's loops and branches."""
+        return self.function(hx=UNROLLED)(*inputs)
+
+    def inputs(self, seed: int) -> list[np.ndarray[Any, Any]]:
+        """Random inputs; the floats are between -1 and 1."""
+        rng = np.random.default_rng(seed)
+        floats = [np.asarray(rng.uniform(-1, 1, shape)) for shape in ((), (3,), (2, 3))]
+        return [*floats, np.asarray(rng.integers(0, 5), np.int32), np.asarray(rng.random() < 0.5)]
+
+
+def random_nest(
+    random: Random,
+    *,
+    reverse: bool = False,
+    depth: int = 3,
+    size: int = 4,
+    only: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+    tells: bool = False,
+) -> Nest:
+    """A random nest of at most ``depth`` levels; with ``reverse`` it is differentiable in reverse mode.
+
+    Args:
+        size: the greatest number of statements of a body.
+        only: the nodes to use, by their names in ``NODES``; all by default.
+        without: nodes that are not used.
+        tells: whether it performs effects for a handler around it, by ``tell`` of its control.
+    """
+    nodes = [NODES[name] for name in (NODES if only is None else only) if name not in without]
+    a = Writer(random, Vocabulary(EXPRESSIONS, dict.fromkeys(nodes, 1.0)))
+    inputs = dict(zip("xvwkp", Nest("").inputs(0)))
+    body = Body(inputs, inputs, depth, frozenset(["reverse"] * reverse + ["handler"] * tells))
+    body.head = f"program({', '.join(inputs)})"
+    a.statements(body, size, True)
+    floats, others = ([x for x in body.names if of_kind(kinds)(body[x])] for kinds in ("f", "ib"))
+    return Nest(function_text(body, f"{', '.join([*floats[-3:], *others[-1:]])},") + "\n")

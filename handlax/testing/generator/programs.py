@@ -1,0 +1,85 @@
+"""Random programs of every vocabulary: those of a seed, and strategies for Hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from ...effects.base.errors import BadArgument
+from ...effects.programs.program import Program
+from .equations import random_equations
+from .lane_programs import random_lane_program
+from .nests import random_nest
+from .random_program import RandomProgram
+
+VOCABULARIES: dict[str, Callable[..., RandomProgram]] = {"control flow": random_nest, "lanes": random_lane_program}
+
+
+def random_program(seed: int, vocabulary: str = "control flow", **options: Any) -> RandomProgram:
+    """The random program of a seed: a well-typed, bounded function, as Python text.
+
+        random_program(seed, ...) == random_program(seed, ...)
+
+    Args:
+        vocabulary: what it is written of. ``"control flow"``: loops, branches, transformations and handlers, nested in
+            one another, of smooth functions; executed by Python's own loops it is its own reference. ``"lanes"``: the
+            functions of arrays of the library, of a lane whose axes have lengths of their own.
+        options: of control flow ``depth``, ``size``, ``reverse`` (differentiable in reverse mode), ``only``,
+            ``without`` and ``tells``, see ``random_nest``; of lanes ``depth``.
+
+    Raises: BadArgument: there is no such vocabulary.
+
+    >>> program = random_program(8, depth=1, size=2, only=["scan"])
+    >>> print(program.source, end="")
+    def program(x, v, w, k, p):
+        def g1(c3, c4):
+            (f2,) = c3
+            f5 = hnp.stack([x, x])
+            return (w,), (f2,)
+        ((f6,), (f7,)) = hx.scan(g1, (w,), None, 3, reverse=True, unroll=2)
+        return w, f6, f7, p,
+    >>> [y.shape for y in program(*program.inputs(0))]
+    [(2, 3), (2, 3), (3, 2, 3), ()]
+    """
+    if vocabulary not in VOCABULARIES:
+        listed = " or ".join([repr(name) for name in VOCABULARIES])
+        raise BadArgument(f"random_program: the vocabulary is {listed}, got {vocabulary!r}.")
+    return VOCABULARIES[vocabulary](Random(seed), **options)
+
+
+def programs(vocabulary: str = "control flow", **options: Any) -> st.SearchStrategy[RandomProgram]:
+    """A strategy for random programs, with the arguments of ``random_program``.
+
+    It draws a single seed, so that examples are independent from the first on; Hypothesis therefore cannot shrink them,
+    ``reduced`` does.
+
+    >>> import handlax
+    >>> from hypothesis import given, settings
+    >>> @settings(max_examples=3)
+    ... @given(programs(depth=1))
+    ... def test_compiled_programs_have_results_of_the_same_shapes(program):
+    ...     inputs = program.inputs(0)
+    ...     assert [y.shape for y in handlax.jit(program)(*inputs)] == [y.shape for y in program(*inputs)]
+    >>> test_compiled_programs_have_results_of_the_same_shapes()
+    """
+    return st.builds(lambda seed: random_program(seed, vocabulary, **options), st.integers(0, 2**63))
+
+
+def equations(operations: st.SearchStrategy[Any] | None = None, **options: Any) -> st.SearchStrategy[Program]:
+    """A strategy for recorded programs with the options of ``random_equations``, which Hypothesis shrinks.
+
+    Args:
+        operations: a strategy for lists of operations of yours, such as effects, that stand among the others.
+
+    >>> from hypothesis import given, settings
+    >>> @settings(max_examples=3)
+    ... @given(equations(size=5))
+    ... def test_a_program_is_read_back(program):
+    ...     assert Program.parse(str(program), program.constants) == program
+    >>> test_a_program_is_read_back()
+    """
+    write = lambda random, operations: random_equations(random, operations=operations, **options)
+    return st.builds(write, st.randoms(use_true_random=False), st.just(()) if operations is None else operations)

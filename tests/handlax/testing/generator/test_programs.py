@@ -1,0 +1,116 @@
+"""Random programs for users: the same for a seed, of every vocabulary, as scripts that run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import handlax as hx
+from handlax.effects.core.operation import operation
+from handlax.effects.programs.higher_order import Call
+from handlax.interpreters.analysis.typecheck import typecheck
+from handlax.testing import equations, programs, random_program, reduced
+from handlax.testing.generator.author import Author, Scope, Unfit, Vocabulary
+from handlax.testing.generator.equations import arguments, random_equations
+from handlax.testing.generator.programs import VOCABULARIES
+from handlax.testing.generator.reducing import living
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_the_program_of_a_seed_is_always_the_same(vocabulary):
+    assert random_program(1, vocabulary) == random_program(1, vocabulary) != random_program(2, vocabulary)
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_a_program_is_a_script(vocabulary, tmp_path):
+    """Of the same results as in this process."""
+    program = random_program(1, vocabulary, depth=1)
+    path = tmp_path / "program.py"
+    path.write_text(program.script(4))
+    printed = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True).stdout
+    assert printed == f"{program(*map(as_arrays, program.inputs(4)))}\n"
+
+
+def as_arrays(x):
+    return hx.tree.map(hx.numpy.asarray, x)
+
+
+def test_a_program_is_recorded():
+    program = random_program(3, only=["scan"], depth=1)
+    inputs = program.inputs(0)
+    recorded = program.recorded(0)
+    typecheck(recorded)
+    for y, z in zip(recorded(*inputs), program(*inputs), strict=True):
+        np.testing.assert_array_equal(y, z)
+
+
+def test_a_vocabulary_that_there_is_not_is_refused():
+    with pytest.raises(hx.errors.BadArgument, match="the vocabulary is 'control flow' or 'lanes', got 'loops'"):
+        random_program(0, "loops")
+
+
+def test_every_option_of_control_flow_is_kept():
+    for seed in range(30):
+        text = random_program(seed, only=["scan", "cond"], without=["cond"], depth=2).source
+        assert "hx.scan(" in text and "hx.cond(" not in text
+
+
+@settings(max_examples=5)
+@given(programs(depth=1, size=2))
+def test_programs_are_their_reference(program):
+    inputs = program.inputs(0)
+    for y, z in zip(program(*inputs), program.unrolled(*inputs), strict=True):
+        np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-4)
+
+
+def test_a_program_of_lanes_is_reduced():
+    program = random_program(1, "lanes", depth=1)
+    small = reduced(program, lambda other: "hnp." in other.source)
+    assert len(small.source) < len(program.source) and small.kinds == program.kinds
+
+
+def test_what_results_do_not_depend_on_is_left_out():
+    text = "def program(x):\n    y = f(x)\n    g = rule(y)\n    g.define(x)\n    z = y\n    return g(x)\n"
+    assert living(text) == text.replace("    z = y\n", "")
+
+
+@operation
+class Halved:
+    def result_type(op, x):
+        return x
+
+
+def test_equations_are_of_every_kind():
+    written = [random_equations(Random(seed), operations=[Halved()]) for seed in range(200)]
+    ops = [[type(op) for op in program.ops] for program in written]
+    for kind in (Call, Halved):
+        assert sum(kind in each for each in ops) > 20, kind
+    assert len({kind for each in ops for kind in each}) > 60
+    assert any(not each for each in ops) and max(map(len, ops)) > 8
+    for program in written:
+        typecheck(program)
+
+
+@settings(max_examples=20)
+@given(equations(size=4, depth=0, constants=False, dtypes=[np.dtype("float32")]))
+def test_equations_have_arguments(program):
+    assert len(program(*arguments(program))) == len(program.outs)
+
+
+def test_statements_that_do_not_fit_leave_nothing():
+    """Another kind is written in their place."""
+
+    def broken(a, scope):
+        scope.names.append("half")
+        raise Unfit
+
+    author = Author(Random(0), Vocabulary({broken: 5.0, lambda a, scope: scope.names.append("whole"): 1.0}, {}))
+    scope = Scope({}, (), 0)
+    for _ in range(20):
+        author.statements(scope, 1)
+    assert {*scope.names} == {"whole"}
