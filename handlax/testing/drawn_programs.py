@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
+from .. import numpy as hnp
 from ..effects.base.errors import CannotCross, MissingRule, NotDifferentiable
 from ..lowering.jit.ahead_of_time import eval_shape
+from .generator.control import CONTROL
 from .generator.control_flow import NODES
 from .generator.nests import Nest, random_nest
 from .generator.reducing import reduced
@@ -65,4 +68,13 @@ def _performing_in(name: str, seed: int) -> Nest:
 def reduced_example(example: Any, fails: Callable[[Any], bool]) -> Any:
     """The example with a smaller program."""
     case, nest, seed = example
-    return case, reduced(nest, lambda other: fails((case, other, seed))), seed
+    return case, reduced(nest, lambda other: _runs(other) and fails((case, other, seed))), seed
+
+
+def _runs(nest: Nest) -> bool:
+    """Whether a program, of which something was left out, is one at all."""
+    try:
+        eval_shape(nest.function(hx=SimpleNamespace(**{**vars(CONTROL), "tell": hnp.sin})), *nest.inputs(0))
+    except Exception:
+        return False
+    return True

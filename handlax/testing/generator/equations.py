@@ -73,8 +73,8 @@ def random_equations(
         kinds: the elementwise operations; all that are registered by default.
         dtypes: those of inputs and constants.
 
-    >>> str(random_equations(Random(3), dtypes=[np.dtype("float32")], size=2)).partition("(")[0]
-    'program f'
+    >>> str(random_equations(Random(3), dtypes=[np.dtype("float32")], size=2)).partition(" ")[0]
+    'program'
     """
     kinds = elementwise_kinds() if kinds is None else kinds
     body = partial(

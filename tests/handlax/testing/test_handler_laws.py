@@ -141,7 +141,7 @@ def test_a_handler_that_breaks_the_law_is_found_and_the_nest_is_shown():
         times.append(1)
         return n + (len(times) % 2), None  # no pure function of the state
 
-    with pytest.raises(AssertionError, match=r"(?s)def nest"):
+    with pytest.raises(AssertionError, match=r"(?s)def program"):
         check_handler(hx.handler({Count: forgetful}), 0, performs=lambda x: hx.perform(Count()), examples=3)
 
 

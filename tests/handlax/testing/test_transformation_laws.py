@@ -35,12 +35,9 @@ def test_a_derivative_passes():
     assert {"unrolled", "effects", "tangent"} <= held(report)
 
 
-def test_a_transformation_that_changes_values_inside_of_loops_alone_is_found():
-    def wrong(f):
-        depth = hx.handler({Sin: lambda op, x: hx.perform(op, x) * (1.0 if x.concrete else 1.5)})
-        return hx.handle(depth)(f)
-
-    with pytest.raises(LawFails, match="hx"):
+def test_a_transformation_that_changes_values_is_found_and_the_program_is_shown():
+    wrong = hx.handle(hx.handler({Sin: lambda op, x: hx.perform(op, x) * 1.5}))
+    with pytest.raises(LawFails, match=r"equals its meaning(?s:.*)def program(?s:.*)hnp\.sin"):
         check_transformation(wrong, meaning=lambda f: f, examples=20)
 
 
