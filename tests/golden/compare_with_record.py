@@ -1,6 +1,7 @@
 """Comparison of a table of calls with its recorded results."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,20 @@ def pairs(cases: dict[str, Case]) -> list[Any]:
 
 
 class Calls:
-    """The answers of a table of calls: those under ``jit`` are computed by programs of ``TOGETHER`` calls each."""
+    """The answers of a table of calls: those under ``jit`` are computed by programs of ``TOGETHER`` calls each.
 
-    def __init__(self, cases: dict[str, Case]):
+    The calls ``alone``, which are seldom executed, are in none of these programs.
+    """
+
+    def __init__(self, cases: dict[str, Case], alone: Collection[str] = ()):
         self.cases = cases
-        self.labels = [label for label, case in cases.items() if case.jit]
+        self.labels = [label for label, case in cases.items() if case.jit and label not in alone]
         self.place = {label: i // TOGETHER for i, label in enumerate(self.labels)}
         self.compiled: dict[int, dict[str, list[Any]]] = {}
 
     def answers(self, label: str, mode: str) -> list[Any] | None:
         """What the call gives; where those of its program fail together, the call under ``jit`` alone."""
-        if mode == "jit" and label in (together := self.together(self.place[label])):
+        if mode == "jit" and label in self.place and label in (together := self.together(self.place[label])):
             return together[label]
         return MODES[mode](self.cases[label], handlax)
 

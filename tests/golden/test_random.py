@@ -9,27 +9,20 @@ from .labelled_cases import labelled
 from .random_cases import CASES
 
 NAMED = labelled(CASES)
-CALLS = Calls(NAMED)
 RECORDED = recorded("random.json")
-NUMBER = re.compile(r"(?i)(key) \d+")
-
-
-def programs():
-    """Every case in every mode; of those under ``jit`` that differ in the number of a key, the others are a sweep."""
-    seen = set()
-    for param in pairs(NAMED):
-        label, mode = param.values
-        program = NUMBER.sub(r"\1", label)
-        again = mode == "jit" and program in seen
-        yield pytest.param(label, mode, id=param.id, marks=[pytest.mark.sweep] * again)
-        if mode == "jit":
-            seen.add(program)
+NUMBERS = re.compile(r"(?i)(?<=key) \d+|\((\d+,? ?)*\)")  # of a key, and shapes
+PROGRAMS = {NUMBERS.sub("", label): label for label in reversed(NAMED)}.values()
+AGAIN = frozenset(NAMED) - frozenset(PROGRAMS)
+"""The calls that differ from an earlier one in the number of a key or in a shape alone: they are compiled alike."""
+CALLS = Calls(NAMED, AGAIN)
+DRAWS = [pytest.param(label, mode, id=f"{mode} {label}", marks=[pytest.mark.sweep] * (mode == "jit" and label in AGAIN))
+         for label, mode in (param.values for param in pairs(NAMED))]
 
 
 def test_every_draw_is_recorded_and_every_record_has_a_case() -> None:
     assert set(RECORDED) == set(NAMED)
 
 
-@pytest.mark.parametrize(("label", "mode"), programs())
+@pytest.mark.parametrize(("label", "mode"), DRAWS)
 def test_draw_is_that_of_jax(label: str, mode: str) -> None:
     compare(NAMED[label], mode, CALLS.answers(label, mode), RECORDED[label])

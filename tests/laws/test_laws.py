@@ -20,7 +20,7 @@ FAMILIES = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("inpu
 CASES = [case for family in FAMILIES for case in importlib.import_module(f"laws.{family}").CASES]
 WIDE = frozenset(map(np.dtype, ("float64", "complex128")))
 NARROW = frozenset(map(np.dtype, ("float32", "complex64")))  # where derivatives are checked too, in one shape
-# The laws that take some ten milliseconds for each pair of a dtype and shapes, to compile it or to go through its lanes.
+# The laws that take some ten milliseconds for each pair of a dtype and shapes, to compile it or to compute all lanes.
 LONG = ("compiled", "vmap", "partial_eval", "commutes")
 
 
@@ -48,7 +48,7 @@ def examples(case, law, *, all_pairs=True):
                 continue
             if law.derivative and i > 2 and len(case.shapes) > 4:
                 break
-            short = dtype in NARROW or not all_pairs and dtype.kind == "c"
+            short = dtype in NARROW or (not all_pairs and dtype.kind == "c")
             one_shape = (law.derivative and short) or law.name == "tangent_types"
             if one_shape and i != min(1, len(case.shapes) - 1):
                 continue
@@ -71,7 +71,7 @@ def test_law(case, law):
 @pytest.mark.parametrize("law", [law for law in LAWS if law.name in LONG], ids=lambda law: law.name)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_long_laws_hold_for_every_dtype_in_every_shape(case, law):
-    if exemption(case.op, law) or law.derivative and not case.dtypes & (WIDE | NARROW):
+    if exemption(case.op, law) or (law.derivative and not case.dtypes & (WIDE | NARROW)):
         pytest.skip("exempt, or without derivative")
     law.check(case.op, list(examples(case, law)))
 
