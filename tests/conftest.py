@@ -25,10 +25,14 @@ settings.register_profile("thorough", settings.get_profile("default"), derandomi
 settings.load_profile(os.environ.get("HANDLAX_HYPOTHESIS", "ci" if os.environ.get("CI") else "default"))
 
 
+gc.disable()  # while tests are collected, of which none is garbage
+
+
 def pytest_collection_finish():
     """The garbage collector passes over the tests themselves, most of all objects; tests for leaks run it often."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
