@@ -34,7 +34,7 @@ test: $(DEV)/ready          ## all tests, doctests and examples of the documenta
 	$(DEV)/bin/pytest -n $(JOBS) --durations=10 $(ARGS)
 
 sweep: $(DEV)/ready          ## the long comparisons with oracles, over special values and random programs
-	$(DEV)/bin/pytest -m sweep -n $(JOBS) --durations=10 $(ARGS)
+	HANDLAX_DISABLE_MOST_OPTIMIZATIONS=0 $(DEV)/bin/pytest -m sweep -n $(JOBS) --durations=10 $(ARGS)
 
 check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/ruff check .
@@ -53,7 +53,7 @@ bench: $(BENCH)/ready          ## time and memory, side by side with JAX
 	$(BENCH)/bin/python -m benchmarks $(ARGS)
 
 peer: $(PEER)/ready          ## the tests that compare with JAX
-	$(PEER)/bin/pytest -m peer -n $(JOBS) $(ARGS)
+	HANDLAX_DISABLE_MOST_OPTIMIZATIONS=0 $(PEER)/bin/pytest -m peer -n $(JOBS) $(ARGS)
 
 libraries: $(LIBRARIES)/ready          ## libraries written for JAX, on handlax and on JAX
 	$(LIBRARIES)/bin/python tools/libraries.py $(ARGS)

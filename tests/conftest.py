@@ -1,4 +1,7 @@
-"""What holds for every test: eight CPU devices, whole tracebacks, the same examples in every run, few mappings."""
+"""What holds for every test.
+
+Eight CPU devices, whole tracebacks, quick compilation, the same examples in every run, few mappings.
+"""
 
 import gc
 import itertools
@@ -8,6 +11,8 @@ from pathlib import Path
 # The number of devices is fixed when the client is made, so this stands before anything imports handlax, or its peer.
 os.environ["HANDLAX_NUM_CPU_DEVICES"] = os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["HANDLAX_TRACEBACK_FILTERING"] = "off"  # a failure shows where in the package it comes from
+# Most of the time of the tests is XLA's, which compiles programs that run once, on few elements.
+os.environ.setdefault("HANDLAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,10 +25,28 @@ settings.register_profile("thorough", settings.get_profile("default"), derandomi
 settings.load_profile(os.environ.get("HANDLAX_HYPOTHESIS", "ci" if os.environ.get("CI") else "default"))
 
 
+gc.disable()  # while tests are collected, of which none is garbage
+
+
 def pytest_collection_finish():
     """The garbage collector passes over the tests themselves, most of all objects; tests for leaks run it often."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def optimisations(request):
+    """Programs of tests marked ``optimised`` are compiled as a user's are."""
+    if request.node.get_closest_marker("optimised") is None:
+        yield
+        return
+    import handlax  # noqa: PLC0415
+
+    before = handlax.config.disable_most_optimizations
+    handlax.config.update("disable_most_optimizations", False)
+    yield
+    handlax.config.update("disable_most_optimizations", before)
 
 
 _TESTS = itertools.count(1)

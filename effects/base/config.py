@@ -48,6 +48,7 @@ class Settings:
     default_matmul_precision: str | None = None
     default_device: Any = None
     disable_jit: bool = False
+    disable_most_optimizations: bool = False
     debug_nans: bool = False
     debug_infs: bool = False
     check_leaks: bool = False
@@ -158,7 +159,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "enable_x64": (None, False, True),
     **dict.fromkeys(
         ("no_execution", "enable_custom_prng", "disable_jit", "debug_nans", "debug_infs", "check_leaks",
-         "check_static_indices", "disable_bwd_checks"),
+         "check_static_indices", "disable_bwd_checks", "disable_most_optimizations"),
         (False, True),
     ),
     **dict.fromkeys(WATCHES, (False, True)),

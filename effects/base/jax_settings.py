@@ -14,10 +14,10 @@ from .source_locations import warn_user
 # JAX's name -> the name here, for settings that mean the same
 _SAME = """
     check_static_indices compilation_cache_dir cpu_collectives_implementation debug_infs debug_nans default_device
-    default_matmul_precision default_prng_impl disable_bwd_checks disable_jit enable_custom_prng enable_x64
-    explain_cache_misses legacy_prng_key log_compiles no_execution no_tracing num_cpu_devices numpy_dtype_promotion
-    numpy_rank_promotion platforms traceback_filtering transfer_guard transfer_guard_device_to_device
-    transfer_guard_device_to_host transfer_guard_host_to_device
+    default_matmul_precision default_prng_impl disable_bwd_checks disable_jit disable_most_optimizations
+    enable_custom_prng enable_x64 explain_cache_misses legacy_prng_key log_compiles no_execution no_tracing
+    num_cpu_devices numpy_dtype_promotion numpy_rank_promotion platforms traceback_filtering transfer_guard
+    transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device
 """
 ALIASES: Mapping[str, str] = MappingProxyType({
     **{f"jax_{name}": name for name in _SAME.split()},
@@ -34,8 +34,8 @@ _NAMES = """
     cpu_get_global_topology_timeout_minutes cpu_get_local_topology_timeout_minutes cross_host_transfer_socket_address
     cross_host_transfer_timeout_seconds cross_host_transfer_transfer_size cross_host_transport_addresses
     cuda_visible_devices custom_jvp3 custom_vjp3 debug_key_reuse debug_leaked_clients_on_clear_backends
-    debug_log_modules default_dtype_bits disable_most_optimizations
-    disable_vmap_shmap_error disallow_mesh_context_manager distributed_debug distributed_verify_secure_credentials
+    debug_log_modules default_dtype_bits disable_vmap_shmap_error
+    disallow_mesh_context_manager distributed_debug distributed_verify_secure_credentials
     dump_ir_modes dump_ir_to dynamic_shapes eager_pmap embedded_constants_max_bytes enable_checks
     enable_compilation_cache enable_memories enable_pgle enable_preemption_service
     enable_recoverability error_checking_behavior_divide error_checking_behavior_nan error_checking_behavior_oob

@@ -167,7 +167,8 @@ def compile_program(
         keep_unused: pass inputs that no result depends on to the device too.
         placement: its devices, and the shardings of its arguments and results; without it the mesh that its operations
             name, else the default device.
-        options: XLA's options by name, and ``split_repeats``, for ``lower``.
+        options: XLA's options by name, and ``split_repeats``, for ``lower``; under the setting
+            ``disable_most_optimizations`` those of ``runtime.QUICK`` too.
         load: gives the executable of a text that was compiled before; it takes what ``runtime.compile`` does.
 
     Raises: UnhandledEffect: an effect of the row has no lowering. EscapedBox: the program captured a box.
@@ -183,8 +184,10 @@ def compile_program(
         donated = (*[False] * len(captured), *donated)
     if captured and placement.arguments:
         placement = placement._replace(arguments=(*map(_sharding_of, captured), *placement.arguments))
-    tables = config.current().tables  # a rule in force in a scope may be a lowering rule
-    chosen = tuple(sorted((options or {}).items()))
+    settings = config.current()
+    tables = settings.tables  # a rule in force in a scope may be a lowering rule
+    options = {**(runtime.QUICK if settings.disable_most_optimizations else {}), **(options or {})}
+    chosen = tuple(sorted(options.items()))
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables, scopes_in(closed))
     return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured)
 

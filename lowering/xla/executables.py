@@ -177,6 +177,14 @@ def _result_handler(kind: Aval, where: BufferSharding, committed: bool) -> Any:
     return xc.array_result_handler(kind, where, committed)
 
 
+QUICK: Mapping[str, Any] = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1} | (
+    {"xla_cpu_use_fusion_emitters": False} if JAXLIB_VERSION.startswith("0.10.") else {}
+)
+"""The options with which XLA takes the least time: without LLVM's optimisations, in one module, and where there is a
+choice with its older emitter of fusions, which goes through no MLIR.
+"""
+
+
 def compile(
     text: str | bytes,
     *,

@@ -2,11 +2,12 @@
 
 import pytest
 
-from .compare_with_record import compare, pairs, recorded
+from .compare_with_record import Calls, compare, pairs, recorded
 from .control_cases import CASES
 from .labelled_cases import labelled
 
 NAMED = labelled(CASES)
+CALLS = Calls(NAMED)
 RECORDED = recorded("control.json")
 
 
@@ -16,4 +17,4 @@ def test_every_call_is_recorded_and_every_record_has_a_call() -> None:
 
 @pytest.mark.parametrize(("label", "mode"), pairs(NAMED))
 def test_call_gives_what_jax_gives(label: str, mode: str) -> None:
-    compare(NAMED[label], mode, RECORDED[label])
+    compare(NAMED[label], mode, CALLS.answers(label, mode), RECORDED[label])

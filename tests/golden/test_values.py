@@ -2,9 +2,10 @@
 
 import pytest
 
-from .compare_with_record import compare, pairs, recorded
+from .compare_with_record import Calls, compare, pairs, recorded
 from .labelled_cases import CASES
 
+CALLS = Calls(CASES)
 RECORDED = recorded("values.json")
 
 
@@ -14,4 +15,4 @@ def test_every_case_is_recorded_and_every_record_has_a_case() -> None:
 
 @pytest.mark.parametrize(("label", "mode"), pairs(CASES))
 def test_call_gives_what_jax_gives(label: str, mode: str) -> None:
-    compare(CASES[label], mode, RECORDED[label])
+    compare(CASES[label], mode, CALLS.answers(label, mode), RECORDED[label])

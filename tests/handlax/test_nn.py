@@ -128,11 +128,13 @@ def test_derivatives_are_those_of_the_asymptotes_to_the_ends_of_the_range(name, 
     largest = float(hnp.finfo(dtype).max)
     right_end = hnp.asarray([300.0, 2 * largest**0.5, largest / 8, largest / 1.5, largest], dtype)
     slope = hx.grad(f)
-    for x, wanted in ((right_end, right), (-right_end, left)):
-        for derivative in (slope, lambda v: hx.jvp(f, (v,), (hnp.ones_like(v),))[1]):
-            np.testing.assert_allclose(np.asarray(way(hx.vmap(derivative))(x), "float64"), wanted, rtol=0.01, atol=1e-4)
-        np.testing.assert_allclose(np.asarray(way(hx.vmap(hx.grad(slope)))(x), "float64"), 0, atol=1e-4)
-        values = np.asarray(way(f)(x), "float64")
+    derivatives = (slope, lambda v: hx.jvp(f, (v,), (hnp.ones_like(v),))[1], hx.grad(slope))
+    everything = way(lambda *ends: [[f(x), *[hx.vmap(derivative)(x) for derivative in derivatives]] for x in ends])
+    for x, wanted, found in zip((right_end, -right_end), (right, left), everything(right_end, -right_end)):
+        values, *slopes, second = [np.asarray(y, "float64") for y in found]
+        for each in slopes:
+            np.testing.assert_allclose(each, wanted, rtol=0.01, atol=1e-4)
+        np.testing.assert_allclose(second, 0, atol=1e-4)
         if wanted == 1:
             np.testing.assert_allclose(values, np.asarray(x, "float64"), rtol=0.01)
 

@@ -1,5 +1,7 @@
 """Functions that move elements agree with NumPy on shapes and values, eager and compiled, mapped and differentiated."""
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,16 +20,38 @@ def counted(shape, dtype="float32"):
     return np.arange(1, 1 + int(np.prod(shape, dtype=int)), dtype=dtype).reshape(shape)
 
 
+MET = []  # the functions that ``agrees`` was asked about, their arguments and what they should give
+
+
 def agrees(f, g, *xs):
-    """Assert that ``f`` gives what NumPy's ``g`` gives, eagerly and compiled, and that both have one derivative."""
+    """Assert that ``f`` gives what NumPy's ``g`` gives; ``also_compiled`` asserts it of the compiled function."""
     wanted = g(*xs)
-    for found in (f(*xs), hx.jit(f)(*xs)):
-        left, right = (v if isinstance(v, (list, tuple)) else [v] for v in (found, wanted))
-        assert len(left) == len(right)
-        for one, other in zip(left, right):
-            np.testing.assert_array_equal(np.asarray(one), other)
-            assert one.shape == np.shape(other)
-            assert one.dtype == np.asarray(other).dtype
+    same(f(*xs), wanted)
+    MET.append((f, xs, wanted))
+
+
+def same(found, wanted, what=""):
+    left, right = (v if isinstance(v, (list, tuple)) else [v] for v in (found, wanted))
+    assert len(left) == len(right), what
+    for one, other in zip(left, right):
+        np.testing.assert_array_equal(np.asarray(one), other, err_msg=what)
+        assert one.shape == np.shape(other), what
+        assert one.dtype == np.asarray(other).dtype, what
+
+
+def also_compiled(test):
+    """The test, after whose examples the functions that ``agrees`` met are compiled, all as one program."""
+
+    @functools.wraps(test)
+    def tested(*args, **kwargs):
+        MET.clear()
+        test(*args, **kwargs)
+        functions, operands, wanted = zip(*MET)
+        found = hx.jit(lambda operands: [f(*xs) for f, xs in zip(functions, operands)])(operands)
+        for f, xs, y, z in zip(functions, operands, found, wanted):
+            same(y, z, f"{f.__name__} in line {f.__code__.co_firstlineno} of {[x.shape for x in xs]}, compiled")
+
+    return tested
 
 
 def moves(f, x):
@@ -39,6 +63,7 @@ def moves(f, x):
     np.testing.assert_array_equal(np.asarray(hx.vmap(f)(lanes)), np.stack([np.asarray(f(lane)) for lane in lanes]))
 
 
+@also_compiled
 @given(SHAPES, st.data())
 def test_reshape_ravel_and_flatten(shape, data):
     x = counted(shape)
@@ -56,6 +81,7 @@ def test_a_reshape_that_does_not_fit_is_an_error():
             hnp.reshape(np.zeros(6), sizes)
 
 
+@also_compiled
 @given(RANKED, st.data())
 def test_permutations_of_axes(shape, data):
     x = counted(shape)
@@ -73,6 +99,7 @@ def test_permutations_of_axes(shape, data):
     moves(lambda x: hnp.transpose(x, order), x)
 
 
+@also_compiled
 @given(SHAPES, st.data())
 def test_axes_of_size_one(shape, data):
     x = counted(shape)
@@ -86,6 +113,7 @@ def test_axes_of_size_one(shape, data):
     agrees(hnp.atleast_3d, np.atleast_3d, x)
 
 
+@also_compiled
 @given(broadcastable_shapes())
 def test_broadcasting(drawn):
     x, y = map(counted, drawn)
@@ -97,6 +125,7 @@ def test_broadcasting(drawn):
         hnp.broadcast_to(np.zeros(2), (3,))
 
 
+@also_compiled
 @given(RANKED, st.integers(1, 3), st.data())
 def test_joining(shape, count, data):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -105,7 +134,7 @@ def test_joining(shape, count, data):
     agrees(lambda *xs: hnp.concatenate(xs, None), lambda *xs: np.concatenate(xs, None), *xs)
     agrees(lambda *xs: hnp.stack(xs, axis), lambda *xs: np.stack(xs, axis), *xs)
     for name in ("vstack", "hstack", "dstack", "column_stack"):
-        agrees(lambda *xs: getattr(hnp, name)(xs), lambda *xs: getattr(np, name)(xs), *xs)
+        agrees(lambda *xs, name=name: getattr(hnp, name)(xs), lambda *xs: getattr(np, name)(xs), *xs)
     whole = np.stack(xs)
     agrees(hnp.concatenate, np.concatenate, whole)
     agrees(lambda x: hnp.unstack(x, axis=axis), lambda x: tuple(np.moveaxis(x, axis, 0)), xs[0])
@@ -130,6 +159,7 @@ def test_blocks():
         hnp.block([[a], b])
 
 
+@also_compiled
 @given(st.integers(1, 9), st.integers(1, 4), st.lists(st.integers(-9, 9), max_size=3))
 def test_splitting(n, count, cuts):
     x = counted((n, 2))
@@ -143,6 +173,7 @@ def test_splitting(n, count, cuts):
             hnp.split(x, count)
 
 
+@also_compiled
 @given(RANKED, st.data())
 def test_repetition(shape, data):
     x = counted(shape)
@@ -160,6 +191,7 @@ def test_repetition(shape, data):
     agrees(lambda x: hnp.resize(x, (2, 5)), lambda x: np.resize(x, (2, 5)), x)
 
 
+@also_compiled
 @given(RANKED, st.data())
 def test_reversal_and_rotation(shape, data):
     x = counted(shape)
@@ -191,6 +223,7 @@ def test_padding_by_the_array_itself(mode, shape, data):
     np.testing.assert_allclose(np.asarray(hnp.pad(x, widths, mode=mode)), np.pad(x, widths, mode=mode), rtol=1e-5)
 
 
+@also_compiled
 @given(shapes(min_dims=1, max_side=3), st.integers(0, 3), st.integers(0, 3))
 def test_padding_by_constants(shape, before, after):
     x = counted(shape, "int32")
@@ -221,6 +254,7 @@ def test_other_ways_of_padding():
         hnp.pad(np.zeros((0, 2)), 1, mode="edge")
 
 
+@also_compiled
 @given(RANKED, st.data())
 def test_insertion_and_deletion(shape, data):
     x = counted(shape, "int32")
@@ -229,11 +263,11 @@ def test_insertion_and_deletion(shape, data):
     one = data.draw(st.integers(-n, n - 1))
     several = data.draw(st.lists(st.integers(-n, n - 1), max_size=3))
     for where in (one, several, slice(None, None, 2), slice(one, None)):
-        agrees(lambda x: hnp.delete(x, where, axis), lambda x: np.delete(x, where, axis), x)
+        agrees(lambda x, where=where: hnp.delete(x, where, axis), lambda x: np.delete(x, where, axis), x)
     agrees(lambda x: hnp.delete(x, one), lambda x: np.delete(x, one), x)
     for where in (one, np.array(several, int)):
-        agrees(lambda x: hnp.insert(x, where, 7, axis), lambda x: np.insert(x, where, 7, axis), x)
-        agrees(lambda x: hnp.insert(x, where, 7), lambda x: np.insert(x, where, 7), x)
+        agrees(lambda x, where=where: hnp.insert(x, where, 7, axis), lambda x: np.insert(x, where, 7, axis), x)
+        agrees(lambda x, where=where: hnp.insert(x, where, 7), lambda x: np.insert(x, where, 7), x)
     with pytest.raises(hx.errors.BadArgument):
         hnp.delete(x, n, axis)
 

@@ -35,8 +35,9 @@ def test_segments_are_reduced(name, dtype, count, bucket_size):
     found = f(x, IDS)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
-    if count is not None:
+    if count is not None and dtype in ("int8", "float32"):
         np.testing.assert_array_equal(hx.jit(f)(x, IDS), found)
+    if count is not None:
         np.testing.assert_array_equal(hx.vmap(f)(np.stack([x, x]), np.stack([IDS, IDS]))[1], found)
 
 

@@ -1,11 +1,12 @@
 """Programs executed as several processes that are joined with each other."""
 
-import os
 import socket
 import subprocess
 import sys
 from collections import defaultdict
 from typing import NamedTuple
+
+from helpers.new_process import inherited
 
 # Gloo writes to the standard output, between our words.
 JOINED = """
@@ -25,10 +26,9 @@ class Launched(NamedTuple):
 
 def launch(code, processes, devices=1, *, prefix=JOINED, timeout=90, **environment):
     """Execute ``code`` as so many processes with so many CPU devices each, and wait for their end."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HANDLAX_", "JAX_"))}
     command = [sys.executable, "-P", "-m", "handlax.launch", "--processes", str(processes), "--devices", str(devices)]
     done = subprocess.run(
-        [*command, "-c", prefix + code], env=inherited | {"HANDLAX_PLATFORMS": "cpu"} | environment,
+        [*command, "-c", prefix + code], env=inherited() | {"HANDLAX_PLATFORMS": "cpu"} | environment,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False,
     )
     lines = defaultdict(list)
@@ -52,12 +52,11 @@ def start(code, processes, *arguments, heartbeat=5, shutdown=300):
         address = f"127.0.0.1:{listener.getsockname()[1]}"
     told = dict(HANDLAX_LAUNCH_ADDRESS=address, HANDLAX_COORDINATOR_BIND_ADDRESS=address, HANDLAX_PLATFORMS="cpu",
                 HANDLAX_LAUNCH_PROCESSES=str(processes))
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HANDLAX_", "JAX_"))}
     prefix = JOINED.replace("heartbeat_timeout_seconds=5", f"heartbeat_timeout_seconds={heartbeat}, "
                             f"shutdown_timeout_seconds={shutdown}")
     command = [sys.executable, "-P", "-c", prefix + code, *map(str, arguments)]
     return [
-        subprocess.Popen(command, env=inherited | told | {"HANDLAX_LAUNCH_PROCESS": str(index)}, text=True,
+        subprocess.Popen(command, env=inherited() | told | {"HANDLAX_LAUNCH_PROCESS": str(index)}, text=True,
                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         for index in range(processes)
     ]

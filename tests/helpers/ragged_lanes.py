@@ -84,7 +84,8 @@ class RaggedCase:
     def loop(self, data: Sequence[Any]) -> list[list[Any]]:
         """The results of each lane."""
         xs = self.filled(data)
-        return [leaves(self.f(*[lane(x, i, s) for x, s in zip(xs, self.shared)])) for i in range(self.count)]
+        with hx.disable_jit():  # loops by Python, else each length of a lane is compiled
+            return [leaves(self.f(*[lane(x, i, s) for x, s in zip(xs, self.shared)])) for i in range(self.count)]
 
     def check_values(self, results: Any) -> None:
         columns = [column for y in leaves(results) for column in _columns(y)]

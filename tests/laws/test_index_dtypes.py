@@ -50,14 +50,14 @@ ON_HOST = {"choose", "delete", "ravel_multi_index"}  # their sizes or checks nee
 def test_an_index_means_the_same_in_every_dtype(name):
     f = TAKES[name]
     for n in SIZES:
-        for dtype in DTYPES:
-            last = min(n - 1, int(np.iinfo(dtype).max))
-            index = np.asarray([last, 0, last // 2, 5], dtype)
-            want = np.asarray(f(hnp.asarray(index.astype("int32")), n))
-            calls = [f] if name in ON_HOST else [f, hx.jit(f, static_argnums=1)]
-            for call in calls[: 2 if n in (129, 300, 65536) else 1]:  # compiled at three of the sizes
-                got = np.asarray(call(hnp.asarray(index), n))
-                np.testing.assert_array_equal(got, want, err_msg=f"{name} {dtype} {n}")
+        lasts = [min(n - 1, int(np.iinfo(dtype).max)) for dtype in DTYPES]
+        indices = [hnp.asarray([last, 0, last // 2, 5], dtype) for last, dtype in zip(lasts, DTYPES)]
+        wanted = [np.asarray(f(index.astype("int32"), n)) for index in indices]
+        found = [f(index, n) for index in indices]
+        if n in (129, 300, 65536) and name not in ON_HOST:  # compiled at three of the sizes
+            found += hx.jit(lambda indices, n=n: [f(index, n) for index in indices])(indices)
+        for dtype, got, want in zip(DTYPES * 2, found, wanted * 2):
+            np.testing.assert_array_equal(got, want, err_msg=f"{name} {dtype} {n}")
 
 
 def test_gradients_reach_the_element_that_was_taken():

@@ -23,7 +23,7 @@ EXAMPLES = {"compiled": COMPILED, "forward towers": 2 * COMPILED, "reverse tower
 @pytest.mark.parametrize("law", NEST_LAWS, ids=lambda law: law.name)
 def test_law_of_nests(law):
     # a failing nest is reduced by ``check_nest_law``, which knows its text
-    @settings(max_examples=EXAMPLES.get(law.name, 100), phases=(Phase.explicit, Phase.generate))
+    @settings(max_examples=EXAMPLES.get(law.name, 60), phases=(Phase.explicit, Phase.generate))
     @given(programs(reverse="reverse" in law.needs, without=law.without), st.integers(0, 99))
     def holds(nest, seed):
         check_nest_law(law, nest, seed)
@@ -47,7 +47,7 @@ def evaluated_in_float64():
 
 @pytest.mark.parametrize("changes", [FORWARD, REVERSE], ids=["forward", "reverse"])
 def test_cached_rule_programs_give_what_rules_give(changes, evaluated_in_float64):
-    @settings(max_examples=100, phases=(Phase.explicit, Phase.generate))
+    @settings(max_examples=60, phases=(Phase.explicit, Phase.generate))
     @given(programs(reverse=changes is REVERSE), st.integers(0, 99))
     def holds(nest, seed):
         f, inputs = tower(CONTROL, nest, changes_of(seed, changes)), [as_array(x) for x in nest.inputs(seed)]

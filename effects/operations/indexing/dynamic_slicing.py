@@ -55,6 +55,11 @@ def _zero_start(starts: Sequence[Any]) -> Any:
     return scalar(0, starts[0].type.dtype if starts else np.dtype(np.int32))
 
 
+def _wide(emit: Any, starts: Sequence[Any]) -> list[Any]:
+    """The starts in 32 bits or more: XLA's older emitter clamps in their own dtype, which may not hold the last one."""
+    return [emit.convert(s, np.dtype(np.int32)) if s.type.dtype.itemsize < 4 else s for s in starts]
+
+
 # y[i] = x[start + i], i < slice_sizes
 @operation
 class DynamicSlice:
@@ -90,7 +95,7 @@ class DynamicSlice:
 
     @mapped_over_key_data
     def lower(op, emit, x, *starts):
-        return emit.dynamic_slice(x, starts, op.slice_sizes, emit.made)
+        return emit.dynamic_slice(x, _wide(emit, starts), op.slice_sizes, emit.made)
 
     flops = data_movement
 
@@ -131,8 +136,8 @@ class DynamicUpdateSlice:
 
     @mapped_over_key_data
     def lower(op, emit, x, u, *starts):
-        names = ", ".join([v.name for v in (x, u, *starts)])
-        return emit.inline("dynamic_update_slice", names, x, u, *starts)
+        values = (x, u, *_wide(emit, starts))
+        return emit.inline("dynamic_update_slice", ", ".join([v.name for v in values]), *values)
 
     flops = data_movement
 

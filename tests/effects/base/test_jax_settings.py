@@ -15,6 +15,7 @@ from handlax.errors import ConfigurationError
     ("jax_default_matmul_precision", "highest"), ("jax_numpy_dtype_promotion", "strict"), ("jax_enable_x64", False),
     ("jax_numpy_rank_promotion", "raise"), ("jax_compilation_cache_dir", "/tmp/none"), ("jax_default_device", "cpu"),
     ("jax_platforms", "cpu"), ("jax_check_static_indices", True), ("jax_platform_name", "cpu"),
+    pytest.param("jax_disable_most_optimizations", True, marks=pytest.mark.optimised),
 ])
 def test_a_setting_that_means_the_same_is_set(name, value):
     before = getattr(hx.config, name)

@@ -15,6 +15,8 @@ from helpers.exact_functions import EXACT, exact
 import handlax as hx
 from handlax import lax
 
+pytestmark = pytest.mark.optimised
+
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "explanation" / "accuracy.md"
 COLUMNS = ("eager", "compiled", "first", "second")
 INF = float("inf")

@@ -44,17 +44,17 @@ def test_the_words_of_a_product_are_those_of_64_bits(factor):
 @pytest.mark.parametrize("impl", GENERATORS)
 def test_transformations_draw_for_each_key_what_it_draws_alone(impl):
     keys = random.split(random.key(3, impl=impl), 3)
-    for draw in (
-        lambda k: random.bits(k, (5,)),
-        lambda k: random.bits(k, (2, 3), "uint64"),
-        lambda k: random.bits(k, (), "uint8"),
-        lambda k: random.key_data(random.split(k, (2, 2))),
-        lambda k: random.key_data(random.fold_in(k, 7)),
-        lambda k: random.bits(k, (0, 2)),
-    ):
-        alone = np.stack([np.asarray(draw(random.wrap_key_data(data, impl=impl))) for data in words(keys)])
-        for together in (hx.vmap(draw), hx.jit(hx.vmap(draw)), lambda ks, f=draw: hx.lax.map(f, ks)):
-            assert (np.asarray(together(keys)) == alone).all()
+
+    def draws(k):
+        return [
+            random.bits(k, (5,)), random.bits(k, (2, 3), "uint64"), random.bits(k, (), "uint8"),
+            random.key_data(random.split(k, (2, 2))), random.key_data(random.fold_in(k, 7)), random.bits(k, (0, 2)),
+        ]
+
+    lanes = [draws(random.wrap_key_data(data, impl=impl)) for data in words(keys)]
+    for together in (hx.vmap(draws), hx.jit(hx.vmap(draws)), lambda ks: hx.lax.map(draws, ks)):
+        for found, alone in zip(together(keys), zip(*lanes), strict=True):
+            assert (np.asarray(found) == np.stack(alone)).all()
 
 
 @pytest.mark.parametrize("impl", GENERATORS)
@@ -133,4 +133,4 @@ def test_a_chain_of_keys_compiles_to_a_program_linear_in_its_length(impl):
         compiled = hx.jit(walk, static_argnames="steps").lower(random.key(0, impl=impl), np.ones(3), steps=steps)
         return compiled.compile().as_text().count(" xor(")
 
-    assert size(4) <= 2.2 * size(2)
+    assert size(2) <= 2.2 * size(1)

@@ -14,6 +14,8 @@ from handlax.effects.operations.elementwise.conversion import convert
 from handlax.effects.operations.special import incomplete_beta, incomplete_gamma
 from handlax.effects.operations.special.special_functions import IN_NUMPY
 
+pytestmark = pytest.mark.optimised
+
 SHAPES = (0.01, 0.3, 1.0, 5.0, 9.9, 10.0, 50.0, 99.0, 101.0, 1e3, 3e5, 1e7)
 RATIOS = (0.0, 0.5, 0.9, 1.0, 1.001, 1.1, 1.29, 1.31, 2.0, 30.0)
 TINY = (1e-30, 1e-20, 1e-10, 1e-4, 0.01, 0.3, 0.5, 0.99)  # shape parameters

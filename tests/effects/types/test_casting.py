@@ -16,8 +16,10 @@ NARROW = ("bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2")
 def nearest(value, dtype):
     """The finite number of the dtype that is nearest to a double, ties to even, by exact arithmetic."""
     bits = np.arange(2 ** min(8 * dtype.itemsize, 16), dtype=f"uint{8 * dtype.itemsize}")
-    numbers = bits.view(dtype)
-    exact = {int(b): Fraction(float(x)) for b, x in zip(bits, numbers) if math.isfinite(x)}
+    with np.errstate(all="ignore"):
+        numbers = bits.view(dtype).astype("float64")
+        near = np.argsort(abs(numbers - value))[:8]  # by rounded distances
+    exact = {int(b): Fraction(float(x)) for b, x in zip(bits[near], numbers[near]) if math.isfinite(x)}
     return min(exact, key=lambda b: (abs(exact[b] - Fraction(value)), b & 1, b >> (8 * dtype.itemsize - 1)))
 
 

@@ -10,6 +10,8 @@ from handlax import numpy as hnp
 from handlax.interpreters.analysis import fusion, repeats
 from handlax.interpreters.analysis.fusion import duplication
 
+pytestmark = pytest.mark.optimised
+
 X, W = hnp.linspace(-1.0, 1.0, 32).reshape(4, 8), hnp.eye(8)
 
 

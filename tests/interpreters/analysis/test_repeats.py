@@ -234,13 +234,19 @@ def in_lanes(f):
     return hx.vmap(f, in_axes=(None, 0))
 
 
-@pytest.mark.parametrize("transform", [lambda f: f, hx.grad, in_lanes], ids=["f", "grad", "vmap"])
-@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, hx.checkpoint], ids=["plain", "jit", "checkpoint"])
-def test_compiled_values_are_those_without_boundaries(transform, wrap, everywhere):
-    f, args = deep(24, wrap(block))
+SAME = lambda f: f
+
+
+@pytest.mark.parametrize(("wrap", "transform"), [
+    pytest.param(wrap, transform, id=f"{name} {of}", marks=[pytest.mark.sweep] * (name != "plain" and of != "grad"))
+    for name, wrap in {"plain": SAME, "jit": hx.jit, "checkpoint": hx.checkpoint}.items()
+    for of, transform in {"f": SAME, "grad": hx.grad, "vmap": in_lanes}.items()
+])
+def test_compiled_values_are_those_without_boundaries(wrap, transform, everywhere):
+    f, args = deep(20, wrap(block))
     split, whole = [hx.jit(transform(f), compiler_options={"split_repeats": yes}) for yes in (True, False)]
     for y, z in zip(hx.tree.leaves(split(*args)), hx.tree.leaves(whole(*args))):
         np.testing.assert_allclose(y, z, rtol=1e-5, atol=1e-6)
     texts = [g.lower(*args).as_text() for g in (split, whole)]
     crossings = [len(text.split("optimization_barrier")) + len(text.split('inlineable = "false"')) for text in texts]
-    assert crossings[0] - crossings[1] >= 23
+    assert crossings[0] - crossings[1] >= 19

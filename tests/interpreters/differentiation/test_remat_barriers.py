@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -12,6 +13,8 @@ from handlax.ad_checkpoint import checkpoint_name
 from handlax.effects.control.checkpoint import Checkpoint
 from handlax.interpreters.differentiation.remat_barriers import delayed
 from handlax.testing.nest_laws import evaluated
+
+pytestmark = pytest.mark.optimised
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(64, 64)).astype("float32")

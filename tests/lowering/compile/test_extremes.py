@@ -16,7 +16,9 @@ from handlax.interpreters.core.record import record
 from handlax.lowering.compile.stablehlo_modules import lower_program
 
 # NumPy's own reductions of bfloat16 warn of NaN in some versions
-pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in reduce:RuntimeWarning")
+pytestmark = [
+    pytest.mark.optimised, pytest.mark.filterwarnings("ignore:invalid value encountered in reduce:RuntimeWarning"),
+]
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 SHAPES = [(5000,), (80, 60), pytest.param((5, 40, 30), marks=pytest.mark.sweep)]
 NANS = np.nan, -np.nan

@@ -16,6 +16,8 @@ from handlax.lowering.compile.eager_compilation import _compiled_here
 from handlax.lowering.compile.estimate import estimate
 from handlax.lowering.compile.fused_rounding import loose_operations
 
+pytestmark = pytest.mark.optimised
+
 FEW = {
     "bits": lambda key, n: random.bits(key, (n,)),
     "uniform": lambda key, n: random.uniform(key, (n,)),

@@ -4,6 +4,7 @@ import pytest
 
 import handlax as hx
 from handlax.errors import BadArgument
+from handlax.lowering.xla import executables
 
 
 @pytest.mark.parametrize("inline", [*hx.Inline, True, False])
@@ -22,3 +23,21 @@ def test_every_effort_compiles(level):
 def test_a_misspelt_option_of_ours_is_named(name):
     with pytest.raises(BadArgument, match=f"one of XLA's or split_repeats, got '{name}'"):
         hx.jit(abs, compiler_options={name: False})(1.0)
+
+
+@pytest.mark.optimised
+def test_most_optimisations_are_disabled_by_jaxs_setting_where_no_option_says_otherwise(monkeypatch):
+    level, compile_and_load, seen = "xla_backend_optimization_level", executables.backend_compile_and_load, []
+
+    def noting(backend, module, devices, options, *calls):
+        seen.append(dict(options.env_option_overrides).get(level))
+        return compile_and_load(backend, module, devices, options, *calls)
+
+    monkeypatch.setattr(executables, "backend_compile_and_load", noting)
+    f = lambda x: hx.numpy.tanh(x) * x + 0.1875
+    values = [hx.jit(f)(2.0)]
+    with hx.configure(disable_most_optimizations=True):
+        values += [hx.jit(f)(2.0), hx.jit(f)(2.0), hx.jit(f, compiler_options={level: 1})(2.0)]
+    values.append(hx.jit(f)(2.0))
+    assert seen == [None, 0, 1]  # a program is compiled once for each
+    assert max(values) - min(values) < 1e-6

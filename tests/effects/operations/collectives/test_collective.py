@@ -322,7 +322,7 @@ def test_many_calls_mean_their_definition(name, data):
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_every_owner_of_axes_has_the_derivatives_of_the_definition(name, data):
     check_derivatives(name, data)

@@ -9,6 +9,8 @@ import pytest
 import handlax as hx
 from handlax import lax
 
+pytestmark = pytest.mark.optimised
+
 DTYPES = ("complex64", "complex128")
 QUICK = (0.0, -0.0, 1.0, -2.0, 1e-5, 89.0, 1e25)
 ALL = (*QUICK, -1.0, 0.5, -0.5, 2.0, -1e-5, 1e-30, -1e-30, -89.0, 800.0, -800.0, -1e25, 1e200, -1e200, float(np.pi))

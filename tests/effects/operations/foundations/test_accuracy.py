@@ -9,6 +9,8 @@ import pytest
 from handlax import errors, lax
 from handlax.dtypes import finfo
 
+pytestmark = pytest.mark.optimised
+
 PAGE = pathlib.Path(__file__).parents[4] / "docs" / "explanation" / "accuracy.md"
 FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log1p", "logistic", "sin", "cos", "tan", "tanh", "sqrt", "rsqrt", "cbrt", "erfc"

@@ -80,7 +80,6 @@ def test_all_draws_are_distinct(f):
 
 STAGES = {
     "jit_of_seed": lambda f: hx.jit(seed(f, KEY)),
-    "seed_of_jit": lambda f: seed(hx.jit(f), KEY),
     "seed_of_jit_of_jit": lambda f: seed(hx.jit(hx.jit(f)), KEY),
     "seed_of_checkpoint": lambda f: seed(hx.checkpoint(f), KEY),
 }
