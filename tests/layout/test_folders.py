@@ -85,6 +85,7 @@ LINE = (
     "handlax/example_libraries",
     "handlax/extend/core",
     "handlax/extend",
+    "handlax/testing/pytest_plugin",
     "handlax/testing",
     "handlax",
 )

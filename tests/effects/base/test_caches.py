@@ -66,6 +66,7 @@ STATE = {
 STATE |= {
     "handlax.testing.unrolled:_STATES": "the states of the handlers in force",
     "effects.base.caches:CACHES": "the registry of caches",
+    "effects.base.stack:_WATCHERS": "who asks for the runs that begin, while their blocks last",
     "handlax.interop.jax_modules:_OF_JAX": "the primitives of the modules of JAX that are loaded",
     "effects.trees.node_types:_LISTENERS": "a registry",
     "lowering.export.tree_serialization:_BY_NAME": "a registry",
