@@ -117,6 +117,7 @@ def _checks_of(item: pytest.Item) -> Checks:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    __tracebackhide__ = True
     checks = _checks_of(item)
     if checks == UNCHECKED:
         return (yield)

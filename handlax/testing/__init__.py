@@ -11,4 +11,5 @@ from .nest_laws import NestLaw as NestLaw
 from .nest_laws import check_nest_law as check_nest_law
 from .nests import Nest as Nest
 from .nests import nests as nests
+from .pytest_plugin.trace_counts import counted as counted
 from .reducing import reduced as reduced

@@ -1,6 +1,7 @@
 """Every program in examples/ runs to its end, in a process of its own, as its reader would run it.
 
-Those of examples/effects print a result, which test_effect_programs.py compares.
+Those of examples/effects print a result, which test_effect_programs.py compares; the tests of
+examples/tested_project are run by test_tested_project.py.
 """
 
 import os
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = sorted(file for file in (ROOT / "examples").rglob("*.py") if file.parent.name != "tests")
 
 
-@pytest.mark.parametrize("program", sorted((ROOT / "examples").rglob("*.py")), ids=lambda program: program.stem)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_an_example_runs(program, tmp_path):
     done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, env={**os.environ, "MPLBACKEND": "agg"},
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False)
