@@ -41,6 +41,8 @@ HELP = {
 }
 UNCHECKED = Checks()
 ASKED: pytest.StashKey[Checks] = pytest.StashKey()  # of a session: what the ini file asks for
+BEGUN: pytest.StashKey[bool] = pytest.StashKey()  # of a test: it is noted what it may not leave behind
+FAILED: pytest.StashKey[bool] = pytest.StashKey()  # of a test: it has failed by itself
 SEED: pytest.StashKey[int] = pytest.StashKey()  # of a test: the seed that its fixtures took
 
 
@@ -115,19 +117,48 @@ def _checks_of(item: pytest.Item) -> Checks:
     return checks
 
 
+def _begin(item: pytest.Item) -> None:
+    """Note what a test may not leave behind, before the first fixture that is its own, or else before its function.
+
+    The finalizer that is added first is called last: after those fixtures, and before any that other tests share.
+    """
+    if item.stash.get(BEGUN, False):
+        return
+    item.stash[BEGUN] = True
+    checks = _checks_of(item)
+    if not (checks.leaks or checks.threads or checks.files):
+        return
+    found: list[str] = []
+    blocks = ExitStack()
+    for block in import_module("handlax.testing.pytest_plugin.checks").blocks(checks, found):
+        blocks.enter_context(block)
+
+    def end() -> None:
+        blocks.close()
+        if found and not item.stash.get(FAILED, False):
+            pytest.fail("\n".join(found), pytrace=False)
+
+    item.addfinalizer(end)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(request: pytest.FixtureRequest) -> None:
+    if request.scope == "function":
+        _begin(request.node)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    __tracebackhide__ = True
+    _begin(item)
     checks = _checks_of(item)
-    if checks == UNCHECKED:
+    if checks.max_traces is None and checks.max_compiles is None:
         return (yield)
-    found: list[str] = []
-    with ExitStack() as stack:
-        for check in import_module("handlax.testing.pytest_plugin.checks").asked(checks, found):
-            stack.enter_context(check)
+    part = import_module("handlax.testing.pytest_plugin.trace_counts")
+    with part.counting() as count:
         result = yield
+    found = part.over_limits(count, checks.max_traces, checks.max_compiles)
     if found:
-        pytest.fail("\n".join(found), pytrace=False)
+        pytest.fail(found, pytrace=False)
     return result
 
 
@@ -182,6 +213,8 @@ def key(request: pytest.FixtureRequest) -> Any:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     seed = item.stash.get(SEED, None)
+    if report.failed:
+        item.stash[FAILED] = True
     if report.failed and seed is not None:
         number = item.config.getoption("--handlax-seed")
         report.sections.append(("handlax", f"the seed of rng and key is {seed}, by --handlax-seed={number}."))

@@ -94,16 +94,16 @@ def counted(f: Callable[[], Any]) -> WorkCount:
     return count
 
 
-def over_limits(count: WorkCount, max_traces: int | None, max_compiles: int | None) -> list[str]:
-    """A message if more was traced or compiled than is allowed: how much, what, and why again."""
+def over_limits(count: WorkCount, max_traces: int | None, max_compiles: int | None) -> str:
+    """The message if more was traced or compiled than is allowed: how much, what, and why again; else empty."""
     found = [
         f"at most {most} {word} must be made, got {made}"
         for word, made, most in (("traces", count.traces, max_traces), ("compilations", count.compiles, max_compiles))
         if most is not None and made > most
     ]
     if not found:
-        return []
+        return ""
     first = Counter([reason.partition(": ")[0] for reason in count.reasons])
     anew = [kind.partition(",")[0] for kind, times in first.items() if times > 1]
     hint = f"\n  hint: define {', '.join(anew)} once: a function that is made anew is compiled anew." if anew else ""
-    return [f"{'; '.join(found)}.\n{count.explain()}{hint}"]
+    return f"{'; '.join(found)}.\n{count.explain()}{hint}"

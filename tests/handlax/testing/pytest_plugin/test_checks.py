@@ -35,6 +35,19 @@ def strict():
     with hx.configure(numpy_dtype_promotion="strict"):
         yield
 
+@pytest.fixture(scope="module", autouse=True)
+def eager():
+    with hx.configure(disable_jit=False, debug_infs=True):
+        yield
+
+@pytest.fixture
+def restored():
+    yield
+    hx.config.update("debug_nans", False)
+
+def test_put_back_by_a_fixture(restored):
+    hx.config.update("debug_nans", True)
+
 def test_nothing(strict):
     hx.jit(hnp.sin)(1.0)
 
@@ -71,18 +84,18 @@ class TestFiles:
 
 def test_leaks_fail_the_test_that_leaks_and_no_other(run):
     result = run(LEAKS, ini=["handlax_leaks = true"])
-    result.assert_outcomes(passed=4, failed=5)
+    result.assert_outcomes(passed=9, failed=1, errors=4)
     result.stdout.fnmatch_lines([
-        "*_ test_setting _*",
+        "*_ ERROR at teardown of test_setting _*",
         "the setting debug_nans must be left at False, got True, as by hx.config.update.",
-        "*_ test_value _*",
+        "*_ ERROR at teardown of test_value _*",
         "jit: no value of a trace may outlive it, got f32[[]]~, made at test_it.py:*, still referenced.",
+        "*_ ERROR at teardown of test_thread _*",
+        "a thread must end with the test, got 'sleeper'.",
+        "*_ ERROR at teardown of TestFiles.test_file _*",
+        "a temporary file must be removed, got 'logs*'.",
         "*_ test_that_fails_by_itself _*",
         ">       assert not KEPT",
-        "*_ test_thread _*",
-        "a thread must end with the test, got 'sleeper'.",
-        "*_ TestFiles.test_file _*",
-        "a temporary file must be removed, got 'logs*'.",
     ])
 
 

@@ -32,19 +32,19 @@ def test_an_equal_program_is_traced_again_and_not_compiled():
 
 def test_the_message_says_what_is_compiled_anew_and_what_changed():
     f = fresh(0.12303)
-    (message,) = over_limits(counted(lambda: [f(hnp.ones(n)) for n in (1, 2, 3)]), 2, 1)
+    message = over_limits(counted(lambda: [f(hnp.ones(n)) for n in (1, 2, 3)]), 2, 1)
     assert message.startswith("at most 2 traces must be made, got 3; at most 1 compilations must be made, got 3.")
     assert "traced jit(scale) 3 times" in message.replace(":", "")
     assert "scale, kind 2: x: f32[2] (x: shape from (1,) to (2,))" in message and "hint" not in message
 
 
 def test_the_message_names_a_function_that_is_made_anew():
-    (message,) = over_limits(counted(lambda: [fresh(0.12304)(1.0) for _ in range(3)]), 1, None)
+    message = over_limits(counted(lambda: [fresh(0.12304)(1.0) for _ in range(3)]), 1, None)
     assert "hint: define scale once" in message
 
 
 def test_within_limits_there_is_no_message():
-    assert over_limits(counted(lambda: fresh(0.12305)(1.0)), 1, 1) == []
+    assert over_limits(counted(lambda: fresh(0.12305)(1.0)), 1, 1) == ""
 
 
 @pytest.mark.parametrize("wanted", [True, False])
