@@ -54,7 +54,6 @@ STATE = {
     "lowering.clients.processes:Connection._shared": "a counter",
     "lowering.clients.processes:Connection._said": "a counter",
     "lowering.clients.processes:_CURRENT": "the connection with other processes, one at most",
-    "interpreters.core.trace_cache:COUNTS": "a counter",
     "effects.base.wrapping:_VARIABLES": "the context variables of the package, each defined once",
     "lowering.xla.host_callbacks:_FAILURES": "errors not reported yet; bounded",
     "lowering.compile.executable_cache:ExecutableCache.compiling": "what is being compiled at this moment",
