@@ -41,7 +41,7 @@ HELP = {
 }
 UNCHECKED = Checks()
 ASKED: pytest.StashKey[Checks] = pytest.StashKey()  # of a session: what the ini file asks for
-BEGUN: pytest.StashKey[bool] = pytest.StashKey()  # of a test: it is noted what it may not leave behind
+CHECKS: pytest.StashKey[Checks] = pytest.StashKey()  # of a test that has begun
 FAILED: pytest.StashKey[bool] = pytest.StashKey()  # of a test: it has failed by itself
 SEED: pytest.StashKey[int] = pytest.StashKey()  # of a test: the seed that its fixtures took
 
@@ -117,17 +117,17 @@ def _checks_of(item: pytest.Item) -> Checks:
     return checks
 
 
-def _begin(item: pytest.Item) -> None:
-    """Note what a test may not leave behind, before the first fixture that is its own, or else before its function.
+def _begin(item: pytest.Item) -> Checks:
+    """The checks of a test, which begin before the first fixture that is its own, or else before its function.
 
     The finalizer that is added first is called last: after those fixtures, and before any that other tests share.
     """
-    if item.stash.get(BEGUN, False):
-        return
-    item.stash[BEGUN] = True
-    checks = _checks_of(item)
+    begun = item.stash.get(CHECKS, None)
+    if begun is not None:
+        return begun
+    checks = item.stash[CHECKS] = _checks_of(item)
     if not (checks.leaks or checks.threads or checks.files):
-        return
+        return checks
     found: list[str] = []
     blocks = ExitStack()
     for block in import_module("handlax.testing.pytest_plugin.checks").blocks(checks, found):
@@ -139,6 +139,7 @@ def _begin(item: pytest.Item) -> None:
             pytest.fail("\n".join(found), pytrace=False)
 
     item.addfinalizer(end)
+    return checks
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -149,8 +150,7 @@ def pytest_fixture_setup(request: pytest.FixtureRequest) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    _begin(item)
-    checks = _checks_of(item)
+    checks = _begin(item)
     if checks.max_traces is None and checks.max_compiles is None:
         return (yield)
     part = import_module("handlax.testing.pytest_plugin.trace_counts")
