@@ -89,8 +89,9 @@ class Run:
         self._labeller = None
         self.traces = None
         self.scope = outer.scope
-        for watch in _WATCHERS:
-            watch(self)
+        if _WATCHERS:  # a loop over an empty list takes four times as long
+            for watch in _WATCHERS:
+                watch(self)
 
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """The results of ``op`` on these operands, by this handler or by the next one out."""

@@ -92,7 +92,8 @@ def values_are_freed(found: list[str]) -> Iterator[None]:
         if not _ended(begun):
             return
         gc.collect(generation)
-    found += [str(leak_error(box)) for box in boxes_of(_ended(begun)) if box.run.ended]
+    errors = [leak_error(box) for box in boxes_of(_ended(begun)) if box.run.ended]
+    found += [f"{error.what}\n  hint: {error.hint}" for error in errors]  # not where it is found: in this module
 
 
 def _ended(begun: list[ref[Run]]) -> list[Run]:
