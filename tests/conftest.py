@@ -1,15 +1,11 @@
-"""What holds for every test.
-
-Eight CPU devices, whole tracebacks, quick compilation, the same examples in every run, few mappings.
-"""
+"""What holds for every test: whole tracebacks, quick compilation, the same examples in every run, few mappings."""
 
 import gc
 import itertools
 import os
 from pathlib import Path
 
-# The number of devices is fixed when the client is made, so this stands before anything imports handlax, or its peer.
-os.environ["HANDLAX_NUM_CPU_DEVICES"] = os.environ["JAX_NUM_CPU_DEVICES"] = "8"
+os.environ["JAX_NUM_CPU_DEVICES"] = os.environ["HANDLAX_NUM_CPU_DEVICES"]  # handlax_devices, for its peer too
 os.environ["HANDLAX_TRACEBACK_FILTERING"] = "off"  # a failure shows where in the package it comes from
 # Most of the time of the tests is XLA's, which compiles programs that run once, on few elements.
 os.environ.setdefault("HANDLAX_DISABLE_MOST_OPTIMIZATIONS", "1")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import resolve_name
 from itertools import accumulate
+from linecache import getlines
 from types import ModuleType
 from typing import Any
 
@@ -57,8 +58,12 @@ def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
 
 
 def _seen_by_type_checkers(package: ModuleType) -> dict[str, str]:
-    """The names that a package imports under ``if TYPE_CHECKING``, each with the module that it is imported from."""
-    source = package.__spec__.loader.get_source(package.__name__)  # type: ignore[union-attr]
+    """The names that a package imports under ``if TYPE_CHECKING``, each with the module that it is imported from.
+
+    ``linecache`` has the source whatever loaded the package: an archive, or a hook that rewrites what it imports, as
+    pytest's does, which cannot tell the source itself.
+    """
+    source = "".join(getlines(str(package.__file__), vars(package)))
     places: dict[str, str] = {}
     for block in ast.parse(source).body:
         if isinstance(block, ast.If) and ast.unparse(block.test).endswith("TYPE_CHECKING"):

@@ -11,9 +11,11 @@ the stack is ``run.outer`` of that handler's run, so that what the rule performs
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from itertools import repeat
 from typing import Any, NamedTuple
+from weakref import ref
 
 from .source_locations import (
     NO_LABELS,
@@ -56,6 +58,9 @@ class Binding(NamedTuple):
     mesh: Any = None
 
 
+_WATCHERS: list[Callable[[Run], object]] = []  # called with each run that begins; empty, but where somebody asks
+
+
 class Run:
     """One installation of a handler: an identity that owns boxes, and a link to the next run out.
 
@@ -84,6 +89,9 @@ class Run:
         self._labeller = None
         self.traces = None
         self.scope = outer.scope
+        if _WATCHERS:  # a loop over an empty list takes four times as long
+            for watch in _WATCHERS:
+                watch(self)
 
     def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
         """The results of ``op`` on these operands, by this handler or by the next one out."""
@@ -322,6 +330,18 @@ def runs(top: Run | None = None) -> Iterator[Run]:
     while run is not None and run is not BASE:
         yield run
         run = run.outer
+
+
+@contextmanager
+def watched_runs() -> Iterator[list[ref[Run]]]:
+    """The runs that begin in the block, in any thread, by weak references."""
+    begun: list[ref[Run]] = []
+    watch = lambda run: begun.append(ref(run))
+    _WATCHERS.append(watch)
+    try:
+        yield begun
+    finally:
+        _WATCHERS.remove(watch)
 
 
 def in_force(run: Run, top: Run) -> bool:

@@ -10,6 +10,8 @@ from .caches import per_process
 from .config import configure, current
 from .monitoring import record_event_duration_secs
 
+COMPILED_ANEW = "%s: compiled anew\n%s"  # the message under ``explain_cache_misses``: the function, and what changed
+
 
 @per_process
 def logger() -> Any:

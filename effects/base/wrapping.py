@@ -12,7 +12,7 @@ that is of no account, as long as the function that the user called is ``unwound
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context, ContextVar, copy_context
 from types import FunctionType
 from typing import Any, TypeVar
@@ -94,12 +94,18 @@ def context_variable(name: str, default: T) -> ContextVar[T]:
     return variable
 
 
-def put_back(before: Context) -> None:
-    """Give every scoped variable the value that it has in the context ``before``."""
+def changed(before: Context) -> Iterator[tuple[ContextVar[Any], Any]]:
+    """The scoped variables that have another value than in the context ``before``, each with its value there."""
     for variable in _VARIABLES:
         value = before.run(variable.get)
         if value is not variable.get():
-            variable.set(value)
+            yield variable, value
+
+
+def put_back(before: Context) -> None:
+    """Give every scoped variable the value that it has in the context ``before``."""
+    for variable, value in changed(before):
+        variable.set(value)
 
 
 def unwound(f: F) -> F:

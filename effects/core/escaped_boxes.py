@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
 from typing import Any
 
 from ..base.errors import EscapedBox, Leak
@@ -28,16 +29,24 @@ def check_leaks(run: Run) -> None:
 
     Raises: Leak: a box is still referenced.
     """
-    if not any([isinstance(x, Box) for x in gc.get_referrers(run)]):
-        return
-    gc.collect()  # boxes to which garbage alone refers are freed; it takes several times as long as the search
-    for x in gc.get_referrers(run):
-        if isinstance(x, Box):
-            raise Leak(
-                f"{run.described}: no value of a trace may outlive it, got {x.type}, made at {x.made_at}, "
-                "still referenced.",
-                hint="return it, instead of keeping it in a variable outside the function.",
-            )
+    if boxes_of([run]):
+        gc.collect()  # boxes to which garbage alone refers are freed; it takes several times as long as the search
+        for x in boxes_of([run]):
+            raise leak_error(x)
+
+
+def boxes_of(owners: Sequence[Run]) -> list[Box]:
+    """The boxes in memory that belong to these runs; it looks through all objects."""
+    return [x for x in gc.get_referrers(*owners) if isinstance(x, Box)]
+
+
+def leak_error(box: Box) -> Leak:
+    """The error for a box that is still referenced after its run has ended."""
+    return Leak(
+        f"{box.run.described}: no value of a trace may outlive it, got {box.type}, made at {box.made_at}, "
+        "still referenced.",
+        hint="return it, instead of keeping it in a variable outside the function.",
+    )
 
 
 def escaped_box_error(box: Any) -> EscapedBox:

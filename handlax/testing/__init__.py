@@ -24,6 +24,7 @@ from .nest_laws import NEST_LAWS as NEST_LAWS
 from .nest_laws import check_nest_law as check_nest_law
 from .operation_laws import OPERATION_LAWS as OPERATION_LAWS
 from .operation_laws import check_operation as check_operation
+from .pytest_plugin.trace_counts import counted as counted
 from .recordings import Recording as Recording
 from .recordings import load as load
 from .recordings import record as record

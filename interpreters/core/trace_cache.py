@@ -10,7 +10,6 @@ handler alone.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,8 +38,6 @@ from .static_arguments import PartitionedCall, argument_names, dynamic_positions
 if TYPE_CHECKING:
     from ...effects.trees.cpp_pytrees import PyTreeDef
 
-COUNTS: Counter[str] = Counter()
-"""Count of traces: "trace"."""
 _CONCRETE = frozenset((ConcreteArray,)).issuperset
 
 
@@ -146,7 +143,6 @@ def record(request: TraceRequest) -> Trace:
             f"{request.name}: no function may be traced under no_tracing, and this one was not for such arguments.",
             hint="call it once before; hx.explain(f) says for which arguments it was traced.",
         )
-    COUNTS["trace"] += 1
     start = time.perf_counter()
     run = Record(current(), request.label, user_site(2))
     run.names, run.shardings = request.names, request.shardings

@@ -15,7 +15,7 @@ from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
 from ...effects.base.errors import NotAnArray
 from ...effects.base.stack import BASE, STACK
-from ...effects.base.watching import logger
+from ...effects.base.watching import COMPILED_ANEW, logger
 from ...effects.base.wrapping import name_of, unwound
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, type_of
 from ...effects.programs.higher_order import Call as CallOp
@@ -428,7 +428,7 @@ class Jitted:
             found = CompiledTrace(trace, compiled, DispatchPlan(trace, compiled))
             found = _COMPILED.add(self.compiled, key, found)
             if config.current().explain_cache_misses:
-                logger().warning("%s: compiled anew\n%s", self.name, last_kind(self))
+                logger().warning(COMPILED_ANEW, self.name, last_kind(self))
         return found
 
     def donated_leaves(self, args: Any, kwargs: Any, partition: PartitionedCall | None) -> tuple[int, ...]:

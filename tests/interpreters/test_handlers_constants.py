@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.count_traces import compiled, traced
 
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.programs.higher_order import Call
 from handlax.operations import Mul, Sin
+from handlax.testing import counted
 
 X = hnp.float32(0.7)
 
@@ -120,7 +120,7 @@ def check(handled, g, f, around, x=X):
     """Compiles for one number alone, and gives what literals give."""
     run = AROUND[around]
     run(handled(0.9), g)(x)
-    counts = [compiled(lambda s=s: run(handled(s), g)(x)) for s in SCALES]
+    counts = [counted(lambda s=s: run(handled(s), g)(x)).compiles for s in SCALES]
     assert counts == [0] * len(SCALES)
     for scale in SCALES[:4]:
         for got, wanted in zip(leaves(run(handled(scale), g)(x)), leaves(hx.jit(run(handled(scale), f))(x))):
@@ -176,7 +176,7 @@ def test_a_clause_that_ends_the_program_brings_numbers_too():
 def test_a_function_is_traced_once_and_its_clauses_called_on_every_call():
     g = hx.jit(plain)
     stateless(0.5)(g)(X)
-    assert traced(lambda: [stateless(scale)(g)(X) for scale in SCALES]) == 0
+    assert counted(lambda: [stateless(scale)(g)(X) for scale in SCALES]).traces == 0
 
 
 def test_numbers_stay_numbers_of_python_in_the_clause():
@@ -187,16 +187,16 @@ def test_numbers_stay_numbers_of_python_in_the_clause():
         return hx.handle(hx.handler({Sin: clause}))
 
     g = hx.jit(plain)
-    assert compiled(lambda: [deciding(scale)(g)(X) for scale in (0.1, 0.9)]) == 2
-    assert compiled(lambda: [deciding(scale)(g)(X) for scale in (0.2, 0.8, 0.3, 0.7)]) == 0
+    assert counted(lambda: [deciding(scale)(g)(X) for scale in (0.1, 0.9)]).compiles == 2
+    assert counted(lambda: [deciding(scale)(g)(X) for scale in (0.2, 0.8, 0.3, 0.7)]).compiles == 0
 
 
 def test_a_static_use_of_a_number_compiles_for_each():
     powers = lambda n: hx.handle(hx.handler({Sin: lambda op, y: hx.perform(op, y) ** n}))
     g = hx.jit(plain)
     powers(2)(g)(X)
-    assert compiled(lambda: powers(3)(g)(X)) == 1
-    assert compiled(lambda: powers(2)(g)(X)) == 0
+    assert counted(lambda: powers(3)(g)(X)).compiles == 1
+    assert counted(lambda: powers(2)(g)(X)).compiles == 0
 
 
 def literals(program):

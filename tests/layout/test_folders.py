@@ -87,6 +87,7 @@ LINE = (
     "handlax/extend",
     "handlax/testing/strategies",
     "handlax/testing/generator",
+    "handlax/testing/pytest_plugin",
     "handlax/testing",
     "handlax",
 )

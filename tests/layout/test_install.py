@@ -19,14 +19,14 @@ from helpers.package_source import LAYERS, PACKAGE, ROOT, module_name
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LINKS = [layer for layer in LAYERS if layer != "handlax"]
 # The files of the package, by their places below the folder that holds ``handlax``.
-INSTALLED = {"handlax/py.typed"} | {
+INSTALLED = {"handlax/py.typed", "handlax_pytest.py"} | {
     "/".join(module_name(file).split(".")) + ("/__init__.py" if file.name == "__init__.py" else ".py")
     for file in PACKAGE}
 
 
 def copied(to: Path, *more: str) -> Path:
     """A copy of what the package is built from, and of some other files and folders, with its links."""
-    for place in [*LAYERS, "pyproject.toml", "README.md", "LICENSE", *more]:
+    for place in [*LAYERS, "handlax_pytest.py", "pyproject.toml", "README.md", "LICENSE", *more]:
         (to / place).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / place).is_dir():
             shutil.copytree(ROOT / place, to / place, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
@@ -61,7 +61,7 @@ IN_AN_ENVIRONMENT = """
 import handlax as hx, importlib.metadata as metadata
 assert hx.__file__.startswith({prefix!r}), hx.__file__
 assert float(hx.jit(hx.grad(lambda x: x**3))(2.0)) == 12.0
-print(*[file for file in metadata.files("handlax") if file.parts[0] == "handlax" and "__pycache__" not in file.parts])
+print(*[file for file in metadata.files("handlax") if file.suffix in (".py", ".typed")])
 """
 
 
@@ -89,6 +89,9 @@ def test_every_file_is_built_and_installed_once(kind, tmp_path):
         PYTHONPATH="")
     program = IN_AN_ENVIRONMENT.format(prefix=str(tmp_path / "new"))
     assert {*run(python, "-P", "-c", program, PYTHONPATH="").split()} == INSTALLED
+    if kind == "wheel":
+        project = shutil.copytree(ROOT / "examples" / "tested_project", tmp_path / "project")
+        assert "14 passed" in run(python, "-P", "-m", "pytest", "-q", cwd=project, PYTHONPATH="")
 
 
 # Imported from a checkout with an awkward path, by files with awkward paths

@@ -54,7 +54,6 @@ STATE = {
     "lowering.clients.processes:Connection._shared": "a counter",
     "lowering.clients.processes:Connection._said": "a counter",
     "lowering.clients.processes:_CURRENT": "the connection with other processes, one at most",
-    "interpreters.core.trace_cache:COUNTS": "a counter",
     "effects.base.wrapping:_VARIABLES": "the context variables of the package, each defined once",
     "lowering.xla.host_callbacks:_FAILURES": "errors not reported yet; bounded",
     "lowering.compile.executable_cache:ExecutableCache.compiling": "what is being compiled at this moment",
@@ -66,6 +65,7 @@ STATE = {
 STATE |= {
     "handlax.testing.generator.unrolled:_STATES": "the states of the handlers in force",
     "effects.base.caches:CACHES": "the registry of caches",
+    "effects.base.stack:_WATCHERS": "who asks for the runs that begin, while their blocks last",
     "handlax.interop.jax_modules:_OF_JAX": "the primitives of the modules of JAX that are loaded",
     "effects.trees.node_types:_LISTENERS": "a registry",
     "lowering.export.tree_serialization:_BY_NAME": "a registry",

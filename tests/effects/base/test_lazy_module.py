@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
@@ -95,6 +97,21 @@ def test_names_that_type_checkers_see_are_imported_when_asked_for(package):
     assert module.value == vars(module)["value"] == module.inner.value == 7
     with pytest.raises(AttributeError, match="'package_of_this_test' has no attribute 'other'"):
         module.other
+
+
+class WithoutSource(SourceFileLoader):
+    """A loader that cannot tell the source of a module, as those of hooks that rewrite modules."""
+
+    get_source = None
+
+
+@pytest.mark.parametrize("package", [WITH_LATE_NAMES], indirect=True)
+def test_late_names_are_found_whatever_loads_the_package(package, tmp_path):
+    place = tmp_path / package / "__init__.py"
+    spec = spec_from_file_location(package, place, loader=WithoutSource(package, str(place)))
+    sys.modules[package] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[package])
+    assert sys.modules[package].value == 7
 
 
 @pytest.mark.parametrize("package", ["early = 1\n"], indirect=True)

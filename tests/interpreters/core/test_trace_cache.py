@@ -10,10 +10,10 @@ import weakref
 
 import numpy as np
 import pytest
-from helpers.count_traces import compiled, traced
 
 import handlax as hx
 from handlax.errors import Leak
+from handlax.testing import counted
 
 
 def array(*items, dtype="float32"):
@@ -22,18 +22,18 @@ def array(*items, dtype="float32"):
 
 def test_a_body_is_traced_once_however_it_is_nested():
     inner = hx.jit(lambda x: hx.lax.sin(x) * x)
-    assert traced(lambda: inner(1.0)) == 1
-    assert traced(lambda: (inner(2.0), hx.grad(inner)(1.0), hx.vmap(inner)(array(1, 2)))) <= 2
+    assert counted(lambda: inner(1.0)).traces == 1
+    assert counted(lambda: (inner(2.0), hx.grad(inner)(1.0), hx.vmap(inner)(array(1, 2)))).traces <= 2
     outer = hx.jit(lambda x: inner(x) + inner(x + 1) + hx.grad(inner)(x))
-    assert traced(lambda: outer(1.0)) == 1
-    assert traced(lambda: (outer(2.0), hx.grad(outer)(1.0))) == 0
+    assert counted(lambda: outer(1.0)).traces == 1
+    assert counted(lambda: (outer(2.0), hx.grad(outer)(1.0))).traces == 0
 
 
 def test_depth_costs_one_trace_per_level():
     f = hx.lax.sin
     for _ in range(5):
         f = hx.jit(hx.grad(f))
-    assert traced(lambda: f(1.0)) <= 10
+    assert counted(lambda: f(1.0)).traces <= 10
 
 
 def test_functions_and_their_traces_are_freed():
@@ -78,9 +78,9 @@ def test_caches_are_cleared():
     f(1.0)
     assert f._cache_size() == 1
     f.clear_cache()
-    assert f._cache_size() == 0 and traced(lambda: f(1.0)) == 1
+    assert f._cache_size() == 0 and counted(lambda: f(1.0)).traces == 1
     hx.clear_caches()
-    assert f._cache_size() == 0 and traced(lambda: f(1.0)) == 1
+    assert f._cache_size() == 0 and counted(lambda: f(1.0)).traces == 1
 
 
 def test_a_failed_trace_leaves_nothing_behind():
@@ -151,13 +151,13 @@ def test_a_leak_is_found_when_its_transformation_ends(where):
 def test_a_function_that_is_made_again_is_traced_again_and_not_compiled_again():
     scale = 2.0
     made = lambda: [hx.jit(lambda x: x * scale - 11.0)(1.0) for _ in range(5)]
-    assert compiled(made) == 1 and compiled(made) == 0 and traced(made) == 5
+    assert counted(made).compiles == 1 and counted(made).compiles == 0 and counted(made).traces == 5
 
 
 def test_a_function_that_is_jitted_again_is_traced_once():
     f = lambda x: x * 2.0 - 12.0
-    assert traced(lambda: [hx.jit(f)(1.0) for _ in range(3)]) == 1
-    assert traced(lambda: [hx.jit(lambda x: hx.checkpoint(f)(x) + hx.jit(f)(x))(1.0) for _ in range(3)]) == 3
+    assert counted(lambda: [hx.jit(f)(1.0) for _ in range(3)]).traces == 1
+    assert counted(lambda: [hx.jit(lambda x: hx.checkpoint(f)(x) + hx.jit(f)(x))(1.0) for _ in range(3)]).traces == 3
 
 
 def test_a_callable_without_weak_references_is_traced_once_by_each_jit():
@@ -168,8 +168,8 @@ def test_a_callable_without_weak_references_is_traced_once_by_each_jit():
             return x * 13.0
 
     f = hx.jit(Scaled())
-    assert traced(lambda: [float(f(1.0)) for _ in range(3)]) == 1
-    assert traced(lambda: hx.grad(f)(1.0)) == 0
+    assert counted(lambda: [float(f(1.0)) for _ in range(3)]).traces == 1
+    assert counted(lambda: hx.grad(f)(1.0)).traces == 0
 
 
 def test_a_rule_that_is_made_again_is_not_compiled_again():
@@ -181,7 +181,7 @@ def test_a_rule_that_is_made_again_is_not_compiled_again():
         looped = lambda x: hx.lax.fori_loop(0, 3, lambda i, c: g(f(c)), x)
         return float(looped(1.0)), float(hx.jit(looped)(1.0)), float(hx.jit(lambda x: hx.jvp(f, (x,), (x,))[1])(1.0))
 
-    assert compiled(made) > 0 and compiled(made) == 0
+    assert counted(made).compiles > 0 and counted(made).compiles == 0
     assert made(2.0)[2] == 2.0 and made(3.0)[2] == 3.0
 
 
@@ -308,7 +308,7 @@ def test_classes_of_a_console_are_read_anew(read, change):
     assert made() == 1.0
     exec(change, names)
     assert made() == 2.0
-    assert compiled(lambda: [made() for _ in range(3)]) == 0
+    assert counted(lambda: [made() for _ in range(3)]).compiles == 0
 
 
 def test_functions_that_draw_are_no_constants():

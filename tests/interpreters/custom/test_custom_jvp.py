@@ -347,6 +347,7 @@ def test_boxes_are_found_in_partials_trees_methods_and_static_arguments():
     assert through(lambda y: hx.vmap(lambda x: x * y, in_axes=None, out_axes=None, axis_size=1)) == 20.0
 
 
+@pytest.mark.handlax(leaks=False)  # the rules, and what they refer to, live as long as the programs that name them
 def test_a_box_that_cannot_be_followed_is_refused():
     class Holder:
         def __init__(self, y):

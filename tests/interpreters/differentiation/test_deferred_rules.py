@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from helpers.count_traces import compiled
 
 import handlax as hx
 from handlax import lax
@@ -14,6 +13,7 @@ from handlax import numpy as hnp
 from handlax.custom_batching import custom_vmap
 from handlax.custom_derivatives import linear_call
 from handlax.interpreters.library.effectful.random_streams import fresh_key, seed
+from handlax.testing import counted
 
 SLOPE = 2.0
 
@@ -105,7 +105,7 @@ PERFORMING = {f"{name}, which performs": performing(RULED[name]) for name in ("j
 def test_rules_under_a_handler_are_compiled_once(handled: Any, f: Callable[[Any], Any]) -> None:
     made = lambda: hx.jit(lambda x: handled(f)(x))(1.0)
     made()
-    assert compiled(made) == 0
+    assert counted(made).compiles == 0
 
 
 def test_a_linear_rule_under_a_handler_that_it_does_not_use_leaves_the_state_alone() -> None:

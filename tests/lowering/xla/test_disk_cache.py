@@ -173,10 +173,9 @@ def test_two_processes_share_a_folder(folder):
 
 
 def test_the_folder_is_set_under_the_name_of_jax(folder):
-    before = hx.config.compilation_cache_dir
     try:
         compilation_cache.set_cache_dir(folder)
         compilation_cache.reset_cache()
         assert hx.config.compilation_cache_dir == str(folder)
     finally:
-        hx.config.update("compilation_cache_dir", before)
+        hx.config.update("compilation_cache_dir", None)  # of the process; the fixture's is that of a block
