@@ -110,8 +110,8 @@ def _separates(before: list[Any], after: list[Any]) -> bool:
     they are not in front.
     """
     advanced = [[i for i in items if i is not None and i.__class__ is not slice] for items in (before, after)]
-    both = [*advanced[0], *advanced[1]]
-    arrays = [i for i in both if isinstance(i, BooleanIndex | MaskIndex) or getattr(i, "ndim", None)]
+    boolean = BooleanIndex, MaskIndex
+    arrays = [i for i in (*advanced[0], *advanced[1]) if isinstance(i, boolean) or bool(getattr(i, "ndim", None))]
     return bool(advanced[0] and advanced[1] and arrays) and (before[0] is None or before[0].__class__ is slice)
 
 
