@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from .generator.nests import Nest as Nest
-from .generator.programs import equations as equations
-from .generator.programs import programs as programs
-from .generator.programs import random_program as random_program
 from .generator.random_program import RandomProgram as RandomProgram
 from .generator.reducing import reduced as reduced
 from .handlers import check_handler as check_handler
@@ -15,3 +12,6 @@ from .laws import assert_close as assert_close
 from .nest_laws import NEST_LAWS as NEST_LAWS
 from .nest_laws import NestLaw as NestLaw
 from .nest_laws import check_nest_law as check_nest_law
+from .random_programs import equations as equations
+from .random_programs import programs as programs
+from .random_programs import random_program as random_program

@@ -86,6 +86,7 @@ LINE = (
     "handlax/extend/core",
     "handlax/extend",
     "handlax/testing/generator",
+    "handlax/testing/effect_programs",
     "handlax/testing",
     "handlax",
 )

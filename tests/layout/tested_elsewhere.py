@@ -201,7 +201,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/random/": (("handlax/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
     "handlax/scipy/linalg/": (("handlax/scipy/test_linalg.py",), "against SciPy, function by function"),
     "handlax/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
+    "handlax/testing/effect_programs/": (("laws/test_effect_programs.py",), "an oracle says what they mean"),
     "handlax/testing/generator/": (
-        (NESTS, "laws/test_ragged_programs.py", "handlax/testing/test_handlers.py"),
+        (NESTS, "laws/test_ragged_programs.py", "handlax/testing/test_random_programs.py"),
         "the programs of which laws are checked"),
 }

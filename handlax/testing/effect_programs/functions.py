@@ -1,4 +1,7 @@
-"""The random programs of ``effect_programs`` as functions of the package."""
+"""What the text of a program with effects calls: its effects, its statements and its handlers.
+
+It is written with public names alone, as programs of users are.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import math
 from typing import Any
 
 import handlax as hx
-from handlax import lax
-from handlax import numpy as hnp
 
-from .effect_programs import BODIES, DEFAULTED, ONCE, OTHER, PLAIN, TREE, WITHIN, Block, Clause, Handled
+from ... import lax
+from ... import numpy as hnp
+from .blocks import BODIES, DEFAULTED, ONCE, OTHER, PLAIN, TREE, WITHIN, Clause, RandomHandler
 
 NUMBER = hx.ShapeDtypeStruct((), "float64")
 
@@ -83,94 +86,72 @@ ARITHMETIC = {
 }
 
 
-def call(block: Block, env: Any, lanes: Any) -> list[Any]:
-    """The results of a block on arrays; ``lanes``: the mapped values of the lanes around it, without derivatives."""
-    env = list(env)
-    for kind, *fields in block.statements:
-        env.append(PERFORMED[kind](env, lanes, *fields))
-    return [env[i] for i in block.outs]
+def arithmetic(name: str, a: Any, b: Any) -> Any:
+    return ARITHMETIC[name](a, b)
 
 
-def one(block: Block, lanes: Any) -> Any:
-    return lambda *env: call(block, env, lanes)[0]
-
-
-def mapped(env: Any, lanes: Any, i: int) -> Any:
-    return lax.stop_gradient(env[i]) + 1e-3 * sum(lanes)
+def apart(x: Any, lanes: Any) -> Any:
+    """A number that differs from lane to lane, wherever lanes are, and has no derivative."""
+    return lax.stop_gradient(x) + 1e-3 * sum(lanes)
 
 
 def weights(length: int) -> Any:
     return 0.1 * (hnp.arange(length, dtype="float64") + 1)
 
 
-def do_cond(env: Any, lanes: Any, i: int, bound: float, a: Block, b: Block) -> Any:
-    return lax.cond(mapped(env, lanes, i) > bound, one(a, lanes), one(b, lanes), *env)
+def switch(x: Any, functions: Any, *env: Any) -> Any:
+    return lax.switch(hnp.floor(3.0 * x).astype("int32"), functions, *env)
 
 
-def do_switch(env: Any, lanes: Any, i: int, blocks: Any) -> Any:
-    which = hnp.floor(3.0 * mapped(env, lanes, i)).astype("int32")
-    return lax.switch(which, [one(block, lanes) for block in blocks], *env)
-
-
-def do_scan(env: Any, lanes: Any, i: int, length: int, backwards: bool, body: Block) -> Any:
-    step = lambda c, w: tuple(call(body, [*env, c, w], lanes))
-    carry, ys = lax.scan(step, env[i], weights(length), reverse=backwards)
+def scan(f: Any, x: Any, length: int, backwards: bool) -> Any:
+    carry, ys = lax.scan(f, x, weights(length), reverse=backwards)
     return carry + (weights(length) * ys).sum()
 
 
-def do_map(env: Any, lanes: Any, i: int, length: int, body: Block) -> Any:
-    ys = lax.map(lambda w: call(body, [*env, env[i] + w], lanes)[0], weights(length))
-    return (weights(length) * ys).sum()
+def map_(f: Any, x: Any, length: int) -> Any:
+    return (weights(length) * lax.map(lambda w: f(x + w), weights(length))).sum()
 
 
-def do_fori(env: Any, lanes: Any, i: int, length: int, body: Block) -> Any:
-    step = lambda k, c: call(body, [*env, c + 0.1 * hnp.asarray(k, "float64")], lanes)[0]
-    return lax.fori_loop(0, length, step, env[i])
+def fori(f: Any, x: Any, length: int) -> Any:
+    return lax.fori_loop(0, length, lambda k, c: f(c + 0.1 * hnp.asarray(k, "float64")), x)
 
 
-def do_unrolled(env: Any, lanes: Any, i: int, length: int, body: Block) -> Any:
-    return hx.loop(0, length, lambda k, c: call(body, [*env, c + 0.1 * k], lanes)[0], env[i])
+def unrolled(f: Any, x: Any, length: int) -> Any:
+    return hx.loop(0, length, lambda k, c: f(c + 0.1 * k), x)
 
 
-def do_python_cond(env: Any, lanes: Any, i: int, bound: float, a: Block, b: Block) -> Any:
-    return call(a if env[i] > bound else b, env, lanes)[0]
+def counted_while(f: Any, x: Any, length: int, steps: int | None) -> Any:
+    return lax.while_loop(lambda c: c[0] < length, lambda c: (c[0] + 1, f(c[1])), (0, x), max_steps=steps)[1]
 
 
-def do_counted_while(env: Any, lanes: Any, i: int, length: int, steps: int | None, body: Block) -> Any:
-    step = lambda c: (c[0] + 1, call(body, [*env, c[1]], lanes)[0])
-    return lax.while_loop(lambda c: c[0] < length, step, (0, env[i]), max_steps=steps)[1]
+def tested_while(test: Any, f: Any, x: Any, lanes: Any, bound: float, steps: int | None) -> Any:
+    more = lambda c: c < bound + 0.3 * hnp.sin(test(c))
+    step = lambda c: c + (0.5 + 0.1 * hnp.sin(f(c)))
+    return lax.while_loop(more, step, hnp.sin(x) + 1e-3 * sum(lanes), max_steps=steps)
 
 
-def do_tested_while(env: Any, lanes: Any, i: int, bound: float, steps: int | None, test: Block, body: Block) -> Any:
-    start = hnp.sin(env[i]) + 1e-3 * sum(lanes)
-    more = lambda c: c < bound + 0.3 * hnp.sin(call(test, [*env, c], lanes)[0])
-    step = lambda c: c + (0.5 + 0.1 * hnp.sin(call(body, [*env, c], lanes)[0]))
-    return lax.while_loop(more, step, start, max_steps=steps)
-
-
-def do_vmap(env: Any, lanes: Any, i: int, size: int, block: Block) -> Any:
-    xs = env[i] + 0.3 * hnp.arange(size, dtype="float64")
-    ys = hx.vmap(lambda x: call(block, [*env, x], [*lanes, lax.stop_gradient(x)])[0])(xs)
-    return (ys / (hnp.arange(size, dtype="float64") + 1)).sum()
-
-
-def do_ragged(env: Any, lanes: Any, i: int, lengths: tuple[int, ...], block: Block) -> Any:
-    def lane(x: Any, rows: Any) -> Any:
-        inner = [*lanes, lax.stop_gradient(x)]
-        return lax.scan(lambda c, w: (call(block, [*env, c, w], inner)[0], None), x, rows)[0]
-
-    count = hnp.arange(len(lengths), dtype="float64")
-    rows = hx.Ragged(weights(sum(lengths)), lengths)
-    ys = hx.vmap(lane, in_axes=(0, hx.ragged_axis))(env[i] + 0.3 * count, rows)
+def vmap(f: Any, x: Any, size: int, lanes: Any) -> Any:
+    count = hnp.arange(size, dtype="float64")
+    ys = hx.vmap(lambda x: f([*lanes, lax.stop_gradient(x)], x))(x + 0.3 * count)
     return (ys / (count + 1)).sum()
 
 
-def do_eval_shape(env: Any, lanes: Any, i: int, block: Block) -> Any:
-    return env[i] * (0.5 + len(hx.eval_shape(one(block, lanes), *env).shape))
+def ragged(f: Any, x: Any, lengths: tuple[int, ...], lanes: Any) -> Any:
+    def lane(x: Any, rows: Any) -> Any:
+        inner = [*lanes, lax.stop_gradient(x)]
+        return lax.scan(lambda c, w: (f(inner, c, w), None), x, rows)[0]
+
+    count = hnp.arange(len(lengths), dtype="float64")
+    rows = hx.Ragged(weights(sum(lengths)), lengths)
+    return (hx.vmap(lane, in_axes=(0, hx.ragged_axis))(x + 0.3 * count, rows) / (count + 1)).sum()
 
 
-def do_derivative(env: Any, lanes: Any, i: int, mode: str, block: Block) -> Any:
-    y, t = DERIVATIVES[mode](lambda x: call(block, [*env, x], lanes)[0], env[i])
+def eval_shape(f: Any, x: Any, *env: Any) -> Any:
+    return x * (0.5 + len(hx.eval_shape(f, *env).shape))
+
+
+def derivative(f: Any, x: Any, mode: str) -> Any:
+    y, t = DERIVATIVES[mode](f, x)
     return y + 0.3 * t
 
 
@@ -199,29 +180,29 @@ DERIVATIVES = {
 }
 
 
-def do_custom(env: Any, lanes: Any, i: int, kind: str, rate: float, block: Block) -> Any:
-    """A function whose rule calls it again: the rule holds for derivatives of every order, whichever uses it first."""
-    f = lambda x: call(block, [hnp.ones((), "float64"), x], lanes)[0]
+def custom(f: Any, x: Any, kind: str, rate: float, again: bool) -> Any:
+    """A function with a derivative of its own.
+
+    With ``again`` its rule calls it again, so that the rule holds for derivatives of every order, whichever of them
+    uses it first. What performs effects is not performed again.
+    """
+    of_x = lambda x: f(hnp.ones((), "float64"), x)
+    g: Any = hx.custom_jvp(of_x) if kind == "jvp" else hx.custom_vjp(of_x)
+    value = g if again else of_x
     if kind == "jvp":
-        g = hx.custom_jvp(f)
-        g.defjvp(lambda xs, ts: (g(xs[0]), rate * hnp.cos(xs[0]) * ts[0]))
+        g.defjvp(lambda xs, ts: (value(xs[0]), rate * hnp.cos(xs[0]) * ts[0]))
     else:
-        g = hx.custom_vjp(f)
-        g.defvjp(lambda x: (g(x), x), lambda x, ct: (rate * hnp.cos(x) * ct,))
-    return g(env[i])
-
-
-def do_scoped(env: Any, lanes: Any, effect: int, first: Block, second: Block) -> Any:
-    return hx.perform(KINDS[effect](), one(first, lanes), one(second, lanes), *env)
+        g.defvjp(lambda x: (value(x), x), lambda x, ct: (rate * hnp.cos(x) * ct,))
+    return g(x)
 
 
 # handlers
 
 
-def do_handle(env: Any, lanes: Any, handler: Handled, block: Block) -> Any:
+def handled(handler: RandomHandler, f: Any, *env: Any) -> Any:
     typed = isinstance(handler.start, float) and not handler.weak
     start = hnp.asarray(handler.start, "float64") if typed else handler.start
-    run = INSTALLED[handler.style](handler_of(handler), *[start] * (handler.moves is not None))(one(block, lanes))(*env)
+    run = INSTALLED[handler.style](handler_of(handler), *[start] * (handler.moves is not None))(f)(*env)
     if handler.returns or not handler.answers_once:
         return run
     return result_of(handler, *(run if handler.moves is not None else (None, run)))
@@ -234,7 +215,7 @@ INSTALLED = {
 }
 
 
-def handler_of(handler: Handled) -> Any:
+def handler_of(handler: RandomHandler) -> Any:
     """The handler in the package's words: it returns a result itself where a clause takes, or drops, the rest."""
     returns: Any = None
     if handler.returns or not handler.answers_once:
@@ -248,7 +229,7 @@ def handler_of(handler: Handled) -> Any:
     return hx.handler(otherwise=clause, over=lambda op: type(op) in clauses, returns=returns, moves=moves)
 
 
-MOVES = {
+MOVES: dict[str | None, Any] = {
     "append": hx.append,
     "sum": hx.merge(lambda a, b: a + b, hnp.zeros((), "float64")),
     "max": hx.merge(hnp.maximum, hnp.full((), -math.inf)),
@@ -257,7 +238,7 @@ MOVES = {
 }
 
 
-def result_of(handler: Handled, state: Any, y: Any) -> Any:
+def result_of(handler: RandomHandler, state: Any, y: Any) -> Any:
     """The number that a handled block gives: its own, and what is left of the state."""
     if handler.moves == "append":
         for entry in state:
@@ -279,7 +260,7 @@ def weighed(entry: Any) -> Any:
     return (weights * value).sum()
 
 
-def clause_of(handler: Handled, clause: Clause) -> Any:
+def clause_of(handler: RandomHandler, clause: Clause) -> Any:
     """A clause of a handler, which reads off the operation which effect it answers."""
     stateful = handler.moves is not None
     if clause.kind in SCOPED_CLAUSES:
@@ -342,32 +323,3 @@ SCOPED_CLAUSES = {
     "second": lambda s, op, first, second, *xs: second(s, *xs),
     "local": lambda s, op, first, second, *xs: (s, first(0.5 * s + 0.125, *xs)[1]),
 }
-
-PERFORMED = {
-    "arithmetic": lambda env, lanes, name, i, j: ARITHMETIC[name](env[i], env[j]),
-    "perform": lambda env, lanes, effect, i: ask(effect, env[i]),
-    "cond": do_cond,
-    "cond_of_all": lambda env, lanes, a, b: lax.cond(env[0] > 0.5, one(a, lanes), one(b, lanes), *env),
-    "switch": do_switch,
-    "scan": do_scan,
-    "map": do_map,
-    "fori": do_fori,
-    "unrolled": do_unrolled,
-    "python_cond": do_python_cond,
-    "counted_while": do_counted_while,
-    "tested_while": do_tested_while,
-    "jit": lambda env, lanes, block: hx.jit(one(block, lanes))(*env),
-    "checkpoint": lambda env, lanes, block: hx.checkpoint(one(block, lanes))(*env),
-    "vmap": do_vmap,
-    "ragged": do_ragged,
-    "eval_shape": do_eval_shape,
-    "derivative": do_derivative,
-    "custom": do_custom,
-    "scoped": do_scoped,
-    "handle": do_handle,
-}
-
-
-def function(program: Block) -> Any:
-    """The program as a function of three float64 numbers."""
-    return lambda choice, x, y: call(program, [choice, x, y], [])[0]
