@@ -18,8 +18,8 @@ from helpers.effect_modes import COMPILED, MODES, STYLES, Sample, evaluated, sam
 from helpers.effect_refusals import messages
 
 import handlax as hx
+from handlax.testing.effect_programs.block_writer import random_block
 from handlax.testing.effect_programs.blocks import ONCE, inner_blocks, shrunk, simpler
-from handlax.testing.effect_programs.writer import random_block
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,8 @@
 """Programs with effects, as data: what they are made of, and what follows from their structure.
 
-    random_block(random, depth)     writer      a program
-    text_of_block(program)          text        the same as Python text
-    shrunk(program, fails)          here        a smaller one that still fails
+    random_block(random, depth)     block_writer    a program
+    text_of_block(program)          text            the same as Python text
+    shrunk(program, fails)          here            a smaller one that still fails
 
 They are data, since an oracle interprets them, in plain Python, that shares nothing with the package.
 
@@ -28,7 +28,7 @@ class Block(NamedTuple):
     outs: tuple[int, ...]
 
 
-class Clause(NamedTuple):
+class RandomClause(NamedTuple):
     """``kind``: fun, ctl, once or final; for a scoped effect first, second or local: which function, with which state.
 
     ``a``, ``b``: its numbers; ``onwards``: the effect that it performs further out; ``times``: how often it resumes.
@@ -58,7 +58,7 @@ class RandomHandler(NamedTuple):
     it may get beyond the lanes around it, which part where a ``final`` clause may have ended some.
     """
 
-    clauses: dict[int, Clause]
+    clauses: dict[int, RandomClause]
     moves: str | None = None
     start: Any = None
     weak: bool = False

@@ -1,62 +1,69 @@
-"""What the text of a program with effects calls: its effects, its statements and its handlers.
-
-It is written with public names alone, as programs of users are.
-"""
+"""What the text of a program with effects calls: its effects, its statements and its handlers."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import handlax as hx
-
 from ... import lax
 from ... import numpy as hnp
-from .blocks import BODIES, DEFAULTED, ONCE, OTHER, PLAIN, TREE, WITHIN, Clause, RandomHandler
+from ...effects.core.arrays import perform
+from ...effects.core.operation import effect
+from ...interpreters.custom.custom_jvp import custom_jvp
+from ...interpreters.custom.custom_vjp import custom_vjp
+from ...interpreters.direct import install
+from ...interpreters.handlers import handler as handlers
+from ...interpreters.handlers import state_movements
+from ...interpreters.handlers.handle import handle
+from ...interpreters.ragged.ragged_array import Ragged, ragged_axis
+from ...interpreters.transformations import derivatives
+from ...interpreters.transformations.vmap import vmap
+from ...lowering.jit import ahead_of_time
+from .blocks import BODIES, DEFAULTED, ONCE, OTHER, PLAIN, TREE, WITHIN, RandomClause, RandomHandler
 
-NUMBER = hx.ShapeDtypeStruct((), "float64")
+NUMBER = ahead_of_time.ShapeDtypeStruct((), "float64")
 
 
-@hx.effect(vmap="per_lane", diff="stop")
+@effect(vmap="per_lane", diff="stop")
 class Plain:
     def result_type(op, x):
         return NUMBER
 
 
-@hx.effect(vmap="per_lane", diff="stop")
+@effect(vmap="per_lane", diff="stop")
 class Tree:
     """With a field, an integer operand, and a tree as result."""
 
     label: str
 
     def result_type(op, x, n):
-        return {"answer": NUMBER, "rest": (hx.ShapeDtypeStruct((), "int32"),)}
+        return {"answer": NUMBER, "rest": (ahead_of_time.ShapeDtypeStruct((), "int32"),)}
 
 
-@hx.effect(vmap="per_lane", diff="stop")
+@effect(vmap="per_lane", diff="stop")
 class Other:
     def result_type(op, x):
         return NUMBER
 
 
-@hx.effect(vmap="per_lane", diff="stop", default=lambda op, x: 0.8 * hnp.sin(0.7 * x))
+@effect(vmap="per_lane", diff="stop", default=lambda op, x: 0.8 * hnp.sin(0.7 * x))
 class Defaulted:
     def result_type(op, x):
         return NUMBER
 
 
-@hx.effect(vmap="once")
+@effect(vmap="once")
 class Once:
     def result_type(op, x):
         return NUMBER
 
 
-@hx.effect(scopes=2, vmap="per_lane", diff="bodies")
+@effect(scopes=2, vmap="per_lane", diff="bodies")
 class Within:
     """One of two functions, in each lane alone."""
 
 
-@hx.effect(scopes=2, vmap="bodies", diff="bodies")
+@effect(scopes=2, vmap="bodies", diff="bodies")
 class Bodies:
     """One of two functions, of all lanes at once."""
 
@@ -68,7 +75,7 @@ EFFECTS = {kind: effect for effect, kind in KINDS.items()}
 
 
 def ask(effect: int, x: Any) -> Any:
-    return hx.perform(Tree("t"), x, 1)["answer"] if effect == TREE else hx.perform(KINDS[effect](), x)
+    return perform(Tree("t"), x, 1)["answer"] if effect == TREE else perform(KINDS[effect](), x)
 
 
 def reply(op: Any, y: Any) -> Any:
@@ -117,7 +124,7 @@ def fori(f: Any, x: Any, length: int) -> Any:
 
 
 def unrolled(f: Any, x: Any, length: int) -> Any:
-    return hx.loop(0, length, lambda k, c: f(c + 0.1 * k), x)
+    return install.loop(0, length, lambda k, c: f(c + 0.1 * k), x)
 
 
 def counted_while(f: Any, x: Any, length: int, steps: int | None) -> Any:
@@ -130,9 +137,9 @@ def tested_while(test: Any, f: Any, x: Any, lanes: Any, bound: float, steps: int
     return lax.while_loop(more, step, hnp.sin(x) + 1e-3 * sum(lanes), max_steps=steps)
 
 
-def vmap(f: Any, x: Any, size: int, lanes: Any) -> Any:
+def in_lanes(f: Any, x: Any, size: int, lanes: Any) -> Any:
     count = hnp.arange(size, dtype="float64")
-    ys = hx.vmap(lambda x: f([*lanes, lax.stop_gradient(x)], x))(x + 0.3 * count)
+    ys = vmap(lambda x: f([*lanes, lax.stop_gradient(x)], x))(x + 0.3 * count)
     return (ys / (count + 1)).sum()
 
 
@@ -142,12 +149,12 @@ def ragged(f: Any, x: Any, lengths: tuple[int, ...], lanes: Any) -> Any:
         return lax.scan(lambda c, w: (f(inner, c, w), None), x, rows)[0]
 
     count = hnp.arange(len(lengths), dtype="float64")
-    rows = hx.Ragged(weights(sum(lengths)), lengths)
-    return (hx.vmap(lane, in_axes=(0, hx.ragged_axis))(x + 0.3 * count, rows) / (count + 1)).sum()
+    rows = Ragged(weights(sum(lengths)), lengths)
+    return (vmap(lane, in_axes=(0, ragged_axis))(x + 0.3 * count, rows) / (count + 1)).sum()
 
 
-def eval_shape(f: Any, x: Any, *env: Any) -> Any:
-    return x * (0.5 + len(hx.eval_shape(f, *env).shape))
+def typed(f: Any, x: Any, *env: Any) -> Any:
+    return x * (0.5 + len(ahead_of_time.eval_shape(f, *env).shape))
 
 
 def derivative(f: Any, x: Any, mode: str) -> Any:
@@ -156,27 +163,27 @@ def derivative(f: Any, x: Any, mode: str) -> Any:
 
 
 def linearized(f: Any, x: Any) -> Any:
-    y, push = hx.linearize(f, x)
+    y, push = derivatives.linearize(f, x)
     return y, push(hnp.ones((), "float64"))
 
 
 def pulled(f: Any, x: Any) -> Any:
-    y, pull = hx.vjp(f, x)
+    y, pull = derivatives.vjp(f, x)
     return y, pull(hnp.ones((), "float64"))[0]
 
 
 def in_directions(f: Any, x: Any) -> Any:
-    slope, y = hx.jacfwd(lambda x: 2 * (f(x),), has_aux=True)(x)
+    slope, y = derivatives.jacfwd(lambda x: 2 * (f(x),), has_aux=True)(x)
     return y, slope
 
 
 DERIVATIVES = {
-    "jvp": lambda f, x: hx.jvp(f, (x,), (hnp.ones((), "float64"),)),
-    "grad": lambda f, x: hx.value_and_grad(f)(x),
+    "jvp": lambda f, x: derivatives.jvp(f, (x,), (hnp.ones((), "float64"),)),
+    "grad": lambda f, x: derivatives.value_and_grad(f)(x),
     "vjp": pulled,
     "linearize": linearized,
     "jacfwd": in_directions,
-    "jacrev": lambda f, x: hx.jacrev(lambda x: 2 * (f(x),), has_aux=True)(x)[::-1],
+    "jacrev": lambda f, x: derivatives.jacrev(lambda x: 2 * (f(x),), has_aux=True)(x)[::-1],
 }
 
 
@@ -187,7 +194,7 @@ def custom(f: Any, x: Any, kind: str, rate: float, again: bool) -> Any:
     uses it first. What performs effects is not performed again.
     """
     of_x = lambda x: f(hnp.ones((), "float64"), x)
-    g: Any = hx.custom_jvp(of_x) if kind == "jvp" else hx.custom_vjp(of_x)
+    g: Any = custom_jvp(of_x) if kind == "jvp" else custom_vjp(of_x)
     value = g if again else of_x
     if kind == "jvp":
         g.defjvp(lambda xs, ts: (value(xs[0]), rate * hnp.cos(xs[0]) * ts[0]))
@@ -209,9 +216,9 @@ def handled(handler: RandomHandler, f: Any, *env: Any) -> Any:
 
 
 INSTALLED = {
-    "handle": lambda h, *s: hx.handle(h, *s),
-    "direct": lambda h, *s: hx.direct(h, *s),
-    "replay": lambda h, *s: hx.direct(h, *s, replay=True),
+    "handle": lambda h, *s: handle(h, *s),
+    "direct": lambda h, *s: install.direct(h, *s),
+    "replay": lambda h, *s: install.direct(h, *s, replay=True),
 }
 
 
@@ -222,19 +229,19 @@ def handler_of(handler: RandomHandler) -> Any:
         stateful = handler.moves is not None
         returns = (lambda s, y: result_of(handler, s, y)) if stateful else lambda y: result_of(handler, None, y)
     clauses = {KINDS[effect]: clause_of(handler, clause) for effect, clause in handler.clauses.items()}
-    moves = MOVES.get(handler.moves, hx.carry)
+    moves = MOVES.get(handler.moves, state_movements.carry)
     if not handler.otherwise:
-        return hx.handler(clauses, returns=returns, moves=moves)
+        return handlers.handler(clauses, returns=returns, moves=moves)
     clause = next(iter(clauses.values()))
-    return hx.handler(otherwise=clause, over=lambda op: type(op) in clauses, returns=returns, moves=moves)
+    return handlers.handler(otherwise=clause, over=lambda op: type(op) in clauses, returns=returns, moves=moves)
 
 
 MOVES: dict[str | None, Any] = {
-    "append": hx.append,
-    "sum": hx.merge(lambda a, b: a + b, hnp.zeros((), "float64")),
-    "max": hx.merge(hnp.maximum, hnp.full((), -math.inf)),
-    "split": hx.split(lambda key, n: 0.9 * key + 0.1 * hnp.arange(n, dtype="float64")),
-    "tally": hx.tally(0, lambda a, b: a + b, max, lambda a, n: a * (5 if n is None else n)),
+    "append": state_movements.append,
+    "sum": state_movements.merge(lambda a, b: a + b, hnp.zeros((), "float64")),
+    "max": state_movements.merge(hnp.maximum, hnp.full((), -math.inf)),
+    "split": state_movements.split(lambda key, n: 0.9 * key + 0.1 * hnp.arange(n, dtype="float64")),
+    "tally": state_movements.tally(0, lambda a, b: a + b, max, lambda a, n: a * (5 if n is None else n)),
 }
 
 
@@ -251,7 +258,7 @@ def result_of(handler: RandomHandler, state: Any, y: Any) -> Any:
 def weighed(entry: Any) -> Any:
     """The sum of the values of an entry of a log, each with a weight by its place."""
     masks, value = [], entry
-    while isinstance(value, hx.When):
+    while isinstance(value, state_movements.When):
         masks.append(hnp.asarray(value.taken))
         value = value.value
     weights = hnp.cos(hnp.arange(value.size, dtype="float64")).reshape(value.shape)
@@ -260,7 +267,7 @@ def weighed(entry: Any) -> Any:
     return (weights * value).sum()
 
 
-def clause_of(handler: RandomHandler, clause: Clause) -> Any:
+def clause_of(handler: RandomHandler, clause: RandomClause) -> Any:
     """A clause of a handler, which reads off the operation which effect it answers."""
     stateful = handler.moves is not None
     if clause.kind in SCOPED_CLAUSES:
@@ -269,9 +276,9 @@ def clause_of(handler: RandomHandler, clause: Clause) -> Any:
         return lambda op, *types: 1
     if clause.ends:
         ended = lambda s, x: clause.a * onwards(clause, x) + (0.0 if s is None else s)
-        return hx.final((lambda s, op, x, *_: ended(s, x)) if stateful else lambda op, x, *_: ended(None, x))
+        return handlers.final((lambda s, op, x, *_: ended(s, x)) if stateful else lambda op, x, *_: ended(None, x))
     if clause.resumes:
-        kind = hx.once if clause.kind == "once" else hx.ctl
+        kind = handlers.once if clause.kind == "once" else handlers.ctl
         if stateful:
             return kind(lambda resume, s, op, x, *_: resumed(clause, lambda s, y: resume(s, reply(op, y)), s, x))
         return kind(lambda resume, op, x, *_: resumed(clause, lambda s, y: resume(reply(op, y)), None, x))
@@ -283,11 +290,11 @@ def clause_of(handler: RandomHandler, clause: Clause) -> Any:
     return answer if stateful else lambda op, *xs: answer(None, op, *xs)[1]
 
 
-def onwards(clause: Clause, x: Any) -> Any:
+def onwards(clause: RandomClause, x: Any) -> Any:
     return x if clause.onwards is None else ask(clause.onwards, x)
 
 
-def answered(clause: Clause, moves: str | None, s: Any, x: Any) -> tuple[Any, Any]:
+def answered(clause: RandomClause, moves: str | None, s: Any, x: Any) -> tuple[Any, Any]:
     """The state and the number of a clause that answers once."""
     a, b = clause.a, clause.b
     if moves is None:
@@ -301,7 +308,7 @@ def answered(clause: Clause, moves: str | None, s: Any, x: Any) -> tuple[Any, An
     return s + a * x if moves == "sum" else hnp.maximum(s, x), onwards(clause, b * x)
 
 
-def resumed(clause: Clause, resume: Any, s: Any, x: Any) -> Any:
+def resumed(clause: RandomClause, resume: Any, s: Any, x: Any) -> Any:
     """The answer of a clause that resumes ``clause.times`` times; ``resume(s, y)``, without a state s is None."""
     a, b = clause.a, clause.b
     x = onwards(clause, x)

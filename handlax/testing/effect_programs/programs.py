@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..generator.random_program import RandomProgram
+from .block_writer import random_block
 from .blocks import Block
 from .text import text_of_block
-from .writer import random_block
 
 
 @dataclass(frozen=True, repr=False)
@@ -19,7 +19,10 @@ class EffectProgram(RandomProgram):
     """A function of a choice, 0 or 1, and two numbers to a number, whose handlers answer what it performs."""
 
     block: Block
-    prelude = "from handlax.testing.effect_programs.functions import *\n"
+    prelude = (
+        "import handlax as hx\nfrom handlax import lax\nfrom handlax import numpy as hnp\n"
+        "from handlax.testing.effect_programs.functions import *\n"
+    )
 
     def inputs(self, seed: int) -> list[Any]:
         rng = np.random.default_rng(seed)

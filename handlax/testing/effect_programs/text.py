@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import count as numbered
 from typing import Any
 
-from .blocks import Block, Clause, RandomHandler
+from .blocks import Block, RandomClause, RandomHandler
 
 # Of each kind of statement: its text, with its fields, of which blocks are functions; and the parameters of these.
 # ``{env}``: all numbers so far; ``{n}``: the next one, and ``{m}`` the one after that.
@@ -28,9 +28,9 @@ FORMS = {
     "tested_while": ("tested_while({3}, {4}, n{0}, lanes, {1}, {2})", "{n}"),
     "jit": ("hx.jit({0})({env})", "{env}"),
     "checkpoint": ("hx.checkpoint({0})({env})", "{env}"),
-    "vmap": ("vmap({2}, n{0}, {1}, lanes)", "lanes, {n}"),
+    "vmap": ("in_lanes({2}, n{0}, {1}, lanes)", "lanes, {n}"),
     "ragged": ("ragged({2}, n{0}, {1}, lanes)", "lanes, {n}, {m}"),
-    "eval_shape": ("eval_shape({1}, n{0}, {env})", "{env}"),
+    "eval_shape": ("typed({1}, n{0}, {env})", "{env}"),
     "derivative": ("derivative({2}, n{0}, {1!r})", "{n}"),
     "custom": ("custom({4}, n{0}, {1!r}, {2}, {3})", "n0, n1"),
     "scoped": ("hx.perform(KINDS[{0}](), {1}, {2}, {env})", "{env}"),
@@ -71,7 +71,7 @@ def _constructed(x: Any) -> str:
     """The text that makes a handler or a clause, without what it has by default."""
     if isinstance(x, dict):
         return f"{{{', '.join([f'{key}: {_constructed(value)}' for key, value in x.items()])}}}"
-    if not isinstance(x, RandomHandler | Clause):
+    if not isinstance(x, RandomHandler | RandomClause):
         return repr(x)
     given = {name: value for name, value in x._asdict().items() if value != x._field_defaults.get(name, ...)}
     return f"{type(x).__name__}({', '.join([f'{name}={_constructed(value)}' for name, value in given.items()])})"

@@ -16,8 +16,8 @@ from handlax.effects.core.operation import operation
 from handlax.effects.programs.higher_order import Call
 from handlax.interpreters.analysis.typecheck import typecheck
 from handlax.testing import equations, programs, random_program, reduced
+from handlax.testing.effect_programs.block_writer import random_block
 from handlax.testing.effect_programs.text import text_of_block
-from handlax.testing.effect_programs.writer import random_block
 from handlax.testing.generator.author import Author, Scope, Unfit, Vocabulary
 from handlax.testing.generator.equations import arguments, random_equations
 from handlax.testing.generator.reducing import living

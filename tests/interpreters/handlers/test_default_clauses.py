@@ -13,9 +13,9 @@ from helpers.new_process import in_new_process
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.testing.effect_programs.block_writer import random_block
 from handlax.testing.effect_programs.functions import KINDS, clause_of
 from handlax.testing.effect_programs.programs import effect_program
-from handlax.testing.effect_programs.writer import random_block
 
 
 @hx.effect(vmap="per_lane", diff="stop", default=lambda op, x: op.by * x)

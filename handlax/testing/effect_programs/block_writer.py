@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from .blocks import ASKING, BODIES, DEFAULTED, ONCE, SCOPED, WITHIN, Block, Clause, RandomHandler, row_of
+from .blocks import ASKING, BODIES, DEFAULTED, ONCE, SCOPED, WITHIN, Block, RandomClause, RandomHandler, row_of
 
 UNTOLD = "untold"  # the effect is not answered, or the oracle does not say how
 LOOPS = {"loop", "while", "until", "lanes", "ragged"}  # while: of a known number of iterations
@@ -20,7 +20,7 @@ REVERSE = ("grad", "vjp", "linearize", "jacrev")
 DERIVATIVES = ("jvp", "jacfwd", *REVERSE)
 
 
-def refused_by(handler: RandomHandler, clause: Clause, crossed: set[str], derived: bool) -> str | None:
+def refused_by(handler: RandomHandler, clause: RandomClause, crossed: set[str], derived: bool) -> str | None:
     """The refusal of an effect that has crossed these structures when it gets to its clause; None: it is answered.
 
     ``derived``: whether there is a derivative outside of the handler.
@@ -334,7 +334,7 @@ class BlockWriter:
         if kind == "ctl" and len(clauses) == 2 and draw.random() < 0.2:  # both kinds in one handler
             clauses[effect] = clauses[effect]._replace(kind="final")
         if kind == "fun" and moves in (None, "carry") and draw.random() < 0.3:
-            clauses[draw.choice(SCOPED)] = Clause(draw.choice(["first", "second", "local"]), *self.numbers())
+            clauses[draw.choice(SCOPED)] = RandomClause(draw.choice(["first", "second", "local"]), *self.numbers())
         if moves == "tally":
             clauses = {e: clause for e, clause in clauses.items() if e in ASKING and scope.allows(e)}
         handler = handler._replace(clauses=clauses)
@@ -356,23 +356,23 @@ class BlockWriter:
     def numbers(self) -> tuple[float, float]:
         return self.number(), self.number()
 
-    def clause(self, scope: Place, handler: RandomHandler, effect: int, kind: str) -> Clause:
+    def clause(self, scope: Place, handler: RandomHandler, effect: int, kind: str) -> RandomClause:
         """A clause that may perform an effect further out, where effects of its kind are answered."""
         draw = self.draw
         times = draw.choice([0, 1, 2, 2])
         if kind == "ctl" and times < 2 and draw.random() < 0.5:
             kind = "once"
-        around = scope.inside("handle", marked(handler._replace(clauses={effect: Clause(kind, 0.0, 0.0)})))
+        around = scope.inside("handle", marked(handler._replace(clauses={effect: RandomClause(kind, 0.0, 0.0)})))
         targets = [ONCE] * (handler.moves is None) if effect == ONCE else ASKING
         outside = [target for target in targets if around.allows(target)]
         onwards = draw.choice(outside) if outside and handler.moves != "split" and draw.random() < 0.4 else None
-        return Clause(kind, *self.numbers(), onwards, times)
+        return RandomClause(kind, *self.numbers(), onwards, times)
 
     def program(self, depth: int, size: int, around: tuple[tuple[str], ...]) -> Block:
         """A program on (choice, x, y) that answers all its effects, but for one with a default now and then."""
         answered = [e for e in (*ASKING, ONCE) if e != DEFAULTED or self.draw.random() < 0.5]
-        clauses = {effect: Clause("fun", *self.numbers()) for effect in answered}
-        clauses |= {effect: Clause("first", *self.numbers()) for effect in SCOPED}
+        clauses = {effect: RandomClause("fun", *self.numbers()) for effect in answered}
+        clauses |= {effect: RandomClause("first", *self.numbers()) for effect in SCOPED}
         base = RandomHandler(clauses, *self.draw.choice([(None, None), ("carry", self.number())]))
         scope = Place((*around, ("handle", base)), depth)
         return Block((("handle", base, self.block(scope, 3, size)),), (3,))
