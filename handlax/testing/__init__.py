@@ -9,9 +9,6 @@ from .compare import compare as compare
 from .first_difference import Difference as Difference
 from .first_difference import first_difference as first_difference
 from .generator.nests import Nest as Nest
-from .generator.programs import equations as equations
-from .generator.programs import programs as programs
-from .generator.programs import random_program as random_program
 from .generator.random_program import RandomProgram as RandomProgram
 from .generator.reducing import reduced as reduced
 from .handler_laws import HANDLER_LAWS as HANDLER_LAWS
@@ -25,6 +22,9 @@ from .nest_laws import check_nest_law as check_nest_law
 from .operation_laws import OPERATION_LAWS as OPERATION_LAWS
 from .operation_laws import check_operation as check_operation
 from .pytest_plugin.trace_counts import counted as counted
+from .random_programs import equations as equations
+from .random_programs import programs as programs
+from .random_programs import random_program as random_program
 from .recordings import Recording as Recording
 from .recordings import load as load
 from .recordings import record as record

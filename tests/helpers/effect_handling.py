@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from handlax.testing.effect_programs.blocks import inner_blocks, left_by, performed_after, row_of_statement
+
 from .dual_numbers import add, maximum, merged, mul, sin
-from .effect_programs import inner_blocks, left_by, performed_after, row_of_statement
 
 
 def advance(block, answer):

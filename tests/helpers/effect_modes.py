@@ -15,11 +15,12 @@ from handlax import numpy as hnp
 from handlax.effects.base.later_layers import LaterLayers
 from handlax.interpreters.core.evaluate import forget_executors
 from handlax.sharding import P
+from handlax.testing.effect_programs.block_writer import random_block
+from handlax.testing.effect_programs.blocks import Block
+from handlax.testing.effect_programs.functions import DERIVATIVES
+from handlax.testing.effect_programs.programs import effect_program
 
-from .effect_functions import DERIVATIVES, function
 from .effect_oracle import meaning, slope
-from .effect_programs import Block
-from .effect_writer import random_program
 
 XS = [0.7, -0.3, 1.1]
 Y = -0.4
@@ -152,17 +153,18 @@ class Sample(NamedTuple):
 
     def written(self) -> Any:
         way = self.way
-        return random_program(
-            self.seed, self.depth, size=self.size, styles=STYLES[self.style], compiles=way.compiles,
+        return random_block(
+            Random(self.seed), self.depth, size=self.size, styles=STYLES[self.style], compiles=way.compiles,
             eager=way.run is directly, derivative=way.derivative, daring=self.daring,
         )
 
     def check(self, program: Block) -> None:
         """Raises: AssertionError: the program does not give what it means; HandlaxError: it is refused."""
         choice, way = float(self.seed % 2), self.way
-        found, expected = way.run(function(program), choice), way.means(program, choice)
+        text = effect_program(program)
+        found, expected = way.run(text.function(), choice), way.means(program, choice)
         np.testing.assert_allclose(
-            np.asarray(found), np.asarray(expected), rtol=1e-9, atol=1e-9, err_msg=f"{self}\n{program}"
+            np.asarray(found), np.asarray(expected), rtol=1e-9, atol=1e-9, err_msg=f"{self}\n{text.source}"
         )
 
 

@@ -1,6 +1,6 @@
 """What a program with effects means, in plain Python: generators for effects, dual numbers for derivatives.
 
-It shares nothing with the package. A program is the data of ``effect_programs``. A block is interpreted by a generator:
+It shares nothing with the package but this: a program is data, a ``Block``. A block is interpreted by a generator:
 what it yields are events, what is sent back are answers.
 
     perform             an effect, with its operand; the answer is sent back
@@ -25,9 +25,10 @@ from __future__ import annotations
 
 import math
 
+from handlax.testing.effect_programs.blocks import BODIES, DEFAULTED, ONCE, count_of, row_of, row_of_statement
+
 from .dual_numbers import Dual, add, cos, merged, mul, number, parts, sin, tags, without, without_derivative
 from .effect_handling import Log, Regions, advance, handled
-from .effect_programs import BODIES, DEFAULTED, ONCE, count_of, row_of, row_of_statement
 
 ARITHMETIC = {
     "add": lambda a, b: add(mul(0.6, a), mul(0.5, b)),
@@ -281,14 +282,15 @@ def derivative(env, lanes, tag, i, mode, block):
     return add(p, mul(0.3, t))
 
 
-def custom(env, lanes, tag, i, kind, rate, block):
-    """A function of its argument alone, with a derivative of its own, of any order: ``rate cos x``.
+def custom(env, lanes, tag, i, kind, rate, again, block):
+    """A function of its argument alone with a derivative of its own, ``rate cos x``, of any order if ``again``.
 
     What it performs depends on the argument as its statements say: for that there is an infinitesimal beside each of
-    the argument's, which is not in the result.
+    the argument's with this derivative, which is not in the result.
     """
     x = inner = env[i]
-    pairs = [((own + math.floor(own) + 1) / 2, own) for own in tags(x)]  # above its own, below that of the next one
+    derived = tags(x) if again else tags(x)[-1:]
+    pairs = [((own + math.floor(own) + 1) / 2, own) for own in derived]  # above its own, below that of the next one
     for beside, own in pairs:
         inner = merged(inner, own, beside)
         yield ("open", beside, own)
@@ -296,12 +298,14 @@ def custom(env, lanes, tag, i, kind, rate, block):
     for beside, own in reversed(pairs):
         y = without(y, beside)
         yield ("merge", beside, own)
-    return add(y, ruled(x, rate))
+    return add(y, by_rule(x, rate, again))
 
 
-def ruled(x, rate):
-    """The infinitesimals that a function has whose derivative is ``rate cos x``."""
-    return Dual(x.tag, ruled(x.p, rate), mul(mul(rate, cos(x.p)), x.t)) if isinstance(x, Dual) else 0.0
+def by_rule(x, rate, again):
+    """The infinitesimals of a function whose derivative is ``rate cos x``: the last one's, or all."""
+    if not isinstance(x, Dual):
+        return 0.0
+    return Dual(x.tag, by_rule(x.p, rate, again) if again else 0.0, mul(mul(rate, cos(x.p)), x.t))
 
 
 def scoped(env, lanes, tag, effect, first, second):

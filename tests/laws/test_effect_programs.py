@@ -11,14 +11,15 @@ import itertools
 import os
 import re
 import sys
+from random import Random
 
 import pytest
 from helpers.effect_modes import COMPILED, MODES, STYLES, Sample, evaluated, sample
-from helpers.effect_programs import ONCE, inner_blocks, shrunk, simpler
 from helpers.effect_refusals import messages
-from helpers.effect_writer import random_program
 
 import handlax as hx
+from handlax.testing.effect_programs.block_writer import random_block
+from handlax.testing.effect_programs.blocks import ONCE, inner_blocks, shrunk, simpler
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +77,7 @@ def test_programs_that_dare_are_equal_or_refused_as_listed():
 def test_a_program_that_fails_is_made_smaller():
     """Down to the statement that the failure needs, and the structures around it."""
     scans = lambda block: "scan" in [statement[0] for statement in statements_in(block)]
-    program = next(filter(scans, (random_program(seed, 4, size=12).program for seed in itertools.count())))
+    program = next(filter(scans, (random_block(Random(seed), 4, size=12).program for seed in itertools.count())))
     small = shrunk(program, scans)
     assert scans(small) and len([*statements_in(small)]) < len([*statements_in(program)])
     assert not any(map(scans, (each for each in simpler(small) if each != small)))
@@ -90,7 +91,7 @@ def test_a_program_that_once_differed_means_what_the_oracle_says(seed):
 
 
 def test_what_is_performed_once_is_asked_for_what_all_lanes_share():
-    programs = [random_program(seed, 5, derivative=[None, "jvp"][seed % 2]).program for seed in range(300)]
+    programs = [random_block(Random(seed), 5, derivative=[None, "jvp"][seed % 2]).program for seed in range(300)]
     asked = [i for program in programs for kind, *fields in statements_in(program) if kind == "perform"
              for effect, i in [fields] if effect == ONCE]
     assert len(asked) > 100 and set(asked) == {0}

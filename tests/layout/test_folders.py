@@ -88,6 +88,7 @@ LINE = (
     "handlax/testing/strategies",
     "handlax/testing/generator",
     "handlax/testing/pytest_plugin",
+    "handlax/testing/effect_programs",
     "handlax/testing",
     "handlax",
 )

@@ -204,7 +204,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/testing/drawn_programs.py": (("handlax/testing/test_handler_laws.py",), "the programs of its checks"),
     "handlax/testing/first_difference.py": (("handlax/testing/test_recordings.py",), "the comparison of recordings"),
     "handlax/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
+    "handlax/testing/effect_programs/": (("laws/test_effect_programs.py",), "an oracle says what they mean"),
     "handlax/testing/generator/": (
-        (NESTS, "laws/test_ragged_programs.py", "handlax/testing/test_handler_laws.py"),
+        (NESTS, "laws/test_ragged_programs.py", "handlax/testing/test_handler_laws.py",
+         "handlax/testing/test_random_programs.py"),
         "the programs of which laws are checked"),
 }

@@ -1,1 +1,1 @@
-"""The generator of random programs: well-typed, bounded, as Python text or equations, over several vocabularies."""
+"""The generator of random programs, which are well-typed and bounded: an author, and vocabularies of statements."""

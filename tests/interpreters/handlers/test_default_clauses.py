@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from random import Random
 
 import numpy as np
 import pytest
-from helpers.effect_functions import KINDS, call, clause_of
 from helpers.effect_oracle import meaning
-from helpers.effect_writer import random_program
 from helpers.new_process import in_new_process
 
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.testing.effect_programs.block_writer import random_block
+from handlax.testing.effect_programs.functions import KINDS, clause_of
+from handlax.testing.effect_programs.programs import effect_program
 
 
 @hx.effect(vmap="per_lane", diff="stop", default=lambda op, x: op.by * x)
@@ -219,7 +221,7 @@ def test_under_vmap_and_grad_the_options_decide_as_without_it():
 
 def stateless(depth):
     """The random programs of this depth whose outermost handler has no state."""
-    programs = (random_program(seed, depth).program for seed in itertools.count(20000))
+    programs = (random_block(Random(seed), depth).program for seed in itertools.count(20000))
     return (program for program in programs if program.statements[0][1].moves is None)
 
 
@@ -228,7 +230,7 @@ def run(program, transformed):
     ((_, base, body),) = program.statements
     defaults = {KINDS[effect]: clause_of(base, clause) for effect, clause in base.clauses.items()}
     with hx.rules(default=defaults):
-        return np.asarray(transformed(lambda *env: call(body, env, [])[0])(*numbers(1.0, 0.7, -0.4)))
+        return np.asarray(transformed(effect_program(body).function())(*numbers(1.0, 0.7, -0.4)))
 
 
 def numbers(*xs):

@@ -8,14 +8,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ...effects.base.errors import BadArgument
-from ...effects.programs.program import Program
-from .equations import random_equations
-from .lane_programs import random_lane_program
-from .nests import random_nest
-from .random_program import RandomProgram
+from ..effects.base.errors import BadArgument
+from ..effects.programs.program import Program
+from .effect_programs.programs import random_effect_program
+from .generator.equations import random_equations
+from .generator.lane_programs import random_lane_program
+from .generator.nests import random_nest
+from .generator.random_program import RandomProgram
 
-VOCABULARIES: dict[str, Callable[..., RandomProgram]] = {"control flow": random_nest, "lanes": random_lane_program}
+VOCABULARIES: dict[str, Callable[..., RandomProgram]] = {
+    "control flow": random_nest, "lanes": random_lane_program, "effects": random_effect_program,
+}
 
 
 def random_program(seed: int, vocabulary: str = "control flow", **options: Any) -> RandomProgram:
@@ -26,9 +29,10 @@ def random_program(seed: int, vocabulary: str = "control flow", **options: Any) 
     Args:
         vocabulary: what it is written of. ``"control flow"``: loops, branches, transformations and handlers, nested in
             one another, of smooth functions; executed by Python's own loops it is its own reference. ``"lanes"``: the
-            functions of arrays of the library, of a lane whose axes have lengths of their own.
+            functions of arrays of the library, of a lane whose axes have lengths of their own. ``"effects"``: handlers
+            of every kind and movement, in control flow, lanes and derivatives, of numbers.
         options: of control flow ``depth``, ``size``, ``reverse`` (differentiable in reverse mode), ``only``,
-            ``without`` and ``tells``, see ``random_nest``; of lanes ``depth``.
+            ``without`` and ``tells``, see ``random_nest``; of lanes ``depth``; of effects those of ``random_block``.
 
     Raises: BadArgument: there is no such vocabulary.
 

@@ -1,9 +1,10 @@
-"""Random programs with effects, as data: what they are made of, and what follows from their text.
+"""Programs with effects, as data: what they are made of, and what follows from their structure.
 
-    random_program(seed, depth)     effect_writer       a program
-    function(program)               effect_functions    the same as a function of the package
-    meaning(program, c, x, y)       effect_oracle       what it means, in plain Python
-    shrunk(program, fails)          here                a smaller one that still fails
+    random_block(random, depth)     block_writer    a program
+    text_of_block(program)          text            the same as Python text
+    shrunk(program, fails)          here            a smaller one that still fails
+
+They are data, since an oracle interprets them, in plain Python, that shares nothing with the package.
 
 A program is a ``Block``: statements, each of which gives one number, and the numbers that it returns. Number 0 is a
 choice between 0 and 1 that no transformation maps or differentiates; the others are arguments and earlier results.
@@ -27,7 +28,7 @@ class Block(NamedTuple):
     outs: tuple[int, ...]
 
 
-class Clause(NamedTuple):
+class RandomClause(NamedTuple):
     """``kind``: fun, ctl, once or final; for a scoped effect first, second or local: which function, with which state.
 
     ``a``, ``b``: its numbers; ``onwards``: the effect that it performs further out; ``times``: how often it resumes.
@@ -48,7 +49,7 @@ class Clause(NamedTuple):
         return self.kind == "final"
 
 
-class Handled(NamedTuple):
+class RandomHandler(NamedTuple):
     """A handler and how it is installed.
 
     ``moves``: the movement of its state, None without one. ``start``: the initial state; ``weak``: its type follows
@@ -57,7 +58,7 @@ class Handled(NamedTuple):
     it may get beyond the lanes around it, which part where a ``final`` clause may have ended some.
     """
 
-    clauses: dict[int, Clause]
+    clauses: dict[int, RandomClause]
     moves: str | None = None
     start: Any = None
     weak: bool = False
@@ -120,18 +121,18 @@ def row_of_statement(statement: Any, parting: bool = False) -> set[int]:
     return row
 
 
-def left_by(handler: Handled, effects: Iterable[int]) -> set[int]:
+def left_by(handler: RandomHandler, effects: Iterable[int]) -> set[int]:
     """The effects that reach the handlers outside of one if these reach it."""
     return {outside for effect in effects if (outside := beyond(handler, effect)) is not None}
 
 
-def beyond(handler: Handled, effect: int) -> int | None:
+def beyond(handler: RandomHandler, effect: int) -> int | None:
     """The effect that a handler performs where it gets this one."""
     clause = handler.clauses.get(effect)
     return effect if clause is None or handler.moves == "tally" else clause.onwards
 
 
-def performed_after(handler: Handled) -> set[int]:
+def performed_after(handler: RandomHandler) -> set[int]:
     return set() if handler.after is None else {handler.after}
 
 
@@ -187,10 +188,10 @@ def simpler_fields(field: Any) -> Iterator[Any]:
     """What may stand in the place of a field: a simpler block, or a handler with fewer features."""
     if isinstance(field, Block):
         yield from simpler(field)
-    elif isinstance(field, Handled):
+    elif isinstance(field, RandomHandler):
         for name in ("returns", "after", "otherwise", "weak"):
             if getattr(field, name):
-                yield field._replace(**{name: Handled._field_defaults[name]})
+                yield field._replace(**{name: RandomHandler._field_defaults[name]})
     elif isinstance(field, tuple) and field and isinstance(field[0], Block):
         for i, inner in enumerate(field):
             for smaller in simpler(inner):

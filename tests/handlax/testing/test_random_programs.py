@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from random import Random
@@ -15,10 +16,12 @@ from handlax.effects.core.operation import operation
 from handlax.effects.programs.higher_order import Call
 from handlax.interpreters.analysis.typecheck import typecheck
 from handlax.testing import equations, programs, random_program, reduced
+from handlax.testing.effect_programs.block_writer import random_block
+from handlax.testing.effect_programs.text import text_of_block
 from handlax.testing.generator.author import Author, Scope, Unfit, Vocabulary
 from handlax.testing.generator.equations import arguments, random_equations
-from handlax.testing.generator.programs import VOCABULARIES
 from handlax.testing.generator.reducing import living
+from handlax.testing.random_programs import VOCABULARIES
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
@@ -50,7 +53,7 @@ def test_a_program_is_recorded():
 
 
 def test_a_vocabulary_that_there_is_not_is_refused():
-    with pytest.raises(hx.errors.BadArgument, match="the vocabulary is 'control flow' or 'lanes', got 'loops'"):
+    with pytest.raises(hx.errors.BadArgument, match="'control flow' or 'lanes' or 'effects', got 'loops'"):
         random_program(0, "loops")
 
 
@@ -66,6 +69,15 @@ def test_programs_are_their_reference(program):
     inputs = program.inputs(0)
     for y, z in zip(program(*inputs), program.unrolled(*inputs), strict=True):
         np.testing.assert_allclose(y, z, rtol=1e-4, atol=1e-4)
+
+
+def test_the_text_of_a_program_with_effects_has_what_differs_from_the_defaults_of_its_handlers():
+    block = random_block(Random(4), 3).program
+    space = {}
+    exec("from handlax.testing.effect_programs.blocks import *", space)
+    handler = block.statements[0][1]
+    text = re.search(r"= handled\((RandomHandler\(.*\)), b\d+, n0, n1, n2\)\n    return", text_of_block(block)).group(1)
+    assert eval(text, space) == handler and "otherwise" not in text
 
 
 def test_a_program_of_lanes_is_reduced():

@@ -1,6 +1,6 @@
 """Writes random programs with effects: which effects may be performed where, and which refusals there are.
 
-``Scope.refusal`` walks from a place in a program outwards, as an effect performed there does, and says what becomes of
+``Place.refusal`` walks from a place in a program outwards, as an effect performed there does, and says what becomes of
 it; the writer performs what is answered, and with the option ``daring`` now and then what is refused.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from .effect_programs import ASKING, BODIES, DEFAULTED, ONCE, SCOPED, WITHIN, Block, Clause, Handled
+from .blocks import ASKING, BODIES, DEFAULTED, ONCE, SCOPED, WITHIN, Block, RandomClause, RandomHandler, row_of
 
 UNTOLD = "untold"  # the effect is not answered, or the oracle does not say how
 LOOPS = {"loop", "while", "until", "lanes", "ragged"}  # while: of a known number of iterations
@@ -20,7 +20,7 @@ REVERSE = ("grad", "vjp", "linearize", "jacrev")
 DERIVATIVES = ("jvp", "jacfwd", *REVERSE)
 
 
-def refused_by(handler: Handled, clause: Clause, crossed: set[str], derived: bool) -> str | None:
+def refused_by(handler: RandomHandler, clause: RandomClause, crossed: set[str], derived: bool) -> str | None:
     """The refusal of an effect that has crossed these structures when it gets to its clause; None: it is answered.
 
     ``derived``: whether there is a derivative outside of the handler.
@@ -49,14 +49,14 @@ def around_derived(mode: str) -> tuple[tuple[str], ...]:
     return (("derivative",), ("reverse",)) if mode in REVERSE else (("derivative",),)
 
 
-class Scope(NamedTuple):
+class Place(NamedTuple):
     """What surrounds a statement, outermost first: ("handle", handler) or a structure such as ("loop",)."""
 
     around: tuple[tuple[Any, ...], ...]
     depth: int
 
-    def inside(self, *what: Any) -> Scope:
-        return Scope((*self.around, what), self.depth - 1)
+    def inside(self, *what: Any) -> Place:
+        return Place((*self.around, what), self.depth - 1)
 
     def has(self, *kinds: str) -> bool:
         return any([each[0] in kinds for each in self.around])
@@ -127,7 +127,7 @@ def refused_between(effect: int, kind: str, crossed: set[str]) -> str | None:
     return None
 
 
-def beyond_handler(handler: Handled, crossed: set[str]) -> set[str]:
+def beyond_handler(handler: RandomHandler, crossed: set[str]) -> set[str]:
     """What an effect has crossed that gets out of a handler, too."""
     crossed = {each for each in crossed if each not in [f"scope of {effect}" for effect in handler.clauses]}
     if not any([each.startswith("scope of") for each in crossed]):
@@ -140,7 +140,7 @@ def beyond_handler(handler: Handled, crossed: set[str]) -> set[str]:
     return crossed
 
 
-def marked(handler: Handled) -> Handled:
+def marked(handler: RandomHandler) -> RandomHandler:
     """A handler of the same kind that answers nothing: what its clauses perform, it does not answer."""
     return handler._replace(clauses={-1 - effect: clause for effect, clause in handler.clauses.items()})
 
@@ -150,7 +150,7 @@ def performing(effect: int, i: int) -> Any:
     return ("perform", effect, 0 if effect == ONCE else i)
 
 
-class Writer:
+class BlockWriter:
     """Writes random programs with one source of random choices.
 
     ``size``: the number of structures and handlers, at most. ``styles``: of handlers whose clauses take the rest of a
@@ -167,7 +167,7 @@ class Writer:
         """A number that products of two of a weak type give exactly."""
         return round(self.draw.uniform(low, high) * 64) / 64
 
-    def effects(self, scope: Scope) -> list[int]:
+    def effects(self, scope: Place) -> list[int]:
         """The effects to be performed here: those that are answered; or one that is refused."""
         outcomes = {effect: scope.refusal(effect) for effect in (*ASKING, ONCE)}
         refused = {effect: why for effect, why in outcomes.items() if why not in (None, UNTOLD)}
@@ -177,7 +177,7 @@ class Writer:
             return [effect]
         return [effect for effect, refusal in outcomes.items() if refusal is None]
 
-    def steps(self, scope: Scope) -> int | None:
+    def steps(self, scope: Place) -> int | None:
         """The bound of a loop of unknown length, which it needs in reverse mode."""
         if not scope.has("reverse"):
             return None
@@ -186,7 +186,7 @@ class Writer:
             return None
         return STEPS
 
-    def block(self, scope: Scope, count: int, size: int, outs: int = 1, often: bool = False) -> Block:
+    def block(self, scope: Place, count: int, size: int, outs: int = 1, often: bool = False) -> Block:
         """A block on ``count`` numbers with about ``size`` statements; ``often`` the first performs an effect."""
         statements: list[Any] = []
         if often and (effects := self.effects(scope)) and self.draw.random() < 0.6:
@@ -202,7 +202,7 @@ class Writer:
         """A statement that performs one of the effects."""
         return performing(self.draw.choice(effects), i)
 
-    def statement(self, scope: Scope, count: int) -> Any:
+    def statement(self, scope: Place, count: int) -> Any:
         effects = self.effects(scope)
         kinds = ["arithmetic"] + ["perform"] * 3 * bool(effects)
         if scope.depth > 0 and self.left > 0:
@@ -223,47 +223,47 @@ class Writer:
 
     # structures
 
-    def branches(self, scope: Scope, kind: str, count: int, number: int = 2) -> list[Block]:
+    def branches(self, scope: Place, kind: str, count: int, number: int = 2) -> list[Block]:
         scope = scope.inside("chosen" if self.eager and scope.chosen else kind)
         return [self.block(scope, count, 2) for _ in range(number)]
 
-    def write_cond(self, scope: Scope, count: int, i: int) -> Any:
+    def write_cond(self, scope: Place, count: int, i: int) -> Any:
         return ("cond", i, self.number(), *self.branches(scope, "branch", count))
 
-    def write_cond_of_all(self, scope: Scope, count: int, i: int) -> Any:
+    def write_cond_of_all(self, scope: Place, count: int, i: int) -> Any:
         return ("cond_of_all", *self.branches(scope, "branch of all", count))
 
-    def write_switch(self, scope: Scope, count: int, i: int) -> Any:
+    def write_switch(self, scope: Place, count: int, i: int) -> Any:
         return ("switch", i, tuple(self.branches(scope, "branch", count, 3)))
 
-    def write_scan(self, scope: Scope, count: int, i: int) -> Any:
+    def write_scan(self, scope: Place, count: int, i: int) -> Any:
         body = self.block(scope.inside("loop"), count + 2, 3, 2)
         return ("scan", i, self.draw.randint(1, 3), self.draw.random() < 0.3, body)
 
-    def write_map(self, scope: Scope, count: int, i: int) -> Any:
+    def write_map(self, scope: Place, count: int, i: int) -> Any:
         return ("map", i, self.draw.randint(1, 3), self.block(scope.inside("loop"), count + 1, 3))
 
-    def write_fori(self, scope: Scope, count: int, i: int) -> Any:
+    def write_fori(self, scope: Place, count: int, i: int) -> Any:
         return ("fori", i, self.draw.randint(1, 3), self.block(scope.inside("loop"), count + 1, 3))
 
-    def write_unrolled(self, scope: Scope, count: int, i: int) -> Any:
+    def write_unrolled(self, scope: Place, count: int, i: int) -> Any:
         """A loop of Python's."""
         return ("unrolled", i, self.draw.randint(1, 2), self.block(scope.inside("python"), count + 1, 2))
 
-    def write_python_cond(self, scope: Scope, count: int, i: int) -> Any:
+    def write_python_cond(self, scope: Place, count: int, i: int) -> Any:
         """A branch of Python's, on a value that is known, such as the answer of an effect."""
         inside = scope.inside("python branch")
         return ("python_cond", i, self.number(), *[self.block(inside, count, 2) for _ in range(2)])
 
-    def write_counted_while(self, scope: Scope, count: int, i: int) -> Any:
+    def write_counted_while(self, scope: Place, count: int, i: int) -> Any:
         body = self.block(scope.inside("while"), count + 1, 2)
         return ("counted_while", i, self.draw.randint(0, 3), self.steps(scope), body)
 
-    def write_tested_while(self, scope: Scope, count: int, i: int) -> Any:
+    def write_tested_while(self, scope: Place, count: int, i: int) -> Any:
         test, body = (self.block(scope.inside("until"), count + 1, size, often=True) for size in (1, 2))
         return ("tested_while", i, self.number(0.5, 2.0), self.steps(scope), test, body)
 
-    def write_ended_while(self, scope: Scope, count: int, i: int) -> Any:
+    def write_ended_while(self, scope: Place, count: int, i: int) -> Any:
         """A loop under a handler whose clause ends it, which it performs from some value of its carry on."""
         handler = self.handler(scope, "final", "handle")
         within = scope.inside("handle", handler).inside("until")
@@ -277,46 +277,47 @@ class Writer:
         loop = ("tested_while", i, self.number(0.5, 2.0), self.steps(scope), test, body)
         return ("handle", handler, Block((loop,), (count,)))
 
-    def write_vmap(self, scope: Scope, count: int, i: int) -> Any:
+    def write_vmap(self, scope: Place, count: int, i: int) -> Any:
         return ("vmap", i, self.draw.randint(1, 3), self.block(scope.inside("lanes"), count + 1, 3))
 
-    def write_ragged(self, scope: Scope, count: int, i: int) -> Any:
+    def write_ragged(self, scope: Place, count: int, i: int) -> Any:
         """Lanes of different lengths, each a loop over its rows."""
         lengths = tuple([self.draw.randint(0, 2) for _ in range(self.draw.randint(1, 3))])
         return ("ragged", i, lengths, self.block(scope.inside("ragged"), count + 2, 2))
 
-    def write_jit(self, scope: Scope, count: int, i: int) -> Any:
+    def write_jit(self, scope: Place, count: int, i: int) -> Any:
         return ("jit", self.block(scope.inside("call"), count, 2))
 
-    def write_checkpoint(self, scope: Scope, count: int, i: int) -> Any:
+    def write_checkpoint(self, scope: Place, count: int, i: int) -> Any:
         return ("checkpoint", self.block(scope.inside("call"), count, 2))
 
-    def write_eval_shape(self, scope: Scope, count: int, i: int) -> Any:
+    def write_eval_shape(self, scope: Place, count: int, i: int) -> Any:
         return ("eval_shape", i, self.block(scope.inside("shape"), count, 2))
 
-    def write_derivative(self, scope: Scope, count: int, i: int) -> Any:
+    def write_derivative(self, scope: Place, count: int, i: int) -> Any:
         mode = self.draw.choice(DERIVATIVES)
-        inside = Scope((*scope.around, *around_derived(mode)), scope.depth - 1)
+        inside = Place((*scope.around, *around_derived(mode)), scope.depth - 1)
         return ("derivative", i, mode, self.block(inside, count + 1, 3))
 
-    def write_custom(self, scope: Scope, count: int, i: int) -> Any:
+    def write_custom(self, scope: Place, count: int, i: int) -> Any:
         kind = self.draw.choice(["jvp", "vjp"]) if scope.has("reverse") else "jvp"
-        return ("custom", i, kind, self.number(), self.block(scope.inside("custom"), 2, 2))
+        rate, block = self.number(), self.block(scope.inside("custom"), 2, 2)
+        return ("custom", i, kind, rate, not row_of(block), block)
 
     # handlers
 
-    def scoped_effects(self, scope: Scope) -> list[int]:
+    def scoped_effects(self, scope: Place) -> list[int]:
         return [effect for effect in SCOPED if scope.allows(effect)]
 
-    def write_scoped(self, scope: Scope, count: int, i: int) -> Any:
+    def write_scoped(self, scope: Place, count: int, i: int) -> Any:
         effect = self.draw.choice(self.scoped_effects(scope))
         return ("scoped", effect, *[self.block(scope.inside("scope", effect), count, 2) for _ in range(2)])
 
-    def write_handle(self, scope: Scope, count: int, i: int) -> Any:
+    def write_handle(self, scope: Place, count: int, i: int) -> Any:
         handler = self.handler(scope)
         return ("handle", handler, self.block(scope.inside("handle", handler), count, 3))
 
-    def handler(self, scope: Scope, kind: str | None = None, style: str | None = None) -> Handled:
+    def handler(self, scope: Place, kind: str | None = None, style: str | None = None) -> RandomHandler:
         """A handler of one or two effects; of kind ctl or final its first clause is of this kind."""
         draw = self.draw
         kind = kind or draw.choice(["fun"] * 5 + ["ctl", "ctl", "final", "final"])
@@ -326,20 +327,20 @@ class Writer:
         open = kind == "final" and scope.has("lanes") and not scope.opened and draw.random() < 0.7
         style = style or ("handle" if kind == "fun" else draw.choice(self.styles))
         start = {None: None, "append": (), "tally": 0}.get(moves, self.number())
-        handler = Handled({}, moves, start, moves == "carry" and draw.random() < 0.3, style, open=open)
+        handler = RandomHandler({}, moves, start, moves == "carry" and draw.random() < 0.3, style, open=open)
         clauses = {}
         for k, effect in enumerate(draw.sample((*ASKING, ONCE), draw.randint(1, 2))):
             clauses[effect] = self.clause(scope, handler, effect, kind if k == 0 else "fun")
         if kind == "ctl" and len(clauses) == 2 and draw.random() < 0.2:  # both kinds in one handler
             clauses[effect] = clauses[effect]._replace(kind="final")
         if kind == "fun" and moves in (None, "carry") and draw.random() < 0.3:
-            clauses[draw.choice(SCOPED)] = Clause(draw.choice(["first", "second", "local"]), *self.numbers())
+            clauses[draw.choice(SCOPED)] = RandomClause(draw.choice(["first", "second", "local"]), *self.numbers())
         if moves == "tally":
             clauses = {e: clause for e, clause in clauses.items() if e in ASKING and scope.allows(e)}
         handler = handler._replace(clauses=clauses)
         return self.finished(scope, handler)
 
-    def finished(self, scope: Scope, handler: Handled) -> Handled:
+    def finished(self, scope: Place, handler: RandomHandler) -> RandomHandler:
         """The handler with what it makes of a result, and perhaps one clause for all effects."""
         draw, plain = self.draw, [e for e in handler.clauses if e in ASKING]
         around = scope.inside("handle", marked(handler))
@@ -355,25 +356,25 @@ class Writer:
     def numbers(self) -> tuple[float, float]:
         return self.number(), self.number()
 
-    def clause(self, scope: Scope, handler: Handled, effect: int, kind: str) -> Clause:
+    def clause(self, scope: Place, handler: RandomHandler, effect: int, kind: str) -> RandomClause:
         """A clause that may perform an effect further out, where effects of its kind are answered."""
         draw = self.draw
         times = draw.choice([0, 1, 2, 2])
         if kind == "ctl" and times < 2 and draw.random() < 0.5:
             kind = "once"
-        around = scope.inside("handle", marked(handler._replace(clauses={effect: Clause(kind, 0.0, 0.0)})))
+        around = scope.inside("handle", marked(handler._replace(clauses={effect: RandomClause(kind, 0.0, 0.0)})))
         targets = [ONCE] * (handler.moves is None) if effect == ONCE else ASKING
         outside = [target for target in targets if around.allows(target)]
         onwards = draw.choice(outside) if outside and handler.moves != "split" and draw.random() < 0.4 else None
-        return Clause(kind, *self.numbers(), onwards, times)
+        return RandomClause(kind, *self.numbers(), onwards, times)
 
     def program(self, depth: int, size: int, around: tuple[tuple[str], ...]) -> Block:
         """A program on (choice, x, y) that answers all its effects, but for one with a default now and then."""
         answered = [e for e in (*ASKING, ONCE) if e != DEFAULTED or self.draw.random() < 0.5]
-        clauses = {effect: Clause("fun", *self.numbers()) for effect in answered}
-        clauses |= {effect: Clause("first", *self.numbers()) for effect in SCOPED}
-        base = Handled(clauses, *self.draw.choice([(None, None), ("carry", self.number())]))
-        scope = Scope((*around, ("handle", base)), depth)
+        clauses = {effect: RandomClause("fun", *self.numbers()) for effect in answered}
+        clauses |= {effect: RandomClause("first", *self.numbers()) for effect in SCOPED}
+        base = RandomHandler(clauses, *self.draw.choice([(None, None), ("carry", self.number())]))
+        scope = Place((*around, ("handle", base)), depth)
         return Block((("handle", base, self.block(scope, 3, size)),), (3,))
 
 
@@ -384,8 +385,8 @@ class Written(NamedTuple):
     dares: str | None
 
 
-def random_program(
-    seed: int,
+def random_block(
+    random: Random,
     depth: int,
     *,
     size: int = 8,
@@ -395,10 +396,10 @@ def random_program(
     derivative: str | None = None,
     daring: float = 0.0,
 ) -> Written:
-    """The program of a seed, nested so deep; the deeper, the fewer statements in a block.
+    """A program, nested so deep; the deeper, the fewer statements in a block.
 
-    ``derivative``: how it is to be differentiated, one of ``DERIVATIVES``; the other options are those of ``Writer``.
+    ``derivative``: how it is to be differentiated, one of ``DERIVATIVES``; the other options are those of the writer.
     """
-    writer = Writer(Random(seed), size, styles, compiles, eager, daring)
+    writer = BlockWriter(random, size, styles, compiles, eager, daring)
     program = writer.program(depth, max(2, 5 - depth), () if derivative is None else around_derived(derivative))
     return Written(program, writer.dared)
