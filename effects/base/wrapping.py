@@ -6,7 +6,8 @@
 
 A ``with`` block that is written in Python cannot promise that. An exception of a signal, such as Control-C, arrives
 between two instructions, the first of ``__exit__`` included, which then puts nothing back. In the middle of a program
-that is of no account, as long as the function that the user called is ``unwound``.
+that is of no account, as long as the function that the user called is ``unwound``. It puts back how NumPy handles
+errors, too, which rules change while they call NumPy.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Callable, Mapping
 from contextvars import Context, ContextVar, copy_context
 from types import FunctionType
 from typing import Any, TypeVar
+
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -94,12 +97,21 @@ def context_variable(name: str, default: T) -> ContextVar[T]:
     return variable
 
 
+def is_scoped(x: object) -> bool:
+    """Whether an object is one of the scoped variables."""
+    return any([x is variable for variable in _VARIABLES])
+
+
+def changed_since(before: Context) -> list[ContextVar[Any]]:
+    """The scoped variables that do not have the value that they have in the context ``before``."""
+    return [variable for variable in _VARIABLES if before.run(variable.get) is not variable.get()]
+
+
 def put_back(before: Context) -> None:
-    """Give every scoped variable the value that it has in the context ``before``."""
-    for variable in _VARIABLES:
-        value = before.run(variable.get)
-        if value is not variable.get():
-            variable.set(value)
+    """Give every scoped variable, and NumPy's handling of errors, the value that it has in the context ``before``."""
+    for variable in changed_since(before):
+        variable.set(before.run(variable.get))
+    np.seterr(**before.run(np.geterr))
 
 
 def unwound(f: F) -> F:
