@@ -85,6 +85,8 @@ LINE = (
     "handlax/example_libraries",
     "handlax/extend/core",
     "handlax/extend",
+    "handlax/testing/faults",
+    "handlax/testing/fuzzing",
     "handlax/testing",
     "handlax",
 )

@@ -201,6 +201,14 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/random/": (("handlax/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
     "handlax/scipy/linalg/": (("handlax/scipy/test_linalg.py",), "against SciPy, function by function"),
     "handlax/testing/author.py": (("laws/test_nests.py",), "the writer of the nests"),
+    "handlax/testing/faults/injection.py": (
+        ("handlax/testing/faults/test_moments.py", "handlax/testing/faults/test_failures.py"),
+        "what all kinds of faults have in common"),
+    "handlax/testing/fuzzing/__main__.py": (("handlax/testing/fuzzing/test_fuzz_command.py",), "it calls the command"),
+    "handlax/testing/fuzzing/argument_targets.py": (
+        ("handlax/testing/fuzzing/test_package_targets.py",), "targets among those of the package"),
+    "handlax/testing/fuzzing/odd_values.py": (
+        ("handlax/testing/fuzzing/test_package_targets.py",), "what the targets are given"),
     "handlax/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
     "handlax/testing/nests.py": ((NESTS, "handlax/testing/test_handlers.py"), "the nests themselves"),
     "handlax/testing/nodes.py": ((NESTS,), "the parts of the nests"),
