@@ -43,7 +43,6 @@ PATIENCE = 10.0
 SETTINGS: Mapping[str, Callable[[], object]] = MappingProxyType({
     "the settings of the process": lambda: PROCESS.settings,
     "the recursion limit": sys.getrecursionlimit,
-    "NumPy's handling of errors": np.geterr,
     "the filters of warnings": lambda: list(warnings.filters),
     "the collector of garbage": lambda: (gc.isenabled(), gc.get_threshold()),
     "the handler of Control-C": lambda: signal.getsignal(signal.SIGINT),

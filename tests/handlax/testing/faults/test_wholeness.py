@@ -75,7 +75,7 @@ def the_environment(undo):
 @pytest.mark.parametrize(("leave", "said"), [
     (a_thread, "the thread the one"), (a_compilation, "a compilation in progress"), (a_variable, "test_wholeness"),
     (a_setting, "the settings of the process"), (a_limit, "the recursion limit"), (a_filter, "filters of warnings"),
-    (numpys_errors, "handling of errors"), (the_environment, "the environment"),
+    (numpys_errors, "numpy"), (the_environment, "the environment"),
 ], ids=lambda x: getattr(x, "__name__", ""))
 def test_what_a_block_leaves_behind_is_found(leave, said, put_back, monkeypatch):
     monkeypatch.setattr(wholeness, "PATIENCE", 0.1)
