@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from random import Random
 
-_WORD = re.compile(rb"[A-Za-z_]\w*|-?[0-9.]+|'[^'\n]*'|[^\w\s]|\s+")
+# a text in quotes, a name with brackets, parentheses around plain words, a name, a number, anything else, blanks
+_WORD = re.compile(rb"'[^'\n]*'|\w+\[[^\]\n]*\]|\([\w, -]*\)|[A-Za-z_]\w*|-?[0-9.]+(?:e[+-]?[0-9]+)?|[^\w\s]|\s+")
 _EDGES = (b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\0")
 MOST = 1 << 16  # bytes
 
@@ -57,17 +58,17 @@ def _spliced(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[
     return data[:start] + other[first:last] + data[end:]
 
 
-def _word(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
-    """A word replaced by another one of the function's, or of the bytes themselves."""
+def reworded(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+    """``data`` with a word removed, or replaced or followed by another one: of ``words``, or of its own."""
     there = list(_WORD.finditer(data))
     if not there:
         return rng.choice(words)
     old = rng.choice(there)
-    new = rng.choice((rng.choice(words), rng.choice(there).group(), old.group() + b" " + rng.choice(words)))
+    new = rng.choice((rng.choice(words), rng.choice(there).group(), old.group() + b" " + rng.choice(words), b""))
     return data[: old.start()] + new + data[old.end() :]
 
 
-_CHANGES = (_bit, _byte, _removed, _repeated, _spliced, _word, _word)
+_CHANGES = (_bit, _byte, _removed, _repeated, _spliced, reworded, reworded)
 
 
 def minimised(data: bytes, keeps: Callable[[bytes], bool], tries: int = 400) -> bytes:

@@ -56,7 +56,7 @@ def fuzz(
 
     Args:
         corpus: inputs to begin with, beside the target's seeds.
-        seed: of the random changes; equal seeds try equal inputs.
+        seed: of the random changes. Which lines are new depends on what the process has done before, too.
         before_each: called with each input before it is tried, as to have it if the process ends.
 
     >>> report = fuzz(Target("numbers", lambda data: 1 / len(data)), [b"a"], inputs=50)

@@ -13,16 +13,16 @@ from typing import Any
 
 from ...effects.base.source_locations import is_internal
 
-_OWN = str(Path(__file__).parent)
+_TESTING = str(Path(__file__).parents[1])
 
 
 def is_covered(file: str) -> bool:
-    """Whether a file is one of the package, and not of this folder."""
-    return is_internal(file) and not file.startswith(_OWN)
+    """Whether a file is one of the package, and not of what tests it."""
+    return is_internal(file) and not file.startswith(_TESTING)
 
 
 class LineCoverage:
-    """Counts the lines of the package, without those of this folder, that a ``with`` block executes, each once.
+    """Counts the lines of the package, without those of what tests it, that a ``with`` block executes, each once.
 
         with LineCoverage() as coverage:
             f()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from returns.result import Failure, Success
 from ... import lax, random
 from ... import numpy as hnp
 from ...effects.base.caches import per_process
+from ...effects.base.errors import HandlaxError, ParseError
 from ...effects.control.callbacks import pure_callback
 from ...effects.core.arrays import as_array
 from ...effects.programs.program import Program
@@ -52,9 +53,14 @@ PROGRAM_WORDS = (
 )
 
 
-def parse(data: bytes) -> Program:
+def parse(data: bytes, constants: Sequence[Any] = _CONSTANTS) -> Program:
     """The program of a text, which the checker accepts, and whose text is read as the same program."""
-    program = Program.parse(data.decode("utf-8", "surrogateescape"), _CONSTANTS)
+    try:
+        program = Program.parse(data.decode("utf-8", "surrogateescape"), constants)
+    except ParseError:
+        raise
+    except HandlaxError as error:
+        raise AssertionError(f"a text that is no program must be a ParseError, got {error}") from error
     typecheck(program)
     assert Program.parse(str(program), program.constants) == program, "text of the text's program"
     return program
