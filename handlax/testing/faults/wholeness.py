@@ -24,7 +24,7 @@ import numpy as np
 from ... import lax
 from ... import numpy as hnp
 from ...effects.base.caches import CACHES
-from ...effects.base.config import PROCESS
+from ...effects.base.config import DEFAULTS, PROCESS
 from ...effects.base.stack import STACK
 from ...effects.base.wrapping import changed_since
 from ...effects.core.arrays import as_array, perform
@@ -40,8 +40,10 @@ from ...lowering.jit.jit import jit
 PATIENCE = 10.0
 """The seconds in which threads that a block has started must end."""
 
+_CHOSEN = tuple([name for name in DEFAULTS if name not in ("tables", "containers")])  # registries, which modules extend
+
 SETTINGS: Mapping[str, Callable[[], object]] = MappingProxyType({
-    "the settings of the process": lambda: PROCESS.settings,
+    "the settings of the process": lambda: {name: getattr(PROCESS.settings, name) for name in _CHOSEN},
     "the recursion limit": sys.getrecursionlimit,
     "the filters of warnings": lambda: list(warnings.filters),
     "the collector of garbage": lambda: (gc.isenabled(), gc.get_threshold()),
@@ -101,9 +103,7 @@ def _alive(before: frozenset[threading.Thread]) -> list[threading.Thread]:
 def whole(*folders: str | os.PathLike[str]) -> Iterator[None]:
     """A block that must leave the library whole, whether it returns or raises.
 
-        handlers, settings, threads after == before,    program() after == program() before
-
-    The program has a handler, a loop, lanes and a derivative, and is executed as it is and compiled.
+        handlers, settings, threads after == before,    probe() after == probe() before
 
     Args:
         folders: in which no hidden file may remain, such as one that is being written.
@@ -151,13 +151,13 @@ _TICKING = handler({ProbeTick: lambda n, op: (n + 1, n)})
 def _summed(x: Any) -> Any:
     def step(total: Any, y: Any) -> tuple[Any, Any]:
         perform(ProbeTick())
-        return total + hnp.sin(y), y
+        return lax.cond(y > 0, lambda: total + hnp.sin(y), lambda: total * y), y
 
-    return lax.scan(step, 0.0, x)[0]
+    return lax.scan(step, 1.0, x)[0] + lax.while_loop(lambda n: n < 3, lambda n: n + 1, 0)
 
 
 def probe() -> object:
-    """The values of a program that a handler, a loop, lanes and derivatives go through, executed and compiled."""
+    """The values of a program with a handled effect, loops, a branch, lanes and a derivative, executed and compiled."""
     f = handle(_TICKING, 0)(value_and_grad(_summed))
     lanes = as_array(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
     return [np.asarray(y).tolist() for g in (vmap(f), jit(vmap(f))) for n, (y, dy) in [g(lanes)] for y in (n, y, dy)]
