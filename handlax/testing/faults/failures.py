@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -88,12 +89,11 @@ def _failing(injection: Injection, folder: Path, error: int) -> Iterator[None]:
             injection.place = f"{event} of {Path(os.fsdecode(arguments[0])).name}"
             raise OSError(error, os.strerror(error), str(arguments[0]))
 
-    watches = _watches()
-    watches.append(watch)
+    watches().append(watch)
     try:
         yield
     finally:
-        watches.remove(watch)
+        watches().remove(watch)
 
 
 def changes_file(event: str, arguments: tuple[Any, ...], folder: Path) -> bool:
@@ -110,13 +110,30 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 @per_process
-def _watches() -> list[Callable[[str, tuple[Any, ...]], None]]:
+def watches() -> list[Callable[[str, tuple[Any, ...]], None]]:
     """The functions that are told of the audit events of the process; a hook cannot be removed, they can."""
-    watches: list[Callable[[str, tuple[Any, ...]], None]] = []
+    told: list[Callable[[str, tuple[Any, ...]], None]] = []
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        for watch in watches:
+        for watch in told:
             watch(event, arguments)
 
     sys.addaudithook(hook)
-    return watches
+    return told
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """A block in which no file of the process can have more than so many bytes: what is written beyond fails.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, full_disk(4):
+    ...     os.write(os.open(f"{folder}/file", os.O_WRONLY | os.O_CREAT), b"whole")
+    4
+    """
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
