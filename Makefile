@@ -25,7 +25,7 @@ LIBRARIES := $(VENV)-libraries
 EFFECTS := $(VENV)-effects
 ORYX := $(VENV)-oryx
 
-.PHONY: help test sweep check demo bench peer libraries effects clean
+.PHONY: help test sweep check fuzz demo bench peer libraries effects clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -45,6 +45,9 @@ check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/python tools/reference.py --check
 	$(DEV)/bin/python tools/architecture.py --check
 	$(DEV)/bin/python tools/handler_choice.py --check
+
+fuzz: $(DEV)/ready          ## random bytes for the readers and the arguments of the package, guided by coverage
+	$(DEV)/bin/python -m handlax.testing.fuzzing --corpora tests/corpora $(ARGS)
 
 demo: $(DEMO)/ready          ## a program, and a user's effect that crosses its transformations
 	$(DEMO)/bin/python examples/demo.py $(ARGS)

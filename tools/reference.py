@@ -35,6 +35,7 @@ NAMESPACES = (
     "handlax.interop.jax",
     "handlax.tree", "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
     "handlax.testing.strategies",
+    "handlax.testing.faults", "handlax.testing.fuzzing",
     "handlax.ops", "handlax.ref", "handlax.test_util", "handlax.flatten_util", "handlax.extend.core", "handlax.typing",
     "handlax.ad", "handlax.api_util", "handlax.scipy", "handlax.scipy.integrate", "handlax.scipy.fft",
     "handlax.stages", "handlax.dlpack", "handlax.ffi", "handlax.monitoring", "handlax.profiler", "handlax.export",

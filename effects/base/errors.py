@@ -400,6 +400,18 @@ def whole_numbers(where: str, xs: Iterable[Any]) -> tuple[int, ...]:
     return tuple([whole_number(where, x) for x in xs])
 
 
+def sequence_of(where: str, xs: Any) -> tuple[Any, ...]:
+    """The elements of ``xs``; ``where`` names the function and its parameter. Raises: BadArgument: it has none.
+
+    >>> sequence_of("f: sizes", [2, 3])
+    (2, 3)
+    """
+    try:
+        return tuple(xs)
+    except TypeError:
+        raise BadArgument(f"{where} must be a sequence, got {text_of(xs)}.") from None
+
+
 def some_of(names: Sequence[str]) -> str:
     """The names, for messages; of more than four the first three, and how many there are beside.
 
@@ -431,7 +443,7 @@ def need_one_of(where: str, value: object, choices: Collection[object]) -> None:
 
     None, where it is a choice, is the default, and not said.
     """
-    if value not in choices:
+    if not isinstance(value, tuple({type(choice) for choice in choices})) or value not in choices:
         *others, last = [repr(choice) for choice in choices if choice is not None]
         raise BadArgument(f"{where} must be {', '.join(others)} or {last}, got {text_of(value)}.")
 

@@ -6,7 +6,8 @@
 
 A ``with`` block that is written in Python cannot promise that. An exception of a signal, such as Control-C, arrives
 between two instructions, the first of ``__exit__`` included, which then puts nothing back. In the middle of a program
-that is of no account, as long as the function that the user called is ``unwound``.
+that is of no account, as long as the function that the user called is ``unwound``. NumPy's handling
+of floating-point errors is put back as those of the package are: rules switch it off.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context, ContextVar, copy_context
 from types import FunctionType
 from typing import Any, TypeVar
+
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -84,7 +87,42 @@ def _text(fun: Any, attribute: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-_VARIABLES: list[ContextVar[Any]] = []
+def _error_setting() -> Any:
+    """NumPy's context variable for floating-point errors, and its value that ignores all of them."""
+    context = Context()
+    context.run(np.seterr, all="ignore")
+    (setting,) = context.items()
+    return setting
+
+
+ERRORS, SILENT = _error_setting()
+
+
+def errors_ignored(f: Callable[..., T], /, *xs: Any) -> T:
+    """``f(*xs)`` with NumPy's floating-point errors ignored during the call.
+
+    Between the end of the call and the end of the block no signal arrives, as in ``np.errstate``, a class of Python's.
+    """
+    around = ERRORS.get()
+    try:
+        ERRORS.set(SILENT)
+        return f(*xs)
+    finally:
+        ERRORS.set(around)
+
+
+def ignoring_errors(f: F) -> F:
+    """Decorator: ``f`` is called by ``errors_ignored``."""
+
+
+    @functools.wraps(f)
+    def call(*xs: Any) -> Any:
+        return errors_ignored(f, *xs)
+
+    return call  # type: ignore[return-value]
+
+
+_VARIABLES: list[ContextVar[Any]] = [ERRORS]
 
 
 def context_variable(name: str, default: T) -> ContextVar[T]:
@@ -100,6 +138,11 @@ def changed(before: Context) -> Iterator[tuple[ContextVar[Any], Any]]:
         value = before.run(variable.get)
         if value is not variable.get():
             yield variable, value
+
+
+def is_scoped(x: object) -> bool:
+    """Whether an object is one of the scoped variables."""
+    return any([x is variable for variable in _VARIABLES])
 
 
 def put_back(before: Context) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..base.errors import BadCall, DTypeMismatch, ShapeMismatch
 from ..base.stack import perform
+from ..base.wrapping import ignoring_errors
 from ..core.arrays import as_arrays
 from ..core.columns import zero
 from ..core.operation import Operation, operation
@@ -75,10 +76,10 @@ class ComposedBlockFunction(BlockFunction):
     __slots__ = ()
     formula: ClassVar[Callable[..., Sequence[Any]]]
 
+    @ignoring_errors  # additions and products of single words wrap around too
     def evaluate(op, *words):
         shape = np.broadcast_shapes(*[x.shape for x in words])
-        with np.errstate(over="ignore"):  # additions and products of single words wrap around too
-            return tuple([np.asarray(np.broadcast_to(y, shape)) for y in op.formula(*words)])
+        return tuple([np.asarray(np.broadcast_to(y, shape)) for y in op.formula(*words)])
 
     def lower(op, emit, *words):
         type = emit.made[0]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.wrapping import ignoring_errors
 from ..types import dtypes
 from ..types.array_type import ArrayType
 
@@ -67,14 +68,19 @@ def number_of(text: str, dtype: Any) -> np.ndarray[Any, Any]:
         if not dtypes.holds(dtype, value):
             raise ValueError(f"an integer of {dtypes.short_name(dtype)}, got {text}")
         return np.asarray(value).astype(dtype)
-    with np.errstate(all="ignore"):
-        if not dtypes.is_complex(dtype):
-            return np.asarray(_real(text)).astype(dtype)
-        parts = re.fullmatch(_COMPLEX, text)
-        number = np.empty((), dtype)
-        number.real = _real(parts[1] if parts else text)
-        number.imag = _real(parts[2]) if parts else 0.0
-        return number
+    return _inexact_number(text, dtype)
+
+
+@ignoring_errors
+def _inexact_number(text: str, dtype: Any) -> np.ndarray[Any, Any]:
+    """The array of rank 0 that holds a float or complex number."""
+    if not dtypes.is_complex(dtype):
+        return np.asarray(_real(text)).astype(dtype)
+    parts = re.fullmatch(_COMPLEX, text)
+    number = np.empty((), dtype)
+    number.real = _real(parts[1] if parts else text)
+    number.imag = _real(parts[2]) if parts else 0.0
+    return number
 
 
 def _real(text: str) -> float:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.caches import cached
-from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch
+from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch, sequence_of
 from ..base.immutables import KeyedObject
 from ..base.later_layers import LaterLayers
 from ..types.array_type import Shape
+from ..types.extent import as_size
 from .devices import MeshDevice, checked_memory_kind, devices_of_numbers, is_addressable
 from .mesh import AbstractMesh, Mesh, MeshAxes, sdy_axis
 from .mesh_scope import get_abstract_mesh
@@ -103,11 +104,11 @@ class Sharding(KeyedObject):
         """The shape of each device's shard. Raises ShapeMismatch: the rank is too low, or a dimension does not divide
         evenly.
         """
-        return _shape_of_shard(self, tuple(global_shape))
+        return _shape_of_shard(self, _sizes(global_shape))
 
     def devices_indices_map(self, global_shape: Iterable[int]) -> dict[Any, Index]:
         """For each device the index (a tuple of slices) of its shard. Raises ShapeMismatch as ``shard_shape``."""
-        return dict(zip(self._device_assignment, indices_of_shards(self, tuple(global_shape))))
+        return dict(zip(self._device_assignment, indices_of_shards(self, _sizes(global_shape))))
 
     def addressable_devices_indices_map(self, global_shape: Iterable[int]) -> dict[Any, Index]:
         """For each device of this process the index (a tuple of slices) of its shard. Raises ShapeMismatch."""
@@ -321,6 +322,11 @@ def _sdy_entry(entry: Any) -> str:
 def make_single_device_sharding(device: MeshDevice, *, memory_kind: str | None = None) -> SingleDeviceSharding:
     """The sharding of a whole array on one device."""
     return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+def _sizes(shape: Any) -> Shape:
+    """A shape that a user gives. Raises: BadArgument, NotAnInteger: it is none."""
+    return tuple([as_size(size, "a sharding: a size") for size in sequence_of("a sharding: a shape", shape)])
 
 
 @cached("shapes of shards", 4096)

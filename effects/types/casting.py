@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import DTypeMismatch, IntegerOverflow
+from ..base.wrapping import errors_ignored, ignoring_errors
 from .dtype_families import ExtendedDType
 from .dtypes import default_int, holds, integer_range, is_complex, is_floating, is_integer, scalar_type_of
 
@@ -26,8 +27,7 @@ def cast(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
         x = x.real
     if x.dtype.kind == "V" and dtype.kind == "V":  # ml_dtypes converts most pairs of its types, but not all
         x = x.astype(np.int8 if is_integer(x.dtype) else np.float32)
-    with np.errstate(all="ignore"):
-        return _saturated(x, dtype) if is_integer(dtype) and is_floating(x.dtype) else x.astype(dtype)
+    return errors_ignored(_saturated if is_integer(dtype) and is_floating(x.dtype) else np.ndarray.astype, x, dtype)
 
 
 def _saturated(x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
@@ -77,14 +77,14 @@ def _too_large(value: int, dtype: Any) -> IntegerOverflow:
     return IntegerOverflow(f"an integer must fit its dtype, got {value} for {dtype}.", hint=hint)
 
 
+@ignoring_errors
 def _odd(value: float) -> Any:
     """``value`` as a float32 rounded to odd, which rounds to narrower formats as ``value`` does.
 
     Source: Boldo and Melquiond, "When double rounding is odd", 2005.
     """
-    with np.errstate(all="ignore"):
-        near = np.float32(value)
-        if not np.isfinite(value) or float(near) == value:
-            return np.asarray(near)
-        below = np.nextafter(near, np.float32(0)) if abs(float(near)) > abs(value) else near
-        return np.asarray(np.uint32(below.view(np.uint32) | 1).view(np.float32))
+    near = np.float32(value)
+    if not np.isfinite(value) or float(near) == value:
+        return np.asarray(near)
+    below = np.nextafter(near, np.float32(0)) if abs(float(near)) > abs(value) else near
+    return np.asarray(np.uint32(below.view(np.uint32) | 1).view(np.float32))

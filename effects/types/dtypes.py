@@ -154,7 +154,7 @@ def _canonical(dtype_like: Any) -> Any:
         dtype_like = BY_NAME.get(dtype_like, dtype_like)
     try:
         dtype = np.dtype(dtype_like)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, SyntaxError):  # of NumPy's reader of the texts of records
         raise DTypeMismatch(f"{dtype_like!r} is not a dtype.", hint="for example 'float32' or np.int8.") from None
     native = dtype if dtype.isnative else dtype.newbyteorder("=")
     known = BY_NAME.get("float0" if native == float0 else native.name)

@@ -139,7 +139,7 @@ def _parsed(text: str, function: str) -> ast.expr:
     """The tree of an expression, in which ``^`` is a power. Raises: BadShape: it is none."""
     try:
         return ast.parse(text.strip().replace("^", "**"), mode="eval").body
-    except SyntaxError as error:
+    except (SyntaxError, UnicodeEncodeError) as error:
         raise BadShape(f"{function}: sizes must be written as in '2*b + 1, max(n - 1, 0), 4', got {text!r}.") from error
 
 

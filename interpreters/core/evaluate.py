@@ -25,6 +25,7 @@ from ...effects.base.errors import BadStaticArgument, ExecutionRefused, HandlaxE
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.source_locations import Site, is_ours
 from ...effects.base.stack import BASE, Run
+from ...effects.base.wrapping import errors_ignored
 from ...effects.core.columns import DEFAULT, EVALUATE, LOWER
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import unbound_axis
@@ -284,8 +285,7 @@ def _fitted(y: Any, type: Any) -> np.ndarray[Any, Any]:
     elif y.dtype is not dtype and y.dtype != dtype:
         if y.dtype.kind in "biu":
             return y.astype(dtype)
-        with np.errstate(all="ignore"):  # a number may be too large
-            y = y.astype(dtype)
+        y = errors_ignored(y.astype, dtype)  # a number may be too large
     return y
 
 

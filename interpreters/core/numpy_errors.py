@@ -24,28 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...effects.base.wrapping import ERRORS, SILENT, errors_ignored
 from ...effects.core.operation import Operation
-
-
-def _error_setting() -> Any:
-    """NumPy's context variable for floating-point errors, and its value that ignores all of them."""
-    context = Context()
-    context.run(np.seterr, all="ignore")
-    (setting,) = context.items()
-    return setting
-
-
-ERRORS, SILENT = _error_setting()
-
-
-def _in_callers_context(f: Callable[..., Any], *xs: Any) -> Any:
-    """``f(*xs)`` in the context in force, with floating-point errors ignored during the call."""
-    around = ERRORS.get()
-    try:
-        ERRORS.set(SILENT)
-        return f(*xs)
-    finally:
-        ERRORS.set(around)
 
 
 class ErrorContext(NamedTuple):
@@ -57,7 +37,7 @@ class ErrorContext(NamedTuple):
 class OwnContext(threading.local):
     """A context that ignores floating-point errors, one per thread, since two threads cannot be in one together."""
 
-    run: Callable[..., Any] = staticmethod(_in_callers_context)  # until the thread has its own
+    run: Callable[..., Any] = staticmethod(errors_ignored)  # until the thread has its own
 
     def __init__(self) -> None:
         context = Context()
@@ -66,7 +46,7 @@ class OwnContext(threading.local):
 
 
 IN_OWN_CONTEXT = OwnContext()
-IN_CALLERS_CONTEXT, IN_ANY_CONTEXT = ErrorContext(_in_callers_context), ErrorContext(operator.call)
+IN_CALLERS_CONTEXT, IN_ANY_CONTEXT = ErrorContext(errors_ignored), ErrorContext(operator.call)
 _FINALIZES_IN_C = sys.version_info < (3, 12)  # garbage is collected in the midst of functions implemented in C
 
 

@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.caches import Cache
+from ...effects.base.wrapping import ERRORS, SILENT
 from ...effects.core.arrays import ConcreteArray, UnsealedArray
 from ...effects.programs.program import Program
-from .numpy_errors import ERRORS, SILENT
 
 PythonFunction = Callable[..., Any]
 _MAKERS = Cache("rule code")
 """Functions generated from rule programs, by their source."""
 _SCOPE = {
     "__name__": __name__, "ndarray": np.ndarray, "unsealed": UnsealedArray, "Sealed": ConcreteArray,
-    "enter": ERRORS.set, "leave": ERRORS.reset, "SILENT": SILENT,
+    "errors": ERRORS.get, "handle": ERRORS.set, "SILENT": SILENT,
 }
 
 
@@ -133,7 +133,7 @@ def _numpy_lines(w: Wiring, native: bool, bare: bool) -> list[str]:
     lines += [f" def rule_program({', '.join([f'x{i}' for i in range(w.inputs)])}):"]
     for n in w.used:
         lines += [f"  a{n} = x{n}._value", f"  if a{n} is None: a{n} = x{n}._read_buffer()"]
-    lines += ["  run = context.run"] if native else ["  token = enter(SILENT)", "  try:"]
+    lines += ["  run = context.run"] if native else ["  around = errors()", "  try:", "   handle(SILENT)"]
     indent = "  " if native else "   "
     for i, (operands, numbers) in enumerate(zip(w.args, results)):
         names = [f"b{n}" for n in numbers]
@@ -142,7 +142,7 @@ def _numpy_lines(w: Wiring, native: bool, bare: bool) -> list[str]:
         lines += [f"{indent}{target} = run(f{i}, {arguments})" if native else f"{indent}{target} = f{i}({arguments})"]
         lines += [f"{indent}if b{n}.__class__ is not ndarray or b{n}.dtype is not d{n}: b{n} = fit(b{n}, t{n})"
                   for n in numbers]
-    lines += [] if native else ["  finally: leave(token)"]
+    lines += [] if native else ["  finally: handle(around)"]
     for n in w.returned:  # ``concrete``, without a call
         lines += [f"  y{n} = unsealed()", f"  y{n}.type = t{n}", f"  y{n}._value = b{n}", f"  y{n}._buffer = None"]
         lines += [f"  y{n}.__class__ = Sealed"]

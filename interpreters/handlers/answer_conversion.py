@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import DTypeMismatch, NotAnArray, TreeMismatch
+from ...effects.base.wrapping import errors_ignored
 from ...effects.core.arrays import PYTHON_NUMBERS, Array, ConcreteArray, as_array, scalar
 from ...effects.core.columns import zeros_like
 from ...effects.core.operation import Operation, result_type
@@ -161,8 +162,7 @@ def _holds(dtype: Any, number: Any) -> bool:
     if dtypes.is_integer(dtype):
         return dtypes.holds(dtype, number)
     try:
-        with np.errstate(all="ignore"):
-            return bool(np.isfinite(np.asarray(number, dtype)) or not np.isfinite(complex(number)))
+        return bool(np.isfinite(errors_ignored(np.asarray, number, dtype)) or not np.isfinite(complex(number)))
     except OverflowError:  # an integer beyond every float
         return False
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...effects.base.source_locations import NOWHERE, Site
+from ...effects.base.wrapping import ignoring_errors
 from ...effects.programs.printer import letter
 from ...effects.programs.program import Program
 from ...effects.types.array_type import ArrayType
@@ -62,9 +63,9 @@ def differences(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> int:
     return int(((a != b) & ~((a != a) & (b != b))).sum())
 
 
+@ignoring_errors
 def distance(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
     """The largest distance of two elements at the same position of two arrays."""
     wide = np.complex128 if a.dtype.kind == "c" else np.float64
-    with np.errstate(all="ignore"):
-        gaps = np.abs(a.astype(wide) - b.astype(wide))
-        return float(np.max(np.where(a == b, 0.0, gaps), initial=0.0))
+    gaps = np.abs(a.astype(wide) - b.astype(wide))
+    return float(np.max(np.where(a == b, 0.0, gaps), initial=0.0))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
-from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.errors import BadArgument, need_function, need_one_of
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import with_methods, wraps
@@ -109,6 +109,7 @@ def jit(
         raise BadArgument(f"jit: device must be a device, got {device!r}.", hint="hx.devices()[0] is one.")
     if backend is not None:
         device = runtime.backend(backend).default_device
+    need_one_of("jit: keep_unused", keep_unused, (False, True))
     early = inline is Inline.JAX_EARLY or inline is True
     if device is not None and shardings:
         raise BadArgument(f"jit: device or shardings must be None, got {device} and {in_shardings}, {out_shardings}.")

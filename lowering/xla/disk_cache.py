@@ -15,12 +15,15 @@ import os
 import pathlib
 import stat
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from returns.result import Failure, Result, Success
 
+from ...effects.base.caches import cached
 from ...effects.base.errors import CompileError
 from ...effects.base.monitoring import HIT, MISSED, record_event
 from ...effects.base.source_locations import warn_user
@@ -31,6 +34,7 @@ COUNTS: Counter[str] = Counter()
 
 _MAGIC = b"handlax program 2\n"
 _DIGEST = hashlib.sha256().digest_size
+_WRITING, _FORGOTTEN = ".writing-", 3600  # how temporary files begin, and after how many seconds nobody writes one
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -122,8 +126,9 @@ def load(path: pathlib.Path, key: bytes) -> Result[bytes, str | None]:
 def store(path: pathlib.Path, key: bytes, blob: bytes) -> Result[pathlib.Path, str]:
     """Write a complete entry or none. A folder that cannot be written to is a warning, not an error."""
     content = _MAGIC + key + hashlib.sha256(blob).digest() + blob
+    _remove_forgotten(path.parent)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+        handle, temporary = tempfile.mkstemp(prefix=_WRITING, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -136,6 +141,15 @@ def store(path: pathlib.Path, key: bytes, blob: bytes) -> Result[pathlib.Path, s
         return Failure(str(error))
     COUNTS["written"] += 1
     return Success(path)
+
+
+@cached("folders of compiled programs", 64)
+def _remove_forgotten(folder: pathlib.Path) -> None:
+    """Remove the temporary files of processes that were killed while they wrote, an hour ago or earlier."""
+    for file in folder.glob(f"{_WRITING}*"):
+        with suppress(OSError):  # another process removes it, too
+            if time.time() - file.stat().st_mtime > _FORGOTTEN:
+                file.unlink()
 
 
 def _reject(path: pathlib.Path, why: str | None) -> None:

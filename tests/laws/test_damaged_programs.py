@@ -4,7 +4,6 @@ What the checker lets pass can be evaluated, compiled and mapped over, or is ref
 """
 
 import random
-import re
 import zlib
 
 import numpy as np
@@ -13,30 +12,13 @@ from laws.test_laws import CASES
 
 import handlax as hx
 from handlax import numpy as hnp
-from handlax.effects.programs.program import Program
-from handlax.errors import CompileError, HandlaxError, ParseError
-from handlax.interpreters.analysis.typecheck import typecheck
+from handlax.errors import CompileError, HandlaxError
+from handlax.testing.fuzzing import TARGETS, reworded
+from handlax.testing.fuzzing.fuzz_targets import outcome
+from handlax.testing.fuzzing.package_targets import parse
 from handlax.testing.operation_laws import results
 
-TOKEN = re.compile(r"'[^']*'|[a-z]+\d+\[[^\]]*\]|\([\d, ()-]*\)|-?\d+\.?\d*(?:e[+-]?\d+)?|[A-Za-z_]\w*|[^\s\w]")
-OTHERS = (
-    "0", "-1", "1", "2", "7", "9" * 5000, "99999999999", "1.5", "nan", "inf", "-0.0", "1e400", "True", "None", "()",
-    "(0,)", "(0,0)", "(-1,)", "(1,2)", "(0,1,0)", "((0,0),)", "(0,(1,))", "(9999999999999,)", "'x'", "{}", "f32",
-    "f32[2]", "n0", "op neg", "class neg", "range(0,3,1)", "frozen(1,2)", "tree()", "key<fry>", "@p0", "@c0", "...",
-    "builtins:int", "complex(1,2)", "float(zz)", "f32[9223372036854775808]", "frozen((1,), tree())",
-    "tree(None, None, ())", "tree(None, None, (1))", "tree(builtins:list, None, (tree(), tree()))",
-    "b'x'", "tree(builtins:list, None, (f32))", "tree(builtins:dict, (1,2), (tree(),))", "tree(builtins:int, 1, ())",
-)
-
-
-def damaged(text, rng):
-    """The text with one or two of its tokens replaced, removed or followed by another."""
-    for _ in range(rng.choice((1, 1, 2))):
-        tokens = list(TOKEN.finditer(text))
-        token = rng.choice(tokens[2:])
-        new = rng.choice((rng.choice(OTHERS), rng.choice(tokens).group(), "", f"{token.group()} {rng.choice(OTHERS)}"))
-        text = text[: token.start()] + new + text[token.end() :]
-    return text
+PARSER = TARGETS["parser"]
 
 
 def sizes(program):
@@ -56,8 +38,8 @@ def execute(program, operands):
     for f, xs in ways.values():
         try:
             f(*xs)
-        except CompileError:
-            raise
+        except CompileError as error:
+            raise AssertionError("what the checker lets pass must compile") from error
         except HandlaxError:
             continue
 
@@ -66,20 +48,18 @@ def check(case, count):
     dtype = min(case.dtypes, key=lambda d: d.name)
     operands = case.operands(dtype, case.shapes[min(1, len(case.shapes) - 1)], np.random.default_rng(0))
     program = hx.make_program(lambda *xs: results(case.op, xs))(*operands)
-    rng = random.Random(zlib.crc32(str(case).encode()))
+    rng, text = random.Random(zlib.crc32(str(case).encode())), str(program).encode()
+    target = PARSER._replace(run=lambda data: tried(data, program, operands))
     for _ in range(count):
-        text = damaged(str(program), rng)
-        try:
-            found = Program.parse(text, program.constants)
-        except ParseError:
-            continue
-        try:
-            typecheck(found)
-        except HandlaxError:
-            continue
-        assert Program.parse(str(found), found.constants) == found, text
-        if found != program and found.in_types == program.in_types and max(sizes(found), default=0) < 1_000_000:
-            execute(found, operands)
+        data = reworded(text, rng, (), PARSER.words)
+        outcome(target, reworded(data, rng, (), PARSER.words) if rng.random() < 1 / 3 else data)
+
+
+def tried(data, program, operands):
+    """Parse and check a text, and execute its program if it is another one that takes the same operands."""
+    found = parse(data, program.constants)
+    if found != program and found.in_types == program.in_types and max(sizes(found), default=0) < 1_000_000:
+        execute(found, operands)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

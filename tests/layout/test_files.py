@@ -57,6 +57,12 @@ def locks_that_deadlock(file: str, module: ast.Module) -> list[str]:
             and ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target) not in polite]
 
 
+def interrupted_blocks(file: str, module: ast.Module) -> list[str]:
+    """Give the blocks of ``np.errstate``, whose end in Python an interrupt may prevent: ``errors_ignored`` is safe."""
+    return [f"{file}:{node.lineno}" for node in ast.walk(module)
+            if isinstance(node, ast.Attribute) and ast.unparse(node) == "np.errstate"]
+
+
 def test_files_are_short():
     assert not too_long({name(file): len(file.read_text().splitlines()) for file in FILES})
 
@@ -86,6 +92,11 @@ def test_no_package_of_tests_hides_an_installed_one():
     """tests/ is on the path, so a package ``tests/numpy`` would be found before NumPy."""
     packages = {file.parent.name for file in (ROOT / "tests").glob("*/__init__.py")}
     assert not packages & (set(packages_distributions()) | sys.stdlib_module_names)
+
+
+def test_no_block_of_numpys_errors_can_be_left_by_an_interrupt():
+    assert not [place for file in PACKAGE for place in interrupted_blocks(name(file), tree(file))]
+    assert interrupted_blocks("a", ast.parse("with np.errstate(all='ignore'): pass"))
 
 
 # The checks above hold of an empty tree too, so each is shown a mistake that it must find.

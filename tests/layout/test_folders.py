@@ -89,6 +89,8 @@ LINE = (
     "handlax/testing/generator",
     "handlax/testing/pytest_plugin",
     "handlax/testing/effect_programs",
+    "handlax/testing/faults",
+    "handlax/testing/fuzzing",
     "handlax/testing",
     "handlax",
 )

@@ -203,6 +203,14 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/testing/closeness.py": (("handlax/testing/test_compare.py", LAWS), "the comparison of all laws"),
     "handlax/testing/drawn_programs.py": (("handlax/testing/test_handler_laws.py",), "the programs of its checks"),
     "handlax/testing/first_difference.py": (("handlax/testing/test_recordings.py",), "the comparison of recordings"),
+    "handlax/testing/faults/injection.py": (
+        ("handlax/testing/faults/test_moments.py", "handlax/testing/faults/test_failures.py"),
+        "what all kinds of faults have in common"),
+    "handlax/testing/fuzzing/__main__.py": (("handlax/testing/fuzzing/test_fuzz_command.py",), "it calls the command"),
+    "handlax/testing/fuzzing/argument_targets.py": (
+        ("handlax/testing/fuzzing/test_package_targets.py",), "targets among those of the package"),
+    "handlax/testing/fuzzing/odd_values.py": (
+        ("handlax/testing/fuzzing/test_package_targets.py",), "what the targets are given"),
     "handlax/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
     "handlax/testing/effect_programs/": (("laws/test_effect_programs.py",), "an oracle says what they mean"),
     "handlax/testing/generator/": (

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...base.errors import BadArgument, DTypeMismatch, whole_numbers
 from ...base.stack import current, perform
+from ...base.wrapping import ignoring_errors
 from ...core import columns
 from ...core.arrays import Array, as_array, scalar
 from ...core.columns import linear, multilinear
@@ -479,20 +480,20 @@ class ReducePrecision(Elementwise):
         return emit.inline("reduce_precision", f"{x.name}, format = e{op.exponent_bits}m{op.mantissa_bits}")
 
 
+@ignoring_errors
 def _reduce(x, exponent_bits, mantissa_bits):
     """Round the mantissa to even; then exponents that are too large give infinity, and those too small give 0."""
-    with np.errstate(all="ignore"):
-        wide_x = x.astype(np.float64)
-        mantissa, exponent = np.frexp(wide_x)
-        scale = 2.0 ** (mantissa_bits + 1)
-        y = np.ldexp(np.rint(mantissa * scale) / scale, exponent) if mantissa_bits < 52 else wide_x
-        bias = 2 ** (exponent_bits - 1) - 1
-        info = dtypes.finfo(x.dtype)
-        if bias < info.maxexp - 1:
-            _, exponent = np.frexp(y)
-            y = np.where(exponent - 1 > bias, np.copysign(np.inf, x), y)
-            y = np.where(exponent - 1 < 1 - bias, np.copysign(0.0, y), y)
-        return np.where(np.isfinite(wide_x), y, wide_x).astype(x.dtype)
+    wide_x = x.astype(np.float64)
+    mantissa, exponent = np.frexp(wide_x)
+    scale = 2.0 ** (mantissa_bits + 1)
+    y = np.ldexp(np.rint(mantissa * scale) / scale, exponent) if mantissa_bits < 52 else wide_x
+    bias = 2 ** (exponent_bits - 1) - 1
+    info = dtypes.finfo(x.dtype)
+    if bias < info.maxexp - 1:
+        _, exponent = np.frexp(y)
+        y = np.where(exponent - 1 > bias, np.copysign(np.inf, x), y)
+        y = np.where(exponent - 1 < 1 - bias, np.copysign(0.0, y), y)
+    return np.where(np.isfinite(wide_x), y, wide_x).astype(x.dtype)
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base.stack import perform
+from ...base.wrapping import ignoring_errors
 from ...core.operation import operation
 from ...types.dtypes import INEXACT, is_complex
 from ..elementwise.complex_parts import real
@@ -50,12 +51,12 @@ class Softmax:
         return 5 * int(operands[0].size)
 
 
+@ignoring_errors
 def _of_array(op: Any, x: Any) -> Any:
     """The softmax of a NumPy array."""
-    with np.errstate(all="ignore"):
-        top = np.max(x.real, axis=op.axes, keepdims=True, initial=-np.inf)
-        powers = np.exp(x - top)
-        return powers / np.sum(powers, axis=op.axes, keepdims=True)
+    top = np.max(x.real, axis=op.axes, keepdims=True, initial=-np.inf)
+    powers = np.exp(x - top)
+    return powers / np.sum(powers, axis=op.axes, keepdims=True)
 
 
 def _performed(op: Any, x: Any) -> Any:

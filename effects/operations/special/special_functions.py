@@ -11,6 +11,7 @@ import numpy as np
 
 from ...base.errors import NotDifferentiable
 from ...base.stack import perform
+from ...base.wrapping import ignoring_errors
 from ...core.arrays import Array
 from ...types import dtypes
 from ...types.dtypes import FLOATING, float32, float64, int32
@@ -90,11 +91,11 @@ def _sum_of_inverses(y: Any) -> Any:
     return total
 
 
+@ignoring_errors
 def _digamma(x):
     """SciPy's psi, but -inf, the limit from above, at -0 too, NaN at -inf, and reflected below 0: exact near poles."""
-    with np.errstate(all="ignore"):
-        z = np.asarray(x, np.float64)
-        reflected = scipy_special("psi")(1 - z) - np.pi / np.tan(np.pi * (z - np.rint(z)))
+    z = np.asarray(x, np.float64)
+    reflected = scipy_special("psi")(1 - z) - np.pi / np.tan(np.pi * (z - np.rint(z)))
     y = np.where((x < 0) & (x != np.rint(x)), reflected, scipy_special("psi")(x))
     return np.where(x == 0, -np.inf, np.where(x == -np.inf, np.nan, y)).astype(x.dtype)
 
@@ -242,9 +243,9 @@ def _lower_polygamma(op: Any, emit: Any, m: Any, x: Any) -> Any:
 def _in_operand_dtype(f: Callable[..., Any]) -> Callable[..., Any]:
     """The NumPy function computed in 64 bits and rounded to the dtype of its operands."""
 
+    @ignoring_errors
     def function(*operands):
-        with np.errstate(all="ignore"):
-            return f(*operands).astype(operands[0].dtype)
+        return f(*operands).astype(operands[0].dtype)
 
     return wide(function)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.base.stack import perform
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import errors_ignored, wraps
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import EVALUATE, JVP, SPARSE, is_linear
 from ...effects.operations.dot_general import DotGeneral
@@ -82,8 +82,7 @@ def maps_zero_to_zero(op: Any, operands: Any) -> bool:
     if not all([is_sparse(x) or (not x.ndim and isinstance(x, ConcreteArray)) for x in operands]):
         return False
     numbers = [np.zeros((), x.dtype) if is_sparse(x) else x.value for x in operands]
-    with np.errstate(all="ignore"):
-        return not np.any(EVALUATE.find(type(op))(op, *numbers))
+    return not np.any(errors_ignored(EVALUATE.find(type(op)), op, *numbers))
 
 
 @SPARSE.rule(Elementwise)

@@ -26,6 +26,7 @@ from ...effects.base.errors import (
     NotAnArray,
     NotAnInteger,
     NotProvided,
+    ShapeMismatch,
     whole_number,
 )
 from ...effects.base.stack import current
@@ -115,6 +116,14 @@ def _separates(before: list[Any], after: list[Any]) -> bool:
     return bool(advanced[0] and advanced[1] and arrays) and (before[0] is None or before[0].__class__ is slice)
 
 
+def _listed(item: Any) -> np.ndarray[Any, Any]:
+    """The NumPy array of a list of numbers, or of lists. Raises ShapeMismatch: some of them have other lengths."""
+    try:
+        return np.asarray(item, None if item else int)
+    except ValueError:
+        raise ShapeMismatch(f"index: lists must have equal lengths in every dimension, got {item!r}.") from None
+
+
 def _entry(item: Any) -> Any:
     """The index entry for an item that is neither int, slice, None nor Ellipsis."""
     if isinstance(item, (bool, np.bool_)):
@@ -123,7 +132,7 @@ def _entry(item: Any) -> Any:
         return int(item)
     if isinstance(item, (list, tuple)):
         with_arrays = any([isinstance(leaf, Array) for leaf in leaves(item)])
-        item = asarray(item) if with_arrays else np.asarray(item, None if item else int)
+        item = asarray(item) if with_arrays else _listed(item)
     elif isinstance(item, str):
         raise NotAnArray(f"index: text is no index, got {item!r}.")
     elif not isinstance(item, (Array, np.ndarray)):
@@ -273,12 +282,13 @@ def outside(items: list[Any], shape: tuple[Any, ...], wrap: bool = True) -> bool
 def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
     """The start, stop and step of a slice of an axis of size ``n``, and how many elements it has.
 
-    Raises: BadIndex: a bound is traced. NotAnInteger: a bound is no integer.
+    Raises: BadIndex: a bound is traced. NotAnInteger: a bound is no integer. BadArgument: the step is 0.
     """
     try:
         start, stop = unbound(item.start), unbound(item.stop)
         if Extent in (n.__class__, start.__class__, stop.__class__):
             step = 1 if item.step is None else whole_number("index: a step", item.step)
+            range(0, 0, step)  # which refuses 0, as slice.indices does
             first, behind = part_of(n, start, stop, step)
             count = ceiling_divided(behind - first, abs(step))
             return (first, behind, step, count) if step > 0 else (behind - 1, first - 1, step, count)
@@ -292,6 +302,8 @@ def bounds(item: slice, n: Any) -> tuple[int, Any, int, Any]:
             f"index: the start, stop and step of a slice must be known, got {unknown.described}.",
             hint="lax.dynamic_slice takes unknown starts; or make the argument static (static_argnums).",
         ) from None
+    except ValueError:
+        raise BadArgument(f"index: the step of a slice must not be 0, got {item}.") from None
 
 
 def static(x: Any, items: list[Any], wrap: bool = True) -> Any:
@@ -527,14 +539,14 @@ def limited(i: Any, n: Any, mode: Any, where: str) -> tuple[Any, Any]:
     if isinstance(n, Extent):
         i = as_array(i)
     host = not isinstance(i, Array)
-    dtype = i.dtype
-    if mode == "wrap":
+    dtype, word = i.dtype, mode if isinstance(mode, str) else None
+    if word == "wrap":
         if not n:
             return i, CLIP
         return (i % n if host else wrapped(rem(i, convert(n + positive(1 - n), dtype)), n)), CLIP
-    if mode == "clip":
+    if word == "clip":
         last = positive(n - 1)
         return (i.clip(0, last) if host else clamp(scalar(0, dtype), i, convert(last, dtype))), CLIP
-    if mode == "raise":
+    if word == "raise":
         raise NotProvided(f"{where}: there is no mode 'raise', indices may be unknown.", hint="use fill, clip or wrap.")
     return wrapped(i, n), mode_of(mode, FILL)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument, ShapeMismatch, need_one_of, whole_number
+from ...effects.base.wrapping import errors_ignored
 from ...effects.core.arrays import Array
 from ...effects.operations.manipulation.operand_promotion import promote
 from ...effects.types import dtypes
@@ -234,8 +235,7 @@ def hilbert(n: int) -> Array:
 
 def _of_default(x: Any) -> Any:
     """NumPy's array as an array of the default float dtype."""
-    with np.errstate(over="ignore"):
-        return hnp.asarray(np.asarray(x).astype(dtypes.default_float()))
+    return hnp.asarray(errors_ignored(np.asarray(x).astype, dtypes.default_float()))
 
 
 def invhilbert(n: int) -> Array:

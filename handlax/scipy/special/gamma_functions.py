@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import numpy as hnp
 from ...effects.base.errors import BadArgument
+from ...effects.base.wrapping import errors_ignored
 from ...effects.control.loops import fori_loop
 from ...effects.core.arrays import Array
 from ...effects.operations.elementwise.conversion import convert
@@ -117,8 +118,7 @@ def _gamma_near(n: Any, rest: Any) -> Any:
     Gamma(n + f) = (n - 1)! n^f exp((n + f - 1/2) log(1 + f/n) - f + c(n + f) - c(n)): no large exponent, which would
     multiply rounding errors.
     """
-    with np.errstate(over="ignore"):
-        table = np.array([math.gamma(max(k, 1)) for k in range(172)]).astype(n.dtype)
+    table = errors_ignored(np.array([math.gamma(max(k, 1)) for k in range(172)]).astype, n.dtype)
     exponent = (n - 0.5 + rest) * hnp.log1p(rest / n) - rest + (_correction(n + rest) - _correction(n))
     return hnp.take(table, n.astype("int32"), mode="clip") * hnp.power(n, rest) * hnp.exp(exponent)
 
@@ -387,8 +387,8 @@ def bernoulli(n: int) -> Array:
     if not isinstance(n, int) or n < 0:
         raise BadArgument(f"bernoulli: n must be a natural number, got {n!r}.")
     even = np.arange(2.0, n + 1, 2)  # B_k = -(-1)^(k/2) 2 k! zeta(k) / (2 pi)^k for even k
-    with np.errstate(over="ignore"):
-        sizes = 2 * np.cumprod(even * (even - 1) / (4 * np.pi**2)) * scipy_special("zeta")(even, np.ones_like(even))
+    factorials = errors_ignored(np.cumprod, even * (even - 1) / (4 * np.pi**2))  # k! / (2 pi)^k
+    sizes = 2 * factorials * scipy_special("zeta")(even, np.ones_like(even))
     numbers = np.zeros(n + 1)
     numbers[:2] = (1.0, -0.5)[: n + 1]
     numbers[2::2] = np.where(even % 4 == 0, -sizes, sizes)

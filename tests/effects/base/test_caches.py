@@ -32,6 +32,8 @@ SOURCES = {
 # Dictionaries that grow while the process runs and are no caches: emptied, they would change results.
 STATE = {
     "handlax.testing.generator.control_flow:NODES": "a registry",
+    "handlax.testing.fuzzing.fuzz_loop:_Trial.failures": "one pass: the findings of a target",
+    "handlax.testing.fuzzing.line_coverage:LineCoverage.left": "one pass: the lines to be reached",
     "effects.base.config:CHOICES": "a registry",
     "effects.base.source_locations:_STARTS": "a registry",
     "effects.base.source_locations:_EXCLUDED": "a registry",

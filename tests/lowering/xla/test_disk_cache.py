@@ -18,6 +18,7 @@ from handlax.effects.base.caches import cache_info
 from handlax.experimental.compilation_cache import compilation_cache
 from handlax.lowering.clients import platforms
 from handlax.lowering.xla import disk_cache
+from handlax.testing import faults
 
 X = np.arange(5, dtype=np.float32)
 
@@ -156,6 +157,28 @@ def test_writers_at_once_lose_nothing(folder):
         thread.join()
     assert all(found == Success(blob) or found == Failure(None) for found in seen)
     assert [entry.name for entry in folder.iterdir()] == ["entry.xla"]
+
+
+def test_a_process_that_is_killed_leaves_whole_entries_and_what_it_leaves_is_removed_later(folder):
+    path, key, blob = folder / "entry.xla", bytes(32), b"program" * 100_000
+    code = (
+        "import pathlib\nfrom handlax.lowering.xla import disk_cache\n"
+        f"disk_cache.store(pathlib.Path({str(path)!r}), bytes(32), b'program' * 100_000)"
+    )
+    places = [fault.place for fault in faults.kills(code, folder) if disk_cache.load(path, key) == Failure(None)]
+    assert len(places) == 2 and disk_cache.load(path, key) == Success(blob)
+    (left,) = folder.glob(".writing-*")
+    run()
+    assert left.exists()
+    os.utime(left, (0, 0))
+    hx.clear_caches()
+    run(7)
+    assert [*folder.glob(".*")] == []
+
+
+def test_what_a_full_disk_cuts_off_is_not_stored(folder):
+    with pytest.warns(UserWarning, match="cannot be written to"), faults.whole(folder), faults.full_disk(100):
+        np.testing.assert_array_equal(run(), X * 3 + 1)
 
 
 def test_two_processes_share_a_folder(folder):

@@ -1,0 +1,139 @@
+"""What fails around the package: the compiler, and the files of a folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ...effects.base.caches import clear_caches, per_process
+from ...effects.base.lazy_module import late_module
+from .injection import Fault, Injection, every_fault
+
+
+def failing_compilations(f: Callable[[], object]) -> Iterator[Fault]:
+    """Call ``f()`` with empty caches again and again; XLA fails to compile the first program, the second, and so on.
+
+        for fault in failing_compilations(f): f() as before, also with all that was compiled
+
+    Raises: AssertionError: a failure left something changed.
+
+    >>> import handlax as hx
+    >>> f = hx.jit(lambda x: x * 17)
+    >>> [type(fault.left).__name__ for fault in failing_compilations(lambda: f(3.0))]
+    ['CompileError']
+    """
+
+    def from_nothing() -> None:
+        clear_caches()
+        f()
+
+    return every_fault(from_nothing, _refused)
+
+
+@contextmanager
+def _refused(injection: Injection) -> Iterator[None]:
+    """A block in which XLA refuses the program at which the fault is due."""
+    executables = late_module("handlax.lowering.xla.executables")
+    compiled = executables.backend_compile_and_load
+
+    def compile(backend: Any, module: Any, *arguments: Any) -> Any:
+        if injection.due():
+            injection.place = "in the compiler"
+            raise executables._jax.JaxRuntimeError("INTERNAL: a fault of the compiler")
+        return compiled(backend, module, *arguments)
+
+    executables.backend_compile_and_load = compile
+    try:
+        yield
+    finally:
+        executables.backend_compile_and_load = compiled
+
+
+def failing_files(
+    f: Callable[[], object], folder: str | os.PathLike[str], error: int = errno.ENOSPC
+) -> Iterator[Fault]:
+    """Call ``f()`` again and again; the first change of a file below a folder fails, the second one, and so on.
+
+        for fault in failing_files(f, folder): the files of the folder are whole, or not there
+
+    Changes are what makes, opens for writing, renames and removes files and folders.
+
+    Args:
+        error: the number of the failure: ``errno.ENOSPC``, the disk is full, ``errno.EROFS``, it is read-only, or
+            another one of ``errno``.
+
+    Raises: AssertionError: a failure left something changed, or a hidden file in the folder.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write = lambda: Path(folder, "entry").write_text("whole")
+    ...     [fault.left.strerror for fault in failing_files(write, folder)]
+    ['No space left on device']
+    """
+    place = Path(os.path.abspath(folder))
+    return every_fault(f, lambda injection: _failing(injection, place, error), folders=(folder,))
+
+
+@contextmanager
+def _failing(injection: Injection, folder: Path, error: int) -> Iterator[None]:
+    """A block in which the change of a file fails at which the fault is due."""
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if changes_file(event, arguments, folder) and injection.due():
+            injection.place = f"{event} of {Path(os.fsdecode(arguments[0])).name}"
+            raise OSError(error, os.strerror(error), str(arguments[0]))
+
+    watches().append(watch)
+    try:
+        yield
+    finally:
+        watches().remove(watch)
+
+
+def changes_file(event: str, arguments: tuple[Any, ...], folder: Path) -> bool:
+    """Whether an audit event of Python is a change of a file below a folder."""
+    if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & _WRITES):
+        return False
+    if event not in ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "os.link"):
+        return False
+    path = arguments[0]
+    return isinstance(path, str | bytes | os.PathLike) and folder in Path(os.path.abspath(os.fsdecode(path))).parents
+
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+@per_process
+def watches() -> list[Callable[[str, tuple[Any, ...]], None]]:
+    """The functions that are told of the audit events of the process; a hook cannot be removed, they can."""
+    told: list[Callable[[str, tuple[Any, ...]], None]] = []
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        for watch in told:
+            watch(event, arguments)
+
+    sys.addaudithook(hook)
+    return told
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """A block in which no file of the process can have more than so many bytes: what is written beyond fails.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, full_disk(4):
+    ...     os.write(os.open(f"{folder}/file", os.O_WRONLY | os.O_CREAT), b"whole")
+    4
+    """
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -1,0 +1,75 @@
+"""Faults one after the other: a function is called again and again, and another part of what it does fails each time.
+
+    for fault in every_fault(f, injected): ...
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import count
+from typing import NamedTuple
+
+from ...effects.base.wrapping import put_back
+from .wholeness import Before, hidden_files, probe
+
+
+class Fault(NamedTuple):
+    """A fault in a call: its number, where it was, and the exception with which the call ended, None for a result."""
+
+    number: int
+    place: str
+    left: BaseException | None
+
+    def __str__(self) -> str:
+        return f"fault {self.number}, {self.place}"
+
+
+class Injection:
+    """The fault to be: it befalls the ``number``-th of the places that are passed, which is then its ``place``."""
+
+    def __init__(self, number: int):
+        self.number, self.seen = number, 0
+        self.place: str | None = None
+
+    def due(self) -> bool:
+        """Whether the fault befalls this place, the next one."""
+        self.seen += 1
+        return self.seen == self.number + 1
+
+
+def every_fault(
+    f: Callable[[], object],
+    injected: Callable[[Injection], AbstractContextManager[object]],
+    *,
+    every: int = 1,
+    folders: tuple[str | os.PathLike[str], ...] = (),
+) -> Iterator[Fault]:
+    """Call ``f()`` with the first fault, with the second one, and so on, until it ends before its fault.
+
+    Args:
+        injected: the block in which a fault happens, which sets its ``place`` when it does.
+        every: 1 for each of the faults, n for every n-th.
+        folders: in which no hidden file may remain.
+
+    Raises: AssertionError: a fault left something changed.
+    """
+    f()
+    expected = probe()
+    for number in count(0, every):
+        injection, left, before = Injection(number), None, Before.now()
+        try:
+            with injected(injection):
+                f()
+        except BaseException as caught:
+            left = caught
+        if injection.place is None:
+            if left is not None:
+                raise left
+            break
+        fault, changes = Fault(number, injection.place, left), [*before.changes(), *hidden_files(*folders)]
+        put_back(before.context)
+        assert not changes, f"{fault}: the library must be left whole, changed: {', '.join(changes)}."
+        yield fault
+    assert probe() == expected, "after all faults a program must have the values that it had before."

@@ -1,0 +1,74 @@
+"""The command that fuzzes the package: each target in a process of its own, which XLA or a hang in C may end.
+
+    make fuzz ARGS="--seconds 600 --target parser"
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from .fuzz_loop import fuzz, keep, read_corpus
+from .fuzz_targets import Target
+from .package_targets import TARGETS
+
+_PATIENCE = 6  # so many times as long as an input may take in Python it may take in C: then the process ends
+
+
+def main(words: Sequence[str]) -> int:
+    """Fuzz the targets that the words of a command line name; gives the number of findings.
+
+    Inputs that reach new lines, and findings, are kept in the folder of corpora if one is given.
+    """
+    parser = argparse.ArgumentParser(prog="python -m handlax.testing.fuzzing", description=main.__doc__)
+    parser.add_argument("--target", action="append", choices=[*TARGETS], help="all, if none is named")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for all targets together")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--corpora", type=Path, help="a folder with a folder of inputs for each target")
+    parser.add_argument("--here", type=Path, metavar="FILE", help="in this process, which writes each input to a file")
+    chosen = parser.parse_args(words)
+    names = chosen.target or [*TARGETS]
+    findings = 0
+    for name in names:
+        folder = chosen.corpora and chosen.corpora / name
+        arguments = TARGETS[name], folder, chosen.seconds / len(names), chosen.seed
+        findings += _here(*arguments, chosen.here) if chosen.here else _apart(*arguments)
+    return min(findings, 100)
+
+
+def _here(target: Target, folder: Path | None, seconds: float, seed: int, file: Path) -> int:
+    """Fuzz in this process."""
+
+    def before_each(data: bytes) -> None:
+        file.write_bytes(data)
+        faulthandler.dump_traceback_later(_PATIENCE * target.seconds, exit=True)
+
+    report = fuzz(target, read_corpus(folder) if folder else (), seconds=seconds, seed=seed, before_each=before_each)
+    faulthandler.cancel_dump_traceback_later()
+    file.unlink()
+    if folder:
+        for data in (*report.added, *[finding.data for finding in report.findings]):
+            keep(folder, data)
+    sys.stdout.write(f"{target.name}: {report}\n")
+    return len(report.findings)
+
+
+def _apart(target: Target, folder: Path | None, seconds: float, seed: int) -> int:
+    """Fuzz in another process; the input at which it ends is a finding."""
+    with tempfile.TemporaryDirectory() as temporary:
+        file = Path(temporary) / "input"
+        command = [sys.executable, "-m", "handlax.testing.fuzzing", "--target", target.name, "--seconds", str(seconds)]
+        options = ["--seed", str(seed), "--here", str(file), *(["--corpora", str(folder.parent)] if folder else [])]
+        status = subprocess.run([*command, *options], check=False).returncode
+        if not file.exists():
+            return status
+        data = file.read_bytes()
+    sys.stdout.write(f"{target.name}: the process ended with {status}\n    {data!r}\n")
+    if folder:
+        keep(folder, data)
+    return 1

@@ -1,0 +1,62 @@
+"""Interrupts come at each moment once, and what is not put back after one is found."""
+
+import pytest
+
+import handlax as hx
+from handlax import numpy as hnp
+from handlax.effects.base.wrapping import context_variable
+from handlax.testing.faults import interrupts
+
+VARIABLE = context_variable("test_moments", 0)
+
+
+def program():
+    return hx.jvp(lambda x: hnp.sin(x) * x, (1.0,), (1.0,))
+
+
+def test_later_moments_are_more_and_each_comes_once():
+    counts = []
+    for at in ("blocks", "calls", "lines"):
+        seen = list(interrupts(program, at=at, every=1 if at == "blocks" else 7))
+        assert all(type(fault.left) is KeyboardInterrupt for fault in seen)
+        assert [fault.number for fault in seen] == [*range(0, 10**6, 1 if at == "blocks" else 7)][: len(seen)]
+        counts.append(seen[-1].number)
+    assert 1 < counts[0] < counts[1] < counts[2]
+
+
+def test_a_fault_says_where_it_was():
+    places = [str(fault) for fault in interrupts(program, at="calls")]
+    assert places[0].startswith("fault 0, ") and any("jvp.py:" in place for place in places)
+
+
+class Badly:
+    """A block that puts its variable back only where nothing interrupts it."""
+
+    def __enter__(self):
+        VARIABLE.set(VARIABLE.get() + 1)
+
+    def __exit__(self, kind, error, traceback):
+        if kind is None:
+            VARIABLE.set(VARIABLE.get() - 1)
+
+
+def badly():
+    with Badly():
+        program()
+
+
+def test_what_is_not_put_back_is_found_and_then_put_back():
+    with pytest.raises(AssertionError, match=r"fault \d+, .*: the library must be left whole, changed: test_moments"):
+        list(interrupts(badly))
+    assert VARIABLE.get() == 0
+
+
+def test_an_error_of_the_function_itself_comes_out():
+    calls = iter(range(10**6))
+    with pytest.raises(ZeroDivisionError):
+        list(interrupts(lambda: 1 / (1 - next(calls)) and program()))
+
+
+def test_memory_that_is_used_up_leaves_the_library_whole():
+    endings = {type(fault.left) for fault in interrupts(program, at="calls", every=3, error=MemoryError)}
+    assert MemoryError in endings and endings <= {MemoryError, hx.errors.OutOfMemory, type(None)}

@@ -1,0 +1,76 @@
+"""The law of fuzzing: each part of it is broken by some function, and found."""
+
+import itertools
+import re
+import time
+
+import pytest
+
+import handlax as hx
+from handlax.effects.base.wrapping import context_variable
+from handlax.testing.fuzzing import OverTime, Target, check_input
+
+VARIABLE = context_variable("test_fuzz_targets", 0)
+
+
+class WithoutLines(hx.errors.HandlaxError):
+    def __str__(self):
+        return "a single line"
+
+
+def refusing(data):
+    raise hx.errors.BadArgument("a rule must hold, got another.")
+
+
+def without_lines(data):
+    raise WithoutLines("a rule")
+
+
+def leaving(data):
+    VARIABLE.set(VARIABLE.get() + 1)
+
+
+CALLS = itertools.count()
+
+
+def changing(data):
+    return refusing(data) if next(CALLS) % 2 else None
+
+
+def growing(data):
+    return len(b"x" * (300 << 20))
+
+
+def slow(data):
+    while data == b"":
+        time.sleep(0.01)
+
+
+def catching(data):
+    try:
+        slow(data)
+    except Exception:
+        slow(data)
+
+
+@pytest.mark.parametrize(("run", "error", "said"), [
+    (lambda data: data[3], IndexError, "out of range"),
+    (lambda data: data > [], TypeError, "not supported"),
+    (without_lines, AssertionError, "an error must have its lines, got a single line"),
+    (leaving, AssertionError, "nothing must be left behind, got test_fuzz_targets"),
+    (changing, AssertionError, "the second time must be as the first, got BadArgument after a result"),
+    (growing, AssertionError, "an input may take 100 MB, got [23]..$"),
+    (slow, OverTime, "0.3 s"),
+    (catching, OverTime, "0.3 s"),
+], ids=lambda x: getattr(x, "__name__", ""))
+def test_what_breaks_the_law_is_found(run, error, said):
+    with pytest.raises(error) as raised:
+        check_input(Target("broken", run, seconds=0.3 if error is OverTime else 30, megabytes=100), b"")
+    assert re.search(said, str(raised.value))
+
+
+def test_errors_of_the_package_and_those_that_are_named_are_outcomes():
+    assert check_input(Target("refusing", refusing), b"") == "BadArgument"
+    dividing = Target("dividing", lambda data: 1 / 0, refusals=(ZeroDivisionError,))
+    assert check_input(dividing, b"") == "ZeroDivisionError"
+    assert check_input(Target("giving", len), b"") == "a result"
