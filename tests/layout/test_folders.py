@@ -85,6 +85,7 @@ LINE = (
     "handlax/example_libraries",
     "handlax/extend/core",
     "handlax/extend",
+    "handlax/testing/mutants",
     "handlax/testing",
     "handlax",
 )

@@ -11,6 +11,7 @@ from helpers.package_source import PACKAGE, classes, name, tree
 SAME_MODULE_NAME = {
     "handlax/as_jax/__main__.py": "what ``python -m`` executes",
     "handlax/launch/__main__.py": "what ``python -m`` executes",
+    "handlax/testing/mutants/__main__.py": "what ``python -m`` executes",
     "handlax/ad.py": "public under JAX's name, handlax.ad",
     "handlax/extend/ad.py": "public under JAX's name, handlax.extend.ad",
     "handlax/numpy/fft.py": "public under NumPy's name, handlax.numpy.fft",

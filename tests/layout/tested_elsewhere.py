@@ -7,6 +7,7 @@ LAWS = "laws/test_laws.py"
 NESTS = "laws/test_nests.py"
 GOLDEN = "golden/test_values.py"
 CONTROL = "golden/test_control.py"
+MUTANTS = "handlax/testing/mutants/test_mutation_run.py"
 BLOCKS = "a block of operations: every law holds of each, its functions give the values recorded with JAX"
 
 TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
@@ -201,6 +202,10 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/random/": (("handlax/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
     "handlax/scipy/linalg/": (("handlax/scipy/test_linalg.py",), "against SciPy, function by function"),
     "handlax/testing/author.py": (("laws/test_nests.py",), "the writer of the nests"),
+    "handlax/testing/mutants/__main__.py": (("docs/test_pages.py",), "what the page of how-to/mutants.md executes"),
+    "handlax/testing/mutants/coverage_map.py": ((MUTANTS,), "which tests see a mutant follows from the lines"),
+    "handlax/testing/mutants/fork_server.py": ((MUTANTS,), "a run is many forks"),
+    "handlax/testing/mutants/mutant_worker.py": ((MUTANTS,), "a program of its own, which a run starts"),
     "handlax/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
     "handlax/testing/nests.py": ((NESTS, "handlax/testing/test_handlers.py"), "the nests themselves"),
     "handlax/testing/nodes.py": ((NESTS,), "the parts of the nests"),
