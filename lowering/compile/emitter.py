@@ -482,8 +482,8 @@ class Emitter:
         """
         key = key, self.manual, self.platform
         if key not in self.functions:
-            taken = exact and label in [name for name, _ in self.functions.values()]
-            name = label if exact and not taken else f"{identifier(label)}_{len(self.functions)}"
+            free = exact and label not in [name for name, _ in self.functions.values()]
+            name = label if free else f"{identifier(label)}_{len(self.functions)}"
             self.functions[key] = name, ""  # numbers the functions that its body calls after it
             self.functions[key] = name, text(name)
         return str(self.functions[key][0])
