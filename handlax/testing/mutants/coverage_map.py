@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from .fork_server import ForkServer
@@ -76,11 +76,15 @@ class CoverageMap:
         return digest((self.root / path).read_text())
 
     def covering(self, mutant: Mutant, budget: float) -> list[CoveringTests]:
-        """The tests that execute the lines of a mutant, by files, the fastest first; of a file at most ``budget`` s."""
+        """The tests that execute the lines of a mutant, by files, of each as many as take no more than ``budget`` s.
+
+        The file that is named after the source comes first, then the others, the fastest first.
+        """
+        own = f"test_{PurePath(mutant.path).name}"
         for lines in mutant.reach:
             found = [each for file in self.entries if (each := self.of_file(file, mutant, lines, budget))]
             if found:
-                return sorted(found, key=lambda each: each.seconds)
+                return sorted(found, key=lambda each: (PurePath(each.file).name != own, each.seconds))
         return []
 
     def of_file(self, file: str, mutant: Mutant, lines: int, budget: float) -> CoveringTests | None:

@@ -151,7 +151,7 @@ def shown(text: str, old: ast.AST, new: ast.AST) -> tuple[str, str]:
     """The line of the place before and after; of more than one line, the first of either."""
     place = located(old)
     line = text.splitlines()[place.lineno - 1].encode()  # columns count bytes
-    if place is old and place.lineno == place.end_lineno:
+    if not isinstance(old, ast.comprehension) and place.lineno == place.end_lineno:
         after = line[: place.col_offset] + ast.unparse(new).encode() + line[place.end_col_offset :]
         return line.decode().strip(), after.decode().strip()
     first = lambda tree: ast.unparse(tree).strip().partition("\n")[0]

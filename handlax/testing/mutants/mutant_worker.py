@@ -104,7 +104,9 @@ class ExecutedLines:
         self.tests: dict[str, tuple[float, list[int]]] = {}
         self.unfit, self.failed = set[str](), set[str]()
         self.start = self.collected = time.monotonic()
+        self.once: Any = None
         if sys.version_info >= (3, 12):
+            self.once = sys.monitoring.DISABLE
             sys.monitoring.use_tool_id(MONITOR, "handlax.testing.mutants")
             sys.monitoring.register_callback(MONITOR, sys.monitoring.events.LINE, self.line)
 
@@ -118,7 +120,7 @@ class ExecutedLines:
     def line(self, code: types.CodeType, line: int) -> Any:
         if path := self.source(code.co_filename):
             self.lines[path] = self.lines.get(path, 0) | 1 << line
-        return sys.monitoring.DISABLE
+        return self.once
 
     def trace(self, frame: types.FrameType, event: str, _: Any) -> Any:
         if path := self.source(frame.f_code.co_filename):

@@ -120,6 +120,7 @@ class Trials:
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m handlax.testing.mutants", description=__doc__)
     parser.add_argument("modules", nargs="+", help="files, folders or modules that are broken")
+    parser.add_argument("--without", nargs="+", default=[], help="files and folders among these that are not")
     parser.add_argument("--tests", nargs="+", default=["tests"], help="test files, or folders of them")
     parser.add_argument("--count", type=int, help="how many mutants are drawn; without it all")
     parser.add_argument("--seed", type=int, default=0, help="which are drawn")
@@ -143,7 +144,8 @@ def main(words: Sequence[str], root: Path | None = None) -> int:
     """The command; its exit status is 1 if a mutant survived, 2 without tests that pass."""
     asked, root = parsed(words), root or Path.cwd()
     deadline = time.monotonic() + 60 * asked.minutes
-    sources = [path for word in asked.modules for path in files_of(root, word)]
+    without = {path for word in asked.without for path in files_of(root, word)}
+    sources = [path for word in asked.modules for path in files_of(root, word) if path not in without]
     chosen = drawn([mutant for path in sources for mutant in mutants(root, path)], asked.count, asked.seed)
     if asked.list:
         return enumerate_changes(root, chosen)
