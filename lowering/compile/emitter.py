@@ -152,7 +152,7 @@ class Emitter:
             return self.full(value, type)
         _, dtype = storage(type)
         data = np.asarray(value).astype(dtype)
-        key = (data.tobytes(), data.shape, type)
+        key = (data.tobytes(), type)
         constant = self.constants.get(key)
         if constant is None:
             constant = self.constants[key] = self.new(f"stablehlo.constant {dense(data)} : {tensor(type)}", type)
