@@ -203,7 +203,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/scipy/linalg/": (("handlax/scipy/test_linalg.py",), "against SciPy, function by function"),
     "handlax/testing/author.py": (("laws/test_nests.py",), "the writer of the nests"),
     "handlax/testing/mutants/__main__.py": (("docs/test_pages.py",), "what the page of how-to/mutants.md executes"),
-    "handlax/testing/mutants/coverage_map.py": ((MUTANTS,), "which tests see a mutant follows from the lines"),
     "handlax/testing/mutants/fork_server.py": ((MUTANTS,), "a run is many forks"),
     "handlax/testing/mutants/mutant_worker.py": ((MUTANTS,), "a program of its own, which a run starts"),
     "handlax/testing/nest_laws.py": ((NESTS,), "the laws themselves"),

@@ -43,30 +43,41 @@ class CoverageMap:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         states = {path: self.state(path) for path in sources}
-        names = {str((self.root / path).resolve()): path for path in sources}
         for number, test in enumerate(tests, 1):
             kept = self.folder / f"{test.replace('/', '+')}.json"
             entry = json.loads(kept.read_text()) if kept.exists() else None
-            if entry is None or not self.holds(entry, test, states):
+            if entry is None or not self.holds(entry, test, states, seconds):
                 if time.monotonic() > deadline:
                     return False
-                run = server.lines(test, [*names], seconds)
-                report = run.report or {"collecting": 0.0, "ended": True, "failed": [], "footprints": [], "tests": {}}
-                prints = [[names[path], bits] for path, bits in report["footprints"]]
-                entry = {**report, "state": self.state(test), "sources": states, "footprints": prints}
+                entry, log = self.executed(server, test, states, seconds)
                 kept.write_text(json.dumps(entry))
                 rest = ", the others are not begun in time" * entry["ended"]
                 say(f"[{number}/{len(tests)}] lines of {test}: {len(entry['tests'])} tests{rest}")
                 if entry["failed"]:
-                    say(f"{run.log}\nwithout any mutant these fail, and are left out: {', '.join(entry['failed'])}")
+                    say(f"{log}\nwithout any mutant these fail, and are left out: {', '.join(entry['failed'])}")
             self.entries[test] = entry
         return True
 
-    def holds(self, entry: dict[str, Any], test: str, states: dict[str, str]) -> bool:
-        """Whether an entry is of this test file, and of these sources; where tests failed, as they are now."""
+    def executed(
+        self, server: ForkServer, test: str, states: dict[str, str], seconds: float
+    ) -> tuple[dict[str, Any], str]:
+        """The entry of a test file that is executed now, and what pytest says."""
+        names = {str((self.root / path).resolve()): path for path in states}
+        run = server.lines(test, [*names], seconds)
+        report = run.report or {"collecting": 0.0, "ended": True, "failed": [], "footprints": [], "tests": {}}
+        prints = [[names[path], bits] for path, bits in report["footprints"]]
+        own = {"footprints": prints, "state": self.state(test), "sources": states, "seconds": seconds}
+        return {**report, **own}, run.log
+
+    def holds(self, entry: dict[str, Any], test: str, states: dict[str, str], seconds: float) -> bool:
+        """Whether an entry is of this test file, and of these sources; where tests failed, as they are now.
+
+        One that was ended before all tests were run holds if it has had at least so many ``seconds``.
+        """
         known = entry["sources"]
         same = states.items() <= known.items() if entry["failed"] else states.keys() <= known.keys()
-        return same and entry["state"] == self.state(test)
+        enough = not entry["ended"] or entry["seconds"] >= seconds
+        return same and enough and entry["state"] == self.state(test)
 
     def is_empty(self) -> bool:
         """Whether no test passes, or none was asked for."""

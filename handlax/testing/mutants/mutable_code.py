@@ -14,11 +14,12 @@ import ast
 import hashlib
 import itertools
 import marshal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .mutation_operators import OF_PERFORMANCE, OPERATORS, MutableSite, called
+from .mutation_operators import OF_PERFORMANCE, OPERATORS, Definition, MutableSite, called
 
 TYPES = {"annotation", "returns", "type_params", "bases", "type_comment"}  # fields of nodes
 REPRESENTATIONS = {"__repr__", "__str__", "__format__", "__rich_repr__", "_repr_html_", "_repr_pretty_", "_repr_svg_"}
@@ -27,14 +28,13 @@ MESSAGES = {"warn", "warn_user", "TypeVar", "ParamSpec", "TypeVarTuple", "cast"}
 
 
 class Mutant(NamedTuple):
-    """One place of a file, and the number of one change of it."""
+    """One change of one place of a file."""
 
-    key: str  # as long as the statement of the module that it is in stays the same
+    key: str  # the same as long as the function that it is in stays the same
     path: str
     line: int
     kind: str
-    statement: int  # which statement of the module, and which of its changes
-    change: int
+    change: int  # which one of the file
     reach: tuple[int, ...]  # lines, as the bits of a number: tests that execute some of the first ones reach it, ...
 
 
@@ -51,7 +51,7 @@ def is_code(node: ast.AST) -> bool:
     match node:
         case ast.Expr(value=ast.Constant()) | ast.Raise() | ast.JoinedStr() | ast.Import() | ast.ImportFrom():
             return False
-        case ast.FunctionDef(name=name, decorator_list=marks):
+        case ast.FunctionDef(name=name, decorator_list=marks) | ast.AsyncFunctionDef(name=name, decorator_list=marks):
             return name not in REPRESENTATIONS and not any([ast.unparse(mark).endswith("overload") for mark in marks])
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if name in UNREAD:
             return False
@@ -64,11 +64,13 @@ def is_code(node: ast.AST) -> bool:
     return True
 
 
-def sites(node: ast.AST, statement: ast.stmt | None = None, function: str | None = None) -> Iterator[MutableSite]:
+def sites(
+    node: ast.AST, statement: ast.stmt | None = None, function: Definition | ast.Lambda | None = None
+) -> Iterator[MutableSite]:
     """The places of code inside a node, from outside to inside."""
-    name = getattr(node, "name", "lambda") if isinstance(node, ast.FunctionDef | ast.Lambda) else function
+    own = node if isinstance(node, Definition | ast.Lambda) else function
     for field, value in ast.iter_fields(node):
-        inner = name if field == "body" else function  # defaults and decorators belong to what is around
+        inner = own if field == "body" else function  # defaults and decorators belong to what is around
         for item, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(child, ast.AST) and field not in TYPES and is_code(child):
                 around = child if isinstance(child, ast.stmt) else statement
@@ -94,15 +96,18 @@ def mutants(root: Path, path: str) -> list[Mutant]:
     [(2, 'factor'), (2, 'factor'), (2, 'factor'), (2, 'factor'), (2, 'constant')]
     """
     text = (root / path).read_text()
-    lines, found = text.splitlines(), []
-    for number, statement in enumerate(ast.parse(text).body):
-        if is_code(statement):
-            segment = "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
-            for change, (site, kind, _) in enumerate(changes(ast.Module([statement], []))):
-                line = located(site.node).lineno
-                key = digest(path, segment, kind, line - statement.lineno, change)
-                found.append(Mutant(key, path, line, kind, number, change, reach(site)))
+    lines, counts, found = text.splitlines(), Counter[tuple[object, ...]](), list[Mutant]()
+    for change, (site, kind, _) in enumerate(changes(ast.parse(text))):
+        line, owner = located(site.node).lineno, owner_of(site)
+        place = "\n".join(lines[owner.lineno - 1 : owner.end_lineno]), line - owner.lineno, kind
+        counts[place] += 1
+        found.append(Mutant(digest(path, *place, counts[place]), path, line, kind, change, reach(site)))
     return found
+
+
+def owner_of(site: MutableSite) -> Any:
+    """What a mutant is known by: the function that it is in, or else the statement."""
+    return site.function if isinstance(site.function, Definition) else site.statement
 
 
 def located(node: ast.AST) -> Any:
@@ -134,12 +139,10 @@ def mutation(root: Path, mutant: Mutant) -> Mutation | None:
     text = (root / mutant.path).read_text()
     tree = ast.parse(text)
     original = bytecode(tree)
-    top = ast.Module([tree.body[mutant.statement]], [])
-    site, _, new = next(itertools.islice(changes(top), mutant.change, None))
+    site, _, new = next(itertools.islice(changes(tree), mutant.change, None))
     before, after = shown(text, site.node, new)
     site.put(new)
     ast.fix_missing_locations(ast.copy_location(new, site.node))
-    tree.body[mutant.statement] = top.body[0]
     return None if bytecode(tree) == original else Mutation(tree, before, after)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class MutableSite(NamedTuple):
@@ -24,7 +25,7 @@ class MutableSite(NamedTuple):
     field: str
     item: int | None
     statement: ast.stmt | None  # the innermost one around it, or itself
-    function: str | None  # the name of the innermost function whose body it is in; None: executed by the import
+    function: Definition | ast.Lambda | None  # the innermost one whose body it is in; None: executed by the import
 
     def put(self, node: ast.AST) -> None:
         """Let another node stand in this place."""
@@ -264,7 +265,7 @@ def of_key(site: MutableSite) -> bool:
     """Whether a tuple is a key: returned by, or assigned to, what has the word in its name, or looked up."""
     match site.parent:
         case ast.Return():
-            return any([word in (site.function or "") for word in ("key", "hash", "identity")])
+            return any([word in getattr(site.function, "name", "") for word in ("key", "hash", "identity")])
         case ast.Assign(targets=[target]):
             return "key" in ast.unparse(target)
         case ast.Subscript(value=container) | ast.Call(func=ast.Attribute(value=container)):

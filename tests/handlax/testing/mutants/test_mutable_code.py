@@ -49,7 +49,8 @@ def test_what_changes_no_result_has_no_mutants(source, found):
 ])
 def test_a_place_knows_whose_body_it_is_in(source, function):
     ones = [site for site in sites(ast.parse(source)) if isinstance(site.node, ast.Constant)]
-    assert {site.function for site in ones} == {function}
+    names = {None if site.function is None else getattr(site.function, "name", "lambda") for site in ones}
+    assert names == {function}
 
 
 
@@ -65,7 +66,7 @@ def test_a_change_that_compiles_to_the_same_code_is_no_mutant(found):
     assert not [change for _, change in found("def f(x):\n    if False:\n        x < 1\n") if change.before == "x < 1"]
 
 
-def test_the_key_stays_when_other_statements_change(tmp_path):
+def test_the_key_stays_when_other_functions_change(tmp_path):
     def keys(source):
         (tmp_path / "rules.py").write_text(source)
         return [mutant.key for mutant in mutants(tmp_path, "rules.py")]
@@ -73,7 +74,8 @@ def test_the_key_stays_when_other_statements_change(tmp_path):
     function = "def f(x):\n    return x + 1\n"
     assert keys(function) == keys(f"import a\n\n\n{function}")
     assert not {*keys(function)} & {*keys(function.replace("x", "y"))}
-    assert len(keys(function)) == len({*keys(function)})
+    method = "    def f(self, x):\n        return x + 1\n"
+    assert {*keys(f"class A:\n{method}")} < {*keys(f"class A:\n    n = 2\n\n{method}")}
 
 
 @pytest.mark.parametrize("path", [name(file) for file in PACKAGE if file.stem in ("arithmetic", "caches", "stack")])

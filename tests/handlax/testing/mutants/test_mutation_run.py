@@ -118,7 +118,7 @@ def test_a_run_ends_in_time_and_goes_on(project):
 
 
 def named(*paths):
-    return [Mutant(f"{path}{i}", path, i, "sign", 0, i, (-1,)) for path in paths for i in range(4)]
+    return [Mutant(f"{path}{i}", path, i, "sign", i, (-1,)) for path in paths for i in range(4)]
 
 
 def test_each_outermost_folder_has_its_turn():
