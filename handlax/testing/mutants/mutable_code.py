@@ -5,6 +5,7 @@ No mutant is made of what cannot change a result:
 - docstrings, annotations, imports, type variables, ``__all__``, ``__slots__`` and what only checkers of types read;
 - messages: what is raised, warned of or formatted, and functions that give representations;
 - what serves speed alone: arguments such as ``maxsize``, and what is written into a cache;
+- the order of the arguments of commutative functions;
 - a replacement that compiles to the same bytecode.
 """
 

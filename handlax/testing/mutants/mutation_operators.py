@@ -39,6 +39,7 @@ Operator = Callable[[MutableSite], Iterator[ast.AST]]
 
 SUMS, PRODUCTS = {"add", "sub", "subtract"}, {"mul", "multiply", "div", "divide", "true_divide", "matmul", "dot"}
 OF_ONE = {"neg", "negative", "conj", "conjugate", "stop_gradient", "abs", "reversed", "sorted", "convert"}
+COMMUTATIVE = {"max", "min", "maximum", "minimum", "eq", "ne", "equal", "not_equal", "bitwise_and", "bitwise_or"}
 AXES = {"axis", "axes", "dim", "dims", "dimension", "dimensions", "argnums", "in_axes", "out_axes"}
 CHECKS = ("need", "check", "require", "refuse", "assert", "same", "ensure", "validate")
 OTHER_DTYPE = {
@@ -195,7 +196,7 @@ def argument(site: MutableSite) -> Iterator[ast.AST]:
     match site.node:
         case ast.Call(args=args, keywords=keywords) if called(site.node) not in {"isinstance", *SUMS, *PRODUCTS}:
             if len(args) > 1 and not any([isinstance(x, ast.Starred) for x in args]):
-                for i in range(len(args) - 1):
+                for i in range(len(args) - 1 if called(site.node) not in COMMUTATIVE else 0):
                     if ast.dump(args[i]) != ast.dump(args[i + 1]):
                         yield altered(site.node, args=[*args[:i], args[i + 1], args[i], *args[i + 2 :]])
                 yield altered(site.node, args=args[:-1])

@@ -70,6 +70,7 @@ CASES = [
     ("guard", "z = need_axes(x)", []),
     ("argument", "z = f(x, y)", ["z = f(y, x)", "z = f(x)"]),
     ("argument", "z = f(x, x)", ["z = f(x)"]),
+    ("argument", "z = max(x, y)", ["z = max(x)"]),
     ("argument", "z = f(x, weak=y)", ["z = f(x)"]),
     ("argument", "z = f(*x, y)", []),
     ("argument", "z = f(x, maxsize=y)", []),
