@@ -22,7 +22,7 @@ PRELOADED = (
 WORDS = ("-q", "--no-header", "--assert=plain", "-p", "no:cacheprovider")
 
 
-class Run(NamedTuple):
+class FinishedTests(NamedTuple):
     """What became of a run of tests: pytest's exit status, None if it took too long; what its plug-in reports."""
 
     status: int | None
@@ -60,12 +60,14 @@ class ForkServer:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self.process
 
-    def lines(self, test_file: str, sources: Sequence[str], seconds: float) -> Run:
+    def lines(self, test_file: str, sources: Sequence[str], seconds: float) -> FinishedTests:
         """Run the tests of a file, for so many seconds, and report the lines of the sources that they execute."""
         job = {"arguments": [test_file, "--tb=short"], "sources": sources, "seconds": seconds}
         return self._do({**job, "timeout": 2 * seconds + 60})
 
-    def tests(self, path: str, change: Mutation | None, tests: Mapping[str, Sequence[str]], timeout: float) -> Run:
+    def tests(
+        self, path: str, change: Mutation | None, tests: Mapping[str, Sequence[str]], timeout: float
+    ) -> FinishedTests:
         """Run tests, by their files, up to the first that fails, where ``path`` is changed."""
         order = [test for each in tests.values() for test in each]
         job = {"arguments": [*tests, "-x", "--tb=no"], "tests": order, "timeout": timeout}
@@ -75,7 +77,7 @@ class ForkServer:
             job |= {"path": str(self.root / path), "tree": str(tree)}
         return self._do(job)
 
-    def _do(self, job: dict[str, Any]) -> Run:
+    def _do(self, job: dict[str, Any]) -> FinishedTests:
         log, report = self.folder / "log", self.folder / "report"
         report.unlink(missing_ok=True)
         words = [*job["arguments"], *WORDS, f"--basetemp={self.folder / 'tests'}"]
@@ -87,4 +89,4 @@ class ForkServer:
         process.stdin.flush()
         status = json.loads(process.stdout.readline())
         found = json.loads(report.read_text()) if report.exists() else {}
-        return Run(status, found, log.read_text(errors="replace"))
+        return FinishedTests(status, found, log.read_text(errors="replace"))

@@ -130,7 +130,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--patience", type=float, default=5.0, help="seconds beside 5 times those of its tests")
     parser.add_argument(
         "--results", type=Path, default=Path(".mutants", "results.jsonl"), help="where outcomes are kept")
-    parser.add_argument("--again", action="store_true", help="execute those that survived once more")
+    parser.add_argument("--again", action="store_true", help="execute those once more that no test has seen")
     parser.add_argument("--list", action="store_true", help="only say what the mutants are")
     return parser.parse_args(words)
 
@@ -146,11 +146,13 @@ def main(words: Sequence[str], root: Path | None = None) -> int:
     deadline = time.monotonic() + 60 * asked.minutes
     without = {path for word in asked.without for path in files_of(root, word)}
     sources = [path for word in asked.modules for path in files_of(root, word) if path not in without]
-    chosen = drawn([mutant for path in sources for mutant in mutants(root, path)], asked.count, asked.seed)
+    found, outcomes = [mutant for path in sources for mutant in mutants(root, path)], Outcomes(root / asked.results)
+    if asked.again:
+        found = [each for each in found if each.key in outcomes and outcomes[each.key].is_open]
+    chosen = drawn(found, asked.count, asked.seed)
     if asked.list:
         return enumerate_changes(root, chosen)
-    outcomes = Outcomes(root / asked.results)
-    pending = [each for each in chosen if each.key not in outcomes or (asked.again and outcomes[each.key].is_open)]
+    pending = [each for each in chosen if asked.again or each.key not in outcomes]
     tests = [path for word in asked.tests for path in tests_of(root, word)]
     with ForkServer(root, () if root.resolve() == PACKAGE else ("handlax", "handlax.testing")) as server:
         coverage = CoverageMap(root, root / ".mutants" / "coverage")

@@ -63,4 +63,5 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     """How many mutants had which end, and those that no test has seen, a line each."""
     counts = Counter([outcome.verdict for outcome in outcomes])
     numbers = ", ".join([f"{counts[verdict]} {verdict}" for verdict in (KILLED, TIMED_OUT, SURVIVED, UNREACHED)])
-    return "\n".join([*[str(each) for each in outcomes if each.is_open], f"{len(outcomes)} mutants: {numbers}"])
+    unseen = sorted([each for each in outcomes if each.is_open], key=lambda each: (each.path, each.line, each.after))
+    return "\n".join([*map(str, unseen), f"{len(outcomes)} mutants: {numbers}"])

@@ -3,7 +3,7 @@
 import pytest
 
 from handlax.testing.mutants.coverage_map import CoverageMap
-from handlax.testing.mutants.fork_server import Run
+from handlax.testing.mutants.fork_server import FinishedTests
 from handlax.testing.mutants.mutable_code import Mutant
 
 FOREVER = float("inf")
@@ -20,7 +20,7 @@ class Recorded:
     def lines(self, test_file, sources, seconds):
         self.asked += 1
         tests = {f"{test_file}::{line}": [0.5 * line, [line]] for line in (3, 2)}
-        return Run(0, {"tests": tests, **self.report}, "the output of pytest")
+        return FinishedTests(0, {"tests": tests, **self.report}, "the output of pytest")
 
 
 @pytest.fixture
