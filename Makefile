@@ -25,7 +25,7 @@ LIBRARIES := $(VENV)-libraries
 EFFECTS := $(VENV)-effects
 ORYX := $(VENV)-oryx
 
-.PHONY: help test sweep check fuzz demo bench peer libraries effects clean
+.PHONY: help test sweep mutants check fuzz demo bench peer libraries effects clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -45,6 +45,12 @@ check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/python tools/reference.py --check
 	$(DEV)/bin/python tools/architecture.py --check
 	$(DEV)/bin/python tools/handler_choice.py --check
+	$(DEV)/bin/python tools/mutants_page.py --check
+
+mutants: $(DEV)/ready          ## the code broken at one place at a time, and whether a test sees it
+	$(DEV)/bin/python -m handlax.testing.mutants effects interpreters lowering handlax --count 500 \
+	    --without lowering/compile/eager_rates.py --results tests/mutants/results.jsonl $(ARGS)
+	$(DEV)/bin/python tools/mutants_page.py
 
 fuzz: $(DEV)/ready          ## random bytes for the readers and the arguments of the package, guided by coverage
 	$(DEV)/bin/python -m handlax.testing.fuzzing --corpora tests/corpora $(ARGS)

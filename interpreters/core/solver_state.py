@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.higher_order import Call
 from .body_transform import BodyTransformer, transform_body
@@ -23,18 +22,17 @@ def cross_solver(run: BodyTransformer, op: Any, operands: tuple[Any, ...]) -> tu
     flow = run.flow_through(op)
     start = flow.inner_types()
     inputs, results = [None] * len(operands), [None] * len(op.bodies[0].outs)
-    at = (op.shared, len(results))
-    solve = transform_body(run, op.bodies[0], inputs, None, flow, start, at)
+    solve = transform_body(run, op.bodies[0], inputs, None, flow, start)
     layout = flow.join(run, Call(op.bodies[:1]), [solve], start)
+    at = (op.shared, len(results))
     required = [layout.required(results, 0)]
     required += [RequiredSignature(results, layout.types, ()) for _ in op.bodies[1:]]  # their ends are of no concern
     bodies = [transform_body(run, body, inputs, each, flow, start, at) for body, each in zip(op.bodies, required)]
     lifted = [const for body in bodies for const in body.brought]
     closed, captured = close_all([body.program for body in bodies], lifted)
     shared, values = operands[: op.shared], operands[op.shared :]
-    state = [convert(x, t.dtype, t.weak) for x, t in zip(flow.operands, start)]
-    count = len(captured) + len(shared) + len(state)
+    count = len(captured) + len(shared) + len(start)
     new = op.with_bodies(closed, shared=count, states=op.states + len(layout.types))
-    ys = run.outer.answer(new, (*captured, *shared, *state, *values))
+    ys = run.outer.answer(new, (*captured, *shared, *flow.operands, *values))
     flow.after(run, ys[len(results) :], layout.structure)
     return tuple(ys[: len(results)])

@@ -21,7 +21,7 @@ from ...effects.programs.program_cache import scopes_in
 from ...effects.sharding.mesh import AbstractMesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.dtypes import ExtendedDType, float4_e2m1fn, float32, is_integer, to_real
+from ...effects.types.dtypes import float4_e2m1fn, float32, is_integer, to_real
 from ...effects.types.extent import Extent
 from ...effects.types.sized import extents_in
 from ...interpreters.core.record import record
@@ -152,7 +152,7 @@ class Emitter:
             return self.full(value, type)
         _, dtype = storage(type)
         data = np.asarray(value).astype(dtype)
-        key = (data.tobytes(), data.shape, type)
+        key = (data.tobytes(), type)
         constant = self.constants.get(key)
         if constant is None:
             constant = self.constants[key] = self.new(f"stablehlo.constant {dense(data)} : {tensor(type)}", type)
@@ -161,9 +161,7 @@ class Emitter:
     def broadcast_in_dim(self, x: SsaValue, shape: Sequence[int], dims: Sequence[int]) -> SsaValue:
         """``x`` broadcast to ``shape``; dimension ``i`` of ``x`` becomes ``dims[i]``."""
         out = array_type(tuple(shape), x.type.dtype, x.type.weak)
-        dims = list(dims)
-        if isinstance(x.type.dtype, ExtendedDType):
-            dims += range(len(shape), len(shape) + len(x.type.dtype.shape))
+        dims = [*dims, *range(len(shape), len(shape) + len(x.type.dtype.shape))]  # of keys their words too
         if out.ragged:
             return sized(self, "dynamic_broadcast_in_dim", [x], [storage(out)[0]], out, broadcast_dimensions=dims)
         return self.inline("broadcast_in_dim", f"{x.name}, dims = {dims}", x, type=out)
@@ -177,12 +175,11 @@ class Emitter:
         return self.inline("reshape", x.name, x, type=out)
 
     def transpose(self, x: SsaValue, permutation: Sequence[int]) -> SsaValue:
-        order = list(permutation)
-        if order == list(range(len(order))):
+        rank = len(permutation)
+        if list(permutation) == list(range(rank)):
             return x
         out = x.type.update(shape=tuple([x.type.shape[d] for d in permutation]))
-        if isinstance(x.type.dtype, ExtendedDType):
-            order += range(len(order), len(order) + len(x.type.dtype.shape))
+        order = [*permutation, *range(rank, rank + len(x.type.dtype.shape))]  # of keys their words too
         return self.inline("transpose", f"{x.name}, dims = {order}", x, type=out)
 
     def convert(self, x: SsaValue, dtype: Any) -> SsaValue:
@@ -482,8 +479,8 @@ class Emitter:
         """
         key = key, self.manual, self.platform
         if key not in self.functions:
-            taken = exact and label in [name for name, _ in self.functions.values()]
-            name = label if exact and not taken else f"{identifier(label)}_{len(self.functions)}"
+            free = exact and label not in [name for name, _ in self.functions.values()]
+            name = label if free else f"{identifier(label)}_{len(self.functions)}"
             self.functions[key] = name, ""  # numbers the functions that its body calls after it
             self.functions[key] = name, text(name)
         return str(self.functions[key][0])

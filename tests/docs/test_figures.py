@@ -12,6 +12,7 @@ from helpers.package_source import PACKAGE
 
 from handlax.effects.core.operation import Operation
 from handlax.effects.core.parameters import OF_EFFECTS, OF_EVERY_OPERATION
+from handlax.testing.mutants.outcomes import Outcomes
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -58,6 +59,18 @@ def test_the_picture_of_handlers_and_its_list_are_those_of_one_table():
     command = [sys.executable, ROOT / "tools" / "handler_choice.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_page_of_mutants_is_that_of_their_outcomes():
+    command = [sys.executable, ROOT / "tools" / "mutants_page.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_each_reason_is_that_of_a_mutant_which_no_test_sees():
+    outcomes = Outcomes(ROOT / "tests" / "mutants" / "results.jsonl")
+    reasons = tomllib.loads(text("tests/mutants/reasons.toml"))
+    assert {*reasons} <= {key for key, outcome in outcomes.by_key.items() if outcome.is_open}
 
 
 def test_the_programs_beside_other_systems_give_what_they_should():

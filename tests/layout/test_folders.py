@@ -91,6 +91,7 @@ LINE = (
     "handlax/testing/effect_programs",
     "handlax/testing/faults",
     "handlax/testing/fuzzing",
+    "handlax/testing/mutants",
     "handlax/testing",
     "handlax",
 )

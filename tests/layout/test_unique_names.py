@@ -12,6 +12,7 @@ SAME_MODULE_NAME = {
     "handlax/as_jax/__main__.py": "what ``python -m`` executes",
     "handlax/testing/fuzzing/__main__.py": "what ``python -m`` executes",
     "handlax/launch/__main__.py": "what ``python -m`` executes",
+    "handlax/testing/mutants/__main__.py": "what ``python -m`` executes",
     "handlax/ad.py": "public under JAX's name, handlax.ad",
     "handlax/extend/ad.py": "public under JAX's name, handlax.extend.ad",
     "handlax/numpy/fft.py": "public under NumPy's name, handlax.numpy.fft",

@@ -7,6 +7,7 @@ LAWS = "laws/test_laws.py"
 NESTS = "laws/test_nests.py"
 GOLDEN = "golden/test_values.py"
 CONTROL = "golden/test_control.py"
+MUTANTS = "handlax/testing/mutants/test_mutation_run.py"
 BLOCKS = "a block of operations: every law holds of each, its functions give the values recorded with JAX"
 
 TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
@@ -211,6 +212,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("handlax/testing/fuzzing/test_package_targets.py",), "targets among those of the package"),
     "handlax/testing/fuzzing/odd_values.py": (
         ("handlax/testing/fuzzing/test_package_targets.py",), "what the targets are given"),
+    "handlax/testing/mutants/__main__.py": (("docs/test_pages.py",), "what the page of how-to/mutants.md executes"),
+    "handlax/testing/mutants/fork_server.py": ((MUTANTS,), "a run is many forks"),
+    "handlax/testing/mutants/mutant_worker.py": ((MUTANTS,), "a program of its own, which a run starts"),
     "handlax/testing/nest_laws.py": ((NESTS,), "the laws themselves"),
     "handlax/testing/effect_programs/": (("laws/test_effect_programs.py",), "an oracle says what they mean"),
     "handlax/testing/generator/": (

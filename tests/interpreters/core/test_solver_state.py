@@ -116,3 +116,39 @@ def test_two_handlers_have_their_states_from_one_solver():
         assert (float(total), float(state), float(y)) == (13.0, 18.0, 3.0)
         state, (total, y) = way(hx.handle(scaled, 2.0)(hx.handle(told, 10.0)(f)))(3.0)
         assert (float(total), float(state), float(y)) == (13.0, 18.0, 3.0)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_what_bodies_and_clauses_close_over_stands_beside_the_state(way):
+    """a y = x, where the product closes over a, and the clause over k; the state starts as an integer."""
+    def f(a, k, x):
+        counting = hx.handler({Ask: lambda s, op, b: (s + k * b, b)})
+        solve = lambda x: lax.custom_linear_solve(lambda y: a * y, x, lambda g, b: ask(b) / g(1.0), symmetric=True)
+        return hx.handle(counting, 1)(solve)(x)
+
+    state, y = way(f)(2.0, 5.0, 3.0)
+    assert (float(state), float(y)) == (16.0, 1.5)
+    slopes = lambda i: [float(slope) for slope in hx.grad(lambda *v: way(f)(*v)[i], argnums=(0, 1, 2))(2.0, 5.0, 3.0)]
+    assert (slopes(0), slopes(1)) == ([0.0, 3.0, 5.0], [-0.75, 0.0, 0.5])
+    slope = lambda a, x: hx.grad(lambda x: way(f)(a, 5.0, x)[1] ** 2)(x)  # 2 x / a^2
+    assert [float(y) for y in hx.grad(slope, argnums=(0, 1))(2.0, 3.0)] == [-1.5, 0.5]
+
+
+@pytest.mark.parametrize("part", [0, 1, 2], ids=["outer state", "inner state", "solution"])
+def test_each_of_two_states_has_its_derivative(part):
+    def f(x):
+        solve = lambda g, b: (hx.perform(Tell(), b * b), ask(b) / g(1.0))[1]
+        return lax.custom_linear_solve(lambda y: 2.0 * y, x, solve, symmetric=True)
+
+    told = hx.handler({Tell: lambda total, op, x: (total + x, None)})
+
+    def parts(x):
+        total, (state, y) = hx.handle(told, 10.0)(hx.handle(scaled, 2.0)(f))(x)
+        return total, state, y
+
+    def exchanged(x):
+        state, (total, y) = hx.handle(scaled, 2.0)(hx.handle(told, 10.0)(f))(x)
+        return total, state, y
+
+    for both in (parts, exchanged):
+        assert float(hx.grad(lambda x: both(x)[part])(3.0)) == [6.0, 12.0, 1.0][part]

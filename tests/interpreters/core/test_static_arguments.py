@@ -44,3 +44,17 @@ def test_names_that_no_call_can_give_are_refused(what, name):
 def test_a_static_method_is_jitted_inside():
     with pytest.raises(TypeError, match="staticmethod"):
         hx.jit(staticmethod(lambda x: x))
+
+
+@pytest.mark.parametrize(("call", "called"), [
+    (lambda g: g(1.0, []), "'n'"),
+    (lambda g: g(1.0, n=[]), "'n'"),
+    (lambda g: g(1.0, 2, [], 3), r"'rest\[0\]'"),
+    (lambda g: g(1.0, 2, mode=[]), "'mode'"),
+], ids=["by position", "by name", "of a spread", "by name alone"])
+def test_an_unhashable_static_argument_is_named_however_it_is_given(call, called):
+    def f(x, n, *rest, mode="up"):
+        return x
+
+    with pytest.raises(hx.errors.BadStaticArgument, match=f"static argument {called} of f must be hashable, got list"):
+        call(hx.jit(f, static_argnums=(1, 2), static_argnames=("n", "mode")))

@@ -12,6 +12,9 @@ import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
 from handlax.dtypes import bfloat16
+from handlax.effects.operations.elementwise.conversion import convert
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
 
 @hx.effect(vmap="per_lane")
@@ -130,6 +133,19 @@ def test_a_weak_array_is_converted_where_no_integer_can_wrap_around(kind, compil
     else:
         with pytest.raises(errors.DTypeMismatch, match="astype"):
             f()
+
+
+@pytest.mark.parametrize("weak", INTEGERS)
+def test_a_weak_array_keeps_its_values_or_is_refused(weak):
+    """Those at both ends of its range, whatever the dtype of the result."""
+    ends = [np.iinfo(weak).min, np.iinfo(weak).max]
+    for dtype in INTEGERS:
+        try:
+            y = given(lambda: convert(hnp.array(ends, weak), np.dtype(weak), True), dtype, (2,))()
+        except errors.DTypeMismatch:
+            assert dtype != weak
+        else:
+            assert (y.dtype, y.tolist()) == (dtype, ends)
 
 
 @KINDS

@@ -383,13 +383,14 @@ def test_a_loop_may_stand_in_a_branch_by_a_traced_value_and_between_choices():
 
 
 def test_results_that_depend_on_no_choice_are_stacked_in_the_order_of_the_slices():
+    """Also those of the first iterations, which have tables of their own as long as fewer choices are remembered."""
     def f(reverse):
         def step(c, w):
             z = choose(2)
-            weigh(w[c[1], z, 0])
-            return (c[0] + w[0, 0, 0], z), (c[0], w[1, 1, 1], z)
+            weigh(w[c[2], c[1], z])
+            return (c[0] + w[0, 0, 0], z, c[1]), (c[0], w[1, 1, 1], z)
 
-        (total, _), (before, same, _) = lax.scan(step, (0.0, 0), hnp.asarray(WEIGHTS), reverse=reverse)
+        (total, *_), (before, same, _) = lax.scan(step, (0.0, 0, 0), hnp.asarray(WEIGHTS), reverse=reverse)
         return total, before, same
 
     handler = folding(lambda ys: hx.tree.map(lambda y: y[0], ys), combine=lambda w, y: y, returns=lambda y: y)

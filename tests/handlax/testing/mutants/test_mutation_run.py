@@ -1,0 +1,162 @@
+"""The command, from the start to the summary, on a small module with a test file."""
+
+import json
+
+import pytest
+
+import handlax as hx
+from handlax.testing.mutants.coverage_map import CoveringTests, fastest
+from handlax.testing.mutants.mutable_code import Mutant
+from handlax.testing.mutants.mutation_run import batches, drawn, files_of, main
+
+RULES = '''
+"""A small module."""
+
+SCALE = 2
+
+
+def slope(x, dx):
+    if x is None:
+        raise ValueError("no x: " + "x")
+    return SCALE * x * dx
+
+
+def unseen(x):
+    return -x
+
+
+def spin(n):
+    while n > 0:
+        n -= 1
+    return n
+'''
+TESTS = '''
+import os
+
+import pytest
+import rules
+
+
+def test_slope():
+    assert rules.slope(3.0, 0.5) == 3.0
+
+
+def test_spin():
+    assert rules.spin(3) == 0
+
+
+def test_that_passes_once():
+    """A test that fails whenever it is run again kills nothing."""
+    assert rules.slope(1.0, 0.0) == 0.0
+    assert not os.path.exists("executed")
+    open("executed", "w").close()
+'''
+
+
+@pytest.fixture
+def project(tmp_path, capsys):
+    """A folder with a module and its tests, and the command executed there."""
+    (tmp_path / "rules.py").write_text(RULES)
+    (tmp_path / "test_rules.py").write_text(TESTS)
+
+    def execute(*words):
+        status = main(["rules.py", "--tests", "test_rules.py", "--patience", "1", *words], tmp_path)
+        return status, capsys.readouterr().out.splitlines()
+
+    return tmp_path, execute
+
+
+def outcomes(folder):
+    lines = (folder / ".mutants" / "results.jsonl").read_text().splitlines()
+    return {(each["kind"], each["after"]): each for each in map(json.loads, lines)}
+
+
+def test_mutants_of_a_module_are_killed_or_survive(project):
+    folder, execute = project
+    before = (folder / "rules.py").read_text()
+    status, said = execute()
+    found = outcomes(folder)
+    verdict = lambda kind, after: found[kind, after]["verdict"]
+
+    assert status == 1
+    assert verdict("factor", "return SCALE * x") == "killed"
+    assert found["factor", "return SCALE * x"]["test"] == "test_rules.py::test_slope"
+    assert verdict("constant", "SCALE = 3") == "killed"            # executed by the import
+    assert verdict("guard", "pass") == "survived"                  # no test passes None
+    assert verdict("sign", "return x") == "unreached"
+    assert verdict("statement", "pass") == "timed out"             # n -= 1
+    assert said[-1].startswith(f"{len(found)} mutants: ")
+    assert (folder / "rules.py").read_text() == before
+    assert not list(folder.glob(".pytest_cache")) + list(folder.glob(".hypothesis"))
+
+    # again: nothing is executed that has an outcome, and with a new test only what survived
+    assert execute() == (1, [line for line in said if not line.startswith("[")])
+    with (folder / "test_rules.py").open("a") as file:
+        file.write("\n\ndef test_guard():\n    with pytest.raises(ValueError):\n        rules.slope(None, 0)\n")
+    execute("--again")
+    assert outcomes(folder)["guard", "pass"]["test"] == "test_rules.py::test_guard"
+
+
+def test_mutants_are_only_listed(project):
+    folder, execute = project
+    status, said = execute("--list", "--count", "3")
+    assert (status, len(said)) == (0, 3)
+    assert all(line.startswith("rules.py:") for line in said)
+    assert not (folder / ".mutants").exists()
+
+
+def test_a_run_ends_in_time_and_goes_on(project):
+    folder, execute = project
+    nothing = "0 mutants: 0 killed, 0 timed out, 0 survived, 0 unreached"
+    _, said = execute("--minutes", "0")
+    assert said == ["the time is over: the next call goes on to find out which tests execute which lines", nothing]
+    _, said = execute("--count", "0")
+    assert said == ["[1/1] lines of test_rules.py: 3 tests", nothing]
+    _, said = execute("--count", "2", "--minutes", "0")
+    assert said == ["the time is over: 2 are left, and begun by the next call", nothing]
+    assert not (folder / ".mutants" / "results.jsonl").exists()
+
+
+def named(*paths):
+    return [Mutant(f"{path}{i}", path, i, "sign", i, (-1,)) for path in paths for i in range(4)]
+
+
+def test_each_outermost_folder_has_its_turn():
+    few = drawn(named("a/b.py", "a/c.py", "d/e.py"), 4, seed=0)
+    assert sorted(mutant.path[0] for mutant in few) == ["a", "a", "d", "d"]
+
+
+def test_a_draw_is_the_same_again_and_keeps_most_after_a_change():
+    found = named("a/b.py", "d/e.py")
+    assert drawn(found, 5, seed=1) == drawn(found[::-1], 5, seed=1) != drawn(found, 5, seed=2)
+    others = drawn([*found, *named("a/f.py")[:1]], 5, seed=1)
+    assert len({*others} & {*drawn(found, 5, seed=1)}) >= 4
+
+
+def test_batches_double_until_the_budget_is_spent():
+    tests = [CoveringTests(f"test_{i}.py", ["t"], 2.0) for i in range(20)]
+    assert [len(batch) for batch in batches(tests, 1000.0)] == [2, 4, 8, 6]
+    assert [len(batch) for batch in batches(tests, 10.0)] == [2, 4]
+    assert [len(batch) for batch in batches([CoveringTests("a", ["t"], 50.0)], 1.0)] == [1]
+
+
+def test_of_a_file_the_fastest_tests_are_taken():
+    tests = [(0.1, "a"), (0.2, "b"), (5.0, "c")]
+    assert fastest("file", tests, 0.5, 1.0) == CoveringTests("file", ["a", "b"], 0.8)
+    assert fastest("file", tests[2:], 0.5, 1.0) == CoveringTests("file", ["c"], 5.5)
+
+
+def test_a_module_is_named_by_its_file_its_folder_or_its_name(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "folder_of_rules").mkdir()
+    (tmp_path / "folder_of_rules" / "rules.py").touch()
+    for word in "folder_of_rules", "folder_of_rules/rules.py", "folder_of_rules.rules":
+        assert files_of(tmp_path, word) == ["folder_of_rules/rules.py"]
+
+
+@pytest.mark.parametrize("word", ["missing.py", "missing", "numpy", "../"])
+def test_a_word_that_names_nothing_below_the_folder_is_refused(tmp_path, word):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "rules.py").touch()
+    with pytest.raises(hx.errors.BadArgument, match="is no file, folder or module below"):
+        files_of(tmp_path / "below", word)
