@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -349,12 +350,8 @@ def test_boxes_are_found_in_partials_trees_methods_and_static_arguments():
 
 @pytest.mark.handlax(leaks=False)  # the rules, and what they refer to, live as long as the programs that name them
 def test_a_box_that_cannot_be_followed_is_refused():
-    class Holder:
-        def __init__(self, y):
-            self.y = y
-
     def outer(y, x=None):
-        held = Holder(y)
+        held = SimpleNamespace(y=y)
 
         @hx.custom_jvp
         def g(x):
