@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as hnp
+from ...effects.base.wrapping import errors_ignored
 from ...effects.core.arrays import perform
 from ...effects.core.operation import effect
 from ...effects.trees import pytrees
@@ -109,6 +110,15 @@ def as_result(name: str, shape: tuple[int, ...]) -> tuple[str, bool]:
     return name, bool(axes)
 
 
+def _written(a: Writer, scope: Body, examples: Any) -> tuple[Body, int]:
+    """The statements of a program on these examples, and how many names are its arguments."""
+    body = a.opened(scope, "program", examples)
+    given = len(body.names)
+    for _ in range(a.integer(4, 9)):
+        a.statements(body, 1)
+    return body, given
+
+
 def random_lane_program(random: Random, *, depth: int = 2) -> LaneProgram:
     """A program of 4 to 9 statements, with functions in them up to ``depth`` deep."""
     a = Writer(random, LANES, size=2, nesting=0.0)
@@ -120,11 +130,7 @@ def random_lane_program(random: Random, *, depth: int = 2) -> LaneProgram:
     space: dict[str, Any] = {}
     exec(LaneProgram.prelude, space)
     examples = pytrees.map(hnp.asarray, arguments(kinds, dtype, random.getrandbits(32)))
-    with np.errstate(all="ignore"):
-        body = a.opened(Body(space, (), depth + 1), "program", examples)
-        given = len(body.names)
-        for _ in range(a.integer(4, 9)):
-            a.statements(body, 1)
+    body, given = errors_ignored(_written, a, Body(space, (), depth + 1), examples)
     made = body.names[given:]
     names = [*dict.fromkeys([*made[-1:], *random.sample(made, min(2, len(made)))])] or body.names[:1]
     results = [as_result(name, body[name].shape) for name in names]

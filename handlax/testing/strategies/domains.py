@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from ...effects.base.wrapping import errors_ignored
 from ...effects.types.array_type import Shape
 from ...effects.types.dtypes import holds, integer_range, is_bool, is_complex, is_integer, named
 
@@ -68,8 +69,8 @@ class Domain:
         held = [value for value in self.extremes if _can_hold(x.dtype, value)]
         if not held or not x.size:
             return x
-        with np.errstate(over="ignore"):  # 1e30 is an extreme of float16 too: infinity
-            chosen = np.asarray(rng.choice(np.asarray(held, dtype=object), x.shape)).astype(x.dtype)
+        drawn = np.asarray(rng.choice(np.asarray(held, dtype=object), x.shape))
+        chosen = errors_ignored(drawn.astype, x.dtype)  # 1e30 is an extreme of float16 too: infinity
         return np.asarray(np.where(rng.random(x.shape) < 0.5, chosen, x).astype(x.dtype))
 
     def _integers(self, dtype: np.dtype[Any]) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from ...effects.base.wrapping import errors_ignored
 from ...effects.types.dtypes import (
     finfo,
     holds,
@@ -19,8 +20,6 @@ from ...effects.types.dtypes import (
     to_real,
 )
 
-# NumPy warns where a NaN or an infinity meets a dtype without it
-_QUIET = {"over": "ignore", "invalid": "ignore"}
 _SMALL = (0, 1, 2, 3, -1, -2, -3)
 
 
@@ -55,9 +54,8 @@ def _held(values: list[Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     if is_integer(dtype):
         return np.array([*dict.fromkeys([value for value in values if holds(dtype, value)])], dtype)
     wide = np.array(values, np.float64)
-    with np.errstate(**_QUIET):  # type: ignore[arg-type]
-        narrow = wide.astype(dtype)
-        back = narrow.astype(np.float64)
+    narrow = errors_ignored(wide.astype, dtype)  # NumPy warns where a NaN or an infinity meets a dtype without it
+    back = errors_ignored(narrow.astype, np.float64)
     kept = narrow[np.where(np.isnan(wide), np.isnan(back), (wide == back) & (np.signbit(wide) == np.signbit(back)))]
     _, first = np.unique(kept.view(_word(dtype)), return_index=True)
     return np.asarray(kept[np.sort(first)])
