@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,13 +66,18 @@ def lane(x: Any, i: int, shared: bool) -> Any:
 
 
 class RaggedCase:
-    """A function of a lane, the kinds of its arguments, the axes of its results, and lengths."""
+    """A function of a lane, the kinds of its arguments, the axes of its results, and lengths.
 
-    def __init__(self, f: Any, kinds: str, out_axes: Any, lengths: Sequence[int], static: bool):
+    A lane alone executes its loops by Python, where it does not map over inner lanes: else each length is compiled.
+    """
+
+    def __init__(
+        self, f: Any, kinds: str, out_axes: Any, lengths: Sequence[int], static: bool, by_python: bool = True
+    ):
         self.args = arguments(kinds, lengths, static)
         self.data = hx.tree.map(hnp.asarray, [x.data if is_ragged(x) else x for x in self.args])
         self.shared = [kind == "shared" for kind in kinds.split()]
-        self.f, self.count = f, len(lengths)
+        self.f, self.count, self.by_python = f, len(lengths), by_python
         self.mapped = hx.vmap(f, in_axes=tuple([AXES[kind] for kind in kinds.split()]), out_axes=out_axes)
 
     def filled(self, data: Sequence[Any]) -> list[Any]:
@@ -84,7 +89,7 @@ class RaggedCase:
     def loop(self, data: Sequence[Any]) -> list[list[Any]]:
         """The results of each lane."""
         xs = self.filled(data)
-        with hx.disable_jit():  # loops by Python, else each length of a lane is compiled
+        with hx.disable_jit(self.by_python):
             return [leaves(self.f(*[lane(x, i, s) for x, s in zip(xs, self.shared)])) for i in range(self.count)]
 
     def check_values(self, results: Any) -> None:
@@ -104,10 +109,13 @@ class RaggedCase:
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-3, atol=2e-4)
 
 
-def law_of_lanes(cases: Mapping[str, tuple[Any, str, Any]]) -> tuple[Callable[..., None], Callable[..., None]]:
+def law_of_lanes(
+    cases: Mapping[str, tuple[Any, str, Any]], inner_loops: Collection[str] = ()
+) -> tuple[Callable[..., None], Callable[..., None]]:
     """Tests that functions of a lane equal the loop over lanes: eager, and, in the sweep, compiled for more lengths.
 
-    ``cases``: for each name a function, the kinds of its arguments and the axes of its results.
+    ``cases``: for each name a function, the kinds of its arguments and the axes of its results; those in
+    ``inner_loops`` loop over the rows of inner lanes.
     """
 
     @pytest.mark.parametrize(
@@ -115,7 +123,7 @@ def law_of_lanes(cases: Mapping[str, tuple[Any, str, Any]]) -> tuple[Callable[..
     )
     @pytest.mark.parametrize("name", cases)
     def eager(name: str, lengths: Sequence[int], static: bool) -> None:
-        case = RaggedCase(*cases[name], lengths, static)
+        case = RaggedCase(*cases[name], lengths, static, name not in inner_loops)
         case.check_values(case.mapped(*case.args))
         case.check_gradients(hx.grad(case.loss)(case.data))
 
@@ -127,7 +135,7 @@ def law_of_lanes(cases: Mapping[str, tuple[Any, str, Any]]) -> tuple[Callable[..
     )
     @pytest.mark.parametrize("name", cases)
     def compiled(name: str, lengths: Sequence[int], static: bool) -> None:
-        case = RaggedCase(*cases[name], lengths, static)
+        case = RaggedCase(*cases[name], lengths, static, name not in inner_loops)
         case.check_values(hx.jit(lambda *xs: case.mapped(*xs))(*case.args))
         case.check_gradients(hx.jit(hx.grad(case.loss))(case.data))
 

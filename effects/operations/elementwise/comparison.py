@@ -274,6 +274,13 @@ def _where(mask: Any, dx: Any, z: Any) -> Any:
     return select_n(mask, scalar(0, z.type.dtype, z.type.weak), broadcast(dx, z.type.shape))
 
 
+def _clamped(op, emit, low, x, high):
+    """Booleans by their bounds: XLA's older emitter for CPUs has no clamp of them."""
+    if dtypes.is_bool(x.type.dtype):
+        return emit.elementwise("and", emit.elementwise("or", x, low), high)
+    return emit.elementwise("clamp", low, x, high)
+
+
 # z = min(max(x, low), high)
 Clamp = elementwise(
     "clamp", ORDERED, lambda low, x, high: _minimum(_maximum(x, low), high), arity=3,
@@ -282,7 +289,7 @@ Clamp = elementwise(
         lambda low, x, high, d, z: _where((x > low) & (x < high), d, z),
         lambda low, x, high, d, z: _where(high < x, d, z),
     ),
-    lower="clamp",
+    lower=_clamped,
 )
 _clamp = Clamp()
 

@@ -92,7 +92,7 @@ CASES = {
         "rows matrix number", 0),
     "custom_jvp": (lambda x: hx.nn.relu(x) + hx.nn.logsumexp(x, axis=1, keepdims=True), "rows", R),
 }
-test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)
+test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES, inner_loops=["lanes within lanes, loop"])
 
 
 def test_types_name_the_length_print_and_parse():
