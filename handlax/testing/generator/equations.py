@@ -73,8 +73,15 @@ def random_equations(
         kinds: the elementwise operations; all that are registered by default.
         dtypes: those of inputs and constants.
 
-    >>> str(random_equations(Random(3), dtypes=[np.dtype("float32")], size=2)).partition(" ")[0]
-    'program'
+    >>> from handlax.effects.operations.elementwise.arithmetic import Add, Mul
+    >>> f32 = np.dtype("float32")
+    >>> random_equations(Random(22), kinds=[Add, Mul], dtypes=[f32], constants=False, size=3, depth=0)
+    program <lambda>(a: f32[3]) -> (f32[2,3], f32[2,3]) {
+      b: f32[2,3] = broadcast_in_dim[shape=(2, 3), dims=(1,)] a
+      c: f32[2,3] = convert_element_type[dtype=f32] b
+      d: f32[2,3] = broadcast_in_dim[shape=(2, 3), dims=(1,)] a
+      return (c, d)
+    }
     """
     kinds = elementwise_kinds() if kinds is None else kinds
     body = partial(
