@@ -23,6 +23,9 @@ LISTED = {
     "it depends on the length as a whole": "they depend on the length as a whole",
     "padding_config has": "`pad` that reflects or wraps",
     "a Python condition needs a known value": "what Python decides by the length is refused",
+    # the first two of a lane's elements: as many as the probe has, but not as many in each lane
+    "a result with a ragged axis has out_axes": "A result with the ragged axis has `out_axes=hx.ragged_axis`",
+    "a result whose first axis is its only ragged one": "A result with the ragged axis has `out_axes=hx.ragged_axis`",
 }
 PAGE = (Path(__file__).parents[2] / "docs/how-to/ragged.md").read_text()
 
