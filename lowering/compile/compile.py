@@ -209,7 +209,7 @@ def _compile(
     start = time.perf_counter()
     lowered = lower(closed, name, donated, keep_unused, placement, options)
     text, calls = lowered.module.text, lowered.module.calls
-    options = (runtime.quick_options(text) if quick else {}) | dict(options or {})
+    options = (runtime.quick_options(text, placement.devices) if quick else {}) | dict(options or {})
     options.pop("split_repeats", None)
     finish_step(LOWER_SECONDS, time.perf_counter() - start, shown, "Finished lowering %s in %.3f ms")
     log_step("Compiling %s for arguments %s", shown, ", ".join(map(str, closed.in_types)) or "()")
