@@ -168,7 +168,7 @@ def compile_program(
         placement: its devices, and the shardings of its arguments and results; without it the mesh that its operations
             name, else the default device.
         options: XLA's options by name, and ``split_repeats``, for ``lower``; under the setting
-            ``disable_most_optimizations`` those of ``runtime.QUICK`` too.
+            ``disable_most_optimizations`` those of ``runtime.quick_options`` too.
         load: gives the executable of a text that was compiled before; it takes what ``runtime.compile`` does.
 
     Raises: UnhandledEffect: an effect of the row has no lowering. EscapedBox: the program captured a box.
@@ -186,8 +186,7 @@ def compile_program(
         placement = placement._replace(arguments=(*map(_sharding_of, captured), *placement.arguments))
     settings = config.current()
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
-    options = {**(runtime.QUICK if settings.disable_most_optimizations else {}), **(options or {})}
-    chosen = tuple(sorted(options.items()))
+    chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables, scopes_in(closed))
     return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured)
 
@@ -200,7 +199,7 @@ def _sharding_of(x: Any) -> Any:
 def _compile(
     key: Any, name: str, options: Mapping[str, Any] | None, load: Callable[..., Any] | None
 ) -> LoadedExecutable:
-    closed, donated, keep_unused, placement, *_ = key
+    closed, donated, keep_unused, placement, (_, quick), *_ = key
     if not placement.devices:
         raise DeviceMismatch(
             f"{name}: an abstract mesh has no devices to run on, got {placement.mesh}.",
@@ -209,8 +208,9 @@ def _compile(
     shown = f"jit({name.removeprefix('jit_')})"
     start = time.perf_counter()
     lowered = lower(closed, name, donated, keep_unused, placement, options)
-    options = {option: value for option, value in (options or {}).items() if option != "split_repeats"}
     text, calls = lowered.module.text, lowered.module.calls
+    options = (runtime.quick_options(text, placement.devices) if quick else {}) | dict(options or {})
+    options.pop("split_repeats", None)
     finish_step(LOWER_SECONDS, time.perf_counter() - start, shown, "Finished lowering %s in %.3f ms")
     log_step("Compiling %s for arguments %s", shown, ", ".join(map(str, closed.in_types)) or "()")
     start = time.perf_counter()

@@ -177,12 +177,21 @@ def _result_handler(kind: Aval, where: BufferSharding, committed: bool) -> Any:
     return xc.array_result_handler(kind, where, committed)
 
 
-QUICK: Mapping[str, Any] = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1} | (
-    {"xla_cpu_use_fusion_emitters": False} if JAXLIB_VERSION.startswith("0.10.") else {}
-)
-"""The options with which XLA takes the least time: without LLVM's optimisations, in one module, and where there is a
-choice with its older emitter of fusions, which goes through no MLIR.
-"""
+def quick_options(text: str | bytes, devices: Sequence[Device]) -> dict[str, Any]:
+    """The options with which XLA takes the least time for a program: without LLVM's optimisations, in one module.
+
+    Where there is a choice, programs of one device have the older emitter for CPUs, which goes through no MLIR, except
+    those with 4-bit floats, whose bits it cannot read; over several devices XLA aborts with it on collectives of
+    complex numbers.
+    """
+    options: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1}
+    both = JAXLIB_VERSION.startswith("0.10.") and len(devices) == 1
+    if both and not _FLOAT4.search(text if isinstance(text, bytes) else text.encode()):
+        options["xla_cpu_use_fusion_emitters"] = False
+    return options
+
+
+_FLOAT4 = re.compile(rb"f4E2M1FN")
 
 
 def compile(

@@ -41,12 +41,12 @@ from .buffers import (
 from .dlpack import FLAGS_DLPACK, dlpack_device, from_dlpack, to_dlpack
 from .executables import (
     KEEPS_BARRIERS,
-    QUICK,
     Executable,
     cache_key_facts,
     collect_garbage,
     compile,
     deserialize,
+    quick_options,
     unoptimized_cost,
     unoptimized_hlo,
 )
