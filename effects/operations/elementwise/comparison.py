@@ -88,6 +88,17 @@ def _chosen(which: Any, x: Any, y: Any) -> Any:
     return np.where(which, y, x)
 
 
+def _chosen_case(which: Any, *cases: Any) -> Any:
+    if len(cases) == 1:
+        return np.broadcast_to(cases[0], np.broadcast_shapes(which.shape, cases[0].shape))
+    if len(cases) == 2:
+        return np.where(which if which.dtype.kind == "b" else which > 0, cases[1], cases[0])
+    z = cases[-1]
+    for i in range(len(cases) - 2, -1, -1):
+        z = np.where(which <= i, cases[i], z)
+    return z
+
+
 # z[i] = cases[which[i]][i]
 @operation
 class SelectN(Elementwise):
@@ -121,21 +132,15 @@ class SelectN(Elementwise):
         return array_type(shape or which.shape, first.dtype, weak)
 
     def evaluate(op, which, *cases):
-        extra = cases[0].ndim - which.ndim if which.ndim else 0  # the key data
-        which = which.reshape((*which.shape, *(1,) * extra)) if extra > 0 else which
-        if len(cases) == 1:
-            return np.broadcast_to(cases[0], np.broadcast_shapes(which.shape, cases[0].shape))
-        if len(cases) == 2:
-            return np.where(which if which.dtype.kind == "b" else which > 0, cases[1], cases[0])
-        z = cases[-1]
-        for i in range(len(cases) - 2, -1, -1):
-            z = np.where(which <= i, cases[i], z)
-        return z
+        return _chosen_case(which, *cases)
 
     def numpy_function(op, types):
         which, *cases = types
-        plain = which.dtype == dtypes.bool_ and not isinstance(cases[0].dtype, dtypes.ExtendedDType)
-        return _chosen if plain and len(cases) == 2 else None
+        dtype = cases[0].dtype
+        if isinstance(dtype, dtypes.ExtendedDType):  # the words of a key are chosen together
+            words = (1,) * len(dtype.shape) if which.shape else ()
+            return lambda which, *cases: _chosen_case(which.reshape((*which.shape, *words)), *cases)
+        return _chosen if which.dtype == dtypes.bool_ and len(cases) == 2 else None
 
     def jvp(op, primals, tangents):
         which, *cases = primals
