@@ -99,9 +99,11 @@ def test_every_file_is_built_and_installed_once(kind, tmp_path):
 SUITE = ("tests/conftest.py", "tests/helpers", "tests/effects/base/test_source_locations.py",
          "tests/effects/base/test_tracebacks.py")
 TESTS = """
-import sys, handlax, pytest
+import sys, pytest
+failed = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests"])
+import handlax  # after pytest, which rewrites the modules of a distribution with a plug-in when it imports them
 assert handlax.__file__.startswith(sys.argv[1]), handlax.__file__
-sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests"]))
+sys.exit(failed)
 """
 
 

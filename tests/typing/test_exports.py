@@ -43,4 +43,4 @@ def test_a_name_that_is_not_exported_is_found():
 @pytest.mark.parametrize("name", ["errors", "core"])
 def test_names_of_other_modules_are_not_offered(reference, name):
     module = reference.loaded(f"handlax.{name}")
-    assert {word for word in dir(module) if word[0] != "_"} == {*reference.public_names(module)}
+    assert {word for word in dir(module) if word[0] not in "_@"} == {*reference.public_names(module)}

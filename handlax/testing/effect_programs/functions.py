@@ -25,13 +25,13 @@ NUMBER = ahead_of_time.ShapeDtypeStruct((), "float64")
 
 
 @effect(vmap="per_lane", diff="stop")
-class Plain:
+class AskPlain:
     def result_type(op, x):
         return NUMBER
 
 
 @effect(vmap="per_lane", diff="stop")
-class Tree:
+class AskTree:
     """With a field, an integer operand, and a tree as result."""
 
     label: str
@@ -41,46 +41,47 @@ class Tree:
 
 
 @effect(vmap="per_lane", diff="stop")
-class Other:
+class AskOther:
     def result_type(op, x):
         return NUMBER
 
 
 @effect(vmap="per_lane", diff="stop", default=lambda op, x: 0.8 * hnp.sin(0.7 * x))
-class Defaulted:
+class AskDefaulted:
     def result_type(op, x):
         return NUMBER
 
 
 @effect(vmap="once")
-class Once:
+class AskOnce:
     def result_type(op, x):
         return NUMBER
 
 
 @effect(scopes=2, vmap="per_lane", diff="bodies")
-class Within:
+class RunWithin:
     """One of two functions, in each lane alone."""
 
 
 @effect(scopes=2, vmap="bodies", diff="bodies")
-class Bodies:
+class RunBodies:
     """One of two functions, of all lanes at once."""
 
 
 KINDS = {
-    PLAIN: Plain, TREE: Tree, OTHER: Other, DEFAULTED: Defaulted, ONCE: Once, WITHIN: Within, BODIES: Bodies
+    PLAIN: AskPlain, TREE: AskTree, OTHER: AskOther, DEFAULTED: AskDefaulted, ONCE: AskOnce, WITHIN: RunWithin,
+    BODIES: RunBodies,
 }
 EFFECTS = {kind: effect for effect, kind in KINDS.items()}
 
 
 def ask(effect: int, x: Any) -> Any:
-    return perform(Tree("t"), x, 1)["answer"] if effect == TREE else perform(KINDS[effect](), x)
+    return perform(AskTree("t"), x, 1)["answer"] if effect == TREE else perform(KINDS[effect](), x)
 
 
 def reply(op: Any, y: Any) -> Any:
     """The answer to an effect whose number is ``y``."""
-    return {"answer": y, "rest": (1,)} if type(op) is Tree else y
+    return {"answer": y, "rest": (1,)} if type(op) is AskTree else y
 
 
 # statements

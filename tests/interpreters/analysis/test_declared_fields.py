@@ -30,7 +30,8 @@ def test_every_annotation_of_a_field_can_be_evaluated():
     """All but the class that only checkers of types import, since it is jaxlib's, admit not everything."""
     for module in {*LATE_OPERATIONS.values()}:
         importlib.import_module(module)
-    fields = {(text, admits) for kind in OPERATIONS.values() for _, text, admits in _declared_fields(kind)}
+    ours = [kind for kind in OPERATIONS.values() if kind.__module__.startswith("handlax.")]
+    fields = {(text, admits) for kind in ours for _, text, admits in _declared_fields(kind)}
     assert {text for text, admits in fields if admits(object())} == {"Any", "PyTreeDef", "Hashable"}
 
 
