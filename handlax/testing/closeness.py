@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..effects.core.arrays import as_array
+from ..effects.trees import pytrees
 from ..effects.types import dtypes
 
 # About 100 roundings: results of one function by two orders of evaluation. Narrow floats have fewer steps to lose bits
@@ -41,3 +42,11 @@ def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "")
     a, b = actual.astype(wide), expected.astype(wide)
     finite = np.abs(b[np.isfinite(b)])
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * float(finite.max(initial=1e-30)), err_msg=what)
+
+
+def assert_trees_close(actual: Any, expected: Any, loose: float = 10.0, what: str = "") -> None:
+    """Assert that two trees have as many leaves, and that these are close."""
+    xs, ys = ([as_array(x) for x in pytrees.leaves(tree)] for tree in (actual, expected))
+    assert len(xs) == len(ys), f"{what}: {len(xs)} results, expected {len(ys)}"
+    for k, (x, y) in enumerate(zip(xs, ys)):
+        assert_close(x, y, loose, f"{what}, result {k}")

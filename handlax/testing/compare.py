@@ -106,7 +106,7 @@ def compare(
     >>> from hypothesis import strategies as st
     >>> from handlax import numpy as hnp
     >>> print(compare(hnp.sinh, np.sinh, inputs=st.tuples(st.floats(-5, 5)), loose=10.0, examples=10))
-    sinh: 1 laws hold
+    sinh: laws that hold: 1
       equal  ...
     """
     name = getattr(f, "__name__", repr(f))

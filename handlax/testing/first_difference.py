@@ -16,6 +16,7 @@ import numpy as np
 from ..effects.base.errors import BadArgument
 from ..effects.trees import pytrees
 from ..interpreters.transformations.make_program import make_program
+from .closeness import TOLERANCE
 from .recordings import Recording, Transformation, logged_run, plain
 
 
@@ -40,7 +41,9 @@ class Comparison(NamedTuple):
     tolerance: float
 
     def close(self, y: Any, z: Any) -> Any:
-        return np.isclose(z, y, rtol=self.tolerance, atol=self.tolerance, equal_nan=True)
+        y, z = np.asarray(y), np.asarray(z)
+        rate = self.tolerance * max([TOLERANCE.get(x.dtype.name, 0.0) for x in (y, z)])
+        return np.isclose(z, y, rtol=0, atol=rate * np.abs(y[np.isfinite(y)]).max(initial=1e-30), equal_nan=True)
 
     def first(self, program: Any, ys: Any, zs: Any, iterations: tuple[int, ...] = ()) -> Difference | None:
         """The first difference between two logs of a program."""
@@ -66,7 +69,7 @@ class Comparison(NamedTuple):
 
 def first_difference(
     f: Callable[..., Any], *args: Any, otherwise: Transformation = plain, expected: Recording | None = None,
-    tolerance: float = 1e-4,
+    tolerance: float = 1.0,
 ) -> Difference | None:
     """The first operation of ``otherwise(f)(*args)`` whose result is not the ``expected`` one; None: there is none.
 

@@ -29,7 +29,7 @@ from ..interpreters.transformations.checkpoint import checkpoint
 from ..interpreters.transformations.derivatives import jacfwd
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
-from .closeness import assert_close
+from .closeness import assert_close, assert_trees_close
 from .drawn_programs import DrawnPrograms, reduced_example, refusal
 from .generator.control import CONTROL
 from .generator.nests import SMOOTH, Nest
@@ -76,10 +76,7 @@ class HandlerCase:
 
     def same(self, actual: Any, expected: Any, what: str) -> None:
         """Assert that two answers are close, of a state its normal form."""
-        xs, ys = ([as_array(x) for x in pytrees.leaves(self.seen(tree))] for tree in (actual, expected))
-        assert len(xs) == len(ys), f"{what}: {len(xs)} results, expected {len(ys)}"
-        for k, (x, y) in enumerate(zip(xs, ys)):
-            assert_close(x, y, 10.0, f"{what}, result {k}")
+        assert_trees_close(self.seen(actual), self.seen(expected), what=what)
 
     def seen(self, answer: Any) -> Any:
         return (self.normal(answer[0]), answer[1]) if self.stateful else answer
@@ -160,8 +157,7 @@ def _derivative(case: HandlerCase, nest: Nest, seed: int) -> None:
         jacfwd(lambda *xs, f=f: f(*xs)[1] if case.stateful else f(*xs), SMOOTH)(*inputs)
         for f in (case.handled(case.crossing(nest)), case.plain(case.unrolled(nest)))
     ]
-    for x, y in zip(pytrees.leaves(by_loops), pytrees.leaves(by_python)):
-        assert_close(x, y, 10.0, "the jacobian, against that with Python's loops and branches")
+    assert_trees_close(by_loops, by_python, what="the jacobian, against that with Python's loops and branches")
 
 
 def _idle(case: HandlerCase, nest: Nest, seed: int) -> None:
@@ -180,7 +176,7 @@ def _forwarded(case: HandlerCase, nest: Nest, seed: int) -> None:
 
 @effect(vmap="per_lane", diff="stop")
 class EndReached:
-    """EndReached the end of the handled function, or of what its handler makes of it."""
+    """The handled function has ended, or what its handler makes of its result."""
 
     end: str
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -62,7 +62,7 @@ class Report:
 
     def __str__(self) -> str:
         width = max([len(name) for name in [*[each.law.name for each in self.held], *self.left_out]], default=0)
-        lines = [f"{self.subject}: {len(self.held)} laws hold"]
+        lines = [f"{self.subject}: laws that hold: {len(self.held)}"]
         for law, examples, seconds in self.held:
             lines.append(f"  {law.name:{width}}  {examples:4} examples  {seconds:5.2f} s  {law.sentence}")
         lines += ["left out"] * bool(self.left_out)
@@ -132,8 +132,3 @@ def failure(law: Law, example: Example) -> Exception | None:
     except Exception as error:
         return error
     return None
-
-
-def laws_named(laws: Sequence[Law], *names: str) -> tuple[Law, ...]:
-    """The laws of these names."""
-    return tuple([law for law in laws if law.name in names])

@@ -24,12 +24,11 @@ from ..interpreters.analysis.simplify import dead_code_elimination
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
-from .closeness import assert_close
+from .closeness import assert_trees_close
 from .generator.control import CONTROL
 from .generator.nests import SMOOTH, Nest
 from .generator.reducing import reduced
-from .generator.unrolled import UNROLLED
-from .generator.unrolled import evaluated as evaluated
+from .generator.unrolled import UNROLLED, evaluated
 from .law import Law, check_law
 from .operation_laws import assert_preserved, joined_results
 
@@ -42,13 +41,6 @@ def check_nest_law(law: Law, nest: Nest, seed: int) -> None:
 def reduced_example(example: Any, fails: Callable[[Any], bool]) -> Any:
     nest, seed = example
     return reduced(nest, lambda other: fails((other, seed))), seed
-
-
-def same(actual: Sequence[Any], expected: Sequence[Any], what: str) -> None:
-    """Assert that two sequences of results are close; ``what`` is named in the error."""
-    assert len(actual) == len(expected), f"{what}: {len(actual)} and {len(expected)} results"
-    for i, (y, z) in enumerate(zip(actual, expected)):
-        assert_close(y, z, 10.0, f"{what}, result {i}")
 
 
 # change(control, f, *inputs): results of a transformation of f, of the functions of a control, CONTROL or UNROLLED
@@ -153,7 +145,7 @@ def _agree(nest: Nest, seed: int, changes: Sequence[Change]) -> None:
         if compiled not in changes:
             scope.enter_context(evaluated())
         actual = tower(CONTROL, nest, changes)(*map(as_array, inputs))
-    same(actual, expected, f"{names}, against loops in Python")
+    assert_trees_close(actual, expected, what=f"{names}, against loops in Python")
 
 
 def agrees(*changes: Change) -> Callable[[Nest, int], None]:
@@ -209,7 +201,7 @@ def _partition(nest: Nest, seed: int) -> None:
             parts = partial_eval_program(program, unknown)
             for half in (parts.known, parts.rest):
                 typecheck(half)
-            same(joined_results(parts, unknown, inputs), expected, f"partitioned at {unknown}")
+            assert_trees_close(joined_results(parts, unknown, inputs), expected, what=f"partitioned at {unknown}")
 
 
 def _text(nest: Nest, seed: int) -> None:
@@ -227,7 +219,8 @@ def _dead_code(nest: Nest, seed: int) -> None:
         smaller, live = dead_code_elimination(program, used)
         typecheck(smaller)
         actual = interpret(smaller, [x for x, yes in zip(inputs, live) if yes])
-    same(actual, [y for y, yes in zip(expected, used) if yes], f"without dead code, {used} being used")
+    wanted = [y for y, yes in zip(expected, used) if yes]
+    assert_trees_close(actual, wanted, what=f"without dead code, {used} being used")
 
 
 NEST_LAWS = (

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import pickle
+import sys
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,6 +37,7 @@ from ..lowering.jit.devices import disable_jit
 from ..lowering.jit.jit import jit
 from .closeness import assert_close, data
 from .law import Law, Report, check_laws
+from .strategies import Domain
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -45,12 +47,12 @@ WIDER = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dty
 
 def results(op: Operation, operands: Sequence[Any]) -> list[Any]:
     """The results of an operation, as a list."""
-    y = perform(op, *operands)
-    return list(y) if isinstance(y, tuple) else [y]
+    return list(op.as_results(perform(op, *operands)))
 
 
 def _types(op: Operation, operands: Arrays) -> None:
     arrays = [as_array(x) for x in operands]
+    before = [data(x).tobytes() for x in arrays]
     types = op.result_type(*[x.type for x in arrays])
     for y, t in zip(results(op, arrays), op.as_results(types)):
         assert y.type is t, f"{op}: result_type is {t}, evaluate gave {y.type}"
@@ -58,6 +60,7 @@ def _types(op: Operation, operands: Arrays) -> None:
         if not dtypes.is_extended(t.dtype):
             actual = (value.shape, value.dtype)
             assert actual == (t.shape, t.dtype), f"{op}: the data are {value.dtype}{value.shape}, not {t}"
+    assert [data(x).tobytes() for x in arrays] == before, f"{op}: evaluate must not write to its operands"
 
 
 def _joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[Any]], list[Any]]:
@@ -82,7 +85,7 @@ def _smooth(y: Array) -> bool:
 
 def _direction(operands: Arrays, seed: int) -> list[Any]:
     """A random tangent of the operands: float0 for those without derivative."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # other numbers than those of operands
     draw = lambda x: rng.uniform(-1, 1, x.shape)
     tangent = lambda x: np.asarray(draw(x) + 1j * draw(x) if x.dtype.kind == "c" else draw(x)).astype(x.dtype)
     return [tangent(x) if dtypes.is_inexact(x.dtype) else np.zeros(x.shape, dtypes.float0) for x in operands]
@@ -95,27 +98,47 @@ def _widened(x: Any) -> Any:
 
 
 def _differences(op: Operation, operands: Arrays) -> None:
-    """The derivative equals the difference quotient in 64 bits; the derivative in 32 bits equals the one in 64."""
-    direction = _direction(operands, 0)
-    y, dy = jvp(lambda *xs: results(op, xs), tuple(operands), tuple(direction))
-    if any(x.dtype in WIDER for x in operands):
-        wide, d = tuple(map(_widened, operands)), tuple(map(_widened, direction))
-        _, expected_tangents = jvp(lambda *xs: results(op, xs), wide, d)
-        for value, tangent, exact in zip(y, dy, expected_tangents):
-            if _smooth(value):
-                assert tangent.dtype == value.dtype, f"{op}: the tangent of {value.dtype} is {tangent.dtype}"
-                assert_close(tangent, data(exact).astype(value.dtype), 10.0, f"{op}: derivative in 32 bits")
+    """In 64 bits the derivative equals the difference quotient, where all operands move, and where each does alone.
+
+    In 32 bits it equals the one in 64, if the operation takes them.
+    """
+    direction, every = _direction(operands, 0), list(range(len(operands)))
+    smooth = [i for i in every if dtypes.is_inexact(operands[i].dtype)]
+    wide, wide_direction = list(map(_widened, operands)), list(map(_widened, direction))
+    if not _accepts(op, [as_array(x).type for x in wide]):
         return
+    for moving in (every, *[[i] for i in smooth if len(smooth) > 1]):
+        what = f"{op}: derivative by operand{'s' * (len(moving) > 1)} {', '.join(map(str, moving))}"
+        _, exact = _along(op, wide, wide_direction, moving)
+        _is_quotient(op, wide, wide_direction, moving, exact, what)
+        if any(x.dtype in WIDER for x in operands):
+            for value, tangent, expected in zip(*_along(op, operands, direction, moving), exact):
+                if _smooth(value):
+                    assert tangent.dtype == value.dtype, f"{what}: the tangent of {value.dtype} is {tangent.dtype}"
+                    assert_close(tangent, data(expected).astype(value.dtype), 10.0, f"{what} in 32 bits")
+
+
+def _along(op: Operation, operands: Sequence[Any], direction: Sequence[Any], moving: Sequence[int]) -> Any:
+    """The results, and their tangents where the operands of these numbers move in a direction."""
+    place = {i: k for k, i in enumerate(moving)}
+    f = lambda *xs: results(op, [xs[place[i]] if i in place else x for i, x in enumerate(operands)])
+    return jvp(f, tuple([operands[i] for i in moving]), tuple([direction[i] for i in moving]))
+
+
+def _is_quotient(
+    op: Operation, operands: Sequence[Any], direction: Sequence[Any], moving: Sequence[int], dy: Any, what: str
+) -> None:
+    """Assert that tangents equal the central difference quotient."""
     step = 1e-6
 
     def moved(sign: float) -> list[Any]:
-        return [x if d.dtype == dtypes.float0 else np.asarray(x + sign * step * d) for x, d in zip(operands, direction)]
+        still = [i not in moving or d.dtype == dtypes.float0 for i, d in enumerate(direction)]
+        return [x if rest else np.asarray(x + sign * step * d) for x, d, rest in zip(operands, direction, still)]
 
-    for value, tangent, up, down in zip(y, dy, results(op, moved(1)), results(op, moved(-1))):
-        if _smooth(value):
+    for tangent, up, down in zip(dy, results(op, moved(1)), results(op, moved(-1))):
+        if _smooth(up):
             expected = (data(up) - data(down)) / (2 * step)
             scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
-            what = f"{op}: derivative"
             np.testing.assert_allclose(data(tangent), expected, rtol=2e-4, atol=2e-5 * scale, err_msg=what)
 
 
@@ -223,6 +246,8 @@ def _shuffled(x: Any, rng: np.random.Generator) -> Any:
     if isinstance(x, Array):  # keys, which NumPy represents by their uint32 words
         words = data(x)
         return random_wrap(rng.permutation(words.reshape(-1)).reshape(words.shape))
+    if x.size == 1 and dtypes.is_inexact(x.dtype):
+        return np.asarray(x * x.dtype.type(rng.uniform(0.5, 1.0)))
     return np.asarray(rng.permutation(x.reshape(-1))).reshape(x.shape)
 
 
@@ -298,7 +323,8 @@ def assert_preserved(program: Program, pickled: bool = True) -> None:
 def _text(op: Operation, operands: Arrays) -> None:
     """The operation's program is the same after printing and parsing, after pickling, and after type checking."""
     program = record(lambda *xs: results(op, xs), [as_array(x).type for x in operands])
-    assert_preserved(program, "<locals>" not in type(op).__qualname__)  # pickle finds a class by its name in a module
+    kind = type(op)  # pickle finds a class by its name in a module
+    assert_preserved(program, getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind)
 
 
 def each(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Sequence[Arrays]], None]:
@@ -319,17 +345,22 @@ OPERATION_LAWS = (
         ("jvp",)),
     Law("adjoint", "<u, Jv> = <J^T u, v>", each(_adjoint), ("transpose", "jvp", "reals")),
     Law("symmetric", "second derivatives are symmetric", each(_symmetric), ("jvp", "reals")),
-    Law("poles", "grad of vmap equals vmap of grad, over branches with poles outside of their domain", each(_poles),
-        ("transpose", "jvp", "reals")),
     Law("vmap", "vmap equals the loop over lanes", each(_lanes)),
     Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals")),
+    Law("poles", "grad of vmap equals vmap of grad, over branches with poles outside of their domain", each(_poles),
+        ("transpose", "jvp", "reals")),
     Law("partial_eval", "the known and the unknown part of a program compute its results", each(_partition)),
     Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )
 
 
-SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3))
-DTYPES = ("float64", "float32", "complex128", "complex64", "bfloat16", "int32", "uint8", "bool")
+SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3), (0,))
+PRODUCTS = (((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)))  # what is not square
+DTYPES = (
+    "float64", "float32", "complex128", "complex64", "bfloat16", "float16", "int32", "int64", "int8", "uint8", "uint32",
+    "bool",
+)
+ANY_REAL = Domain(extremes=(0.0, -0.0, 1.0, -1.0, 1e3, -1e3, np.inf, -np.inf, np.nan))
 
 
 def check_operation(
@@ -349,8 +380,9 @@ def check_operation(
     that it does not accept, is left out, with the reason.
 
     Args:
-        operands: draws of operands, each a list of NumPy arrays. By default numbers between -3 and 3 of all dtypes and
-            shapes that ``result_type`` accepts, all operands of one dtype and of one shape or rank 0.
+        operands: draws of operands, each a list of NumPy arrays. By default numbers between -3 and 3, for the law of
+            compiled values also zeros, infinities and NaN, of the dtypes and shapes that ``result_type`` accepts: all
+            operands of one dtype, and of one shape, rank 0, or shapes of a product of matrices.
         laws: those to check.
         examples: how many times operands are drawn.
         seconds: how long; each law is checked once at least.
@@ -364,19 +396,24 @@ def check_operation(
     ['typing', 'compiled', ...]
     """
     accepted = accepted_types(op) if operands is None else []
+    if operands is not None and not len(operands):
+        raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
     given = [list(map(np.asarray, each)) for each in operands or ()]
 
     def draws(law: Law, k: int) -> tuple[Operation, list[Any]]:
         rng = np.random.default_rng(k)
         some = accepted[k % 4 :: 4] if len(accepted) > 8 else accepted  # XLA takes some ten milliseconds for each
-        drawn = given or [[_drawn(dtype, shape, rng) for shape in shapes] for dtype, shapes in some]
+        drawn = given or [[ANY_REAL.draw(dtype, shape, rng) for shape in shapes] for dtype, shapes in some]
+        if law.name == "compiled" and not given:  # at the ends of the dtypes, too
+            floats = [each for each in drawn if each and dtypes.is_floating(each[0].dtype)]
+            drawn += [[ANY_REAL.with_extremes(x, rng) for x in each] for each in floats]
         return op, [each for each in drawn if "reals" not in law.needs or _of_reals(each)]
 
     lacks = dict(op.exempt)
     if not draws(Law("", "", _types, ("reals",)), 0)[1]:
         lacks["reals"] = "it accepts no real or complex numbers of 32 or 64 bits"
     return check_laws(
-        repr(op), laws, draws, lacks=lacks, examples=1 if given else examples, seconds=seconds, seed=seed,
+        repr(op), laws, draws, lacks=lacks, examples=1 if given else max(1, examples), seconds=seconds, seed=seed,
         reduce=_fewer_draws,
     )
 
@@ -393,6 +430,7 @@ def accepted_types(op: Operation) -> list[tuple[Any, tuple[tuple[int, ...], ...]
     for arity in range(fixed, fixed + 3 * variadic + 1):
         families = [(shape,) * arity for shape in SHAPES]
         families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
+        families += PRODUCTS if arity == 2 else ()
         found += [
             (dtype, shapes) for dtype in map(dtypes.canonical, DTYPES) for shapes in families
             if _accepts(op, [array_type(shape, dtype) for shape in shapes])
@@ -413,13 +451,6 @@ def _accepts(op: Operation, types: Sequence[Any]) -> bool:
     except (HandlaxError, TypeError, ValueError, IndexError, AssertionError):
         return False
     return True
-
-
-def _drawn(dtype: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    x = rng.uniform(-3, 3, shape)
-    if dtypes.is_complex(dtype):
-        return np.asarray(x + 1j * rng.uniform(-3, 3, shape), dtype)
-    return np.asarray(x > 0 if dtypes.is_bool(dtype) else np.abs(x) if dtypes.is_unsigned(dtype) else x, dtype)
 
 
 def _of_reals(operands: Arrays) -> bool:

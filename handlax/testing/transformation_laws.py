@@ -26,7 +26,7 @@ from ..interpreters.handlers.handle import handle
 from ..interpreters.transformations.derivatives import jvp
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
-from .closeness import assert_close
+from .closeness import assert_trees_close
 from .drawn_programs import DrawnPrograms, reduced_example, refusal
 from .generator.control import CONTROL, HANDLER
 from .generator.nests import Nest
@@ -47,17 +47,6 @@ class TransformationCase:
     meaning: Transformation | None = None
     related: Callable[[Any, Any], bool] | None = None
 
-    def same(self, actual: Any, expected: Any, what: str) -> None:
-        xs, ys = ([as_array(x) for x in pytrees.leaves(tree)] for tree in (actual, expected))
-        assert len(xs) == len(ys), f"{what}: {len(xs)} results, expected {len(ys)}"
-        for k, (x, y) in enumerate(zip(xs, ys)):
-            assert_close(x, y, 10.0, f"{what}, result {k}")
-
-
-def crossing(nest: Nest) -> Callable[..., Any]:
-    """The program, with the loops and branches of the library."""
-    return nest.function()
-
 
 def unrolled(nest: Nest) -> Callable[..., Any]:
     """The program with those of Python, and with effects for handlers as before."""
@@ -69,58 +58,59 @@ def unrolled(nest: Nest) -> Callable[..., Any]:
 
 def _meaning(case: TransformationCase, nest: Nest, seed: int) -> None:
     assert case.meaning is not None
-    f, inputs = under_handler(crossing(nest)), nest.inputs(seed)
+    f, inputs = under_handler(nest), nest.inputs(seed)
     found, expected = (t(f)(*inputs) for t in (case.transform, case.meaning))
-    case.same(found, expected, "against its meaning")
+    assert_trees_close(found, expected, what="against its meaning")
 
 
 def _related(case: TransformationCase, nest: Nest, seed: int) -> None:
     assert case.related is not None
-    f, inputs = under_handler(crossing(nest)), nest.inputs(seed)
+    f, inputs = under_handler(nest), nest.inputs(seed)
     found, y = case.transform(f)(*inputs), f(*inputs)
     assert case.related(found, y), f"{found} is not what belongs to {y}"
 
 
 def _unrolled(case: TransformationCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
-    found, expected = (case.transform(under_handler(f))(*inputs) for f in (crossing(nest), unrolled(nest)))
-    case.same(found, expected, "with loops and branches, against Python's")
+    found, expected = (case.transform(under_handler(f))(*inputs) for f in (nest, unrolled(nest)))
+    assert_trees_close(found, expected, what="with loops and branches, against Python's")
 
 
 def _effects(case: TransformationCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
-    loops, python = (under_handler(case.transform(f)) for f in (crossing(nest), unrolled(nest)))
+    loops, python = (under_handler(case.transform(f)) for f in (nest, unrolled(nest)))
     refused = refusal(loops, *inputs)
     if refused is None:
-        case.same(loops(*inputs), python(*inputs), "handled outside, against Python's loops")
+        assert_trees_close(loops(*inputs), python(*inputs), what="handled outside, against Python's loops")
     else:
         assert len(refused.splitlines()) == 3, f"refused without place and remedy: {refused}"
 
 
 def _jit(case: TransformationCase, nest: Nest, seed: int) -> None:
-    f, inputs = under_handler(crossing(nest)), nest.inputs(seed)
+    f, inputs = under_handler(nest), nest.inputs(seed)
     both = jit(lambda *xs: (case.transform(f)(*xs), case.transform(jit(f))(*xs)))(*inputs)
     expected = case.transform(f)(*inputs)
     for found, what in zip(both, ("jit outside of it", "jit inside of it")):
-        case.same(found, expected, what)
+        assert_trees_close(found, expected, what=what)
 
 
 def _lanes(case: TransformationCase, nest: Nest, seed: int) -> None:
-    f = case.transform(under_handler(crossing(nest)))
+    f = case.transform(under_handler(nest))
     rows = [nest.inputs(seed), nest.inputs(seed + 1000)]
     found = vmap(f)(*[np.stack(column) for column in zip(*rows)])
     for lane, row in enumerate(rows):
-        case.same(pytrees.map(lambda y, lane=lane: as_array(y)[lane], found), f(*row), f"lane {lane} of vmap")
+        own = pytrees.map(lambda y, lane=lane: as_array(y)[lane], found)
+        assert_trees_close(own, f(*row), what=f"lane {lane} of vmap")
 
 
 def _again(case: TransformationCase, nest: Nest, seed: int) -> None:
-    f, inputs = case.transform(under_handler(crossing(nest))), nest.inputs(seed)
-    case.same(f(*inputs), f(*inputs), "called again")
+    f, inputs = case.transform(under_handler(nest)), nest.inputs(seed)
+    assert_trees_close(f(*inputs), f(*inputs), what="called again")
 
 
 def _tangent(case: TransformationCase, nest: Nest, seed: int) -> None:
     """Along (1, 1, 1), unless a branch or trip count changes in between."""
-    f, (x, v, w, k, p) = case.transform(under_handler(crossing(nest))), nest.inputs(seed)
+    f, (x, v, w, k, p) = case.transform(under_handler(nest)), nest.inputs(seed)
     smooth = lambda *xs: [y for y in map(as_array, pytrees.leaves(f(*xs, k, p))) if y.dtype == np.float64]
     ones = tuple(map(np.ones_like, (x, v, w)))
     _, tangents = jvp(smooth, (x, v, w), ones)
@@ -142,16 +132,16 @@ def _parts(case: TransformationCase, nest: Nest, seed: int) -> None:
     """Of every box that the program computes with: ``box(*split(x))`` is as ``x``, and ``part_types`` are its types."""
 
     def watched(*xs: Any) -> Any:
-        ys, run = under_handler(crossing(nest))(*xs), STACK.get()
+        ys, run = under_handler(nest)(*xs), STACK.get()
         assert isinstance(run, BodyTransformer)
         for y in ys:
             mark, parts = run.split(y)
             again = run.split(run.box(mark, parts))
             assert again[0] == mark, f"split(box(mark, parts)) has the mark {again[0]}, not {mark}"
-            case.same(again[1], parts, "split(box(mark, parts))")
+            assert_trees_close(again[1], parts, what="split(box(mark, parts))")
             types = tuple([as_array(part).type for part in parts])
             assert tuple(run.part_types(mark, y.type)) == types, f"part_types({mark}) of parts of {types}"
-            case.same(run.force(y, mark), parts, "force(x, mark)")
+            assert_trees_close(run.force(y, mark), parts, what="force(x, mark)")
         return ys
 
     case.transform(watched)(*nest.inputs(seed))
@@ -249,7 +239,7 @@ def _checked(
     name: str, case: TransformationCase, laws: Sequence[Law], examples: int, seconds: float, seed: int
 ) -> Report:
     with configure(default_float="float64"):
-        drawn = DrawnPrograms(lambda nest: case.transform(under_handler(crossing(nest))))
+        drawn = DrawnPrograms(lambda nest: case.transform(under_handler(nest)))
         return check_laws(
             name, laws, lambda law, k: (case, drawn.program(k), k), lacks={**drawn.refused, **_lacks(case)},
             examples=examples, seconds=seconds, seed=seed, reduce=reduced_example,

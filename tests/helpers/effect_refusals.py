@@ -1,4 +1,4 @@
-"""What random programs with effects may be refused for: words of ``Scope.refusal``, of the error and of the page."""
+"""What random programs with effects may be refused for: words of ``Place.refusal``, of the error and of the page."""
 
 from __future__ import annotations
 

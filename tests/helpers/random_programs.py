@@ -11,14 +11,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from handlax.effects.base import stack
 from handlax.effects.core.operation import effect
 from handlax.effects.programs.program import Program
-from handlax.interpreters.core import evaluate
 from handlax.testing import equations
 from handlax.testing.strategies import field_values
-
-stack.BASE.answer = evaluate.answer
 
 
 @effect(vmap="per_lane")

@@ -18,8 +18,10 @@ from helpers.effect_modes import COMPILED, MODES, STYLES, Sample, evaluated, sam
 from helpers.effect_refusals import messages
 
 import handlax as hx
+from handlax.testing import reduced
 from handlax.testing.effect_programs.block_writer import random_block
-from handlax.testing.effect_programs.blocks import ONCE, inner_blocks, shrunk, simpler
+from handlax.testing.effect_programs.blocks import ONCE, inner_blocks, simpler
+from handlax.testing.effect_programs.programs import effect_program
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +80,7 @@ def test_a_program_that_fails_is_made_smaller():
     """Down to the statement that the failure needs, and the structures around it."""
     scans = lambda block: "scan" in [statement[0] for statement in statements_in(block)]
     program = next(filter(scans, (random_block(Random(seed), 4, size=12).program for seed in itertools.count())))
-    small = shrunk(program, scans)
+    small = reduced(effect_program(program), lambda each: scans(each.block)).block
     assert scans(small) and len([*statements_in(small)]) < len([*statements_in(program)])
     assert not any(map(scans, (each for each in simpler(small) if each != small)))
 

@@ -2,7 +2,7 @@
 
     random_block(random, depth)     block_writer    a program
     text_of_block(program)          text            the same as Python text
-    shrunk(program, fails)          here            a smaller one that still fails
+    simpler(program)                here            those with one statement less
 
 They are data, since an oracle interprets them, in plain Python, that shares nothing with the package.
 
@@ -12,7 +12,7 @@ choice between 0 and 1 that no transformation maps or differentiates; the others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 # The effects. Each asks for a number, given one; the last two take two functions, of which one is executed.
@@ -159,15 +159,6 @@ def count_of(block: Block, effects: set[int]) -> int:
 
 
 # smaller programs
-
-
-def shrunk(program: Block, fails: Callable[[Block], bool]) -> Block:
-    """A smaller program that still ``fails``: no statement of it can be replaced by a sum."""
-    while True:
-        smaller = next((each for each in simpler(program) if each != program and fails(each)), None)
-        if smaller is None:
-            return program
-        program = smaller
 
 
 NOTHING = ("arithmetic", "add", 1, 1)

@@ -72,7 +72,6 @@ KINDS = {
     PLAIN: AskPlain, TREE: AskTree, OTHER: AskOther, DEFAULTED: AskDefaulted, ONCE: AskOnce, WITHIN: RunWithin,
     BODIES: RunBodies,
 }
-EFFECTS = {kind: effect for effect, kind in KINDS.items()}
 
 
 def ask(effect: int, x: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..generator.random_program import RandomProgram
 from .block_writer import random_block
-from .blocks import Block
+from .blocks import Block, simpler
 from .text import text_of_block
 
 
@@ -23,6 +24,9 @@ class EffectProgram(RandomProgram):
         "import handlax as hx\nfrom handlax import lax\nfrom handlax import numpy as hnp\n"
         "from handlax.testing.effect_programs.functions import *\n"
     )
+
+    def smaller(self) -> Iterator[EffectProgram]:
+        return map(effect_program, simpler(self.block))
 
     def inputs(self, seed: int) -> list[Any]:
         rng = np.random.default_rng(seed)

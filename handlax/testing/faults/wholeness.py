@@ -92,7 +92,8 @@ def _overfull() -> Iterator[tuple[str, int, int]]:
 
 def _alive(before: frozenset[threading.Thread]) -> list[threading.Thread]:
     """The threads that were started since, and do not end."""
-    started = [thread for thread in threading.enumerate() if thread not in before]
+    started = [thread for thread in threading.enumerate() if thread not in before
+               and not isinstance(thread, threading._DummyThread)]
     end = time.monotonic() + PATIENCE
     for thread in started:
         thread.join(max(0.0, end - time.monotonic()))

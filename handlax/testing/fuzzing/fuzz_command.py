@@ -66,7 +66,7 @@ def _apart(target: Target, folder: Path | None, seconds: float, seed: int) -> in
         options = ["--seed", str(seed), "--here", str(file), *(["--corpora", str(folder.parent)] if folder else [])]
         status = subprocess.run([*command, *options], check=False).returncode
         if not file.exists():
-            return status
+            return status if status >= 0 else 1  # ended by a signal, before its first input
         data = file.read_bytes()
     sys.stdout.write(f"{target.name}: the process ended with {status}\n    {data!r}\n")
     if folder:

@@ -66,7 +66,7 @@ def fuzz(
     trial, rng, end = _Trial(target, before_each), Random(seed), time.monotonic() + seconds
     with trial.coverage:
         known = [*target.seeds(), *corpus]
-        pool = [*(known := [*target.seeds(), *corpus])] or [b""]
+        pool = [*known] or [b""]
         for data in pool:
             trial.run(data)
         while time.monotonic() < end and trial.outcomes.total() < inputs:

@@ -146,7 +146,7 @@ def checkpoint(a: Writer, scope: Body) -> None:
 
 
 @node
-def handle(a: Writer, scope: Body) -> None:
+def handled(a: Writer, scope: Body) -> None:
     """A function under a handler; effects ``tell`` in the function read and update the state of the handler."""
     (f,), operands, results = branches(a, scope, 1, within=("handler",))
     a.let(scope, f"hx.handled({f}, {value(a, scope, NUMBER)})({operands[2:]})", (NUMBER, results))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import linecache
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...effects.core.arrays import as_array
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...interpreters.core.record import record
+from .reducing import smaller_texts
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class RandomProgram(ABC):
         """A Python script that executes the program on its inputs of a seed, and prints the results."""
         inputs = ", ".join(map(_literal, self.inputs(seed)))
         return f"{self.prelude}\n\n{self.source}\n\nprint(program({inputs}))\n"
+
+    def smaller(self) -> Iterator[Self]:
+        """Programs of the same kind with less text."""
+        return (replace(self, source=source) for source in smaller_texts(self.source))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('''\n{self.source}''')"

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
-from .random_program import RandomProgram
 
-P = TypeVar("P", bound=RandomProgram)
+class Reducible(Protocol):
+    """What has ``smaller()``: values of its kind, each with a part less."""
+
+    def smaller(self) -> Iterator[Self]: ...
+
+
+P = TypeVar("P", bound=Reducible)
 
 
 def reduced(program: P, fails: Callable[[P], bool]) -> P:
@@ -28,14 +32,13 @@ def reduced(program: P, fails: Callable[[P], bool]) -> P:
     ''')
     """
     while True:
-        candidates = (replace(program, source=source) for source in _smaller(program.source))
-        smaller = next(filter(fails, candidates), None)
+        smaller = next((other for other in program.smaller() if fails(other)), None)
         if smaller is None:
             return program
         program = smaller
 
 
-def _smaller(source: str) -> Iterator[str]:
+def smaller_texts(source: str) -> Iterator[str]:
     """Shorter texts, each without one statement, or with one expression replaced by a shorter one."""
     tree = ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]

@@ -12,7 +12,7 @@ from helpers.effect_oracle import ARITHMETIC
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
-from handlax.testing.nest_laws import evaluated
+from handlax.testing.generator.unrolled import evaluated
 
 PER_LANE = {"vmap": "per_lane", "diff": "bodies"}
 

@@ -21,7 +21,7 @@ EQUAL = Law("equal", "numbers are equal", lambda n: None, ("numbers",))
 def test_laws_are_checked_in_turn_and_counted():
     report = check_laws("numbers", [SMALL, EQUAL], lambda law, k: (k,), examples=3)
     assert [(law.name, examples) for law, examples, _ in report.held] == [("small", 3), ("equal", 3)]
-    assert str(report).splitlines()[0] == "numbers: 2 laws hold"
+    assert str(report).splitlines()[0] == "numbers: laws that hold: 2"
 
 
 def test_each_law_is_checked_once_where_there_is_no_time():

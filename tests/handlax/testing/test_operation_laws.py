@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax.testing import OPERATION_LAWS
+from handlax import numpy as hnp
+from handlax.testing import OPERATION_LAWS, LawFails, check_operation
 
 
 def doubling():
@@ -36,3 +37,86 @@ def doubling():
 @pytest.mark.parametrize("law", OPERATION_LAWS, ids=lambda law: law.name)
 def test_an_operation_that_is_made_in_a_function_is_checked(law):
     law.check(doubling(), [[np.array([0.5, -2.0, 3.0])], [np.ones((2, 3))]])
+
+
+def square(**cells):
+    """The operation x^2, with other cells."""
+    own = {
+        "dtypes": hx.dtypes.FLOATING,
+        "result_type": lambda op, x: x,
+        "evaluate": lambda op, x: x * x,
+        "batch": lambda op, dims, x: (hx.perform(op, x), dims[0]),
+        "jvp": lambda op, primals, tangents: (hx.perform(op, *primals), 2 * primals[0] * tangents[0]),
+        "decompose": lambda op, x: x * x,
+        "exempt": {"transpose": "it is not linear"},
+    }
+    return hx.operation(type("Square", (), {**own, **cells}))()
+
+
+def in_place(op, x):
+    x *= x
+    return x
+
+
+MISTAKES = {
+    "a factor in jvp": (
+        {"jvp": lambda op, primals, tangents: (hx.perform(op, *primals), primals[0] * tangents[0])},
+        "jvp equals the difference quotient"),
+    "an operand that is written to": ({"evaluate": in_place}, "must not write to its operands"),
+    "lanes that are all the first one": (
+        {"batch": lambda op, dims, x: (hx.perform(op, hnp.broadcast_to(x[:1], x.shape)), 0) if dims == (0,)
+            else (hx.perform(op, x), dims[0])}, "vmap equals the loop over lanes"),
+    "one dtype in evaluate": (
+        {"evaluate": lambda op, x: x * x + x.dtype.type(x.dtype == "float16")}, "NumPy evaluation equals"),
+    "NaN in evaluate": ({"evaluate": lambda op, x: np.nan_to_num(x * x)}, "NumPy evaluation equals"),
+    "a dtype": ({"evaluate": lambda op, x: np.asarray(x * x, "int32")}, "equals compiled"),
+}
+
+
+def test_a_right_operation_passes():
+    report = check_operation(square())
+    assert set(report.left_out) == {"adjoint", "poles"}
+    assert len(report.held) + len(report.left_out) == len(OPERATION_LAWS)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found_and_the_law_names_it(name):
+    cells, message = MISTAKES[name]
+    with pytest.raises(LawFails, match=message):
+        check_operation(square(**cells))
+
+
+def test_a_wrong_derivative_is_found_with_operands_of_32_bits():
+    wrong = square(**MISTAKES["a factor in jvp"][0])
+    with pytest.raises(LawFails, match="difference quotient"):
+        check_operation(wrong, operands=[[np.float32([0.5, -1.0, 2.0])]])
+
+
+def test_a_product_is_checked_of_matrices_that_are_not_square():
+    class Product:
+        def result_type(op, x, y):
+            if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[0] or x.dtype != y.dtype:
+                raise hx.errors.ShapeMismatch("product: matrices of one dtype must be given.")
+            return hx.ArrayType((x.shape[0], x.shape[1]), x.dtype)
+
+        def evaluate(op, x, y):
+            return np.matmul(x, y)
+
+        exempt = dict.fromkeys([law.name for law in OPERATION_LAWS if law.name != "typing"], "only its type is asked")
+
+    with pytest.raises(LawFails, match="result_type"):
+        check_operation(hx.operation(Product)())
+
+
+def test_operands_must_be_given_where_none_are_found():
+    class Nothing:
+        def result_type(op, x):
+            raise hx.errors.ShapeMismatch("nothing: no operand is right.")
+
+        def evaluate(op, x):
+            return x
+
+    with pytest.raises(hx.errors.BadArgument, match="accepts none of the operands that are tried"):
+        check_operation(hx.operation(Nothing)())
+    with pytest.raises(hx.errors.BadArgument, match="there must be a draw of operands"):
+        check_operation(square(), operands=[])

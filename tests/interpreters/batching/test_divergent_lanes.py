@@ -12,7 +12,7 @@ from handlax.effects.core.columns import EVALUATE
 from handlax.effects.operations.elementwise.comparison import SelectN
 from handlax.effects.operations.elementwise.transcendental import Sin
 from handlax.effects.programs.higher_order import HigherOrder
-from handlax.testing.nest_laws import evaluated
+from handlax.testing.generator.unrolled import evaluated
 
 COUNTS = np.array([3, 0, 5, 1], np.int32)
 

@@ -16,7 +16,7 @@ from handlax.effects.core.columns import FLOPS, linear
 from handlax.effects.core.operation import operation
 from handlax.interpreters.differentiation.jvp import jvp_program
 from handlax.interpreters.differentiation.memory_budget import SavingChoices
-from handlax.testing.nest_laws import evaluated
+from handlax.testing.generator.unrolled import evaluated
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(16, 8))

@@ -12,7 +12,7 @@ from handlax import numpy as hnp
 from handlax.ad_checkpoint import checkpoint_name
 from handlax.effects.control.checkpoint import Checkpoint
 from handlax.interpreters.differentiation.remat_barriers import delayed
-from handlax.testing.nest_laws import evaluated
+from handlax.testing.generator.unrolled import evaluated
 
 pytestmark = pytest.mark.optimised
 

@@ -17,7 +17,7 @@ from handlax.effects.core.arrays import as_array
 from handlax.effects.core.columns import EVALUATE
 from handlax.effects.operations.elementwise.transcendental import Cos, Sin
 from handlax.effects.programs.higher_order import HigherOrder
-from handlax.testing.nest_laws import evaluated
+from handlax.testing.generator.unrolled import evaluated
 
 X = np.array([0.3, 0.5])
 W = np.array([1.2, 0.7])

@@ -14,7 +14,7 @@ from handlax import numpy as hnp
 from handlax.ad_checkpoint import checkpoint_name, memory_budget, saved_residuals
 from handlax.effects.control.checkpoint import Checkpoint, OptimizationBarrier
 from handlax.testing import counted
-from handlax.testing.nest_laws import evaluated
+from handlax.testing.generator.unrolled import evaluated
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=4)
