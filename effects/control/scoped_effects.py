@@ -199,7 +199,7 @@ def scoped_block(block: type) -> type:
             )
     if "result_type" in namespace:
         namespace.update(declares=namespace.pop("result_type"), own_results=True)
-    own = {"bodies": "tuple[Program, ...]", "tree": "Any", "shared": "int", "batched": "bool"}
+    own = {"bodies": tuple[Program, ...], "tree": "Any", "shared": "int", "batched": "bool"}
     namespace["__annotations__"] = {**annotations, **own}
     return type(block.__name__, (Scoped,), {**namespace, **_FIELDS})
 

@@ -42,7 +42,8 @@ def _declared(kind: type, name: str) -> tuple[str, Test]:
     annotation = inspect.get_annotations(owner)[name]
     text = annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else str(annotation)
     try:
-        declared = eval(text, vars(sys.modules[owner.__module__]))
+        named = isinstance(annotation, (str, ForwardRef))
+        declared = eval(text, vars(sys.modules[owner.__module__])) if named else annotation
     except NameError:  # only checkers of types import it
         declared = Any
     return text, _test(declared)
