@@ -74,19 +74,20 @@ def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
 class _Call:
     """A call on another thread's stack, the ``depth``-th of those that wait for each other.
 
-    ``running`` is locked until the call is ``done``: it has a result or an error. ``thread``: that which executes it,
+    ``begun`` is locked by the thread that executes it, the first one that there is for it. ``running`` is locked until
+    the call is ``done``: it has a result or an error. ``thread``: that which executes it,
     as long as an exception may be raised there. ``pending``: one to be raised when it begins, or that came when it had
     ended. ``inner``: the call for which its thread waits.
     """
 
-    __slots__ = ("f", "depth", "result", "error", "running", "done", "thread", "pending", "inner")
+    __slots__ = ("f", "depth", "result", "error", "begun", "running", "done", "thread", "pending", "inner")
     result: Any
 
     def __init__(self, f: Callable[[], Any], depth: int):
         self.f = f
         self.depth = depth
         self.error: BaseException | None = None
-        self.running = _thread.allocate_lock()
+        self.begun, self.running = _thread.allocate_lock(), _thread.allocate_lock()
         self.running.acquire()
         self.done = False
         self.thread: int | None = None
@@ -103,12 +104,15 @@ class _Call:
         Raises: RuntimeError: there can be no more threads.
         """
         interrupt: BaseException | None = None
-        try:
-            _thread.start_new_thread(_bottom, (self, caller))
-        except RuntimeError:
-            raise
-        except BaseException as error:
-            interrupt = self.interrupt(error)
+        started = False
+        while not started:  # an exception may arrive before there is a thread, in an audit hook, or after that
+            try:
+                _thread.start_new_thread(_bottom, (self, caller))
+                started = True
+            except RuntimeError:
+                raise
+            except BaseException as error:
+                interrupt = self.interrupt(error)
         while not self.done:
             try:
                 self.running.acquire()
@@ -143,6 +147,8 @@ _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 def _bottom(call: _Call, caller: Any) -> None:
     """The outermost frame of a new thread; ``caller`` is the frame that waits for it."""
+    if not call.begun.acquire(blocking=False):
+        return
     _THREAD.call = call
     try:
         with _ENDS:

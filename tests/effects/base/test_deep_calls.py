@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 
 import pytest
+from helpers.new_process import in_new_process
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -203,3 +204,40 @@ def test_an_exception_of_a_signal_at_any_moment_arrives_once():
     finally:
         signal.signal(signal.SIGALRM, before)
     assert len(fired) == len(caught) == 300
+
+
+WITH_AN_AUDIT_HOOK = """
+import faulthandler, signal, sys
+from handlax.effects.base.deep_calls import on_deep_stack
+
+class Deadline(Exception):
+    pass
+
+def fire(*_):
+    raise Deadline
+
+def slow(event, arguments):
+    for _ in range(30):
+        pass
+
+def deep(f, n):
+    return f(f, n - 1) if n else on_deep_stack(sum, (1, 2))
+
+sys.addaudithook(slow)
+signal.signal(signal.SIGALRM, fire)
+faulthandler.dump_traceback_later(60, exit=True)
+for moment in range(1500):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 + moment % 300 * 5e-6)
+        deep(deep, sys.getrecursionlimit() - 300)
+        while True:
+            pass
+    except Deadline:
+        pass
+print("done")
+"""
+
+
+def test_an_exception_of_a_signal_before_there_is_a_thread_hangs_nothing():
+    """An audit hook in Python is where it may arrive, in the middle of the start of a thread."""
+    assert in_new_process(WITH_AN_AUDIT_HOOK) == "done"
