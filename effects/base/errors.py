@@ -400,16 +400,16 @@ def whole_numbers(where: str, xs: Iterable[Any]) -> tuple[int, ...]:
     return tuple([whole_number(where, x) for x in xs])
 
 
-def sequence_of(where: str, xs: Any) -> tuple[Any, ...]:
-    """The elements of ``xs``; ``where`` names the function and its parameter. Raises: BadArgument: it has none.
+def as_tuple(xs: Any, name: str, what: str) -> tuple[Any, ...]:
+    """The elements of an argument that must be a sequence. Raises BadArgument: it is not one.
 
-    >>> sequence_of("f: sizes", [2, 3])
+    >>> as_tuple([2, 3], "f", "the sizes")
     (2, 3)
     """
     try:
         return tuple(xs)
     except TypeError:
-        raise BadArgument(f"{where} must be a sequence, got {text_of(xs)}.") from None
+        raise BadArgument(f"{name}: {what} must be a sequence, got {text_of(xs)}.") from None
 
 
 def some_of(names: Sequence[str]) -> str:

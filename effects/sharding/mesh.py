@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..base import config
-from ..base.errors import BadArgument, ShapeMismatch, sequence_of
+from ..base.errors import BadArgument, ShapeMismatch, as_tuple
 from ..base.frozen_values import Value
 from ..base.immutables import KeyedObject
 from ..base.later_layers import LaterLayers
@@ -143,7 +143,7 @@ class AbstractMesh(MeshAxes):
         *,
         abstract_device: AbstractDevice | None = None,
     ):
-        sizes, names = sequence_of("AbstractMesh: axis_sizes", axis_sizes), _axis_names(axis_names)
+        sizes, names = as_tuple(axis_sizes, "AbstractMesh", "axis_sizes"), _axis_names(axis_names)
         if not all([isinstance(size, (int, np.integer)) and size > 0 for size in sizes]):
             raise BadArgument(f"AbstractMesh: the size of an axis is a positive integer, got {sizes}.")
         if len(sizes) != len(names):
@@ -345,7 +345,7 @@ def _axis_types(where: str, names: tuple[Hashable, ...], types: Any, default: Ax
     """The type of each axis. Raises BadArgument: these are not types, or not one for each axis."""
     if types is None:
         return (default,) * len(names)
-    kinds = (types,) if isinstance(types, AxisType) else sequence_of(f"{where}: axis_types", types)
+    kinds = (types,) if isinstance(types, AxisType) else as_tuple(types, where, "axis_types")
     if len(kinds) != len(names) or not all([isinstance(k, AxisType) for k in kinds]):
         raise BadArgument(f"{where}: axis_types must hold an AxisType for each of the axes {names}, got {types}.")
     return kinds

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.caches import cached
-from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch, sequence_of
+from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch, as_tuple
 from ..base.immutables import KeyedObject
 from ..base.later_layers import LaterLayers
 from ..types.array_type import Shape
@@ -326,7 +326,7 @@ def make_single_device_sharding(device: MeshDevice, *, memory_kind: str | None =
 
 def _sizes(shape: Any) -> Shape:
     """A shape that a user gives. Raises: BadArgument, NotAnInteger: it is none."""
-    return tuple([as_size(size, "a sharding: a size") for size in sequence_of("a sharding: a shape", shape)])
+    return tuple([as_size(size, "a sharding: a size") for size in as_tuple(shape, "a sharding", "a shape")])
 
 
 @cached("shapes of shards", 4096)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any, ClassVar
 
-from ..base.errors import BadArgument, sequence_of
+from ..base.errors import BadArgument, as_tuple
 from ..base.immutables import KeyedObject
 
 
@@ -39,7 +39,7 @@ class PartitionSpec(KeyedObject):
     def __init__(
         self, *partitions: Any, unreduced: Iterable[Hashable] = frozenset(), reduced: Iterable[Hashable] = frozenset()
     ):
-        if sequence_of("PartitionSpec: unreduced", unreduced) or sequence_of("PartitionSpec: reduced", reduced):
+        if as_tuple(unreduced, "PartitionSpec", "unreduced") or as_tuple(reduced, "PartitionSpec", "reduced"):
             raise BadArgument(
                 f"PartitionSpec: values are whole sums on every device, got unreduced={unreduced}, reduced={reduced}.",
                 hint="hold partial sums as an array with one more dimension, cut along the axis.",

@@ -68,14 +68,6 @@ def canonical_axes(axes: Any, rank: int, name: str) -> tuple[int, ...]:
     return result
 
 
-def as_tuple(xs: Any, name: str, what: str) -> tuple[Any, ...]:
-    """The elements of an argument that must be a sequence. Raises BadArgument: it is not one."""
-    try:
-        return tuple(xs)
-    except TypeError:
-        raise BadArgument(f"{name}: {what} must be a sequence, got {xs!r}.") from None
-
-
 def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
     """A shape as a tuple of non-negative ints. Raises BadArgument: it is none."""
     if is_size(shape):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, as_tuple
 from ...base.stack import perform
 from ...core.arrays import Array, as_array, as_arrays, scalar
 from ...core.columns import BATCH, data_movement, linear_in, zeros_like
@@ -22,7 +22,7 @@ from ..elementwise.arithmetic import add
 from ..elementwise.comparison import lt, select, select_n
 from ..elementwise.conversion import convert
 from ..foundations.key_arrays import mapped_over_key_data
-from ..foundations.shapes import as_tuple, broadcast_in_dim, canonical_axis, canonical_shape, reshape
+from ..foundations.shapes import broadcast_in_dim, canonical_axis, canonical_shape, reshape
 from ..manipulation.operand_promotion import promote
 from ..manipulation.slicing import axis_at, concatenate, index_in_dim, insert
 from .gather_scatter import CLIP, Gather, Scatter

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ...base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError, whole_number
+from ...base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError, as_tuple, whole_number
 from ...core.arrays import Array, as_array
 from ...functions.out_shardings import cut
 from ...types.array_type import ArrayType
 from ...types.extent import as_size, is_size
 from ..foundations import shapes
-from ..foundations.shapes import as_tuple, axes_listed, canonical_axes, canonical_axis, canonical_shape, permute
+from ..foundations.shapes import axes_listed, canonical_axes, canonical_axis, canonical_shape, permute
 from .slicing import concatenate
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_number
+from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, as_tuple, whole_number
 from ...base.stack import perform
 from ...core.arrays import Array, as_array, as_arrays
 from ...core.columns import data_movement, linear, zeros_like
@@ -19,7 +19,7 @@ from ...types.parts_of_axes import ceiling_divided, part_of
 from ...types.sized import extents_in
 from ..elementwise.comparison import select
 from ..foundations.key_arrays import mapped_over_key_data
-from ..foundations.shapes import as_tuple, broadcast_in_dim, canonical_axis, full, move_axis, sum_all
+from ..foundations.shapes import broadcast_in_dim, canonical_axis, full, move_axis, sum_all
 from ..foundations.shapes import reshape as _reshape
 
 _BOOL = np.dtype(bool)

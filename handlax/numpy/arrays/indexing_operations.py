@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, BadIndex, ConcretizationError, DTypeMismatch, ShapeMismatch, need_one_of
+from ...effects.base.errors import (
+    BadArgument,
+    BadIndex,
+    ConcretizationError,
+    DTypeMismatch,
+    ShapeMismatch,
+    as_tuple,
+    need_one_of,
+)
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
-from ...effects.operations.foundations.shapes import as_tuple, canonical_axis
+from ...effects.operations.foundations.shapes import canonical_axis
 from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
