@@ -107,7 +107,7 @@ def _with(checks: Checks, words: dict[str, Any], prefix: str) -> Checks:
 
 
 def _checks_of(item: pytest.Item) -> Checks:
-    """What the ini file and the markers ask for, the marker nearest to the test above all."""
+    """The checks of a test: those of the ini file, changed by its markers; the nearest marker has the last word."""
     checks = item.config.stash[ASKED]
     for mark in reversed([*item.iter_markers("handlax")]):
         try:

@@ -5,6 +5,7 @@ A tolerance is relative to the largest element, since a sum of terms is as exact
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,3 +51,17 @@ def assert_trees_close(actual: Any, expected: Any, loose: float = 10.0, what: st
     assert len(xs) == len(ys), f"{what}: {len(xs)} results, expected {len(ys)}"
     for k, (x, y) in enumerate(zip(xs, ys)):
         assert_close(x, y, loose, f"{what}, result {k}")
+
+
+def assert_quotients(tangents: Sequence[Any], moved: Callable[[float], Sequence[Any]]) -> None:
+    """Assert that tangents are central difference quotients of ``moved(d)``, the results a distance ``d`` along.
+
+    Results that jump in between, since another branch is taken or a loop is longer, have no quotient.
+    """
+    step = 1e-6
+    up, down = [map(np.asarray, moved(d)) for d in (step, -step)]
+    for k, (tangent, a, b) in enumerate(zip(tangents, up, down)):
+        if np.abs(a - b).max(initial=0.0) < 1e-3:
+            np.testing.assert_allclose(
+                np.asarray(tangent), (a - b) / (2 * step), rtol=1e-4, atol=1e-4, err_msg=f"the tangent of result {k}"
+            )

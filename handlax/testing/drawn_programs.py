@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 from .. import numpy as hnp
@@ -14,6 +13,7 @@ from .generator.control import CONTROL
 from .generator.control_flow import NODES
 from .generator.nests import Nest, random_nest
 from .generator.reducing import reduced
+from .law import Law, Report, check_laws
 
 REFUSALS = (CannotCross, MissingRule, NotDifferentiable)
 
@@ -28,13 +28,14 @@ class DrawnPrograms:
         self.crossed = crossed
         self.refused = dict(without or {})
         self.made: dict[int, Nest] = {}
-        for name in NODES:
-            if name != "handled" and name not in self.refused:
+        crossing = [name for name in NODES if name != "handled"]  # in which effects are for a handler outside
+        for name in crossing:
+            if name not in self.refused:
                 several = [_performing_in(name, k) for k in range(3)]
                 reason = next(filter(None, [refusal(crossed(nest), *nest.inputs(0)) for nest in several]), None)
                 if reason is not None:
                     self.refused[name] = reason.splitlines()[0]
-        self.nodes = [name for name in NODES if name != "handled" and name not in self.refused]
+        self.nodes = [name for name in crossing if name not in self.refused]
 
     def program(self, k: int) -> Nest:
         """The program of a number; one that is refused is replaced."""
@@ -50,6 +51,16 @@ class DrawnPrograms:
                 f"{str(reason).splitlines()[0]}", hint="give rules for common operations, such as sin, tanh and mul.",
             )
         return self.made[k]
+
+    def check(
+        self, subject: str, case: Any, laws: Iterable[Law], lacks: Mapping[str, str],
+        *, examples: int, seconds: float, seed: int,
+    ) -> Report:
+        """Check laws of a case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails."""
+        return check_laws(
+            subject, laws, lambda law, k: (case, self.program(k), k), lacks={**self.refused, **lacks},
+            examples=examples, seconds=seconds, seed=seed, reduce=reduced_example,
+        ).with_left_out(self.refused)
 
 
 def refusal(f: Callable[..., Any], *args: Any) -> str | None:
@@ -81,7 +92,7 @@ def reduced_example(example: Any, fails: Callable[[Any], bool]) -> Any:
 def _runs(nest: Nest) -> bool:
     """Whether a program, of which something was left out, is one at all."""
     try:
-        eval_shape(nest.function(hx=SimpleNamespace(**{**vars(CONTROL), "tell": hnp.sin})), *nest.inputs(0))
+        eval_shape(nest.by(CONTROL, tell=hnp.sin), *nest.inputs(0))
     except Exception:
         return False
     return True

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -30,11 +29,11 @@ from ..interpreters.transformations.derivatives import jacfwd
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
 from .closeness import assert_close, assert_trees_close
-from .drawn_programs import DrawnPrograms, reduced_example, refusal
+from .drawn_programs import DrawnPrograms, refusal
 from .generator.control import CONTROL
 from .generator.nests import SMOOTH, Nest
 from .generator.unrolled import UNROLLED
-from .law import Law, Report, check_laws
+from .law import Law, Report
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,11 @@ class HandlerCase:
 
     def crossing(self, nest: Nest) -> Callable[..., Any]:
         """The nest with the loops and branches of the library."""
-        return nest.function(hx=SimpleNamespace(**{**vars(CONTROL), "tell": self.tell}))
+        return nest.by(CONTROL, tell=self.tell)
 
     def unrolled(self, nest: Nest) -> Callable[..., Any]:
         """The nest with those of Python."""
-        return nest.function(hx=SimpleNamespace(**{**vars(UNROLLED), "tell": self.tell}))
+        return nest.by(UNROLLED, tell=self.tell)
 
     def plain(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function under the handler, executed by Python as far as its control flow goes."""
@@ -161,7 +160,7 @@ def _derivative(case: HandlerCase, nest: Nest, seed: int) -> None:
 
 
 def _idle(case: HandlerCase, nest: Nest, seed: int) -> None:
-    f, inputs = nest.function(hx=SimpleNamespace(**{**vars(CONTROL), "tell": hnp.sin})), nest.inputs(seed)
+    f, inputs = nest.by(CONTROL, tell=hnp.sin), nest.inputs(seed)
     start = (case.state,) * (case.state is not NO_STATE)
     y, returns = f(*inputs), case.handler.returns
     expected = returns(*start, y) if returns is not None else (*start, y) if start else y
@@ -214,7 +213,8 @@ def _prefix(case: HandlerCase, nest: Nest, seed: int) -> None:
 
 def _merged(case: HandlerCase, nest: Nest, seed: int) -> None:
     """The laws of a commutative monoid, at states that a program reaches."""
-    op, unit, f, inputs = case.handler.moves.op, case.handler.moves.unit, case.crossing(nest), nest.inputs(seed)  # type: ignore[attr-defined]
+    moves, f, inputs = cast("merge", case.handler.moves), case.crossing(nest), nest.inputs(seed)
+    op, unit = moves.op, moves.unit
     after, y = case.handled(f)(*inputs)
     t, alone = case.handled(f, unit)(*inputs)
     s = case.state
@@ -230,19 +230,18 @@ def _merged(case: HandlerCase, nest: Nest, seed: int) -> None:
 
 
 HANDLER_LAWS = (
-    Law("prefix", "a log is a prefix of the next one", _prefix, ("log",)),
-    Law("merge", "merge is commutative and associative, and has a unit", _merged, ("merge",)),
+    Law("prefix", "a log is a prefix of the next one", _prefix),
+    Law("merge", "merge is commutative and associative, and has a unit", _merged),
     Law("unrolled", "it crosses loops, branches and calls as it crosses those of Python", _unrolled),
     Law("jit", "jit outside of it, jit inside of it, and no jit are the same", _jit),
     Law("checkpoint", "what it handles may be computed again for a derivative", _checkpoint),
     Law("in a loop", "the iterations of a loop perform one after the other", _each(lax.map)),
     Law("in lanes", "lanes perform in order of their index", _each(_mapped)),
-    Law("lanes", "vmap around it equals the lanes handled one by one", _lanes, ("lanes",)),
-    Law("derivative", "its derivative is that of the program with Python's loops and branches", _derivative,
-        ("derivative",)),
+    Law("lanes", "vmap around it equals the lanes handled one by one", _lanes),
+    Law("derivative", "its derivative is that of the program with Python's loops and branches", _derivative),
     Law("idle", "without an effect to answer it returns the result", _idle),
     Law("forwarding", "a handler that forwards all effects is the identity", _forwarded),
-    Law("returns", "returns is executed once for each time that the function ends", _returned, ("returns",)),
+    Law("returns", "returns is executed once for each time that the function ends", _returned),
 )
 
 
@@ -292,10 +291,9 @@ def check_handler(
     with configure(default_float="float64"):
         counted = dict.fromkeys(CHOOSING, "a tally counts by the text what may be executed")
         drawn = DrawnPrograms(lambda nest: case.handled(case.crossing(nest)), counted if handler.tallies else None)
-        return check_laws(
-            repr(handler), laws, lambda law, k: (case, drawn.program(k), k), lacks={**drawn.refused, **lacks(case)},
-            examples=examples, seconds=seconds, seed=seed, reduce=reduced_example,
-        ).with_left_out(drawn.refused)
+        return drawn.check(
+            repr(handler), case, laws, lacks(case), examples=examples, seconds=seconds, seed=seed
+        )
 
 
 CHOOSING = ("cond", "switch", "while_loop", "fori_loop")

@@ -251,7 +251,7 @@ class BlockWriter:
         return ("unrolled", i, self.draw.randint(1, 2), self.block(scope.inside("python"), count + 1, 2))
 
     def write_python_cond(self, scope: Place, count: int, i: int) -> Any:
-        """A branch of Python's, on a value that is known, such as the answer of an effect."""
+        """An ``if`` statement of Python's, whose test reads a known value, such as the answer of an effect."""
         inside = scope.inside("python branch")
         return ("python_cond", i, self.number(), *[self.block(inside, count, 2) for _ in range(2)])
 

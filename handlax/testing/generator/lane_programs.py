@@ -74,7 +74,11 @@ def drawn(kind: str, shape: Sequence[int], rng: np.random.Generator, dtype: str)
 
 @dataclass(frozen=True, repr=False)
 class LaneProgram(RandomProgram):
-    """``kinds``: of each argument, a tuple of them for a ragged one; ``ragged``: which results are."""
+    """The function of one lane of a ragged ``vmap``.
+
+    ``kinds``: for each argument the name of its kind, or a tuple of names where it is ragged: arrays of one length.
+    ``ragged``: for each result whether its first axis has a length of each lane's own.
+    """
 
     kinds: tuple[Any, ...]
     dtype: str
@@ -100,7 +104,10 @@ def arguments(kinds: Sequence[Any], dtype: str, seed: int) -> list[Any]:
 
 
 def as_result(name: str, shape: tuple[int, ...]) -> tuple[str, bool]:
-    """A value with at most one ragged axis, its first, and whether it has one."""
+    """The text of a result, made of a variable of this shape, and whether it is ragged.
+
+    Of several ragged axes all but one are summed over; the one that is left becomes the first.
+    """
     axes = [d for d, size in enumerate(shape) if size >= SMALL]
     if len(axes) > 1:
         summed = f"{name}.sum({tuple(axes[1:])})"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,10 @@ class Nest(RandomProgram):
         """The function, with ``hx`` as its loops, branches and transformations."""
         f = super().function(**meanings)
         return lambda *inputs: tuple(map(as_array, f(*map(as_array, inputs))))
+
+    def by(self, control: Any, **words: Any) -> Callable[..., Any]:
+        """The function with the operations of a control, of which some words mean something else."""
+        return self.function(hx=SimpleNamespace(**{**vars(control), **words}))
 
     def unrolled(self, *inputs: Any) -> Any:
         """The reference: the same text with Python's loops and branches."""

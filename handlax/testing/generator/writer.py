@@ -106,7 +106,7 @@ class Writer(Author):
         return body
 
     def returns(self, body: Body, text: str) -> None:
-        """End a function, which is defined from here on."""
+        """Write the whole function where it is defined: its body, and the ``return`` of this text."""
         self.line(body.outer, function_text(body, text))
 
 

@@ -80,7 +80,7 @@ def sites(
 
 
 def changes(module: ast.Module) -> Iterator[tuple[MutableSite, str, ast.AST]]:
-    """All changes of a module, one at a time: the place, the kind, what stands there instead."""
+    """Each single change of a module's syntax tree: where it is, its kind, and the code that replaces what is there."""
     for site in sites(module):
         for kind, operator in OPERATORS.items():
             for replacement in operator(site):

@@ -60,7 +60,7 @@ def _handlers(top: Run) -> list[str]:
 
 
 def _scopes(scope: SettingScope) -> list[str]:
-    """The settings that are others than in the scope of before."""
+    """Messages for the settings in force that differ from those of ``scope``, the scope of ``hx.configure`` before."""
     said = _settings("hx.configure", scope.settings, CONFIG.get().settings, "use it in a with block.")
     return said or ["a block of hx.configure must end with the test, got one that is in force."]
 
