@@ -25,7 +25,7 @@ LIBRARIES := $(VENV)-libraries
 EFFECTS := $(VENV)-effects
 ORYX := $(VENV)-oryx
 
-.PHONY: help test sweep mutants check fuzz demo bench peer libraries effects clean
+.PHONY: help test sweep mutants branches check fuzz demo bench peer libraries effects clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -51,6 +51,11 @@ mutants: $(DEV)/ready          ## the code broken at one place at a time, and wh
 	$(DEV)/bin/python -m handlax.testing.mutants effects interpreters lowering handlax --count 500 \
 	    --without lowering/compile/eager_rates.py --results tests/mutants/results.jsonl $(ARGS)
 	$(DEV)/bin/python tools/mutants_page.py
+
+branches: $(DEV)/ready          ## the branches that no test takes (Python 3.12 or 3.13)
+	rm -rf .branches
+	PYTHONPATH=tools $(DEV)/bin/pytest -p branch_coverage -n $(JOBS) $(ARGS)
+	$(DEV)/bin/python tools/branch_coverage.py
 
 fuzz: $(DEV)/ready          ## random bytes for the readers and the arguments of the package, guided by coverage
 	$(DEV)/bin/python -m handlax.testing.fuzzing --corpora tests/corpora $(ARGS)

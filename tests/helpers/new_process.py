@@ -14,7 +14,8 @@ def inherited():
 def in_new_process(code, **environment):
     """The output of ``code`` in a new process."""
     done = subprocess.run(
-        [sys.executable, "-c", code], env=inherited() | environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code], env=inherited() | environment, capture_output=True, text=True, check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

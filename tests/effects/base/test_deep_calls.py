@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import pytest
@@ -113,18 +113,29 @@ def expire(*_):
     raise Deadline("0.1 s are over")
 
 
-def interrupted_deep(depth, end):
-    """What ``end`` gives at this depth, interrupted after 0.1 s by a signal whose handler raises ``Deadline``."""
-    before = signal.signal(signal.SIGALRM, expire)
+@contextmanager
+def alarms(handle):
+    """Answers SIGALRM by ``handle`` in the block, without the collector: what is raised in a finalizer is lost."""
+    before = signal.signal(signal.SIGALRM, handle)
     gc.collect()
-    gc.disable()  # what is raised while Python executes a finalizer is lost
-    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    gc.disable()
     try:
-        return descend(depth, end)
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         gc.enable()
+
+
+def interrupted_deep(depth, end):
+    """What ``end`` gives at this depth, interrupted 0.1 s after its start by a signal that raises ``Deadline``."""
+
+    def interrupted_end():
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        return end()
+
+    with alarms(expire):
+        return descend(depth, interrupted_end)
 
 
 @pytest.mark.parametrize("depth", [DEEP // 2, 2 * DEEP])
@@ -191,23 +202,21 @@ def test_an_exception_of_a_signal_at_any_moment_arrives_once():
     def around_the_start_and_the_end_of_a_thread(moment):
         signal.setitimer(signal.ITIMER_REAL, 1e-6 + moment * 5e-6)
         (lambda f: f(f, sys.getrecursionlimit() - 300))(lambda f, n: f(f, n - 1) if n else on_deep_stack(sum, (1, 2)))
-        while True:
-            time.sleep(1e-4)
+        for _ in range(10_000):  # a signal that another thread receives interrupts no sleep
+            time.sleep(1e-3)
+        raise AssertionError(f"moment {moment}: the exception of the signal is lost")
 
-    before = signal.signal(signal.SIGALRM, fire)
-    try:
+    with alarms(fire):
         for moment in range(300):
             try:
                 around_the_start_and_the_end_of_a_thread(moment)
             except Deadline:
                 caught.append(None)
-    finally:
-        signal.signal(signal.SIGALRM, before)
     assert len(fired) == len(caught) == 300
 
 
 WITH_AN_AUDIT_HOOK = """
-import faulthandler, signal, sys
+import faulthandler, gc, signal, sys, time
 from handlax.effects.base.deep_calls import on_deep_stack
 
 class Deadline(Exception):
@@ -225,13 +234,15 @@ def deep(f, n):
 
 sys.addaudithook(slow)
 signal.signal(signal.SIGALRM, fire)
-faulthandler.dump_traceback_later(60, exit=True)
+gc.disable()
+faulthandler.dump_traceback_later(300, exit=True)
 for moment in range(1500):
     try:
         signal.setitimer(signal.ITIMER_REAL, 1e-6 + moment % 300 * 5e-6)
         deep(deep, sys.getrecursionlimit() - 300)
-        while True:
-            pass
+        for _ in range(10_000):
+            time.sleep(1e-3)
+        raise AssertionError(f"moment {moment}: the exception of the signal is lost")
     except Deadline:
         pass
 print("done")

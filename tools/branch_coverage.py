@@ -1,0 +1,198 @@
+"""The branches of the package that its tests take: a plug-in of pytest notes them, and a report lists the others.
+
+    PYTHONPATH=tools pytest -p branch_coverage        notes, beside what earlier runs have noted, in .branches/
+    python tools/branch_coverage.py                   the part of each folder that is taken
+    python tools/branch_coverage.py --list effects    also the branches below ``effects`` that no test takes
+
+A branch is an outcome of a conditional jump: of a statement, an expression, a loop or a comprehension. Those that the
+compiler adds do not count: whether a ``with`` block's context manager swallows an exception, whether an ``except``
+clause matches, and the failure of an ``assert``. What tests execute in processes of their own is not noted.
+
+coverage.py counts branches by a tracer where Python is older than 3.14, which takes three times as long;
+``sys.monitoring`` (PEP 669) tells of them since Python 3.12.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dis
+import json
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import CodeType
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTES = ROOT / ".branches"
+FOLDERS = ("effects", "interpreters", "lowering", "handlax")
+TOOL = 1            # an identifier for coverage tools, by PEP 669
+UNWATCHED = ("test_cpp_pytrees.py", "test_deep_calls.py")     # at the recursion limit no call of ours has room
+SAME = 20           # a jump that always goes the same way is noted so often in a test
+WORDS = {           # what a conditional jump finds where it jumps, and where it does not
+    "POP_JUMP_IF_FALSE": ("false", "true"),
+    "POP_JUMP_IF_TRUE": ("true", "false"),
+    "POP_JUMP_IF_NONE": ("None", "not None"),
+    "POP_JUMP_IF_NOT_NONE": ("not None", "None"),
+    "FOR_ITER": ("the end", "an element"),
+}
+ADDED = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START"}     # the compiler adds the jump that follows
+
+
+class Jump(NamedTuple):
+    """A conditional jump: its function, the function's first line, and its offset there."""
+
+    function: str
+    first_line: int
+    offset: int
+
+
+class Branch(NamedTuple):
+    """An outcome of a condition: where the condition stands, and what is found. Copies by the compiler are one."""
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    found: str
+
+
+# the plug-in
+
+
+class TakenBranches:
+    """Pytest plug-in: notes the branches of the package that the tests of this process take."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+        self.targets: dict[tuple[CodeType, int], set[int]] = defaultdict(set)
+        self.counts: dict[tuple[CodeType, int], int] = defaultdict(int)
+        monitoring = sys.monitoring
+        monitoring.use_tool_id(TOOL, "branch_coverage")
+        monitoring.register_callback(TOOL, monitoring.events.BRANCH, self.branch)
+        monitoring.set_events(TOOL, monitoring.events.BRANCH)
+
+    def path(self, file: str) -> str:
+        """The path of a file below the root, if it is one of the package; else an empty text."""
+        if file not in self.paths:
+            real = Path(os.path.realpath(file))
+            inside = real.is_relative_to(ROOT) and real.relative_to(ROOT).parts[0] in FOLDERS
+            self.paths[file] = real.relative_to(ROOT).as_posix() if inside else ""
+        return self.paths[file]
+
+    def branch(self, code: CodeType, offset: int, target: int) -> Any:
+        if not self.path(code.co_filename):
+            return sys.monitoring.DISABLE
+        jump = (code, offset)
+        self.targets[jump].add(target)
+        self.counts[jump] += 1
+        ended = len(self.targets[jump]) == 2 or self.counts[jump] % SAME == 0
+        return sys.monitoring.DISABLE if ended else None
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        sys.monitoring.restart_events()
+        sys.monitoring.set_events(TOOL, 0 if item.path.name in UNWATCHED else sys.monitoring.events.BRANCH)
+
+    def pytest_unconfigure(self) -> None:
+        sys.monitoring.set_events(TOOL, 0)
+        found: dict[str, list[list[Any]]] = defaultdict(list)
+        for (code, offset), targets in list(self.targets.items()):
+            for target in targets:
+                jump = Jump(code.co_qualname, code.co_firstlineno, offset)
+                found[self.path(code.co_filename)].append([*jump, target])
+        NOTES.mkdir(exist_ok=True)
+        (NOTES / f"{time.time_ns()}-{os.getpid()}.json").write_text(json.dumps(found))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
+        return                                                      # the workers execute the tests
+    config.pluginmanager.register(TakenBranches(), "taken-branches")
+
+
+# the report
+
+
+def functions(code: CodeType) -> Iterator[CodeType]:
+    """A code object, and those of the functions, classes and comprehensions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from functions(constant)
+
+
+def jumps(path: str) -> Iterator[tuple[Jump, int, Branch, Branch | None]]:
+    """The conditional jumps of a file, each with the offset after it, and its branches: it jumps, it does not.
+
+    An ``assert`` that fails is no branch.
+    """
+    text = (ROOT / path).read_text()
+    lines = text.splitlines()
+    for code in functions(compile(text, path, "exec", dont_inherit=True)):
+        instructions = [each for each in dis.get_instructions(code) if each.opname != "CACHE"]
+        names = ["", "", *[each.opname for each in instructions], "", ""]
+        for i, each in enumerate(instructions[:-1]):
+            if each.opname not in WORDS or ADDED.intersection(names[i:i + 2]) or each.positions is None:
+                continue
+            line, end_line, column, end_column = each.positions
+            if line is None or lines[line - 1].startswith("if TYPE_CHECKING"):
+                continue
+            jumped, passed = (Branch(path, line, column, end_line, end_column, word) for word in WORDS[each.opname])
+            asserts = "LOAD_ASSERTION_ERROR" in names[i + 3:i + 5]
+            jump = Jump(code.co_qualname, code.co_firstlineno, each.offset)
+            yield jump, instructions[i + 1].offset, jumped, None if asserts else passed
+
+
+def noted() -> Mapping[str, Mapping[Jump, set[int]]]:
+    """What the runs have noted: by file, where the jumps led."""
+    found: dict[str, dict[Jump, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for file in NOTES.glob("*.json"):
+        for path, each in json.loads(file.read_text()).items():
+            for *jump, target in each:
+                found[path][Jump(*jump)].add(target)
+    return found
+
+
+def branches() -> dict[Branch, bool]:
+    """The branches of the package in their order, and whether a test takes them."""
+    found: dict[Branch, bool] = {}
+    targets = noted()
+    for file in [file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.py"))]:
+        if file == file.resolve():                              # the layers are links in ``handlax``
+            path = file.relative_to(ROOT).as_posix()
+            for jump, after, jumped, passed in jumps(path):
+                led = targets.get(path, {}).get(jump, set())
+                found[jumped] = found.get(jumped, False) or bool(led - {after})
+                if passed is not None:
+                    found[passed] = found.get(passed, False) or after in led
+    return dict(sorted(found.items()))
+
+
+def share(found: Mapping[Branch, bool]) -> str:
+    return f"{100 * sum(found.values()) / len(found):6.2f} %  {sum(found.values()):6} of {len(found):6} branches"
+
+
+def main(words: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", nargs="*", default=[], metavar="PATH", help="where those not taken are listed")
+    asked = parser.parse_args(words)
+    found = branches()
+    for branch, taken in found.items():
+        if not taken and branch.path.startswith(tuple(asked.list)):
+            text = (ROOT / branch.path).read_text().splitlines()[branch.line - 1].strip()
+            print(f"{branch.path}:{branch.line}: {branch.found}: {text}")
+    parts = {"/".join(branch.path.split("/")[:2]) for branch in found}
+    for part in [*sorted(parts), *FOLDERS]:
+        inside = {branch: taken for branch, taken in found.items() if branch.path.startswith(f"{part}/")}
+        if inside:
+            print(f"{part:36} {share(inside)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
