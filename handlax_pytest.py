@@ -1,8 +1,8 @@
 """The pytest plug-in of handlax as pytest finds it: its options, its marker and its fixtures.
 
 pytest imports the plug-ins of all installed packages whenever it starts, and this module imports nothing of handlax: it
-stands beside the package, whose import loads jaxlib. What a test asks for is done by ``handlax.testing.pytest_plugin``,
-which is imported by the first test that asks.
+stands beside the package, whose import loads jaxlib. What a test asks for is done by ``handlax.testing``, which is
+imported by the first test that asks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Generator
-from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -128,13 +127,12 @@ def _begin(item: pytest.Item) -> Checks:
     checks = item.stash[CHECKS] = _checks_of(item)
     if not (checks.leaks or checks.threads or checks.files):
         return checks
-    found: list[str] = []
-    blocks = ExitStack()
-    for block in import_module("handlax.testing.pytest_plugin.checks").blocks(checks, found):
-        blocks.enter_context(block)
+    left_behind = import_module("handlax.testing.faults.left_behind")
+    kinds = [kind for word, kinds in left_behind.OF_TESTS.items() if getattr(checks, word) for kind in kinds]
+    before = left_behind.Before(*kinds)
 
     def end() -> None:
-        blocks.close()
+        found = before.changes()
         if found and not item.stash.get(FAILED, False):
             pytest.fail("\n".join(found), pytrace=False)
 

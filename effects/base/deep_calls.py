@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -141,7 +142,8 @@ class _WaitedFor(threading.local):
 
 
 _THREAD = _WaitedFor()
-_ENDS = _thread.allocate_lock()  # held while a call begins or ends, and while one is interrupted
+_ENDS: Any = _thread.allocate_lock()  # held while a call begins or ends, and while one is interrupted
+os.register_at_fork(after_in_child=_ENDS._at_fork_reinit)  # the thread that holds it is not in the child
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 

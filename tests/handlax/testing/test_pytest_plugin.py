@@ -68,9 +68,14 @@ def test_that_fails_by_itself():
     hx.config.update("debug_nans", True)
     assert not KEPT
 
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("handlax.testing.faults.left_behind.PATIENCE", 0.1)
+    yield
+
 @pytest.mark.handlax(threads=True)
-def test_thread():
-    threading.Thread(target=time.sleep, args=[1.2], name="sleeper").start()
+def test_thread(impatient):
+    threading.Thread(target=time.sleep, args=[60], name="sleeper", daemon=True).start()
 
 @pytest.mark.handlax(files=True)
 class TestFiles:
@@ -91,7 +96,7 @@ def test_leaks_fail_the_test_that_leaks_and_no_other(run):
         "*_ ERROR at teardown of test_value _*",
         "jit: no value of a trace may outlive it, got f32[[]]~, made at test_it.py:*, still referenced.",
         "*_ ERROR at teardown of test_thread _*",
-        "a thread must end with the test, got 'sleeper'.",
+        "the thread 'sleeper' must have ended.",
         "*_ ERROR at teardown of TestFiles.test_file _*",
         "a temporary file must be removed, got 'logs*'.",
         "*_ test_that_fails_by_itself _*",
