@@ -130,7 +130,7 @@ class _Call:
             if call.thread is None:
                 call.pending = error
             else:
-                _raise_in(ctypes.c_ulong(call.thread), ctypes.py_object(type(error)))
+                raise_in(call.thread, type(error))
         return error
 
 
@@ -144,7 +144,11 @@ class _WaitedFor(threading.local):
 _THREAD = _WaitedFor()
 _ENDS: Any = _thread.allocate_lock()  # held while a call begins or ends, and while one is interrupted
 os.register_at_fork(after_in_child=_ENDS._at_fork_reinit)  # the thread that holds it is not in the child
-_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+
+def raise_in(thread: int, kind: type[BaseException]) -> None:
+    """Raise an exception of this class in a thread, at its next instruction in Python."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
 
 
 def _bottom(call: _Call, caller: Any) -> None:

@@ -21,10 +21,10 @@ from ...effects.base import config
 from ...effects.base.caches import per_process, process_lock
 from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
-from .forks import need_own_runtime, of_this_process
 from .genuine_jax import jax_is_loaded
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
 from .processes import Connection, connection, listening_ports
+from .runtime_access import check_access, end_threads_at_exit, of_this_process
 
 PLATFORMS_VARIABLE = "HANDLAX_PLATFORMS"
 CPU_COUNT_VARIABLE = "HANDLAX_NUM_CPU_DEVICES"
@@ -94,7 +94,7 @@ def backend(platform: str | None = None) -> PlatformClient:
         return known
     if not isinstance(platform, str | None):
         raise BadArgument(f"backend: a platform is needed, such as 'cpu', got {platform!r}.")
-    need_own_runtime()
+    check_access()
     with _lock:
         name = _resolve(platform)
         if name not in _backends:
@@ -133,6 +133,8 @@ def _make_backend(name: str) -> PlatformClient:
     else:
         raise PlatformUnavailable(f"the platform must be 'cpu' or 'cuda', got {name!r}", hint="choose one of them")
     COUNTS["client"] += 1
+    if not _backends:
+        end_threads_at_exit()
     local = tuple(client.local_devices())
     return PlatformClient(client, name, tuple(client.devices()), local, local[0])
 

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 from ...effects.base import config
 from ...effects.base.errors import ProcessFailure
 from ...effects.base.lazy_module import LazyModule
-from .forks import of_this_process
 from .jaxlib_modules import Client, RuntimeFailure, _jax
+from .runtime_access import of_this_process
 
 if TYPE_CHECKING:  # a process that is alone needs none of them
     import ipaddress
@@ -41,7 +41,7 @@ _CURRENT: list[Connection] = of_this_process([])
 _ENDED = "handlax/ended/"
 _LONGEST_WAIT = 1800  # seconds
 _SOON = 2  # seconds in which the coordinator tells of a process that has left
-_PATIENCE = 10  # seconds that the end waits for an answer of the coordinator
+_PATIENCE = 10.0  # seconds that the end waits for an answer of the coordinator
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,8 @@ class Connection:
         self._ended = threading.Event()
         self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
         self._asker.start()
-        threading.Thread(target=self._listen, name="handlax who leaves", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="handlax who leaves", daemon=True)
+        self._listener.start()
         atexit.register(_leave_at_exit)
 
     def local_host(self) -> str | None:
@@ -320,8 +321,11 @@ class Connection:
 
     # The end
 
-    def close(self, wait: bool = True) -> None:
+    def close(self, wait: bool = True, patience: float = _PATIENCE) -> None:
         """Leave the other processes, after a barrier of all; at once if one of them has failed, or without ``wait``.
+
+        Args:
+            patience: the seconds to wait for the answer to a question who is alive, which a dead process delays.
 
         Raises: ProcessFailure: one did not come within ``end_timeout``.
         """
@@ -338,12 +342,14 @@ class Connection:
                 together = True
         finally:
             self._ended.set()
-            self._asker.join(_PATIENCE)  # while it asks, it must not be disconnected
-            with suppress(RuntimeFailure):
-                self.client.shutdown()
             with suppress(OSError):
                 self.line.shutdown(socket.SHUT_RDWR)
+            self._listener.join(_PATIENCE)
             self.line.close()
+            self._asker.join(patience)
+            with suppress(RuntimeFailure):
+                if not self._asker.is_alive():  # while it asks, it must not be disconnected
+                    self.client.shutdown()
             if self.coordinator is not None:
                 self.coordinator.stdin.write("done" if together else "")  # type: ignore[union-attr]
                 self.coordinator.stdin.close()  # type: ignore[union-attr]
@@ -358,7 +364,9 @@ def _leave_at_exit() -> None:
     """
     if _CURRENT:
         with suppress(ProcessFailure):
-            _CURRENT.pop().close(wait=getattr(sys, "last_value", None) is None)
+            joined = _CURRENT.pop()
+            patience = _PATIENCE if joined.failure is None else 0
+            joined.close(getattr(sys, "last_value", None) is None, patience)
 
 
 _BY_OTHERS = re.compile(r"\bGloo\b|\bgloo\b|NCCL|GetKeyValue|coordination service", re.IGNORECASE)

@@ -15,10 +15,10 @@ from ...effects.base.errors import CompileError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.mesh import Mesh
-from ..clients.forks import INHERITED, need_own_runtime, of_this_process
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
 from ..clients.platforms import COUNTS, register_lapack
 from ..clients.processes import Connection, connection
+from ..clients.runtime_access import REFUSALS, check_access, of_this_process
 from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
 
@@ -92,8 +92,8 @@ class Executable:
             execute = self._together(execute)
 
         def call(buffers: Sequence[Buffer]) -> list[Buffer]:
-            if INHERITED:
-                need_own_runtime()
+            if REFUSALS:
+                check_access()
             return execute(buffers).consume_with_handlers(handlers)
 
         return call
@@ -217,7 +217,7 @@ def compile(
 
     Raises: CompileError: the text does not parse or verify, an option is unknown, or XLA cannot compile it.
     """
-    need_own_runtime()
+    check_access()
     client = devices[0].client
     built = _compile_options(devices, options)
     _register_targets(text)
@@ -279,7 +279,7 @@ def deserialize(
 
     Raises: CompileError: the bytes are not those of a program of this version of XLA for this platform.
     """
-    need_own_runtime()
+    check_access()
     client = devices[0].client
     _register_targets(text)
     COUNTS["deserialize"] += 1

@@ -38,7 +38,7 @@ from ...interpreters.core.record import record
 from ...interpreters.core.state_flow import StateFlow
 from ...interpreters.handlers.handler import Handler, handler
 from ...interpreters.handlers.installation import HandlerRun
-from ..clients.forks import of_this_process
+from ..clients.runtime_access import of_this_process
 from .lazy import runtime
 from .stablehlo_types import storage
 

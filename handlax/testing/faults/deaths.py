@@ -59,7 +59,7 @@ def deaths(
         yield fault._replace(left=_failure(fault, victim, ends))
 
 
-_FAILURE = re.compile(r"^handlax\.errors\.ProcessFailure: (.*)", re.MULTILINE)
+_FAILURE = re.compile(r"^\S*\bProcessFailure: (.*)", re.MULTILINE)
 
 
 def _failure(fault: Fault, victim: int, ends: list[Ending]) -> ProcessFailure | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .injection import Fault, Injection, place_of
 from .moments import at_calls
-from .new_processes import Ending, every_process, tell
+from .new_processes import every_process, tell
 
 
 def exits(program: str, *, daemon: bool = True, every: int = 100, patience: float = 60.0) -> Iterator[Fault]:
@@ -30,12 +30,8 @@ def exits(program: str, *, daemon: bool = True, every: int = 100, patience: floa
     >>> len([*exits("import handlax as hx; hx.jit(lambda x: x + 1)(1.0)", every=10**6)])
     1
     """
-    source = f"from {__name__} import end_at\nend_at({{}}, {daemon}, {program!r})".format
-    return every_process(source, _quietly, every, patience)
-
-
-def _quietly(end: Ending) -> bool:
-    return end.status == 0 and not end.errors
+    source_of = lambda number: f"from {__name__} import end_at\nend_at({number}, {daemon}, {program!r})"
+    return every_process(source_of, lambda end: end.status == 0 and not end.errors, every, patience)
 
 
 def end_at(number: int, daemon: bool, program: str) -> None:

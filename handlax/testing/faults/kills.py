@@ -32,8 +32,8 @@ def kills(program: str, folder: str | os.PathLike[str], *, patience: float = 300
     ...     [path.exists() for fault in kills(f"open({str(path)!r}, 'w').write('whole')", folder)], path.read_text()
     ([False], 'whole')
     """
-    prefix = f"from {__name__} import kill_at\nkill_at({{}}, {os.fspath(folder)!r})\n".format
-    return every_process(lambda n: prefix(n) + program, lambda end: end.status == -signal.SIGKILL, 1, patience)
+    source_of = lambda number: f"from {__name__} import kill_at\nkill_at({number}, {os.fspath(folder)!r})\n{program}"
+    return every_process(source_of, lambda end: end.status == -signal.SIGKILL, 1, patience)
 
 
 def kill_at(number: int, folder: str) -> None:

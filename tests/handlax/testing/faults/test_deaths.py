@@ -21,7 +21,7 @@ multihost_utils.sync_global_devices("here")
 
 
 @pytest.mark.parametrize(("program", "victim", "within", "processes"), [
-    (MEETING, 1, False, 2),
+    pytest.param(MEETING, 1, False, 2, marks=pytest.mark.sweep),
     pytest.param(MEETING, 0, True, 2, marks=pytest.mark.sweep),
     pytest.param(PROGRAM, 0, False, 2, marks=pytest.mark.sweep),
     pytest.param(PROGRAM, 1, True, 3, marks=pytest.mark.sweep),
@@ -31,6 +31,10 @@ def test_the_others_end_and_name_who_was_killed(program, victim, within, process
     assert len(faults) > 1 and all(f"process {victim} has left" in str(fault.left) for fault in faults[:-1])
 
 
+def test_who_is_killed_before_the_first_meeting_is_named():
+    assert "process 1 has left" in str(next(deaths(MEETING)).left)
+
+
 def test_another_failure_of_the_others_is_found():
     with pytest.raises(AssertionError, match="must name process 1, got the status 1"):
-        next(deaths(JOIN + "if hx.process_index() == 0: raise ValueError\nhx.distributed.shutdown()"))
+        next(deaths(JOIN + "1 / hx.distributed.global_state.process_id\nhx.distributed.shutdown()"))

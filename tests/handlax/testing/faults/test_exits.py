@@ -1,5 +1,7 @@
 """The interpreter ends while a thread traces, compiles, runs and performs."""
 
+import itertools
+
 import pytest
 
 from handlax.testing.faults import exits
@@ -27,8 +29,8 @@ for n in range(4):
 
 @pytest.mark.parametrize("daemon", [False, True])
 def test_a_process_ends_while_a_thread_works(daemon):
-    places = [fault.place for fault in exits(PROGRAM, daemon=daemon, every=12_000)]
-    assert len(places) > 1 and all(place.startswith("the interpreter ends while at ") for place in places)
+    places = [fault.place for fault in itertools.islice(exits(PROGRAM, daemon=daemon, every=10_000), 2)]
+    assert len(places) == 2 and all(place.startswith("the interpreter ends while at ") for place in places)
 
 
 @pytest.mark.sweep
@@ -40,8 +42,12 @@ def test_a_process_ends_at_any_moment_of_a_thread(daemon):
 @pytest.mark.parametrize(("program", "said"), [
     ("import os, handlax as hx\nhx.jit(lambda x: os.abort())(1.0)", "got the status -6"),
     ("1 / 0", "ZeroDivisionError"),
-    ("import handlax as hx, time\nhx.numpy.sin(1.0)\ntime.sleep(60)", "goes on after 8 s"),
 ])
-def test_a_process_that_crashes_fails_or_hangs_is_found(program, said):
+def test_a_process_that_crashes_or_fails_is_found(program, said):
     with pytest.raises(AssertionError, match=said):
-        [*exits(program, daemon=False, every=10**6 if "1 / 0" in program else 5, patience=8)]
+        [*exits(program, daemon=False, every=5)]
+
+
+def test_a_process_that_hangs_is_found():
+    with pytest.raises(AssertionError, match="goes on after 0.1 s"):
+        next(exits("", patience=0.1))
