@@ -66,7 +66,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Set the number of devices before a conftest can use them: it is fixed when the client is made."""
+    """Set the number of devices before a conftest can use them: it is fixed when the client is made.
+
+    pytest rewrites the asserts of all modules of the distribution of a plug-in; those of the package need none.
+    """
+    getattr(early_config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("handlax")
     text = early_config.known_args_namespace.handlax_devices or early_config.getini("handlax_devices")
     if text:
         os.environ[DEVICES] = str(_number("handlax_devices", text))

@@ -58,8 +58,8 @@ def _refuse_child() -> None:
     )
 
 
-# The end: Python ends a daemon thread where it next needs the interpreter's lock. Within jaxlib's C++, which frees arrays
-# too, that aborts the process, up to Python 3.13, so that threads which use the package are ended before it.
+# The end: Python ends a daemon thread where it next needs the interpreter's lock. Within jaxlib's C++, which frees
+# arrays too, that aborts the process, up to Python 3.13, so that threads which use the package are ended before it.
 
 _PATIENCE = 60  # seconds for what the runtime computes or compiles at the end
 _GLANCES = 20  # so often, a millisecond apart, other threads are looked at: they use the package now and then

@@ -214,6 +214,20 @@ def test_the_number_of_devices_is_set_before_any_file_can_use_them(run):
     refused.stderr.fnmatch_lines(["*handlax_devices must be a number, got 'three'*"])
 
 
+def test_asserts_of_the_installed_package_are_not_rewritten(run, pytester):
+    facts = pytester.mkdir("installed-1.dist-info")
+    (facts / "METADATA").write_text("Name: installed\nVersion: 1\n")
+    (facts / "RECORD").write_text("handlax/__init__.py,,\nhandlax_pytest.py,,\n")
+    (facts / "entry_points.txt").write_text("[pytest11]\nhandlax_pytest = handlax_pytest\n")
+    run("""
+import handlax
+
+def test_loader(request):
+    assert "handlax_pytest" in request.config.pluginmanager.rewrite_hook._must_rewrite
+    assert type(handlax.__loader__).__name__ == "SourceFileLoader"
+""").assert_outcomes(passed=1)
+
+
 def test_a_run_that_asks_for_nothing_imports_nothing_of_the_package(run):
     run("""
 import sys

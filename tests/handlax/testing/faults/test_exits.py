@@ -49,5 +49,5 @@ def test_a_process_that_crashes_or_fails_is_found(program, said):
 
 
 def test_a_process_that_hangs_is_found():
-    with pytest.raises(AssertionError, match="goes on after 0.1 s"):
+    with pytest.raises(AssertionError, match="goes on after"):
         next(exits("", patience=0.1))
