@@ -1,8 +1,8 @@
 """The pytest plug-in of handlax as pytest finds it: its options, its marker and its fixtures.
 
 pytest imports the plug-ins of all installed packages whenever it starts, and this module imports nothing of handlax: it
-stands beside the package, whose import loads jaxlib. What a test asks for is done by ``handlax.testing.pytest_plugin``,
-which is imported by the first test that asks.
+stands beside the package, whose import loads jaxlib. What a test asks for is done by ``handlax.testing``, which is
+imported by the first test that asks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Generator
-from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -67,7 +66,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Set the number of devices before a conftest can use them: it is fixed when the client is made."""
+    """Set the number of devices before a conftest can use them: it is fixed when the client is made.
+
+    pytest rewrites the asserts of all modules of the distribution of a plug-in; those of the package need none.
+    """
+    getattr(early_config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("handlax")
     text = early_config.known_args_namespace.handlax_devices or early_config.getini("handlax_devices")
     if text:
         os.environ[DEVICES] = str(_number("handlax_devices", text))
@@ -128,13 +131,12 @@ def _begin(item: pytest.Item) -> Checks:
     checks = item.stash[CHECKS] = _checks_of(item)
     if not (checks.leaks or checks.threads or checks.files):
         return checks
-    found: list[str] = []
-    blocks = ExitStack()
-    for block in import_module("handlax.testing.pytest_plugin.checks").blocks(checks, found):
-        blocks.enter_context(block)
+    left_behind = import_module("handlax.testing.faults.left_behind")
+    kinds = [kind for word, kinds in left_behind.OF_TESTS.items() if getattr(checks, word) for kind in kinds]
+    before = left_behind.Before(*kinds)
 
     def end() -> None:
-        blocks.close()
+        found = before.changes()
         if found and not item.stash.get(FAILED, False):
             pytest.fail("\n".join(found), pytrace=False)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -137,9 +138,16 @@ def cached(name: str, capacity: int = 1024) -> Callable[[Callable[P, R]], Callab
     return decorate
 
 
+def process_lock() -> Any:
+    """A reentrant lock of the process, which is free in a forked child: the thread that held it is not there."""
+    lock: Any = threading.RLock()
+    os.register_at_fork(after_in_child=lock._at_fork_reinit)
+    return lock
+
+
 def per_process(function: Callable[[], R]) -> Callable[[], R]:
     """Decorator: the function is called once, however many threads call; every call returns that result."""
-    lock = threading.RLock()
+    lock = process_lock()
     results: list[R] = []
 
     def first_call() -> R:

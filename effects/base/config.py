@@ -14,13 +14,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from threading import RLock
 from typing import Any
 
 import numpy as np
 from pyrsistent import PMap, pmap
 
-from .caches import Owners, cached
+from .caches import Owners, cached, process_lock
 from .errors import ConfigurationError, Immutable
 from .immutables import KeyedObject
 from .jax_settings import ALIASES, FIXED, flags, from_environment, note_without_meaning, truth
@@ -271,7 +270,7 @@ class Process(SettingScope):
         self.cpu_devices: int | None = None  # how many there are, once they are made
         self.joined = 1  # how many processes are one program
         self._inner = Owners()  # the scopes, weakly: each lives as long as a context that is within it
-        self._lock = RLock()
+        self._lock = process_lock()
 
     def scope(self, changes: Mapping[str, Any]) -> SettingScope:
         """A scope with these changes to the settings of the process.

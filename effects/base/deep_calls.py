@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -129,7 +130,7 @@ class _Call:
             if call.thread is None:
                 call.pending = error
             else:
-                _raise_in(ctypes.c_ulong(call.thread), ctypes.py_object(type(error)))
+                raise_in(call.thread, type(error))
         return error
 
 
@@ -141,8 +142,13 @@ class _WaitedFor(threading.local):
 
 
 _THREAD = _WaitedFor()
-_ENDS = _thread.allocate_lock()  # held while a call begins or ends, and while one is interrupted
-_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_ENDS: Any = _thread.allocate_lock()  # held while a call begins or ends, and while one is interrupted
+os.register_at_fork(after_in_child=_ENDS._at_fork_reinit)  # the thread that holds it is not in the child
+
+
+def raise_in(thread: int, kind: type[BaseException]) -> None:
+    """Raise an exception of this class in a thread, at its next instruction in Python."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
 
 
 def _bottom(call: _Call, caller: Any) -> None:

@@ -7,13 +7,13 @@ where ``to_elt`` gives a lane its element of the container and ``from_elt`` stac
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+from ..base.caches import process_lock
 from ..base.config import PROCESS
 from ..base.errors import BadArgument, need_function
 from ..trees import pytrees
@@ -41,7 +41,7 @@ class ContainerKind:
         return getattr(self.spec_type, "only", None)
 
 
-_LOCK = threading.RLock()
+_LOCK = process_lock()
 _KINDS: dict[type, ContainerKind] = {}
 _OF_SPEC: dict[type, tuple[ContainerKind, ...]] = {}  # the containers that specs of a type map
 _LEAVES: set[type] = set()  # the containers that are leaves of trees, since they were no pytrees when registered

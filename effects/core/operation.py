@@ -236,9 +236,10 @@ class Memo:
     functions        type of the operand, or types of all -> executor, the function of concrete arrays
     rule_programs    (settings, types and marks of the operands) -> cached rule program; False: not cacheable
     splits           (unknown operands, policy, settings) -> an operation with bodies, partitioned
+    facts            of an operation with a rule of the user's, what is derived from it; None: nothing yet
     """
 
-    __slots__ = ("result_types", "result_trees", "functions", "rule_programs", "splits", "__weakref__")
+    __slots__ = ("result_types", "result_trees", "functions", "rule_programs", "splits", "facts", "__weakref__")
 
     def __init__(self) -> None:
         self.result_types: dict[tuple[Any, ...], Any] = {}
@@ -246,6 +247,7 @@ class Memo:
         self.functions: dict[Any, Callable[..., Any]] = {}
         self.rule_programs: dict[tuple[Any, ...], Any] = {}
         self.splits: dict[tuple[Any, ...], Any] = {}
+        self.facts: Any = None
         MEMOS.add(self)
 
 
@@ -260,10 +262,10 @@ def shared(kind: Callable[..., C], *fields: Any) -> C:
     Fields are compared by ``==``, so that they must be canonical: 1, and neither 1.0 nor True.
     """
     op = _SHARED.entries.get((kind, fields))
-    return _SHARED.add((kind, fields), memoised(kind(*fields))) if op is None else op
+    return _SHARED.add((kind, fields), with_memo(kind(*fields))) if op is None else op
 
 
-def memoised(op: C) -> C:
+def with_memo(op: C) -> C:
     """``op`` itself, after giving it a new memo, for an operation that many equations will share."""
     _set_memo(op, Memo())
     return op

@@ -9,12 +9,11 @@ so every handler and transformation knows both.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from ..base.caches import clear_caches
+from ..base.caches import clear_caches, process_lock
 from ..base.errors import BadCall, MissingRule
 from ..base.lazy_module import late_module
 from ..base.source_locations import is_ours
@@ -267,7 +266,7 @@ class OperationPrimitive(Primitive):
         return list(made) if op.multiple_results else made, op.effects
 
 
-_MAKING = threading.RLock()
+_MAKING = process_lock()
 
 
 def primitive_of(kind: type[Operation]) -> Primitive:

@@ -27,7 +27,7 @@ from ..base.source_locations import NOWHERE, Site, Sites, is_ours, starts_path
 from ..base.stack import current
 from ..base.value_identity import array_key
 from ..core.arrays import Array, ConcreteArray, as_array, second, share
-from ..core.operation import EMPTY_ROW, Operation
+from ..core.operation import EMPTY_ROW, Operation, with_memo
 from ..types.array_type import ArrayType
 from ..types.extent import Extent
 from ..types.sized import Sized, extents_in, with_sizes
@@ -422,16 +422,25 @@ def _extents(program: Program) -> frozenset[Extent]:
     return frozenset([extent for op in program.ops for extent in extents_in(op.fields)])
 
 
-def memoised(program: Program, key: Hashable, make: Callable[[], Any]) -> Any:
-    """The result memoised on a program under ``key``, computed once by ``make()``: ``derived_once`` for closures."""
-    found = program.facts.get(key, _MISSING)
-    return _FACTS.add(_facts_of(program), key, on_deep_stack(make)) if found is _MISSING else found
+def memoised(holder: Program | Operation, key: Hashable, make: Callable[[], Any]) -> Any:
+    """The result memoised on a program under ``key``, computed once by ``make()``: ``derived_once`` for closures.
+
+    On an operation, which has a rule of the user's, what refers to it: other programs with its bodies outlive it.
+    """
+    facts = holder.facts if isinstance(holder, Program) else _facts_of(holder)
+    found = facts.get(key, _MISSING)
+    return _FACTS.add(_facts_of(holder), key, on_deep_stack(make)) if found is _MISSING else found
 
 
-def _facts_of(program: Program) -> Part:
-    if program.facts is _NO_FACTS:
-        _set_facts(program, _FACTS.new_part())
-    return program.facts
+def _facts_of(holder: Program | Operation) -> Part:
+    if isinstance(holder, Program):
+        if holder.facts is _NO_FACTS:
+            _set_facts(holder, _FACTS.new_part())
+        return holder.facts
+    memo: Any = holder.memo or with_memo(holder).memo
+    if memo.facts is None:
+        memo.facts = _FACTS.new_part()
+    return memo.facts
 
 
 @derived_once
@@ -452,6 +461,12 @@ def has_rule(op: Any) -> bool:
     """Whether the operation itself has a rule or policy of the user."""
     policy = op.policy if "policy" in op._names else None
     return bool(op.deferred) or not (policy is None or is_ours(getattr(policy, "__module__", None) or ""))
+
+
+def without_own_rule(op: Any) -> Any:
+    """An operation with bodies without its own rule or policy of the user's, of which its bodies do not depend."""
+    own = [name for name in ("rule", "policy") if name in op._names]
+    return op.with_bodies(op.bodies, **dict.fromkeys(own)) if own else op
 
 
 WRITERS[Program] = lambda printer, program: printer.program(program)

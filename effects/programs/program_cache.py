@@ -16,8 +16,8 @@ class ProgramCache(Cache):
 
     What is derived has the scopes of the program, so that equal programs in other scopes share nothing.
 
-    What is derived from a program with a user's rule or policy, a function that may hold data of any size, is kept by
-    that program alone, and freed with it.
+    What is derived from a program or operation with a user's rule or policy, a function that may hold data of any size,
+    is kept by that alone, and freed with it.
     """
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -55,13 +55,16 @@ def _programs(key: Any) -> list[Program]:
     return found
 
 
-def _holder(key: Any) -> Program | None:
-    """The program that keeps what is derived by this key: one with a rule, or a body of an operation with one."""
+def _holder(key: Any) -> Program | Operation | None:
+    """The program or operation with a rule that keeps what is derived by this key; None: nothing in it has a rule."""
     for x in key if isinstance(key, tuple) else (key,):
-        if isinstance(x, Program) and holds_rules(x):
-            return x
-        if isinstance(x, Operation) and x.bodied:
-            bodies: tuple[Program, ...] = x.bodies  # type: ignore[attr-defined]
-            if has_rule(x) or any(map(holds_rules, bodies)):
-                return bodies[0]
+        if isinstance(x, Operation):
+            if has_rule(x):
+                return x
+            bodies: tuple[Program, ...] = x.bodies if x.bodied else ()  # type: ignore[attr-defined]
+        else:
+            bodies = (x,) if isinstance(x, Program) else ()
+        held = next(filter(holds_rules, bodies), None)
+        if held is not None:
+            return held
     return None

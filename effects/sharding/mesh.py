@@ -9,12 +9,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from contextvars import ContextVar, Token
 from functools import partial
 from math import prod
-from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from ..base import config
+from ..base.caches import process_lock
 from ..base.errors import BadArgument, ShapeMismatch, as_tuple
 from ..base.frozen_values import Value
 from ..base.immutables import KeyedObject
@@ -372,7 +372,7 @@ def _check_grid(grid: np.ndarray[Any, Any], assignment: tuple[MeshDevice, ...], 
 
 
 _MESHES: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
-_LOCK = RLock()
+_LOCK = process_lock()
 _ENTERED: ContextVar[tuple[Token[Any], ...]] = context_variable("handlax_entered_meshes", ())
 config.CLASSES |= {"mesh": Mesh, "abstract_mesh": AbstractMesh}
 EMPTY_MESH = Mesh(np.array(None, object), ())

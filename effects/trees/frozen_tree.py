@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any
 
+from ..base.caches import process_lock
 from ..base.errors import BadArgument
 from ..base.value_identity import leaf_key
 from .flatten import StoredTree, flatten
@@ -18,7 +18,7 @@ from .structure import assemble, node_of
 if TYPE_CHECKING:
     from .cpp_pytrees import PyTreeDef
 
-_LEAVES_LOCK = threading.RLock()
+_LEAVES_LOCK = process_lock()
 
 
 class Frozen(StoredTree):

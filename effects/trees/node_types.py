@@ -6,12 +6,12 @@ sorted, a named tuple is a node of its own type. Any other type is a leaf until 
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any, NamedTuple
 
+from ..base.caches import process_lock
 from ..base.errors import BadArgument
 from .paths import path_keys
 
@@ -101,7 +101,7 @@ def _defaultdict_parts(x: defaultdict[Any, Any]) -> Flattened:
 
 
 # The registry is append-only. jaxlib's registry, once it is loaded, listens.
-_LOCK = threading.RLock()
+_LOCK = process_lock()
 _KEYED: dict[type, Callable[[Any], FlattenedWithKeys]] = {
     NoneType: lambda x: ((), None), tuple: _of_sequence, list: _of_sequence, dict: _of_dict,
 }

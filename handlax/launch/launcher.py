@@ -30,8 +30,8 @@ def launch(program: Sequence[str], processes: int, devices: int | None = None) -
         program: the arguments of Python: a script, ``-m`` and a module or ``-c`` and a text, and their own arguments.
         devices: the number of CPU devices of each process.
     """
-    address = f"127.0.0.1:{_free_port()}"
-    started = [_start(program, processes, index, address, devices) for index in range(processes)]
+    address = f"127.0.0.1:{free_port()}"
+    started = [start_process(program, processes, index, address, devices) for index in range(processes)]
     readers = [reader for index, process in enumerate(started) for reader in _pass_on_output(index, process)]
     before = {number: signal.signal(number, lambda n, _: _send(started, n)) for number in _SIGNALS}
     try:
@@ -64,13 +64,14 @@ def main(arguments: Sequence[str]) -> int:
     return launch(program, given.processes, given.devices)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine at which nobody listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
 
 
-def _start(
+def start_process(
     program: Sequence[str], count: int, index: int, address: str, devices: int | None
 ) -> subprocess.Popen[str]:
     """Start process ``index`` of ``count``, in a process group of its own."""

@@ -28,7 +28,7 @@ from ...effects.base.stack import BASE, Run, at_site, inside
 from ...effects.core.arrays import as_array
 from ...effects.core.columns import DECOMPOSE, zeros_like
 from ...effects.core.named_axes import Bound, is_root, under
-from ...effects.core.operation import memoised
+from ...effects.core.operation import with_memo
 from ...effects.operations.elementwise.conversion import as_type
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close_all
@@ -376,7 +376,7 @@ def _transformed_operation(
 def _memoised(crossed: TransformedOperation | None) -> TransformedOperation | None:
     """``crossed`` itself, after giving its operation a memo, on which later transformations are cached."""
     if crossed is not None:
-        memoised(crossed.op)
+        with_memo(crossed.op)
     return crossed
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.caches import Cache
 from ...effects.base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch, TreeMismatch
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, inside, perform
@@ -21,6 +20,7 @@ from ...effects.functions.captured import replaced
 from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.program import Program, interpret
+from ...effects.programs.program_cache import ProgramCache
 from ...effects.trees import pytrees
 from ...effects.trees.structure import describe
 from ...effects.types.array_type import ArrayType, OfArrayType, array_type
@@ -36,7 +36,7 @@ from ..differentiation.transpose import pull_back
 from ..transformations.derivatives import tangent_type, zero_tangent
 from .custom_call import RuleResults, substitution
 
-_FORWARD = Cache("forward programs of linear maps")
+_FORWARD = ProgramCache("forward programs of linear maps")
 """Forward mode of a ``custom_vjp``, from its backward rule, by linear map, types and settings."""
 
 

@@ -4,7 +4,8 @@
 
 First it waits for all processes: each sends its index and is answered ``go``, or, when the time is over, which are
 ``missing``, since XLA's runtime would abort those that wait. Then it runs jaxlib's distributed runtime service at the
-same port, with these options as JSON.
+same port, with these options as JSON. The connections of the processes stay open: one that breaks tells at once that
+its process has left, and the others are told its index.
 
 It prints ``ready`` when it listens, or why it cannot. It serves until its standard input ends and no process is
 connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts, within which
@@ -15,10 +16,13 @@ connected.
 import importlib
 import json
 import os
+import selectors
 import signal
 import socket
 import sys
+import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -61,10 +65,22 @@ def waits(visitor: socket.socket) -> bool:
         visitor.setblocking(True)
 
 
-def answer(visitors: dict[int, socket.socket], text: str) -> None:
-    for visitor in visitors.values():
-        with suppress(OSError), visitor:
+def answer(visitors: Iterable[socket.socket], text: str) -> None:
+    for visitor in visitors:
+        with suppress(OSError):
             visitor.sendall(f"{text}\n".encode())
+
+
+def tell_who_leaves(visitors: dict[int, socket.socket]) -> None:
+    """Wait for the connections of all processes to end, and tell the others the index of each that does."""
+    waiting = selectors.DefaultSelector()
+    for index, visitor in visitors.items():
+        waiting.register(visitor, selectors.EVENT_READ, index)
+    while waiting.get_map():
+        for key, _ in waiting.select():
+            waiting.unregister(key.fileobj)
+            visitors.pop(key.data).close()
+            answer(visitors.values(), str(key.data))
 
 
 def is_connected(port: int) -> bool:
@@ -85,11 +101,12 @@ def main(address: str, processes: int, start_timeout: int, options: str) -> None
     visitors = gather(listener, processes, start_timeout)
     missing = [str(number) for number in range(processes) if number not in visitors]
     if missing:
-        answer(visitors, f"missing {', '.join(missing)}")
+        answer(visitors.values(), f"missing {', '.join(missing)}")
         return
     # recoverable: the death of one process does not end the others
     service = runtime.get_distributed_runtime_service(address, processes, recoverable=True, **json.loads(options))
-    answer(visitors, "go")
+    answer(visitors.values(), "go")
+    threading.Thread(target=tell_who_leaves, args=(visitors,), daemon=True).start()
     port, end = int(address.rpartition(":")[2]), sys.stdin.read()
     patience = 5 if end.strip() == "done" else 3 * json.loads(options)["heartbeat_timeout"]
     deadline = time.monotonic() + patience

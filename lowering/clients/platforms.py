@@ -13,19 +13,18 @@ import importlib.util
 import os
 import pathlib
 import re
-import threading
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from ...effects.base import config
-from ...effects.base.caches import per_process
+from ...effects.base.caches import per_process, process_lock
 from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
-from ...effects.base.source_locations import warn_user
 from .genuine_jax import jax_is_loaded
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
 from .processes import Connection, connection, listening_ports
+from .runtime_access import check_access, end_threads_at_exit, of_this_process
 
 PLATFORMS_VARIABLE = "HANDLAX_PLATFORMS"
 CPU_COUNT_VARIABLE = "HANDLAX_NUM_CPU_DEVICES"
@@ -64,8 +63,8 @@ class PlatformClient:
     default_device: Device
 
 
-_backends: dict[str | None, PlatformClient] = {}
-_lock = threading.RLock()
+_backends: dict[str | None, PlatformClient] = of_this_process({})
+_lock = process_lock()
 
 
 def is_used() -> bool:
@@ -95,6 +94,7 @@ def backend(platform: str | None = None) -> PlatformClient:
         return known
     if not isinstance(platform, str | None):
         raise BadArgument(f"backend: a platform is needed, such as 'cpu', got {platform!r}.")
+    check_access()
     with _lock:
         name = _resolve(platform)
         if name not in _backends:
@@ -133,25 +133,10 @@ def _make_backend(name: str) -> PlatformClient:
     else:
         raise PlatformUnavailable(f"the platform must be 'cpu' or 'cuda', got {name!r}", hint="choose one of them")
     COUNTS["client"] += 1
-    _watch_forks()
+    if not _backends:
+        end_threads_at_exit()
     local = tuple(client.local_devices())
     return PlatformClient(client, name, tuple(client.devices()), local, local[0])
-
-
-@per_process
-def _watch_forks() -> None:
-    """Have the next ``os.fork`` warn: the child gets the locks of the runtime's threads, without the threads."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_warn_of_fork)
-
-
-@per_process
-def _warn_of_fork() -> None:
-    warn_user(
-        "os.fork: the process has threads of the runtime, for which a child would wait without end; "
-        "multiprocessing.get_context('spawn') starts new processes.",
-        RuntimeWarning,
-    )
 
 
 def _make_cpu_client(count: int, joined: Connection | None) -> Client:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from ...effects.base import config
 from ...effects.base.errors import ProcessFailure
 from ...effects.base.lazy_module import LazyModule
 from .jaxlib_modules import Client, RuntimeFailure, _jax
+from .runtime_access import of_this_process
 
 if TYPE_CHECKING:  # a process that is alone needs none of them
     import ipaddress
@@ -36,10 +37,11 @@ else:
     ipaddress, json, socket = [LazyModule(name) for name in ("ipaddress", "json", "socket")]
 
 _COORDINATOR = Path(__file__).with_name("coordinator.py")
-_CURRENT: list[Connection] = []
+_CURRENT: list[Connection] = of_this_process([])
 _ENDED = "handlax/ended/"
 _LONGEST_WAIT = 1800  # seconds
-_PATIENCE = 10  # seconds that the end waits for an answer of the coordinator
+_SOON = 2  # seconds in which the coordinator tells of a process that has left
+_PATIENCE = 10.0  # seconds that the end waits for an answer of the coordinator
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def connect(membership: Membership) -> None:
     """Wait for all processes and join them. Raises ProcessFailure: one is missing after ``start_timeout``."""
     coordinator = _start_coordinator(membership) if membership.index == 0 else None
     try:
-        _come_together(membership)
+        line = _come_together(membership)
     except BaseException:
         if coordinator is not None:
             coordinator.kill()
@@ -82,18 +84,19 @@ def connect(membership: Membership) -> None:
         use_compression=True, shutdown_on_destruction=False, **membership.credentials,
     )
     client.connect()
-    _CURRENT.append(Connection(membership, client, coordinator))
+    _CURRENT.append(Connection(membership, client, coordinator, line))
     config.PROCESS.joined = membership.count
 
 
-def _come_together(membership: Membership) -> None:
-    """Wait until the coordinator says that all processes have come. Raises ProcessFailure: not within
-    ``start_timeout``.
+def _come_together(membership: Membership) -> socket.socket:
+    """Wait until the coordinator says that all processes have come; the connection on which it tells who leaves.
+
+    Raises: ProcessFailure: they have not come within ``start_timeout``.
     """
     host, _, port = membership.coordinator_address.rpartition(":")
     deadline = time.monotonic() + membership.start_timeout
     answer = ""
-    while answer != "go":
+    while True:
         late = time.monotonic() > deadline
         if late or answer:
             reason = f"process {answer.removeprefix('missing ')} is missing" if answer else "it cannot be reached"
@@ -102,12 +105,25 @@ def _come_together(membership: Membership) -> None:
                 f"{membership.coordinator_address} within {membership.start_timeout} s, {reason}.",
                 hint="start them all with the same address; initialization_timeout gives them more time.",
             )
-        with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=5) as visit:
-            visit.sendall(f"{membership.index}\n".encode())
-            visit.settimeout(max(deadline - time.monotonic(), 0) + 5)  # the coordinator answers when the time is over
-            answer = visit.makefile().readline().strip()
+        with suppress(OSError), ExitStack() as closing:
+            line = closing.enter_context(socket.create_connection((host.strip("[]"), int(port)), timeout=5))
+            line.sendall(f"{membership.index}\n".encode())
+            line.settimeout(max(deadline - time.monotonic(), 0) + 5)  # the coordinator answers when the time is over
+            answer = _line_of(line)
+            if answer == "go":
+                closing.pop_all()
+                line.settimeout(None)
+                return line
         if not answer:
             time.sleep(0.1)
+
+
+def _line_of(connection: socket.socket) -> str:
+    """The next line that the other end sends, byte by byte; "" at its end."""
+    said = b""
+    while not said.endswith(b"\n") and (byte := connection.recv(1)):
+        said += byte
+    return said.decode().strip()
 
 
 def disconnect() -> None:
@@ -145,10 +161,14 @@ class Connection:
     ``failure`` describes the failure of another process, once there is one.
     """
 
-    def __init__(self, membership: Membership, client: Client, coordinator: subprocess.Popen[str] | None):
+    def __init__(
+        self, membership: Membership, client: Client, coordinator: subprocess.Popen[str] | None, line: socket.socket
+    ):
         self.membership = membership
         self.client = client
         self.coordinator = coordinator
+        self.line = line
+        os.register_at_fork(after_in_child=line.close)  # held by a child it would stay open at the end of this process
         self.count, self.index = membership.count, membership.index
         self.failure: str | None = None
         self._shared: Counter[frozenset[int]] = Counter()
@@ -159,6 +179,8 @@ class Connection:
         self._ended = threading.Event()
         self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
         self._asker.start()
+        self._listener = threading.Thread(target=self._listen, name="handlax who leaves", daemon=True)
+        self._listener.start()
         atexit.register(_leave_at_exit)
 
     def local_host(self) -> str | None:
@@ -248,6 +270,13 @@ class Connection:
             if dead:
                 return self._fail(f"process {_numbers(dead)} has left, or has not answered for {timeout} s")
 
+    def _listen(self) -> None:
+        """Hear from the coordinator whose connections have ended: at once where a process, not its machine, fails."""
+        with suppress(OSError, RuntimeFailure):
+            while not self._ended.is_set() and (index := _line_of(self.line)):
+                if int(index) not in self._look_who_has_ended():
+                    self._fail(f"process {index} has left")
+
     def _look_who_has_ended(self) -> set[int]:
         """The indices of processes that have disconnected; a failure if they were still to take part in a joint action.
         """
@@ -266,7 +295,7 @@ class Connection:
             index in who and count > counts.get(who, 0) for who, count in [*self._shared.items()]])
 
     def _fail(self, reason: str) -> None:
-        if not self._ended.is_set():
+        if not self._ended.is_set() and self.failure is None:
             self.failure = reason
             self.on_failure()
 
@@ -292,8 +321,11 @@ class Connection:
 
     # The end
 
-    def close(self, wait: bool = True) -> None:
+    def close(self, wait: bool = True, patience: float = _PATIENCE) -> None:
         """Leave the other processes, after a barrier of all; at once if one of them has failed, or without ``wait``.
+
+        Args:
+            patience: the seconds to wait for the answer to a question who is alive, which a dead process delays.
 
         Raises: ProcessFailure: one did not come within ``end_timeout``.
         """
@@ -310,9 +342,14 @@ class Connection:
                 together = True
         finally:
             self._ended.set()
-            self._asker.join(_PATIENCE)  # while it asks, it must not be disconnected
+            with suppress(OSError):
+                self.line.shutdown(socket.SHUT_RDWR)
+            self._listener.join(_PATIENCE)
+            self.line.close()
+            self._asker.join(patience)
             with suppress(RuntimeFailure):
-                self.client.shutdown()
+                if not self._asker.is_alive():  # while it asks, it must not be disconnected
+                    self.client.shutdown()
             if self.coordinator is not None:
                 self.coordinator.stdin.write("done" if together else "")  # type: ignore[union-attr]
                 self.coordinator.stdin.close()  # type: ignore[union-attr]
@@ -327,7 +364,9 @@ def _leave_at_exit() -> None:
     """
     if _CURRENT:
         with suppress(ProcessFailure):
-            _CURRENT.pop().close(wait=getattr(sys, "last_value", None) is None)
+            joined = _CURRENT.pop()
+            patience = _PATIENCE if joined.failure is None else 0
+            joined.close(getattr(sys, "last_value", None) is None, patience)
 
 
 _BY_OTHERS = re.compile(r"\bGloo\b|\bgloo\b|NCCL|GetKeyValue|coordination service", re.IGNORECASE)
@@ -339,6 +378,9 @@ def failure_of_others(error: Exception) -> ProcessFailure | None:
     joined = connection()
     if joined is None or not _BY_OTHERS.search(str(error)):
         return None
+    until = time.monotonic() + _SOON
+    while joined.failure is None and time.monotonic() < until:
+        time.sleep(0.01)  # a broken connection is seen before it is told whose it was
     if joined.failure is None:
         joined.failure = f"one has ended or cannot be reached ({str(error).partition(chr(10))[0]})"
     failure = joined.error(joined.failure)

@@ -9,6 +9,7 @@ method of the user's on the host, which may hold data of any size, is kept by th
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +41,7 @@ class ExecutableCache(Cache):
     def __init__(self, name: str):
         super().__init__(name)
         self.compiling: dict[Any, Compilation] = {}
+        os.register_at_fork(after_in_child=self.compiling.clear)  # the threads that compile are not in the child
         self.until_count = _EVERY
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -67,7 +69,7 @@ class ExecutableCache(Cache):
                 return make()
             return super().get(key, make)
         finally:
-            del self.compiling[key]
+            self.compiling.pop(key, None)  # a child that was forked meanwhile has none
             mine.finished.set()
 
     def clear(self) -> None:

@@ -15,6 +15,7 @@ from ...effects.base.caches import cached
 from ...effects.base.errors import NotAddressable
 from ...effects.types.array_type import ArrayType, Shape
 from ..clients.jaxlib_modules import xc
+from ..clients.runtime_access import REFUSALS, check_access
 from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, named_sharding, sharding
 from .jax_import_guard import without_jax
 
@@ -262,12 +263,17 @@ def block_until_ready(buffer: Buffer) -> None:
     """Wait until the elements are computed.
 
     Raises: RuntimeFailure: the program that computes them failed, or the buffer was deleted or donated.
+    PlatformUnavailable: this is a forked child, and they were not computed before the fork.
     """
+    if REFUSALS and not buffer.is_ready():
+        check_access()
     buffer.block_until_ready()
 
 
 def all_until_ready(buffers: list[Buffer]) -> None:
     """``block_until_ready`` of each buffer, in one call of the runtime."""
+    if REFUSALS and not all(map(is_ready, buffers)):
+        check_access()
     xc.batched_block_until_ready(buffers)
 
 

@@ -4,14 +4,13 @@ import os
 import pathlib
 import platform as host_platform
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...effects.base.caches import cached, per_process
+from ...effects.base.caches import cached, per_process, process_lock
 from ...effects.base.errors import CompileError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.sharding.devices import is_addressable
@@ -19,6 +18,7 @@ from ...effects.sharding.mesh import Mesh
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
 from ..clients.platforms import COUNTS, register_lapack
 from ..clients.processes import Connection, connection
+from ..clients.runtime_access import REFUSALS, check_access, of_this_process
 from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
 
@@ -92,6 +92,8 @@ class Executable:
             execute = self._together(execute)
 
         def call(buffers: Sequence[Buffer]) -> list[Buffer]:
+            if REFUSALS:
+                check_access()
             return execute(buffers).consume_with_handlers(handlers)
 
         return call
@@ -152,8 +154,8 @@ class Executable:
 
 _MODULE_NAME = re.compile(rb"module @(\w+)")
 _COLLECTIVES = re.compile(r"\b(all-(reduce|gather|to-all)|reduce-scatter|collective-\w+)\b")
-_LAST: list[Any] = []  # the token of the last program over several devices
-_LAUNCHING = threading.RLock()
+_LAST: list[Any] = of_this_process([])  # the token of the last program over several devices
+_LAUNCHING = process_lock()
 
 
 def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
@@ -215,6 +217,7 @@ def compile(
 
     Raises: CompileError: the text does not parse or verify, an option is unknown, or XLA cannot compile it.
     """
+    check_access()
     client = devices[0].client
     built = _compile_options(devices, options)
     _register_targets(text)
@@ -276,6 +279,7 @@ def deserialize(
 
     Raises: CompileError: the bytes are not those of a program of this version of XLA for this platform.
     """
+    check_access()
     client = devices[0].client
     _register_targets(text)
     COUNTS["deserialize"] += 1

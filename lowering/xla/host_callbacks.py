@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...effects.base.caches import process_lock
 from ...effects.base.errors import BadCall, CallbackError, ExecutionError, HandlaxError, OutOfMemory
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import STACK, Run, installed, perform
@@ -37,6 +38,7 @@ from ...interpreters.core.record import record
 from ...interpreters.core.state_flow import StateFlow
 from ...interpreters.handlers.handler import Handler, handler
 from ...interpreters.handlers.installation import HandlerRun
+from ..clients.runtime_access import of_this_process
 from .lazy import runtime
 from .stablehlo_types import storage
 
@@ -135,7 +137,7 @@ class _Failure:
 _FAILURES: OrderedDict[int, _Failure] = OrderedDict()
 _MOST_FAILURES = 64
 _NUMBERS = count(1)
-_LOCK = threading.RLock()  # of the pending tokens
+_LOCK = process_lock()  # of the pending tokens
 _NUMBERED = re.compile(r"handlax callback failure (\d+)")
 
 
@@ -237,7 +239,7 @@ class _Thread(threading.local):
 
 
 _THREAD = _Thread()
-_PENDING: deque[Any] = deque()
+_PENDING: deque[Any] = of_this_process(deque())
 _BARRIER_AT_EXIT: list[bool] = []
 
 

@@ -1,7 +1,6 @@
 """Keeps jaxlib's C++ from importing jax where it has to invent the type of a buffer."""
 
 import sys
-import threading
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.caches import per_process
+from ...effects.base.caches import per_process, process_lock
 from ...effects.types.array_type import Shape
 from ..clients.genuine_jax import jax_is_loaded
 from ..clients.jaxlib_modules import _jax, xc
@@ -23,7 +22,7 @@ def _shaped_array(shape: Shape, dtype: Any, weak_type: bool = False, *rest: Any,
     return Aval(shape, dtype) if real is None else real(shape, dtype, weak_type, *rest, **more)
 
 
-_import_lock = threading.RLock()
+_import_lock = process_lock()
 _IMPORTED = "jax._src.sharding_impls"
 
 

@@ -11,7 +11,7 @@ from handlax import numpy as hnp
 from handlax.experimental import sparse
 from handlax.experimental.jet import jet
 from handlax.operations import Sin
-from handlax.testing.faults import Before, interrupts
+from handlax.testing.faults import IN_FORCE, Before, interrupts
 
 
 @hx.effect(vmap="per_lane", diff="stop")
@@ -41,7 +41,7 @@ FIRST = hx.handler({Ask: hx.final(lambda op: 5.0)})
 
 def guarded(broken, f, *args):
     """``f(*args)`` from code of a user's, which finds after an interrupt what it found before."""
-    before = Before.now()
+    before = Before(*IN_FORCE)
     try:
         return f(*args)
     except KeyboardInterrupt:

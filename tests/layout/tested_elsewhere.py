@@ -207,6 +207,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/testing/faults/injection.py": (
         ("handlax/testing/faults/test_moments.py", "handlax/testing/faults/test_failures.py"),
         "what all kinds of faults have in common"),
+    "handlax/testing/faults/new_processes.py": (
+        ("handlax/testing/faults/test_kills.py", "handlax/testing/faults/test_exits.py"),
+        "what faults of processes have in common"),
     "handlax/testing/fuzzing/__main__.py": (("handlax/testing/fuzzing/test_fuzz_command.py",), "it calls the command"),
     "handlax/testing/fuzzing/argument_targets.py": (
         ("handlax/testing/fuzzing/test_package_targets.py",), "targets among those of the package"),

@@ -9,10 +9,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from itertools import count
+from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
-from ...effects.base.wrapping import put_back
-from .wholeness import Before, hidden_files, probe
+from .left_behind import IN_FORCE, Before, hidden_files
+from .wholeness import values
 
 
 class Fault(NamedTuple):
@@ -24,6 +26,11 @@ class Fault(NamedTuple):
 
     def __str__(self) -> str:
         return f"fault {self.number}, {self.place}"
+
+
+def place_of(frame: FrameType) -> str:
+    """Where a frame is: ``module.py:17, in f``."""
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_name}"
 
 
 class Injection:
@@ -56,9 +63,9 @@ def every_fault(
     Raises: AssertionError: a fault left something changed.
     """
     f()
-    expected = probe()
+    computed = Before(values)
     for number in count(0, every):
-        injection, left, before = Injection(number), None, Before.now()
+        injection, left, before = Injection(number), None, Before(*IN_FORCE, hidden_files(*folders))
         try:
             with injected(injection):
                 f()
@@ -68,8 +75,7 @@ def every_fault(
             if left is not None:
                 raise left
             break
-        fault, changes = Fault(number, injection.place, left), [*before.changes(), *hidden_files(*folders)]
-        put_back(before.context)
-        assert not changes, f"{fault}: the library must be left whole, changed: {', '.join(changes)}."
+        fault = Fault(number, injection.place, left)
+        before.check(str(fault))
         yield fault
-    assert probe() == expected, "after all faults a program must have the values that it had before."
+    computed.check("after all faults")

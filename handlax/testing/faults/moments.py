@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import Any
 
 from ...effects.base.wrapping import is_scoped
-from .injection import Fault, Injection, every_fault
+from .injection import Fault, Injection, every_fault, place_of
 
 Moment = Callable[[FrameType, str, Any], bool]
 """Whether an event, as ``sys.setprofile`` and ``sys.settrace`` tell of it, is a moment."""
@@ -87,7 +86,7 @@ def _raising(injection: Injection, moment: Moment, error: type[BaseException]) -
     def watch(frame: FrameType, event: str, argument: Any) -> Any:
         if moment(frame, event, argument) and injection.due():
             listen(None)
-            injection.place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_name}"
+            injection.place = place_of(frame)
             raise error
         return watch
 

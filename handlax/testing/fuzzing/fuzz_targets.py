@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.config import configure
 from ...effects.base.errors import HandlaxError
-from ..faults import Before
+from ..faults import IN_FORCE, Before
 
 _LINES = re.compile(r"(?s)\S.*\n  at .+?(?:\n  hint: .+)?")
 _MEGABYTE = 2**20 if sys.platform == "darwin" else 2**10  # in what getrusage counts, bytes or kilobytes
@@ -90,10 +90,9 @@ def check_input(target: Target, data: bytes) -> str:
     >>> check_input(Target("numbers", lambda data: int(data), refusals=(ValueError,)), b"12 apples")
     'ValueError'
     """
-    before, memory = Before.now(), _peak()
+    before, memory = Before(*IN_FORCE), _peak()
     first = outcome(target, data)
-    left = before.changes()
-    assert not left, f"nothing must be left behind, got {', '.join(left)}"
+    before.check("an input")
     taken = (_peak() - memory) // _MEGABYTE
     assert taken <= target.megabytes, f"an input may take {target.megabytes} MB, got {taken}"
     again = outcome(target, data)

@@ -19,7 +19,7 @@ from handlax import lax
 from handlax.effects.base import caches
 from handlax.effects.base.caches import CACHES, AttachedCache, Cache, Owners, WeakCache, cached, per_process
 from handlax.effects.core.arrays import scalar
-from handlax.effects.core.operation import memoised
+from handlax.effects.core.operation import with_memo
 from handlax.effects.operations.elementwise.arithmetic import IntegerPow
 from handlax.effects.programs.program import derived_once
 from handlax.interpreters.core.rule_cache import ADJOINTS
@@ -444,7 +444,7 @@ def test_a_fact_is_derived_once_for_each_program_and_argument():
 
 
 def test_a_memo_goes_with_its_operation():
-    memo = weakref.ref(memoised(IntegerPow(3)).memo)
+    memo = weakref.ref(with_memo(IntegerPow(3)).memo)
     gc.collect()
     assert memo() is None
 

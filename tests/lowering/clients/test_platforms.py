@@ -130,30 +130,6 @@ def test_lapack_is_callable_once_registered(device):
     assert np.tril(read(factor)).tolist() == [[2, 0], [1, 2]] and read(info) == 0
 
 
-FORKS = """
-import os, warnings
-import handlax as hx, handlax.numpy as hnp
-
-def fork():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
-    return [(os.path.basename(w.filename), str(w.message)) for w in caught if w.category is RuntimeWarning]
-
-before = fork()
-hx.jit(lambda x: x + 1)(hnp.ones(3))
-after, again = fork(), fork()
-assert before == again == [] and len(after) == 1 and after[0][0] == "<string>" and "spawn" in after[0][1], after
-"""
-
-
-def test_a_fork_after_the_first_use_of_a_device_warns_once():
-    in_new_process(FORKS)
-
-
 def test_spawned_processes_compute(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

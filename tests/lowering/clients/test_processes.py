@@ -187,13 +187,10 @@ except hx.errors.ProcessFailure as error:
 """
 
 
-UNREACHABLE = "one has ended or cannot be reached"
-
-
 @pytest.mark.parametrize(("mode", "who", "expected", "heartbeat", "status"), [
-    ("killed", 0, UNREACHABLE, 100, -9),
-    pytest.param("killed", 1, UNREACHABLE, 100, -9, marks=pytest.mark.sweep),
-    pytest.param("raises", 1, UNREACHABLE, 100, 1, marks=pytest.mark.sweep),
+    ("killed", 0, "process 0 has left.", 100, -9),
+    pytest.param("killed", 1, "process 1 has left.", 100, -9, marks=pytest.mark.sweep),
+    pytest.param("raises", 1, "process 1 has ended.", 100, 1, marks=pytest.mark.sweep),
     ("stopped", 1, "process 1 has left, or has not answered for 3 s.", 3, -9),
     ("ends", 0, "process 0 has ended.", 3, 0),      # waited for within a program
     pytest.param("ends", 1, "process 1 has ended.", 3, 0, marks=pytest.mark.sweep),      # and before one

@@ -46,7 +46,7 @@ def badly():
 
 
 def test_what_is_not_put_back_is_found_and_then_put_back():
-    with pytest.raises(AssertionError, match=r"fault \d+, .*: the library must be left whole, changed: test_moments"):
+    with pytest.raises(AssertionError, match=r"fault \d+, .*: the library .*, changed:\n  the context test_moments"):
         list(interrupts(badly))
     assert VARIABLE.get() == 0
 

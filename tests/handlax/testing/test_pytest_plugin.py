@@ -68,9 +68,14 @@ def test_that_fails_by_itself():
     hx.config.update("debug_nans", True)
     assert not KEPT
 
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("handlax.testing.faults.left_behind.PATIENCE", 0.1)
+    yield
+
 @pytest.mark.handlax(threads=True)
-def test_thread():
-    threading.Thread(target=time.sleep, args=[1.2], name="sleeper").start()
+def test_thread(impatient):
+    threading.Thread(target=time.sleep, args=[60], name="sleeper", daemon=True).start()
 
 @pytest.mark.handlax(files=True)
 class TestFiles:
@@ -91,7 +96,7 @@ def test_leaks_fail_the_test_that_leaks_and_no_other(run):
         "*_ ERROR at teardown of test_value _*",
         "jit: no value of a trace may outlive it, got f32[[]]~, made at test_it.py:*, still referenced.",
         "*_ ERROR at teardown of test_thread _*",
-        "a thread must end with the test, got 'sleeper'.",
+        "the thread 'sleeper' must have ended.",
         "*_ ERROR at teardown of TestFiles.test_file _*",
         "a temporary file must be removed, got 'logs*'.",
         "*_ test_that_fails_by_itself _*",
@@ -207,6 +212,20 @@ def test_the_number_of_devices_is_set_before_any_file_can_use_them(run):
     run(VARIABLE, "--handlax-devices=3", ini=["handlax_devices = 2"]).assert_outcomes(passed=1)
     refused = run(VARIABLE, ini=["handlax_devices = three"])
     refused.stderr.fnmatch_lines(["*handlax_devices must be a number, got 'three'*"])
+
+
+def test_asserts_of_the_installed_package_are_not_rewritten(run, pytester):
+    facts = pytester.mkdir("installed-1.dist-info")
+    (facts / "METADATA").write_text("Name: installed\nVersion: 1\n")
+    (facts / "RECORD").write_text("handlax/__init__.py,,\nhandlax_pytest.py,,\n")
+    (facts / "entry_points.txt").write_text("[pytest11]\nhandlax_pytest = handlax_pytest\n")
+    run("""
+import handlax
+
+def test_loader(request):
+    assert "handlax_pytest" in request.config.pluginmanager.rewrite_hook._must_rewrite
+    assert type(handlax.__loader__).__name__ == "SourceFileLoader"
+""").assert_outcomes(passed=1)
 
 
 def test_a_run_that_asks_for_nothing_imports_nothing_of_the_package(run):

@@ -1,0 +1,108 @@
+"""Who may use the runtime: not forked children, which lack its threads, nor daemon threads when Python ends.
+
+    if REFUSALS: check_access()         before each call that lets other threads of Python go on
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from types import FrameType
+from typing import Any, TypeVar
+
+from ...effects.base.deep_calls import caller_of, raise_in
+from ...effects.base.errors import PlatformUnavailable
+from ...effects.base.source_locations import is_ours
+
+H = TypeVar("H", bound=dict[Any, Any] | list[Any] | deque[Any])
+
+REFUSALS: list[Callable[[], None]] = []
+"""What raises where the runtime may not be used; empty until then."""
+
+
+def check_access() -> None:
+    """Raise if the runtime may not be used: PlatformUnavailable in a forked child, SystemExit when Python ends."""
+    for refuse in REFUSALS:
+        refuse()
+
+
+# Forks: a child has the locks of the runtime's threads without the threads, and would wait for them
+
+_INHERITED: list[Any] = []  # in a forked child what is the parent's: freeing it would wait for its threads
+
+
+def of_this_process(holder: H) -> H:
+    """``holder``, which is empty in a forked child: what it holds of the runtime is the parent's."""
+    os.register_at_fork(after_in_child=partial(_inherit, holder))
+    return holder
+
+
+def _inherit(holder: Any) -> None:
+    if holder:
+        _INHERITED.append(holder.copy())
+        holder.clear()
+        REFUSALS[:] = [_refuse_child]
+
+
+def _refuse_child() -> None:
+    raise PlatformUnavailable(
+        "a process must use devices of its own, got one that was forked when its parent had used a device.",
+        hint="multiprocessing.get_context('spawn') starts new processes; or fork before a device is used.",
+    )
+
+
+# The end: Python ends a daemon thread where it next needs the interpreter's lock. Within jaxlib's C++, which frees
+# arrays too, that aborts the process, up to Python 3.13, so that threads which use the package are ended before it.
+
+_PATIENCE = 60  # seconds for what the runtime computes or compiles at the end
+_GLANCES = 20  # so often, a millisecond apart, other threads are looked at: they use the package now and then
+
+
+def end_threads_at_exit() -> None:
+    """Have SystemExit raised, when Python ends, in other threads that use the package, and wait for their end."""
+    atexit.register(_end_threads)
+
+
+def _end_threads() -> None:
+    REFUSALS.append(partial(_refuse_others, threading.get_ident()))
+    until, told = time.monotonic() + _PATIENCE, set[int]()
+    for glance in count():
+        stacks = {thread: _stack(frame) for thread, frame in sys._current_frames().items()}
+        del stacks[threading.get_ident()]
+        for thread in {thread for thread, stack in stacks.items() if _is_to_end(stack)} - told:
+            raise_in(thread, SystemExit)
+            told.add(thread)
+        if not stacks or time.monotonic() > until or (glance >= _GLANCES and not told & {*stacks}):
+            break
+        del stacks
+        time.sleep(0.001)
+
+
+def _refuse_others(last: int) -> None:
+    if threading.get_ident() != last:
+        raise SystemExit
+
+
+def _is_to_end(stack: list[FrameType]) -> bool:
+    """Whether a thread uses the package. One of the package's own, or of the runtime's in a callback, begins there."""
+    functions = [frame for frame in stack if frame.f_globals.get("__name__") != "threading"]
+    return any(map(_is_ours, functions)) and not _is_ours(functions[-1])
+
+
+def _stack(frame: FrameType | None) -> list[FrameType]:
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = caller_of(frame)
+    return frames
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return is_ours(frame.f_globals.get("__name__", ""))

@@ -1,0 +1,66 @@
+"""Forked children and daemon threads at the end of Python leave the runtime alone, and end."""
+
+import threading
+
+import pytest
+from helpers.new_process import in_new_process
+
+from handlax.lowering.clients import runtime_access
+
+FORKS = """
+import os, sys, warnings
+import handlax as hx, handlax.numpy as hnp
+
+def fork(child):
+    number = os.fork()
+    if number == 0:
+        child()
+        sys.exit(0)         # Python ends, with what is registered for that
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+
+f = hx.jit(lambda x: x + 1)
+assert fork(lambda: f(hnp.ones(3)).tolist()) == 0       # the first use of a device is the child's own
+callback = hx.jit(lambda x: hx.debug.callback(lambda x: None, x))
+y = f(hnp.ones(3))
+callback(1.0)
+with warnings.catch_warnings():
+    warnings.simplefilter("error", RuntimeWarning)
+    print([fork(child) for child in (hx.clear_caches, hx.effects_barrier, y.delete, y.tolist)])
+"""
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+def test_forked_children_end_with_status_0():
+    assert in_new_process(FORKS) == "[0, 0, 0, 0]"
+
+
+DAEMON = """
+import itertools, threading
+import handlax as hx, handlax.numpy as hnp
+
+begun = threading.Event()
+
+def work():
+    g = hx.jit(lambda x: x @ x)
+    for n in itertools.count():
+        hx.jit(lambda x: x * n)(1.0)
+        g(hnp.ones((200, 200))).block_until_ready()
+        begun.set()
+
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+print("ends")
+"""
+
+
+def test_python_ends_while_a_daemon_thread_compiles_and_runs():
+    assert in_new_process(DAEMON) == "ends"
+
+
+def test_access_is_refused_to_other_threads_at_the_end_alone(monkeypatch):
+    runtime_access.check_access()
+    monkeypatch.setattr(runtime_access, "REFUSALS", [lambda: runtime_access._refuse_others(threading.get_ident())])
+    runtime_access.check_access()
+    monkeypatch.setattr(runtime_access, "REFUSALS", [lambda: runtime_access._refuse_others(0)])
+    with pytest.raises(SystemExit):
+        runtime_access.check_access()
