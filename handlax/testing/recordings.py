@@ -15,11 +15,13 @@ import numpy as np
 
 from .. import lax
 from .. import numpy as hnp
-from ..effects.core.arrays import perform
+from ..effects.core.arrays import as_array, perform
 from ..effects.programs.equation_views import Literal
 from ..effects.trees import pytrees
+from ..effects.types.dtypes import named
 from ..interpreters.transformations.make_program import make_program
 from ..lowering.jit.ahead_of_time import eval_shape
+from .closeness import data
 
 Transformation = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -51,16 +53,18 @@ def executed(op: Any, xs: list[Any]) -> tuple[Any, list[Any]]:
         carry, (out, log) = lax.scan(step, carry, each, op.length, reverse=op.backwards)
         return [*carry, *out], [pytrees.map(lambda x: x[::-1], log) if op.backwards else log]
     if op.bodied and op.runs == "one":
-        which = hnp.clip(xs[0], 0, len(op.bodies) - 1)
-        bodies: list[Any] = [lambda body=body: logged(body, *xs[1:])[1] for body in op.bodies]
-        untaken = [(which != i).astype("int32") for i in range(len(bodies))]
-        inside = [lax.switch(i, [body, partial(zeros, body)]) for i, body in zip(untaken, bodies)]
-        return op.as_results(perform(op, *xs)), inside
-    return op.as_results(perform(op, *xs)), []
+        bodies: list[Any] = [lambda body=body: logged(body, *xs[1:]) for body in op.bodies]
+        types = [eval_shape(body)[1] for body in bodies]
+        branches = [partial(chosen, i, bodies, types) for i in range(len(bodies))]
+        return lax.switch(hnp.asarray(xs[0]).astype("int32"), branches)
+    return pytrees.leaves(perform(op, *xs)), []
 
 
-def zeros(f: Callable[[], Any]) -> Any:
-    return pytrees.map(lambda t: hnp.zeros(t.shape, t.dtype), eval_shape(f))
+def chosen(i: int, bodies: Sequence[Callable[[], Any]], types: Sequence[Any]) -> Any:
+    """The results of a branch, and the logs of all branches, of the others zeros."""
+    results, log = bodies[i]()
+    zeros = lambda t: hnp.zeros(t.shape, t.dtype)
+    return results, [log if j == i else pytrees.map(zeros, other) for j, other in enumerate(types)]
 
 
 def names(program: Any) -> Iterator[str]:
@@ -72,36 +76,53 @@ def names(program: Any) -> Iterator[str]:
 
 
 class Recording(NamedTuple):
-    """A run: the names of its operations, and the leaves of its log."""
+    """A run: the names of its operations, and the leaves of its log, bit for bit in the dtypes that they had."""
 
     names: Sequence[str]
     leaves: Sequence[np.ndarray]
 
     def save(self, file: Any) -> None:
         """Write it; ``file``: a path, or a file that is open for writing."""
-        np.savez(file, *self.leaves, names=np.array(self.names))
+        dtypes = [x.dtype.name for x in self.leaves]
+        np.savez(file, *map(stored, self.leaves), names=np.array(self.names), dtypes=np.array(dtypes))
 
 
 def load(file: Any) -> Recording:
     """The recording that was saved."""
     with np.load(file) as saved:
-        return Recording(saved["names"].tolist(), [saved[f"arr_{i}"] for i in range(len(saved.files) - 1)])
+        leaves = [saved[f"arr_{i}"].view(named(dtype)) for i, dtype in enumerate(saved["dtypes"].tolist())]
+        return Recording(saved["names"].tolist(), leaves)
 
 
-def numbers(x: Any) -> np.ndarray:
-    """An array in a dtype that NumPy itself has."""
-    return np.asarray(x, None if x.dtype.kind in "biufc" else np.float64)
+def is_numpys(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy itself has a dtype."""
+    return dtype.kind in "biufc"
+
+
+def stored(x: np.ndarray) -> np.ndarray:
+    """An array as NumPy writes it: of another library's dtype, its bits."""
+    return x if is_numpys(x.dtype) else x.view(f"uint{8 * x.dtype.itemsize}")
+
+
+def numbers(x: np.ndarray) -> np.ndarray:
+    """An array in a dtype in which NumPy computes."""
+    return x if is_numpys(x.dtype) else x.astype(np.float64)
 
 
 def logged_run(program: Any, args: Any, otherwise: Transformation = plain) -> tuple[Recording, Any]:
     """A run of a program under a transformation, and the structure of its log."""
-    log = otherwise(lambda *xs: logged(program, *xs)[1])(*map(hnp.asarray, pytrees.leaves(args)))
+    log = otherwise(lambda *xs: logged(program, *xs)[1])(*map(as_array, pytrees.leaves(args)))
     leaves, structure = pytrees.flatten(log)
-    return Recording([*names(program)], [*map(numbers, leaves)]), structure
+    return Recording([*names(program)], [*map(data, leaves)]), structure
 
 
 def record(f: Callable[..., Any], *args: Any, otherwise: Transformation = plain) -> Recording:
     """The values of all equations of ``f(*args)``, executed under a transformation ``otherwise`` such as ``jit``.
+
+        record(f, *args).leaves[-1] == f(*args)         bit for bit, where f ends with the operation that it returns
+
+    Numbers among the arguments are inputs of the program, weakly typed as those of ``jit``. In which order the results
+    stand, and those in bodies, follows from the program.
 
     >>> from handlax import numpy as hnp
     >>> record(lambda x: hnp.sin(2.0 * x), 0.5).names

@@ -18,6 +18,10 @@ from .mutable_code import Mutant, Mutation, digest, mutants, mutation
 from .outcomes import KILLED, SURVIVED, TIMED_OUT, UNREACHED, Outcome, Outcomes, summary
 
 PACKAGE = Path(__file__).resolve().parents[3]  # where this package lies
+# what tests of other projects import of it
+LIBRARY = (
+    "handlax", "handlax.testing.comparisons", "handlax.testing.handler_laws", "handlax.testing.operation_laws",
+)
 FIRST_BATCH = 4.0  # seconds of the tests that are run in one process at first; each further batch has twice as much
 
 
@@ -154,7 +158,7 @@ def main(words: Sequence[str], root: Path | None = None) -> int:
         return enumerate_changes(root, chosen)
     pending = [each for each in chosen if asked.again or each.key not in outcomes]
     tests = [path for word in asked.tests for path in tests_of(root, word)]
-    with ForkServer(root, () if root.resolve() == PACKAGE else ("handlax", "handlax.testing")) as server:
+    with ForkServer(root, () if root.resolve() == PACKAGE else LIBRARY) as server:
         coverage = CoverageMap(root, root / ".mutants" / "coverage")
         if not coverage.collect(server, tests, sources, asked.seconds, deadline, say):
             say("the time is over: the next call goes on to find out which tests execute which lines")
