@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 
 # where an equation stands: of it and of those whose bodies it is in, the numbers among their equations, each but the
 # last with that of the body, or None for a loop, in which the iteration takes this place
-Place = tuple[int | None, ...]
+EquationPath = tuple[int | None, ...]
 
 
 class Comparison(NamedTuple):
@@ -46,7 +46,7 @@ class Comparison(NamedTuple):
     tolerance: float
 
     def differences(
-        self, program: Any, ys: Any, zs: Any, place: Place = ()
+        self, program: Any, ys: Any, zs: Any, place: EquationPath = ()
     ) -> Iterator[tuple[tuple[float, ...], Difference]]:
         """Of each equation of a program, and of its bodies, the first difference of two logs, and when it is executed.
 

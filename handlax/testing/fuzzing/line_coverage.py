@@ -6,7 +6,7 @@ from pathlib import Path
 from types import CodeType
 
 from ...effects.base.source_locations import is_internal
-from ..line_events import LineEvents
+from .line_events import LineEvents
 
 _TESTING = str(Path(__file__).parents[1])
 

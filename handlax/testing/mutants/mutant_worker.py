@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ..line_events import LineEvents
+    from ..fuzzing import line_events
 else:
-    LineEvents = runpy.run_path(str(Path(__file__).parents[1] / "line_events.py"))["LineEvents"]
+    line_events = types.SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[1] / "fuzzing" / "line_events.py")))
 
 
 class ChangedFile(MetaPathFinder):
@@ -94,7 +94,7 @@ class SelectedTests:
         return {"failed": self.failed, "run": self.run}
 
 
-class ExecutedLines(LineEvents):
+class ExecutedLines(line_events.LineEvents):
     """Pytest plug-in: for each test that passes, its seconds, and the lines of some files that it executes.
 
     After so many ``seconds`` no further test is begun.

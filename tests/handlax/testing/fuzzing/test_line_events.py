@@ -5,8 +5,8 @@ import sys
 import threading
 from pathlib import Path
 
-from handlax.testing import line_events
-from handlax.testing.line_events import LineEvents
+from handlax.testing.fuzzing import line_events
+from handlax.testing.fuzzing.line_events import LineEvents
 
 
 def watched():
