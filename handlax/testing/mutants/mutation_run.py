@@ -39,7 +39,7 @@ def files_of(root: Path, word: str) -> list[str]:
     if not place.exists() or not all([path.is_relative_to(root.resolve()) for path in real]):
         raise BadArgument(
             f"mutants: {word!r} is no file, folder or module below {root}.",
-            hint="call it in the folder that has the code and its tests.")
+            hint="call it in the folder that has the code and its tests; --tests names these, if not tests.")
     return [path.relative_to(root.resolve()).as_posix() for path in dict.fromkeys(real)]
 
 
@@ -142,6 +142,15 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def command(words: Sequence[str]) -> int:
+    """``main``, of words that name nothing a message and the exit status 2."""
+    try:
+        return main(words)
+    except BadArgument as error:
+        sys.stderr.write(f"{error.what}\nhint: {error.hint}\n")
+        return 2
 
 
 def main(words: Sequence[str], root: Path | None = None) -> int:
