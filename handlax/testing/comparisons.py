@@ -152,7 +152,12 @@ class DrawnInputs:
     def example(self, law: Law, number: int) -> Example:
         """The inputs of a number: the second that Hypothesis draws, since the first are its simplest."""
         self.last, drawn = number, list[Any]()
-        self.search(lambda args: drawn.append(args) is not None)
+
+        def keep(args: Any) -> bool:
+            drawn.append(args)
+            return False
+
+        self.search(keep)
         if not isinstance(drawn[-1], tuple):
             raise BadArgument(
                 f"compare: inputs must draw tuples of arguments, got {type(drawn[-1]).__name__}.",

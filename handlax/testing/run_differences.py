@@ -17,7 +17,7 @@ import numpy as np
 from ..effects.base.errors import BadArgument
 from ..interpreters.transformations.make_program import make_program
 from .closeness import TOLERANCE
-from .recordings import Recording, Transformation, logged_run, numbers, plain
+from .recordings import EquationPath, Recording, Transformation, bodies_of, logged_run, numbers, plain
 
 
 class Difference(NamedTuple):
@@ -35,35 +35,30 @@ class Difference(NamedTuple):
         return f"{self.op.name} at {self.file.rpartition('/')[2]}:{self.line}{around}: {self.expected} != {self.found}"
 
 
-# where an equation stands: of it and of those whose bodies it is in, the numbers among their equations, each but the
-# last with that of the body, or None for a loop, in which the iteration takes this place
-EquationPath = tuple[int | None, ...]
-
-
 class Comparison(NamedTuple):
     """How far a value may be from the expected one."""
 
     tolerance: float
 
     def differences(
-        self, program: Any, ys: Any, zs: Any, place: EquationPath = ()
+        self, program: Any, ys: Any, zs: Any, path: EquationPath = ()
     ) -> Iterator[tuple[tuple[float, ...], Difference]]:
         """Of each equation of a program, and of its bodies, the first difference of two logs, and when it is executed.
 
         The times of two differences are ordered as these are: an operation that has bodies ends after them.
         """
-        loops = place.count(None)
+        loops = path.count(None)
         for k, (eqn, (expected, inside), (found, other)) in enumerate(zip(program.eqns, ys, zs)):
-            for j, (body, y, z) in enumerate(zip(eqn.op.bodies if inside else (), inside, other)):
-                yield from self.differences(body, y, z, (*place, k, None if eqn.op.runs == "loop" else j))
-            same = [self.close(y, z, loops) for y, z in zip(expected, found)]
+            for (body, y, place), z in zip(bodies_of(eqn.op, inside, (*path, k)), other):
+                yield from self.differences(body, y, z, place)
+            pairs = [in_both(y, z, loops) for y, z in zip(expected, found)]
+            same = [self.close(y, z, loops) for y, z in pairs]
             if not np.all(same):
                 iterations = tuple(np.argwhere(~np.all(same, axis=0))[0].tolist())
                 counters = iter(iterations)
-                time = [next(counters) if number is None else number for number in place]
-                values = [[y[iterations] for y in each] for each in (expected, found)]
-                site = eqn.site
-                yield (*time, k, inf), Difference(eqn.op, site.file, site.line, iterations, *values)
+                time = [next(counters) if number is None else number for number in path]
+                values = [[pair[i][iterations] for pair in pairs] for i in (0, 1)]
+                yield (*time, k, inf), Difference(eqn.op, eqn.site.file, eqn.site.line, iterations, *values)
 
     def close(self, y: Any, z: Any, loops: int) -> Any:
         """Whether values are close, for each iteration of the loops around them, relative to their largest element."""
@@ -73,6 +68,14 @@ class Comparison(NamedTuple):
         return np.isclose(z, y, rtol=0, atol=rate * largest, equal_nan=True).all(-1)
 
 
+def in_both(y: Any, z: Any, loops: int) -> tuple[Any, Any]:
+    """The iterations for which there is room in both logs. Raises: BadArgument: values are of other shapes."""
+    common = tuple([slice(min(sizes)) for sizes in zip(y.shape[:loops], z.shape[:loops])])
+    if y.ndim != z.ndim or y.shape[loops:] != z.shape[loops:]:
+        raise BadArgument(f"first_difference: the run was recorded of other shapes, got {y.shape} and {z.shape}.")
+    return y[common], z[common]
+
+
 def first_difference(
     f: Callable[..., Any], *args: Any, otherwise: Transformation = plain, expected: Recording | None = None,
     tolerance: float = 1.0,
@@ -80,7 +83,7 @@ def first_difference(
     """The first operation of ``otherwise(f)(*args)`` whose result is not the ``expected`` one; None: there is none.
 
     The first that is executed: in a body of a loop, a branch or a call, too, even if what comes after it hides the
-    difference. A loop of unknown length is one operation.
+    difference.
 
     Args:
         otherwise: a transformation that ``f`` is executed under.
@@ -92,8 +95,7 @@ def first_difference(
     program = make_program(f)(*args)
     found, structure = logged_run(program, args, otherwise)
     expected = logged_run(program, args)[0] if expected is None else expected
-    shapes = [[x.shape for x in recording.leaves] for recording in (expected, found)]
-    if found.names != expected.names or shapes[0] != shapes[1]:
-        raise BadArgument("first_difference: the run was recorded of another program, or of other shapes.")
+    if found.names != expected.names or len(found.leaves) != len(expected.leaves):
+        raise BadArgument("first_difference: the run was recorded of another program.")
     logs = [structure.unflatten(recording.leaves) for recording in (expected, found)]
     return min(Comparison(tolerance).differences(program, *logs), key=itemgetter(0), default=(None, None))[1]

@@ -68,6 +68,41 @@ def test_the_first_difference_is_found_behind_a_loop_of_unknown_length():
     assert (found.op.name, found.line) == ("exp", f.__code__.co_firstlineno + 2)
 
 
+@pytest.mark.parametrize("limit", [4.0, 30.0])
+@pytest.mark.parametrize("around", [lambda f: f, hx.jit, lambda f: hx.vmap(f, in_axes=(0, None))])
+def test_the_first_difference_is_found_in_a_loop_of_unknown_length(limit, around):
+    def f(x, end):
+        return lax.while_loop(lambda c: c[0] < end, lambda c: (c[0] + 1.0, hnp.sign(hnp.exp(c[0]))), (x, x))[0]
+
+    x = np.float32([0.0, 1.0]) if around(f) is not f and around is not hx.jit else np.float32(0.0)
+    found = first_difference(around(f), x, 40.0, otherwise=faulty(limit - 0.5))
+    assert (found.op.name, found.line) == ("exp", f.__code__.co_firstlineno + 1)
+    assert found.iterations == (int(limit) - x.size + 1,)
+
+
+def test_a_test_of_a_loop_that_ends_at_another_iteration_differs():
+    def f(x):
+        return lax.while_loop(lambda c: hnp.exp(c) < 50.0, lambda c: c + 1.0, x)
+
+    for limit in (0.5, 2.5):
+        found = first_difference(f, 0.0, otherwise=faulty(limit))
+        assert (found.op.name, found.iterations) == ("exp", (int(limit + 0.5),))
+    slower = hx.handle(hx.handler({Exp: lambda op, x: 1e-12 * hx.perform(op, x)}))
+    assert first_difference(f, 0.0, otherwise=slower).iterations == (0,)
+
+
+def test_runs_of_loops_of_other_lengths_are_compared_as_far_as_both_go(tmp_path):
+    def f(x, end):
+        inner = lambda c: lax.while_loop(lambda d: d < c, lambda d: d + hnp.exp(d) / hnp.exp(d), 0.0)
+        return lax.while_loop(lambda c: c < end, lambda c: c + hnp.sign(inner(c)), x)
+
+    record(f, 1.0, 20.0).save(tmp_path / "run.npz")
+    recorded = load(tmp_path / "run.npz")
+    assert first_difference(f, 1.0, 20.0, expected=recorded, otherwise=hx.jit) is None
+    other = first_difference(f, 1.0, 5.0, expected=recorded)
+    assert (other.op.name, other.iterations) == ("lt", (4,))
+
+
 def test_the_first_difference_is_found_in_nested_loops_and_backwards():
     def f(xs):
         inner = lambda c, i: lax.fori_loop(0, 7, lambda j, c: c + hnp.exp(hnp.where((i == 3) & (j == 5), 1.0, -9.0)), c)
@@ -147,6 +182,14 @@ def test_an_effect_in_a_branch_is_performed_once_in_a_recorded_run():
     seen = []
     record(f, 1.0, otherwise=lambda g: lambda *xs: seen.append(counter(g)(*xs)) or seen[-1][1])
     assert seen[0][0] == 2
+
+
+def test_what_lanes_perform_is_recorded():
+    counter = hx.handler({Count: lambda n, op: (n + 1, n)})
+    f = lambda xs: hx.vmap(lambda x: x * hnp.float32(hx.perform(Count()) + 5))(xs)
+    recorded = record(f, hnp.ones(3), otherwise=lambda g: lambda *xs: hx.handle(counter, hnp.int32(0))(g)(*xs)[1])
+    assert [5, 6, 7] in [leaf.tolist() for leaf in recorded.leaves if leaf.dtype == "int32"]
+    assert recorded.leaves[-1].tolist() == [5.0, 6.0, 7.0]
 
 
 # What is recorded is what the run had, bit for bit.
@@ -264,5 +307,5 @@ def test_a_recorded_run_of_another_program_or_of_other_shapes_is_refused():
     recorded = record(growing, hnp.float32(0.5))
     with pytest.raises(hx.errors.BadArgument, match="recorded of another program"):
         first_difference(lambda x: growing(hnp.sin(x)), 0.5, expected=recorded)
-    with pytest.raises(hx.errors.BadArgument, match="or of other shapes"):
+    with pytest.raises(hx.errors.BadArgument, match="of other shapes"):
         first_difference(hnp.sin, hnp.ones(3), expected=record(hnp.sin, hnp.ones(2)))
