@@ -1,13 +1,11 @@
 """``handlax.testing``: property-based laws of operations, control flow and handlers. Needs the extra ``test``."""
 
-from __future__ import annotations
+import typing as _typing
 
-from typing import TYPE_CHECKING
-
-from ..effects.base.lazy_module import late_names
+from ..effects.base.lazy_module import late_names as _late_names
 
 # Each is imported when it is first asked for, so that ``hx.testing`` costs nothing where no test uses it.
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from . import faults as faults
     from . import fuzzing as fuzzing
     from . import strategies as strategies
@@ -42,4 +40,4 @@ if TYPE_CHECKING:
     from .transformation_laws import check_interpreter as check_interpreter
     from .transformation_laws import check_transformation as check_transformation
 else:
-    __getattr__, __dir__, __all__ = late_names(__name__)
+    __getattr__, __dir__, __all__ = _late_names(__name__)
