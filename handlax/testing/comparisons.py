@@ -82,7 +82,7 @@ def on_devices(f: Compared) -> Compared:
 
 
 def single_device() -> str | None:
-    """Why there is nothing to divide."""
+    """Why nothing can be divided among devices; None: there are several."""
     devices = local_devices()
     return None if len(devices) > 1 else f"there is one device, {devices[0]}, and nothing to divide"
 

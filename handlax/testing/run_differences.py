@@ -8,6 +8,7 @@ is made here, by ``otherwise``: a transformation of functions, such as ``jit`` w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from math import inf, prod
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -72,7 +73,10 @@ def in_both(y: Any, z: Any, loops: int) -> tuple[Any, Any]:
     """The iterations for which there is room in both logs. Raises: BadArgument: values are of other shapes."""
     common = tuple([slice(min(sizes)) for sizes in zip(y.shape[:loops], z.shape[:loops])])
     if y.ndim != z.ndim or y.shape[loops:] != z.shape[loops:]:
-        raise BadArgument(f"first_difference: the run was recorded of other shapes, got {y.shape} and {z.shape}.")
+        raise BadArgument(
+            f"first_difference: the run was recorded of other shapes, got {y.shape} there and {z.shape} here.",
+            hint="record it again, with arguments of these shapes.",
+        )
     return y[common], z[common]
 
 
@@ -95,7 +99,11 @@ def first_difference(
     program = make_program(f)(*args)
     found, structure = logged_run(program, args, otherwise)
     expected = logged_run(program, args)[0] if expected is None else expected
-    if found.names != expected.names or len(found.leaves) != len(expected.leaves):
-        raise BadArgument("first_difference: the run was recorded of another program.")
+    for k, (there, here) in enumerate(zip_longest(expected.names, found.names, fillvalue="none")):
+        if there != here:
+            raise BadArgument(
+                f"first_difference: the run was recorded of another program: its operation {k} is {there}, not {here}.",
+                hint="record it again, of this program.",
+            )
     logs = [structure.unflatten(recording.leaves) for recording in (expected, found)]
     return min(Comparison(tolerance).differences(program, *logs), key=itemgetter(0), default=(None, None))[1]
