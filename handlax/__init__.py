@@ -203,6 +203,7 @@ if _typing.TYPE_CHECKING:
     from . import sharding as sharding
     from . import stages as stages
     from . import test_util as test_util
+    from . import testing as testing
     from . import tree as tree
     from . import tree_util as tree_util
     from . import typing as typing

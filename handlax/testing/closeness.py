@@ -5,13 +5,15 @@ A tolerance is relative to the largest element, since a sum of terms is as exact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..effects.core.arrays import as_array
+from ..effects.core.arrays import Array, as_array
 from ..effects.trees import pytrees
+from ..effects.trees.structure import at, difference
 from ..effects.types import dtypes
 
 # About 100 roundings: results of one function by two orders of evaluation. Narrow floats have fewer steps to lose bits
@@ -51,6 +53,45 @@ def assert_trees_close(actual: Any, expected: Any, loose: float = 10.0, what: st
     assert len(xs) == len(ys), f"{what}: {len(xs)} results, expected {len(ys)}"
     for k, (x, y) in enumerate(zip(xs, ys)):
         assert_close(x, y, loose, f"{what}, result {k}")
+
+
+def assert_results_equal(actual: Any, expected: Any, loose: float = 1.0, exact: bool = True) -> None:
+    """Assert that two trees of results have one structure, and leaves of one type, weak or not, that are close.
+
+    With ``exact=False`` a leaf that is no array of this library need have a dtype of the same kind alone, and is
+    compared in the narrower one of both.
+    """
+    structures = pytrees.structure(actual), pytrees.structure(expected)
+    if structures[0] != structures[1]:
+        found, wanted, where = difference(*structures)
+        raise AssertionError(f"the results{where}: {found}, expected {wanted}")
+    for (path, x), y in zip(pytrees.flatten_with_path(actual)[0], pytrees.leaves(expected)):
+        what = f"the result{at(path)}"
+        if exact or (isinstance(x, Array) and isinstance(y, Array)):
+            types = as_array(x).type, as_array(y).type
+            assert types[0] == types[1], f"{what}: the type is {types[0]}, expected {types[1]}"
+            assert_close(x, y, loose, what)
+        else:
+            _assert_alike(x, y, loose, what)
+
+
+def _assert_alike(x: Any, y: Any, loose: float, what: str) -> None:
+    """Assert that two arrays have dtypes of one kind and close values; floats are compared in the narrower dtype."""
+    x, y = (np.asarray(z) if isinstance(z, np.generic | int | float | complex) else data(z) for z in (x, y))
+    kinds = [next(name for name, has in _KINDS.items() if has(z.dtype)) for z in (x, y)]
+    assert kinds[0] == kinds[1], f"{what}: {kinds[0]} of {x.dtype}, expected {kinds[1]} of {y.dtype}"
+    narrower = min((x.dtype, y.dtype), key=lambda dtype: dtype.itemsize)
+    if dtypes.is_inexact(narrower):
+        assert_close(x.astype(narrower), y.astype(narrower), loose, what)
+    else:
+        assert x.shape == y.shape, f"{what}: shapes {x.shape} and {y.shape}"
+        np.testing.assert_array_equal(x, y, err_msg=what)
+
+
+_KINDS: Mapping[str, Callable[[Any], bool]] = MappingProxyType({
+    "booleans": dtypes.is_bool, "integers": dtypes.is_integer, "real numbers": dtypes.is_floating,
+    "complex numbers": dtypes.is_complex, "others": lambda dtype: True,
+})
 
 
 def assert_quotients(tangents: Sequence[Any], moved: Callable[[float], Sequence[Any]]) -> None:

@@ -12,7 +12,7 @@ from ..lowering.jit.ahead_of_time import eval_shape
 from .generator.control import CONTROL
 from .generator.control_flow import NODES
 from .generator.nests import Nest, random_nest
-from .generator.reducing import reduced
+from .generator.reducing import reduced_example
 from .law import Law, Report, check_laws
 
 REFUSALS = (CannotCross, MissingRule, NotDifferentiable)
@@ -59,7 +59,8 @@ class DrawnPrograms:
         """Check laws of a case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails."""
         return check_laws(
             subject, laws, lambda law, k: (case, self.program(k), k), lacks={**self.refused, **lacks},
-            examples=examples, seconds=seconds, seed=seed, reduce=reduced_example,
+            examples=examples, seconds=seconds, seed=seed,
+            reduce=lambda example, fails: reduced_example(example, lambda other: _runs(other[1]) and fails(other)),
         ).with_left_out(self.refused)
 
 
@@ -81,12 +82,6 @@ def _performing_in(name: str, seed: int) -> Nest:
         if any(line.startswith(" " * 8) and "hx.tell(" in line for line in nest.source.splitlines()):
             break
     return nest
-
-
-def reduced_example(example: Any, fails: Callable[[Any], bool]) -> Any:
-    """The example with a smaller program."""
-    case, nest, seed = example
-    return case, reduced(nest, lambda other: _runs(other) and fails((case, other, seed))), seed
 
 
 def _runs(nest: Nest) -> bool:

@@ -27,7 +27,7 @@ from ..interpreters.differentiation.partial_eval import partial_eval_program
 from .closeness import assert_quotients, assert_trees_close
 from .generator.control import CONTROL
 from .generator.nests import SMOOTH, Nest
-from .generator.reducing import reduced
+from .generator.reducing import reduced_example
 from .generator.unrolled import UNROLLED, evaluated
 from .law import Law, check_law
 from .operation_laws import assert_preserved, joined_results
@@ -36,11 +36,6 @@ from .operation_laws import assert_preserved, joined_results
 def check_nest_law(law: Law, nest: Nest, seed: int) -> None:
     """Check a law for a nest. Raises: LawFails: it fails; with a reduced nest that fails with the same exception."""
     check_law("control flow", law, (nest, seed), seed, reduced_example)
-
-
-def reduced_example(example: Any, fails: Callable[[Any], bool]) -> Any:
-    nest, seed = example
-    return reduced(nest, lambda other: fails((other, seed))), seed
 
 
 # change(control, f, *inputs): results of a transformation of f, of the functions of a control, CONTROL or UNROLLED

@@ -37,12 +37,13 @@ from ..lowering.jit.devices import disable_jit
 from ..lowering.jit.jit import jit
 from .closeness import assert_close, data
 from .law import Law, Report, check_laws
-from .strategies import Domain
+from .strategies import Domain, Operands
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
 WIDER = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dtype("complex128")}
+REALS = frozenset([*WIDER, *WIDER.values()])
 
 
 def results(op: Operation, operands: Sequence[Any]) -> list[Any]:
@@ -356,15 +357,15 @@ OPERATION_LAWS = (
 
 SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3), (0,))
 PRODUCTS = (((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)))  # what is not square
-DTYPES = (
+DTYPES = tuple(map(dtypes.canonical, (
     "float64", "float32", "complex128", "complex64", "bfloat16", "float16", "int32", "int64", "int8", "uint8", "uint32",
     "bool",
-)
-ANY_REAL = Domain(extremes=(0.0, -0.0, 1.0, -1.0, 1e3, -1e3, np.inf, -np.inf, np.nan))
+)))
+FLOATS = Domain(extremes=(0.0, -0.0, 1.0, -1.0, 1e3, -1e3, np.inf, -np.inf, np.nan))
 
 
 def check_operation(
-    op: Operation,
+    op: Operation | Operands,
     operands: Sequence[Arrays] | None = None,
     *,
     laws: Sequence[Law] = OPERATION_LAWS,
@@ -380,9 +381,11 @@ def check_operation(
     that it does not accept, is left out, with the reason.
 
     Args:
-        operands: draws of operands, each a list of NumPy arrays. By default numbers between -3 and 3, for the law of
-            compiled values also zeros, infinities and NaN, of the dtypes and shapes that ``result_type`` accepts: all
-            operands of one dtype, and of one shape, rank 0, or shapes of a product of matrices.
+        op: an operation, or one with the domains, shapes and dtypes of its operands. By default these are numbers
+            between -3 and 3, of the dtypes and shapes that ``result_type`` accepts: all operands of one dtype, and of
+            one shape, rank 0, or shapes of a product of matrices. For the law of compiled values there are zeros,
+            infinities and NaN among them, or the extremes of the domains.
+        operands: draws of operands to be used instead, each a list of NumPy arrays.
         laws: those to check.
         examples: how many times operands are drawn.
         seconds: how long; each law is checked once at least.
@@ -395,18 +398,21 @@ def check_operation(
     >>> [law.name for law, *_ in report.held]
     ['typing', 'compiled', ...]
     """
-    accepted = accepted_types(op) if operands is None else []
+    described = [op] if isinstance(op, Operands) else accepted_operands(op) if operands is None else []
+    op = op.op if isinstance(op, Operands) else op
+    types = [(each, dtype, shapes) for each in described for dtype in each.family for shapes in each.shapes]
+    types = [types[i] for i in np.random.default_rng(0).permutation(len(types))]  # each quarter of them is of all kinds
     if operands is not None and not len(operands):
         raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
     given = [list(map(np.asarray, each)) for each in operands or ()]
 
     def draws(law: Law, k: int) -> tuple[Operation, list[Any]]:
         rng = np.random.default_rng(k)
-        some = accepted[k % 4 :: 4] if len(accepted) > 8 else accepted  # XLA takes some ten milliseconds for each
-        drawn = given or [[ANY_REAL.draw(dtype, shape, rng) for shape in shapes] for dtype, shapes in some]
+        some = [each for each in types if "reals" not in law.needs or each[1] in REALS]
+        some = some[k % 4 :: 4] if len(some) > 8 else some  # XLA takes some ten milliseconds for each
+        drawn = given or [each.draw(dtype, shapes, rng) for each, dtype, shapes in some]
         if law.name == "compiled" and not given:  # at the ends of the dtypes, too
-            floats = [each for each in drawn if each and dtypes.is_floating(each[0].dtype)]
-            drawn += [[ANY_REAL.with_extremes(x, rng) for x in each] for each in floats]
+            drawn += [each.draw(dtype, shapes, rng, extremes=True) for each, dtype, shapes in some]
         return op, [each for each in drawn if "reals" not in law.needs or _of_reals(each)]
 
     lacks = dict(op.exempt)
@@ -418,8 +424,8 @@ def check_operation(
     )
 
 
-def accepted_types(op: Operation) -> list[tuple[Any, tuple[tuple[int, ...], ...]]]:
-    """The dtypes, and the shapes of operands, that the typing rule of an operation accepts, of those tried.
+def accepted_operands(op: Operation) -> list[Operands]:
+    """The operands that the typing rule of an operation accepts, by their shapes, of those tried.
 
     Raises: BadArgument: there are none.
     """
@@ -431,14 +437,15 @@ def accepted_types(op: Operation) -> list[tuple[Any, tuple[tuple[int, ...], ...]
         families = [(shape,) * arity for shape in SHAPES]
         families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
         families += PRODUCTS if arity == 2 else ()
-        found += [
-            (dtype, shapes) for dtype in map(dtypes.canonical, DTYPES) for shapes in families
-            if _accepts(op, [array_type(shape, dtype) for shape in shapes])
-        ]
+        for shapes in families:
+            family = {d for d in DTYPES if _accepts(op, [array_type(shape, d) for shape in shapes])}
+            for domain, some in ((FLOATS, family & dtypes.FLOATING), (Domain(), family - dtypes.FLOATING)):
+                if some:
+                    found.append(Operands(op, (domain,) * len(shapes), (shapes,), frozenset(some)))
     if not found:
         raise BadArgument(
             f"check_operation: {op} accepts none of the operands that are tried, of one dtype and shape.",
-            hint="give some: check_operation(op, operands=[[x, y], ...]) with NumPy arrays.",
+            hint="give some: check_operation(Operands(op, domains, shapes)), or operands=[[x, y], ...].",
         )
     return found
 
@@ -455,7 +462,7 @@ def _accepts(op: Operation, types: Sequence[Any]) -> bool:
 
 def _of_reals(operands: Arrays) -> bool:
     smooth = [x.dtype for x in operands if dtypes.is_inexact(x.dtype)]
-    return bool(smooth) and all(d in (*WIDER, *WIDER.values()) for d in smooth)
+    return bool(smooth) and all(d in REALS for d in smooth)
 
 
 def _fewer_draws(example: Any, fails: Callable[[Any], bool]) -> Any:

@@ -295,7 +295,7 @@ def abstract(x: Any) -> ArrayType:
     """The type of an argument: of an array, a number, or anything with ``shape`` and ``dtype``."""
     if isinstance(x, ArrayType):
         return x
-    if not isinstance(x, (Array, np.ndarray)) and hasattr(x, "shape") and hasattr(x, "dtype"):
+    if not isinstance(x, (Array, np.ndarray, np.generic)) and hasattr(x, "shape") and hasattr(x, "dtype"):
         return array_type(tuple(x.shape), dtypes.canonical(x.dtype), bool(getattr(x, "weak_type", False)))
     return as_array(x).type
 

@@ -160,7 +160,7 @@ def data(x):
 
 def crosses(case):
     dtype = min(case.dtypes, key=lambda d: (d.name != "float32", d.name))
-    operands = case.operands(dtype, case.shapes[0], np.random.default_rng(0))
+    operands = case.draw(dtype, case.shapes[0], np.random.default_rng(0))
     program = hx.make_program(lambda *xs: hx.perform(case.op, *xs))(*operands)
     theirs = to_jax(program)
     back = hx.make_program(from_jax(theirs))(*operands)

@@ -29,7 +29,7 @@ def drawn(family, dtypes, seed=0):
         for dtype in map(np.dtype, dtypes):
             if dtype in case.dtypes and not case.op.effects:
                 shapes = case.shapes[min(1, len(case.shapes) - 1)]
-                yield case.op, [np.asarray(x) for x in case.operands(dtype, shapes, rng)]
+                yield case.op, [np.asarray(x) for x in case.draw(dtype, shapes, rng)]
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.py")), ids=lambda file: file.stem)

@@ -22,7 +22,7 @@ def outcome_of(project, *arguments):
 
 def test_the_tests_of_the_project_pass(project):
     done = outcome_of(project)
-    assert done.returncode == 0 and "8 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "9 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_mistake_in_a_rule_and_another_program_are_found(project):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laws.inputs import INTEGERS, POSITIVE, REAL, SMOOTH, SPECIAL, UNIT, Case, Domain, Shape
+from laws.inputs import INTEGERS, POSITIVE, REAL, SMOOTH, SPECIAL, UNIT
 
 from handlax.effects.operations.elementwise import arithmetic as a
 from handlax.effects.operations.elementwise import bitwise as b
@@ -15,7 +15,9 @@ from handlax.effects.operations.special import bessel_functions, common_divisors
 from handlax.effects.operations.special import special_functions as g
 from handlax.effects.operations.special.common_divisors import Gcd
 from handlax.effects.types import dtypes
+from handlax.effects.types.array_type import Shape
 from handlax.experimental.sparse.todense import Todense
+from handlax.testing.strategies import Domain, Operands
 
 WHOLE = tuple(float(n) for n in range(-4, 5))
 HALVES = tuple(n / 2 for n in range(-7, 8))
@@ -31,72 +33,74 @@ BESSEL = Domain(-12.0, 12.0, apart=(0.0,), extremes=(0.0, 30.0, -30.0))
 INDEX_SHAPES: tuple[tuple[Shape, ...], ...] = (((), (), ()), ((3,),) * 3, ((), (2, 3), (2, 3)), ((0, 2),) * 3)
 
 ARITHMETIC = [
-    Case(a.Neg(), (EVERYWHERE,)),
-    Case(a.Add(), (EVERYWHERE, EVERYWHERE)),
-    Case(a.Sub(), (EVERYWHERE, EVERYWHERE)),
-    Case(a.Mul(), (EVERYWHERE, EVERYWHERE)),
-    Case(a.Div(), (EVERYWHERE, DIVISOR)),
-    Case(a.Rem(), (Domain(0.2, 0.9, extremes=SPECIAL), Domain(1.0, 2.0, extremes=SPECIAL)), dtypes=dtypes.FLOATING),
-    Case(a.Rem(), (Domain(2.2, 2.8), Domain(1.0, 1.09)), dtypes=dtypes.FLOATING),
-    Case(a.Rem(), (EVERYWHERE, DIVISOR), dtypes=dtypes.INTEGER),
+    Operands(a.Neg(), (EVERYWHERE,)),
+    Operands(a.Add(), (EVERYWHERE, EVERYWHERE)),
+    Operands(a.Sub(), (EVERYWHERE, EVERYWHERE)),
+    Operands(a.Mul(), (EVERYWHERE, EVERYWHERE)),
+    Operands(a.Div(), (EVERYWHERE, DIVISOR)),
+    Operands(a.Rem(), (Domain(0.2, 0.9, extremes=SPECIAL), Domain(1.0, 2.0, extremes=SPECIAL)), dtypes=dtypes.FLOATING),
+    Operands(a.Rem(), (Domain(2.2, 2.8), Domain(1.0, 1.09)), dtypes=dtypes.FLOATING),
+    Operands(a.Rem(), (EVERYWHERE, DIVISOR), dtypes=dtypes.INTEGER),
     *[
         case
         for op in (f.FloorDivide(), f.Mod())
         for case in (
-            Case(op, (Domain(2.2, 2.8, extremes=SPECIAL), Domain(1.0, 1.09, extremes=SPECIAL)), dtypes=dtypes.FLOATING),
-            Case(op, (EVERYWHERE, DIVISOR), dtypes=dtypes.INTEGER),
+            Operands(
+                op, (Domain(2.2, 2.8, extremes=SPECIAL), Domain(1.0, 1.09, extremes=SPECIAL)), dtypes=dtypes.FLOATING
+            ),
+            Operands(op, (EVERYWHERE, DIVISOR), dtypes=dtypes.INTEGER),
         )
     ],
-    Case(a.Sign(), (SMOOTH,)),
-    Case(a.Abs(), (SMOOTH,)),
-    Case(a.Floor(), (Domain(apart=WHOLE, extremes=SPECIAL),)),
-    Case(a.Ceil(), (Domain(apart=WHOLE, extremes=SPECIAL),)),
-    Case(a.IsFinite(), (REAL,)),
-    *[Case(a.Round(method), (Domain(apart=HALVES, extremes=(*SPECIAL, *HALVES)),)) for method in a.RoundingMethod],
-    Case(a.Sqrt(), (POSITIVE,)),
-    Case(a.Rsqrt(), (POSITIVE,)),
-    Case(a.Cbrt(), (Domain(-8.0, 8.0, apart=(0.0,), margin=0.3, extremes=SPECIAL),)),
-    Case(a.Square(), (EVERYWHERE,)),
-    *[Case(a.IntegerPow(n), (NONZERO,)) for n in (0, 1, 2, 3, 7)],
-    *[Case(a.IntegerPow(n), (NONZERO,), dtypes=dtypes.INEXACT) for n in (-1, -3)],
-    Case(a.Nextafter(), (REAL, REAL)),
+    Operands(a.Sign(), (SMOOTH,)),
+    Operands(a.Abs(), (SMOOTH,)),
+    Operands(a.Floor(), (Domain(apart=WHOLE, extremes=SPECIAL),)),
+    Operands(a.Ceil(), (Domain(apart=WHOLE, extremes=SPECIAL),)),
+    Operands(a.IsFinite(), (REAL,)),
+    *[Operands(a.Round(method), (Domain(apart=HALVES, extremes=(*SPECIAL, *HALVES)),)) for method in a.RoundingMethod],
+    Operands(a.Sqrt(), (POSITIVE,)),
+    Operands(a.Rsqrt(), (POSITIVE,)),
+    Operands(a.Cbrt(), (Domain(-8.0, 8.0, apart=(0.0,), margin=0.3, extremes=SPECIAL),)),
+    Operands(a.Square(), (EVERYWHERE,)),
+    *[Operands(a.IntegerPow(n), (NONZERO,)) for n in (0, 1, 2, 3, 7)],
+    *[Operands(a.IntegerPow(n), (NONZERO,), dtypes=dtypes.INEXACT) for n in (-1, -3)],
+    Operands(a.Nextafter(), (REAL, REAL)),
     *[
-        Case(a.ReducePrecision(exponent, mantissa), (Domain(-9.0, 9.0, extremes=SPECIAL),))
+        Operands(a.ReducePrecision(exponent, mantissa), (Domain(-9.0, 9.0, extremes=SPECIAL),))
         for exponent, mantissa in ((5, 10), (8, 7), (4, 3), (2, 1))
     ],
-    Case(a.Mulhi(), (INTEGERS, INTEGERS)),
-    Case(a.StopGradient(), (REAL,)),
-    Case(Todense(), (REAL,)),
-    Case(a.Unread(), (REAL,)),
+    Operands(a.Mulhi(), (INTEGERS, INTEGERS)),
+    Operands(a.StopGradient(), (REAL,)),
+    Operands(Todense(), (REAL,)),
+    Operands(a.Unread(), (REAL,)),
 ]
 
 SPECIAL_FUNCTIONS = [
-    *[Case(op(), (REAL,)) for op in (s.Exp, s.Exp2, s.Expm1, s.Logistic, s.Sin, s.Cos)],
-    *[Case(op(), (REAL,)) for op in (s.Sinh, s.Cosh, s.Tanh, s.Asinh)],
-    *[Case(op(), (POSITIVE,)) for op in (s.Log, s.Log1p)],
-    *[Case(op(), (UNIT,)) for op in (s.Tan, s.Asin, s.Acos, s.Atanh, s.ErfInv)],
-    Case(s.Atan(), (Domain(-3.0, 3.0, imaginary=(-0.8, 0.8), extremes=SPECIAL),)),
-    Case(s.Acosh(), (ABOVE_ONE,)),
-    Case(s.Atan2(), (SMOOTH, SMOOTH), dtypes=dtypes.FLOATING),
-    Case(s.Atan2(), (NONZERO, NONZERO)),
-    Case(s.Pow(), (NONZERO, REAL)),
-    Case(s.Pow(), (SMOOTH, Domain(-3.0, 3.0, dtype=dtypes.int32))),
-    *[Case(op(), (REAL,)) for op in (s.Erf, s.Erfc)],
-    Case(s.Logaddexp(), (REAL, REAL)),
+    *[Operands(op(), (REAL,)) for op in (s.Exp, s.Exp2, s.Expm1, s.Logistic, s.Sin, s.Cos)],
+    *[Operands(op(), (REAL,)) for op in (s.Sinh, s.Cosh, s.Tanh, s.Asinh)],
+    *[Operands(op(), (POSITIVE,)) for op in (s.Log, s.Log1p)],
+    *[Operands(op(), (UNIT,)) for op in (s.Tan, s.Asin, s.Acos, s.Atanh, s.ErfInv)],
+    Operands(s.Atan(), (Domain(-3.0, 3.0, imaginary=(-0.8, 0.8), extremes=SPECIAL),)),
+    Operands(s.Acosh(), (ABOVE_ONE,)),
+    Operands(s.Atan2(), (SMOOTH, SMOOTH), dtypes=dtypes.FLOATING),
+    Operands(s.Atan2(), (NONZERO, NONZERO)),
+    Operands(s.Pow(), (NONZERO, REAL)),
+    Operands(s.Pow(), (SMOOTH, Domain(-3.0, 3.0, dtype=dtypes.int32))),
+    *[Operands(op(), (REAL,)) for op in (s.Erf, s.Erfc)],
+    Operands(s.Logaddexp(), (REAL, REAL)),
 ]
 
 COMPARISON = [
-    *[Case(op(), (EVERYWHERE, EVERYWHERE)) for op in (c.Eq, c.Ne, c.Lt, c.Le, c.Gt, c.Ge)],
-    *[Case(op(), (EVERYWHERE, EVERYWHERE)) for op in (c.EqTo, c.LtTo, c.LeTo)],
-    *[Case(op(), (SMALL, SMALL), dtypes=dtypes.ORDERED - dtypes.FLOATING) for op in (c.Eq, c.Le, c.LtTo)],
-    *[Case(op(), operands) for op in (c.Max, c.Min) for operands in ((LEFT, RIGHT), (RIGHT, LEFT))],
+    *[Operands(op(), (EVERYWHERE, EVERYWHERE)) for op in (c.Eq, c.Ne, c.Lt, c.Le, c.Gt, c.Ge)],
+    *[Operands(op(), (EVERYWHERE, EVERYWHERE)) for op in (c.EqTo, c.LtTo, c.LeTo)],
+    *[Operands(op(), (SMALL, SMALL), dtypes=dtypes.ORDERED - dtypes.FLOATING) for op in (c.Eq, c.Le, c.LtTo)],
+    *[Operands(op(), operands) for op in (c.Max, c.Min) for operands in ((LEFT, RIGHT), (RIGHT, LEFT))],
     *[
-        Case(c.Clamp(), (Domain(-1.0, -0.5), x, Domain(0.5, 1.0)))
+        Operands(c.Clamp(), (Domain(-1.0, -0.5), x, Domain(0.5, 1.0)))
         for x in (Domain(-0.4, 0.4), Domain(2.0, 3.0), Domain(-3.0, -2.0))
     ],
-    Case(c.SelectN(), (Domain(dtype=dtypes.bool_), REAL, REAL), shapes=INDEX_SHAPES),
-    Case(c.SelectN(), (Domain(-1.0, 3.0, dtype=dtypes.int32), REAL, REAL), shapes=INDEX_SHAPES),
-    Case(
+    Operands(c.SelectN(), (Domain(dtype=dtypes.bool_), REAL, REAL), shapes=INDEX_SHAPES),
+    Operands(c.SelectN(), (Domain(-1.0, 3.0, dtype=dtypes.int32), REAL, REAL), shapes=INDEX_SHAPES),
+    Operands(
         c.SelectN(),
         (Domain(-1.0, 4.0, dtype=dtypes.int32), REAL, REAL, REAL),
         shapes=(((), (2,), (2,), (2,)), ((2,), (2,), (2,), ()), ((2, 3),) * 4),
@@ -104,35 +108,37 @@ COMPARISON = [
 ]
 
 BITWISE = [
-    Case(common_divisors.Gcd(), (INTEGERS, INTEGERS)),
-    Case(Gcd(), (Domain(-60.0, 60.0), Domain(-60.0, 60.0, extremes=(0,)))),
-    *[Case(op(), (INTEGERS, INTEGERS)) for op in (b.And, b.Or, b.Xor)],
-    Case(b.Not(), (INTEGERS,)),
-    *[Case(op(), (INTEGERS,)) for op in (b.PopulationCount, b.Clz)],
+    Operands(common_divisors.Gcd(), (INTEGERS, INTEGERS)),
+    Operands(Gcd(), (Domain(-60.0, 60.0), Domain(-60.0, 60.0, extremes=(0,)))),
+    *[Operands(op(), (INTEGERS, INTEGERS)) for op in (b.And, b.Or, b.Xor)],
+    Operands(b.Not(), (INTEGERS,)),
+    *[Operands(op(), (INTEGERS,)) for op in (b.PopulationCount, b.Clz)],
     *[
-        Case(op(), (INTEGERS, Domain(-3.0, 70.0, extremes=(0, 7, 8, 15, 16, 31, 32, 63, 64, -1, -128))))
+        Operands(op(), (INTEGERS, Domain(-3.0, 70.0, extremes=(0, 7, 8, 15, 16, 31, 32, 63, 64, -1, -128))))
         for op in (b.ShiftLeft, b.ShiftRightLogical, b.ShiftRightArithmetic)
     ],
 ]
 
 COMPLEX = [
-    *[Case(op(), (REAL,)) for op in (z.Real, z.Imag, z.Conj)],
-    Case(z.Complex(), (REAL, REAL)),
+    *[Operands(op(), (REAL,)) for op in (z.Real, z.Imag, z.Conj)],
+    Operands(z.Complex(), (REAL, REAL)),
 ]
 
 GAMMA = [
-    *[Case(op(), (Domain(0.2, 8.0, extremes=(0.5, 30.0)),)) for op in (g.Lgamma, g.Digamma)],
-    Case(g.Lgamma(), (Domain(-3.4, -0.3, apart=(-1.0, -2.0, -3.0), margin=0.2),)),
-    Case(g.Digamma(), (Domain(-3.4, -0.3, apart=(-1.0, -2.0, -3.0), margin=0.2),)),
-    *[Case(g.Polygamma(), (Domain(n, n), Domain(0.4, 6.0))) for n in (0.0, 1.0, 2.0, 3.0)],
-    Case(g.Zeta(), (Domain(1.6, 5.0), Domain(0.4, 6.0))),
-    *[Case(op(), (PARAMETER, Domain(0.1, 12.0))) for op in (g.Igamma, g.Igammac, g.IgammaGradA, g.RandomGammaGrad)],
-    Case(g.RegularizedIncompleteBeta(), (PARAMETER, PARAMETER, Domain(0.05, 0.95))),
-    *[Case(op(), (BESSEL,)) for op in (bessel_functions.BesselI0e, bessel_functions.BesselI1e)],
+    *[Operands(op(), (Domain(0.2, 8.0, extremes=(0.5, 30.0)),)) for op in (g.Lgamma, g.Digamma)],
+    Operands(g.Lgamma(), (Domain(-3.4, -0.3, apart=(-1.0, -2.0, -3.0), margin=0.2),)),
+    Operands(g.Digamma(), (Domain(-3.4, -0.3, apart=(-1.0, -2.0, -3.0), margin=0.2),)),
+    *[Operands(g.Polygamma(), (Domain(n, n), Domain(0.4, 6.0))) for n in (0.0, 1.0, 2.0, 3.0)],
+    Operands(g.Zeta(), (Domain(1.6, 5.0), Domain(0.4, 6.0))),
+    *[Operands(op(), (PARAMETER, Domain(0.1, 12.0))) for op in (g.Igamma, g.Igammac, g.IgammaGradA, g.RandomGammaGrad)],
+    Operands(g.RegularizedIncompleteBeta(), (PARAMETER, PARAMETER, Domain(0.05, 0.95))),
+    *[Operands(op(), (BESSEL,)) for op in (bessel_functions.BesselI0e, bessel_functions.BesselI1e)],
 ]
 
 CONVERSIONS = [
-    Case(v.ConvertElementType(dtype), (Domain(-200.0, 200.0, extremes=(*SPECIAL, 1e30, -1e30, 2**31 - 1, -(2**63))),))
+    Operands(
+        v.ConvertElementType(dtype), (Domain(-200.0, 200.0, extremes=(*SPECIAL, 1e30, -1e30, 2**31 - 1, -(2**63))),)
+    )
     for dtype in sorted(dtypes.ANY, key=str)
 ]
 

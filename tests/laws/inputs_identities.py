@@ -11,16 +11,17 @@ from handlax.effects.sharding.mesh import Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding
 from handlax.effects.sharding.partition_spec import PartitionSpec
 from handlax.effects.types import dtypes
+from handlax.testing.strategies import Domain, Operands
 
-from .inputs import SPECIAL, Case, Domain
+from .inputs import SPECIAL
 
 FEW = Domain(-2.0, 2.0, extremes=SPECIAL)
 HALVES = NamedSharding(Mesh(np.array(hx.devices()[:2]), ("halves",)), PartitionSpec("halves"))
 
 CASES = [
-    Case(Name("kept"), (FEW,), (((3,),), ((2, 3),), ((),), ((0, 2),)), dtypes.ANY),
-    Case(ShardingConstraint(HALVES), (FEW,), (((4,),), ((2, 3),), ((0, 2),)), dtypes.ANY),
-    Case(OptimizationBarrier(), (FEW,), (((3,),), ((),)), dtypes.ANY),
-    Case(Boundary(), (FEW, FEW), (((3,), (2, 2)), ((), (0,))), dtypes.ANY),
-    Case(OptimizationBarrier(), (FEW, FEW), (((3,), (2, 2)), ((), (0,))), dtypes.ANY),
+    Operands(Name("kept"), (FEW,), (((3,),), ((2, 3),), ((),), ((0, 2),)), dtypes.ANY),
+    Operands(ShardingConstraint(HALVES), (FEW,), (((4,),), ((2, 3),), ((0, 2),)), dtypes.ANY),
+    Operands(OptimizationBarrier(), (FEW,), (((3,),), ((),)), dtypes.ANY),
+    Operands(Boundary(), (FEW, FEW), (((3,), (2, 2)), ((), (0,))), dtypes.ANY),
+    Operands(OptimizationBarrier(), (FEW, FEW), (((3,), (2, 2)), ((), (0,))), dtypes.ANY),
 ]

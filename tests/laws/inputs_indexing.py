@@ -19,8 +19,9 @@ from handlax.effects.operations.manipulation import creation as n
 from handlax.effects.operations.manipulation import slicing as s
 from handlax.effects.operations.reductions import scatter_products as f
 from handlax.effects.types import dtypes
+from handlax.testing.strategies import Domain, Operands
 
-from .inputs import FINITE, REAL, Case, Domain
+from .inputs import FINITE, REAL
 
 PLAIN = Domain(extremes=FINITE)
 START = Domain(-3.0, 6.0, dtype=dtypes.int32)  # beyond both ends
@@ -70,47 +71,47 @@ class Involution(Domain):
         return np.asarray([1, 0, ~2, ~3] if self.padding else [3, 2, 1, 0], np.int32)
 
 
-def _gathers() -> list[Case]:
+def _gathers() -> list[Operands]:
     cases = [
-        Case(i.Gather(numbers, window, mode=mode, fill_value=7 if mode is FILL else None), (REAL, START), (shapes,))
+        Operands(i.Gather(numbers, window, mode=mode, fill_value=7 if mode is FILL else None), (REAL, START), (shapes,))
         for numbers, window, shapes in GATHERS
         for mode in (CLIP, FILL)
     ]
     rows, window, shapes = GATHERS[0]
     for start in (WIDE, UNSIGNED):
-        cases.append(Case(i.Gather(rows, window, mode=CLIP), (REAL, start), (shapes,), dtypes.FLOATING))
+        cases.append(Operands(i.Gather(rows, window, mode=CLIP), (REAL, start), (shapes,), dtypes.FLOATING))
         filled = i.Gather(rows, window, mode=FILL, fill_value=-1)
-        cases.append(Case(filled, (REAL, start), (shapes,), dtypes.FLOATING))
-    return [*cases, Case(i.Gather(rows, window, mode=PROMISE), (REAL, INSIDE), (shapes,))]
+        cases.append(Operands(filled, (REAL, start), (shapes,), dtypes.FLOATING))
+    return [*cases, Operands(i.Gather(rows, window, mode=PROMISE), (REAL, INSIDE), (shapes,))]
 
 
-def _scatters() -> list[Case]:
+def _scatters() -> list[Operands]:
     kinds = (i.Scatter, i.ScatterAdd, i.ScatterSub, f.ScatterMul, i.ScatterMin, i.ScatterMax)
     cases = [
-        Case(kind(numbers, mode=mode), (PLAIN, START, PLAIN), (shapes,))
+        Operands(kind(numbers, mode=mode), (PLAIN, START, PLAIN), (shapes,))
         for kind in kinds
         for k, (numbers, shapes) in enumerate(SCATTERS)
         for mode in ((CLIP, FILL) if k == 0 or kind is i.Scatter else (FILL,))
     ]
     rows, shapes = SCATTERS[0]
-    cases += [Case(kind(rows, unique_indices=True), (PLAIN, Distinct(), PLAIN), (shapes,)) for kind in kinds]
-    cases += [Case(f.OtherFactors(numbers), (PLAIN, START, PLAIN), (shapes,)) for numbers, shapes in SCATTERS]
-    return [*cases, Case(i.ScatterAdd(rows, mode=CLIP), (PLAIN, UNSIGNED, PLAIN), (shapes,), dtypes.FLOATING)]
+    cases += [Operands(kind(rows, unique_indices=True), (PLAIN, Distinct(), PLAIN), (shapes,)) for kind in kinds]
+    cases += [Operands(f.OtherFactors(numbers), (PLAIN, START, PLAIN), (shapes,)) for numbers, shapes in SCATTERS]
+    return [*cases, Operands(i.ScatterAdd(rows, mode=CLIP), (PLAIN, UNSIGNED, PLAIN), (shapes,), dtypes.FLOATING)]
 
 
 CASES = [
-    Case(h.BroadcastInDim((2, 3, 4), (0, 2)), (REAL,), (((2, 4),), ((1, 4),), ((1, 1),))),
-    Case(h.BroadcastInDim((2, 3), ()), (REAL,), (((),),)),
-    Case(h.BroadcastInDim((0, 3), (1,)), (REAL,), (((3,),),)),
-    Case(h.SizeOf(3), (), ((),)),
-    Case(h.Reshape((3, 4)), (REAL,), (((2, 6),), ((12,),))),
-    Case(h.Reshape(()), (REAL,), (((1, 1),),)),
-    Case(h.Reshape((0, 3)), (REAL,), (((2, 0),),)),
-    Case(h.Transpose((2, 0, 1)), (REAL,), (((2, 3, 4),), ((2, 0, 4),))),
-    Case(s.Slice((1, 0), (4, 5), (2, 1)), (REAL,), (((4, 5),),)),
-    Case(s.Slice((1, 2), (1, 5), (2, 2)), (REAL,), (((4, 5),),)),
+    Operands(h.BroadcastInDim((2, 3, 4), (0, 2)), (REAL,), (((2, 4),), ((1, 4),), ((1, 1),))),
+    Operands(h.BroadcastInDim((2, 3), ()), (REAL,), (((),),)),
+    Operands(h.BroadcastInDim((0, 3), (1,)), (REAL,), (((3,),),)),
+    Operands(h.SizeOf(3), (), ((),)),
+    Operands(h.Reshape((3, 4)), (REAL,), (((2, 6),), ((12,),))),
+    Operands(h.Reshape(()), (REAL,), (((1, 1),),)),
+    Operands(h.Reshape((0, 3)), (REAL,), (((2, 0),),)),
+    Operands(h.Transpose((2, 0, 1)), (REAL,), (((2, 3, 4),), ((2, 0, 4),))),
+    Operands(s.Slice((1, 0), (4, 5), (2, 1)), (REAL,), (((4, 5),),)),
+    Operands(s.Slice((1, 2), (1, 5), (2, 2)), (REAL,), (((4, 5),),)),
     *[
-        Case(s.Pad(config), (REAL, REAL), shapes)
+        Operands(s.Pad(config), (REAL, REAL), shapes)
         for config, shapes in (
             (((1, 2, 0), (0, 0, 1)), (((4, 3), ()), ((0, 3), ()))),
             (((-1, 2, 0), (1, -2, 1)), (((4, 3), ()),)),
@@ -118,19 +119,22 @@ CASES = [
             ((), (((), ()),)),
         )
     ],
-    Case(s.Rev((0, 2)), (REAL,), (((2, 3, 4),), ((2, 0, 4),))),
-    Case(s.Concatenate(1), (REAL, REAL, REAL), (((4, 3), (4, 1), (4, 0)),)),
-    Case(s.Split((1, 0, 3), 0), (REAL,), (((4, 3),),)),
+    Operands(s.Rev((0, 2)), (REAL,), (((2, 3, 4),), ((2, 0, 4),))),
+    Operands(s.Concatenate(1), (REAL, REAL, REAL), (((4, 3), (4, 1), (4, 0)),)),
+    Operands(s.Split((1, 0, 3), 0), (REAL,), (((4, 3),),)),
     *[
-        Case(r.Relocate(sizes, not gaps), (*[Involution(gaps)] * 2, *[REAL] * len(xs)), (((4,), (4,), *xs),))
+        Operands(r.Relocate(sizes, not gaps), (*[Involution(gaps)] * 2, *[REAL] * len(xs)), (((4,), (4,), *xs),))
         for gaps in (True, False)
         for sizes, xs in (((4,), [(4, 2)]), ((1, 3), [(4, 2)]), ((4,), [(3, 2), (0, 2), (1, 2)]), ((2, 2), [(2,)] * 2))
     ],
-    Case(d.DynamicSlice((2, 3)), (REAL, START, START), (((4, 5), (), ()),)),
-    Case(d.DynamicSlice((0, 5)), (REAL, UNSIGNED, UNSIGNED), (((4, 5), (), ()),)),
-    Case(d.DynamicSlice(()), (REAL,), (((),),)),
-    Case(d.DynamicUpdateSlice(), (REAL, REAL, START, START), (((4, 5), (2, 3), (), ()), ((4, 5), (0, 5), (), ()))),
-    *[Case(n.Iota(np.dtype(dtype), (3, 4), k), (), ((),)) for dtype in ("int8", "float32", "bfloat16") for k in (0, 1)],
+    Operands(d.DynamicSlice((2, 3)), (REAL, START, START), (((4, 5), (), ()),)),
+    Operands(d.DynamicSlice((0, 5)), (REAL, UNSIGNED, UNSIGNED), (((4, 5), (), ()),)),
+    Operands(d.DynamicSlice(()), (REAL,), (((),),)),
+    Operands(d.DynamicUpdateSlice(), (REAL, REAL, START, START), (((4, 5), (2, 3), (), ()), ((4, 5), (0, 5), (), ()))),
+    *[
+        Operands(n.Iota(np.dtype(dtype), (3, 4), k), (), ((),))
+        for dtype in ("int8", "float32", "bfloat16") for k in (0, 1)
+    ],
     *_gathers(),
     *_scatters(),
 ]

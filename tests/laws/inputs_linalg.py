@@ -16,8 +16,10 @@ from handlax.effects.operations.linalg.solve import Solve
 from handlax.effects.operations.linalg.triangular import TriangularSolve
 from handlax.effects.operations.linalg.tridiagonal_systems import TridiagonalSolve
 from handlax.effects.types import dtypes
+from handlax.effects.types.array_type import Shape
+from handlax.testing.strategies import Domain, Operands
 
-from .inputs import FINITE, Case, Domain, Shape
+from .inputs import FINITE
 
 PLAIN = Domain(extremes=FINITE)
 MATRIX = Domain(-1.0, 1.0)  # of full rank, almost surely
@@ -44,9 +46,9 @@ class Dominant(Domain):
 
 
 SOLUTIONS = [
-    Case(Cholesky(), (Definite(),), (((3, 3),), ((2, 3, 3),), ((0, 0),))),
+    Operands(Cholesky(), (Definite(),), (((3, 3),), ((2, 3, 3),), ((0, 0),))),
     *[
-        Case(
+        Operands(
             TriangularSolve(left, *flags),
             (Dominant(), PLAIN),
             (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 4))) if left else (((3, 3), (2, 3)), ((2, 3, 3), (2, 4, 3))),
@@ -54,33 +56,33 @@ SOLUTIONS = [
         for left, *flags in product((False, True), repeat=5)
     ],
     *[
-        Case(Solve(flag), (MATRIX, PLAIN), (((3, 3), (3, 2)), ((2, 4, 4), (2, 4, 1)), ((0, 0), (0, 2))))
+        Operands(Solve(flag), (MATRIX, PLAIN), (((3, 3), (3, 2)), ((2, 4, 4), (2, 4, 1)), ((0, 0), (0, 2))))
         for flag in (False, True)
     ],
     *[
-        Case(
+        Operands(
             TridiagonalSolve(flag), (MATRIX, Domain(2.0, 3.0), MATRIX, PLAIN),
             (((3,), (3,), (3,), (3, 2)), ((2, 4), (2, 4), (2, 4), (2, 4, 1)), ((1,), (1,), (1,), (1, 2))),
         )
         for flag in (False, True)
     ],
     *[
-        Case(op(), (MATRIX,), (((3, 3),), ((2, 4, 4),), ((2, 2),), ((2, 0, 0),)))
+        Operands(op(), (MATRIX,), (((3, 3),), ((2, 4, 4),), ((2, 2),), ((2, 0, 0),)))
         for op in (Determinant, LogDeterminant)
     ],
 ]
 
 FACTORISATIONS = [
-    Case(Lu(), (MATRIX,), (((3, 3),), ((2, 4, 2),), ((2, 4),), ((2, 0, 3),))),
-    Case(LuPivotsToPermutation(3), (PIVOTS,), (((3,),), ((2, 2),), ((0, 3),))),
+    Operands(Lu(), (MATRIX,), (((3, 3),), ((2, 4, 2),), ((2, 4),), ((2, 0, 3),))),
+    Operands(LuPivotsToPermutation(3), (PIVOTS,), (((3,),), ((2, 2),), ((0, 3),))),
     *[
-        Case(Qr(*flags), (MATRIX,), (((3, 3),), ((2, 4, 2),), ((2, 4),), ((2, 3, 0),)))
+        Operands(Qr(*flags), (MATRIX,), (((3, 3),), ((2, 4, 2),), ((2, 4),), ((2, 3, 0),)))
         for flags in product((False, True), repeat=2)
     ],
-    Case(Geqrf(), (MATRIX,), (((3, 3),), ((2, 4, 2),), ((2, 4),), ((2, 3, 0),))),
-    Case(HouseholderProduct(), (MATRIX, MATRIX), (((3, 3), (2,)), ((2, 4, 2), (2, 2)), ((2, 3, 0), (2, 0)))),
+    Operands(Geqrf(), (MATRIX,), (((3, 3),), ((2, 4, 2),), ((2, 4),), ((2, 3, 0),))),
+    Operands(HouseholderProduct(), (MATRIX, MATRIX), (((3, 3), (2,)), ((2, 4, 2), (2, 2)), ((2, 3, 0), (2, 0)))),
     *[
-        Case(
+        Operands(
             Ormqr(left, adjoint), (MATRIX, MATRIX, MATRIX),
             (((3, 2), (2,), (3, 4) if left else (4, 3)), ((2, 4, 2), (2, 1), (2, 4, 3) if left else (2, 3, 4))),
         )

@@ -16,8 +16,10 @@ from handlax.effects.operations.reductions import row_folds as w
 from handlax.effects.operations.reductions import sorting as s
 from handlax.effects.operations.reductions.softmax import Softmax
 from handlax.effects.types import dtypes
+from handlax.effects.types.array_type import Shape
+from handlax.testing.strategies import Domain, Operands
 
-from .inputs import FINITE, REAL, SPECIAL, Case, Domain, Shape
+from .inputs import FINITE, REAL, SPECIAL
 
 PLAIN = Domain(extremes=FINITE)
 MANY = Domain(-100.0, 100.0, extremes=FINITE)  # few equal elements, at which max is not differentiable
@@ -51,15 +53,15 @@ class Blocks(Domain):
         return np.array([place, rows, np.where(rows, 0, self.lanes - 1)], np.int32)
 
 
-def _on_rows(op: Any, operand: Domain, total: int, end: int, *each: int, lanes: int = 1) -> Case:
+def _on_rows(op: Any, operand: Domain, total: int, end: int, *each: int, lanes: int = 1) -> Operands:
     """Of lanes of which the first has all rows up to ``end``, and others none."""
     rows = lanes if isinstance(op, w.RepeatRows) else total
     index = ((lanes,), (3, w.most_blocks(lanes, total)), (total,))
-    return Case(op, (operand, All(end), Blocks(end, total, lanes), All(0)), (((rows, *each), *index),))
+    return Operands(op, (operand, All(end), Blocks(end, total, lanes), All(0)), (((rows, *each), *index),))
 
 
-def _dot(numbers: Any, *shapes: tuple[Shape, Shape], family: Any = None, **fields: Any) -> Case:
-    return Case(c.DotGeneral(numbers, **fields), (PLAIN, PLAIN), shapes, family)
+def _dot(numbers: Any, *shapes: tuple[Shape, Shape], family: Any = None, **fields: Any) -> Operands:
+    return Operands(c.DotGeneral(numbers, **fields), (PLAIN, PLAIN), shapes, family)
 
 
 MATRICES = (((1,), (0,)), ((), ()))
@@ -86,51 +88,51 @@ CONTRACTIONS = [
 WHOLE = (((3, 4),), ((2, 1, 3),))
 REDUCTIONS = [
     *[
-        Case(op(axes), (domain,), shapes)
+        Operands(op(axes), (domain,), shapes)
         for op, domain in ((ReduceSum, PLAIN), (r.ReduceProd, PLAIN), (r.ReduceMax, MANY), (r.ReduceMin, MANY))
         for axes, shapes in (((0,), WHOLE), ((0, 1), WHOLE), ((), (((),), ((3,),))), ((1,), (((0, 4),),)))
     ],
     *[
-        Case(op((1,), keeps_nan), (REAL,), (((3, 4),),), REALS)
+        Operands(op((1,), keeps_nan), (REAL,), (((3, 4),),), REALS)
         for op, keeps_nan in product((r.ReduceMax, r.ReduceMin), (True, False))
     ],
-    *[Case(Softmax(axes), (PLAIN,), WHOLE) for axes in ((0,), (0, 1))],
-    Case(Softmax((1,)), (PLAIN,), (((0, 4),), ((2, 0),))),
+    *[Operands(Softmax(axes), (PLAIN,), WHOLE) for axes in ((0,), (0, 1))],
+    Operands(Softmax((1,)), (PLAIN,), (((0, 4),), ((2, 0),))),
     *[
-        Case(op(axes), (MANY,), (*WHOLE, ((0, 4),)))
+        Operands(op(axes), (MANY,), (*WHOLE, ((0, 4),)))
         for op, axes in product((r.ReduceAnd, r.ReduceOr, r.ReduceXor), ((0,), (0, 1)))
     ],
     *[
-        Case(op((axis,), dtype), (FEW,), WHOLE)
+        Operands(op((axis,), dtype), (FEW,), WHOLE)
         for op, axis, dtype in product((r.Argmax, r.Argmin), (0, 1), (dtypes.int32, dtypes.int64, dtypes.uint8))
     ],
 ]
 
 CUMULATIVE = [
     *[
-        Case(op(0, reverse), (domain,), (((5,),), ((4, 2),), ((1,),), ((0, 2),)))
+        Operands(op(0, reverse), (domain,), (((5,),), ((4, 2),), ((1,),), ((0, 2),)))
         for (op, domain), reverse in product(
             ((u.Cumsum, PLAIN), (u.Cumprod, PLAIN), (u.Cummax, MANY), (u.Cummin, MANY), (u.Cumlogsumexp, PLAIN)),
             (False, True),
         )
     ],
-    *[Case(op(1, False), (REAL,), (((2, 4),),), REALS) for op in (u.Cumsum, u.Cummax, u.Cummin, u.Cumlogsumexp)],
+    *[Operands(op(1, False), (REAL,), (((2, 4),),), REALS) for op in (u.Cumsum, u.Cummax, u.Cummin, u.Cumlogsumexp)],
 ]
 
 SORTING = [
-    Case(s.Sort(0, True, 1), (MANY,), (((5,),), ((4, 2),), ((0, 2),))),
-    Case(s.Sort(1, False, 1), (FEW,), (((3, 5),),)),
-    Case(s.Sort(0, True, 2), (KEYS, MANY, PLAIN), (((6,),) * 3, ((3, 2),) * 3)),
-    Case(s.OrderStatistics((3, 0, 3), 0), (MANY,), (((5,),), ((4, 2),))),
-    Case(s.OrderStatistics((1,), 1), (FEW,), (((3, 5),), ((0, 2),))),
-    Case(s.TopK(2, 0), (MANY,), (((5,),), ((3, 2),))),
-    Case(s.TopK(3, 1), (FEW,), (((2, 4),), ((2, 5, 3),))),
+    Operands(s.Sort(0, True, 1), (MANY,), (((5,),), ((4, 2),), ((0, 2),))),
+    Operands(s.Sort(1, False, 1), (FEW,), (((3, 5),),)),
+    Operands(s.Sort(0, True, 2), (KEYS, MANY, PLAIN), (((6,),) * 3, ((3, 2),) * 3)),
+    Operands(s.OrderStatistics((3, 0, 3), 0), (MANY,), (((5,),), ((4, 2),))),
+    Operands(s.OrderStatistics((1,), 1), (FEW,), (((3, 5),), ((0, 2),))),
+    Operands(s.TopK(2, 0), (MANY,), (((5,),), ((3, 2),))),
+    Operands(s.TopK(3, 1), (FEW,), (((2, 4),), ((2, 5, 3),))),
 ]
 
 _F = f.FftType
 TRANSFORMS = [
     *[
-        Case(f.Fft(kind, lengths), (PLAIN,), shapes, dtypes.COMPLEX)
+        Operands(f.Fft(kind, lengths), (PLAIN,), shapes, dtypes.COMPLEX)
         for kind in (_F.FFT, _F.IFFT)
         for lengths, shapes in (
             ((5,), (((5,),), ((2, 5),), ((0, 5),))), ((4, 3), (((4, 3),), ((2, 4, 3),))), ((0,), (((2, 0),),)),
@@ -138,13 +140,13 @@ TRANSFORMS = [
         )
     ],
     *[
-        Case(f.Fft(kind, n), (PLAIN,), tuple((shape,) for shape in shapes), family)
+        Operands(f.Fft(kind, n), (PLAIN,), tuple((shape,) for shape in shapes), family)
         for n in ((5,), (6,), (1,), (3, 4), (2, 3, 2, 3))
         for kind, family, last in ((_F.RFFT, f._REALS, n[-1]), (_F.IRFFT, dtypes.COMPLEX, n[-1] // 2 + 1))
         for shapes in [((*n[:-1], last), (2, *n[:-1], last), (0, *n[:-1], last))]
     ],
-    Case(f.Fft(_F.RFFT, (0,)), (PLAIN,), (((2, 0),),), f._REALS),
-    Case(f.Fft(_F.IRFFT, (0,)), (PLAIN,), (((2, 1),),), dtypes.COMPLEX),
+    Operands(f.Fft(_F.RFFT, (0,)), (PLAIN,), (((2, 0),),), f._REALS),
+    Operands(f.Fft(_F.IRFFT, (0,)), (PLAIN,), (((2, 1),),), dtypes.COMPLEX),
 ]
 
 ON_ROWS = [

@@ -10,8 +10,10 @@ from handlax.effects.operations.windows.convolution import ConvGeneralDilated
 from handlax.effects.operations.windows.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
 from handlax.effects.operations.windows.geometry import Window
 from handlax.effects.types import dtypes
+from handlax.effects.types.array_type import Shape
+from handlax.testing.strategies import Domain, Operands
 
-from .inputs import FINITE, SPECIAL, Case, Domain, Shape
+from .inputs import FINITE, SPECIAL
 
 PLAIN = Domain(extremes=FINITE)
 MANY = Domain(-100.0, 100.0, extremes=SPECIAL)  # few equal elements, at which max is not differentiable
@@ -23,9 +25,9 @@ MIXED = conv_dimension_numbers((1,) * 4, (1,) * 4, ("HNWC", "OWHI", "CWNH"))
 def _conv(
     numbers: ConvDimensionNumbers, strides: Shape, padding: Any, lhs: Shape, rhs: Shape, *shapes: tuple[Shape, Shape],
     features: int = 1, batches: int = 1, family: Any = None, **fields: Any,
-) -> Case:
+) -> Operands:
     op = ConvGeneralDilated(strides, padding, lhs, rhs, numbers, features, batches, **fields)
-    return Case(op, (PLAIN, PLAIN), shapes, family)
+    return Operands(op, (PLAIN, PLAIN), shapes, family)
 
 
 ONES = (1, 1)
@@ -52,7 +54,7 @@ WINDOWS = (
     (Window((), (), (), (), ()), ((),)),
 )
 REDUCTIONS = [
-    Case(op(window), (domain,), tuple([(shape,) for shape in shapes]))
+    Operands(op(window), (domain,), tuple([(shape,) for shape in shapes]))
     for (op, domain), (window, shapes) in product(
         (
             (r.ReduceWindowSum, PLAIN), (r.ReduceWindowMax, MANY), (r.ReduceWindowMin, MANY), (r.WindowArgmax, MANY),

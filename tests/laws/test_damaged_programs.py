@@ -46,7 +46,7 @@ def execute(program, operands):
 
 def check(case, count):
     dtype = min(case.dtypes, key=lambda d: d.name)
-    operands = case.operands(dtype, case.shapes[min(1, len(case.shapes) - 1)], np.random.default_rng(0))
+    operands = case.draw(dtype, case.shapes[min(1, len(case.shapes) - 1)], np.random.default_rng(0))
     program = hx.make_program(lambda *xs: results(case.op, xs))(*operands)
     rng, text = random.Random(zlib.crc32(str(case).encode())), str(program).encode()
     target = PARSER._replace(run=lambda data: tried(data, program, operands))

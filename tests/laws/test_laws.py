@@ -49,7 +49,7 @@ def examples(case, law, *, all_pairs=True):
                 continue
             seed = zlib.crc32(f"{case} {dtype.name} {shapes}".encode())
             rng = np.random.default_rng(seed)
-            yield case.operands(dtype, shapes, rng, extremes=law.name == "compiled")
+            yield case.draw(dtype, shapes, rng, extremes=law.name == "compiled")
 
 
 @pytest.mark.parametrize("law", OPERATION_LAWS, ids=lambda law: law.name)

@@ -21,7 +21,7 @@ OURS = sorted([k for k in every_operation() if k.__module__.startswith("handlax.
 
 def a_draw(case):
     dtype = min(case.dtypes, key=lambda d: (d.name != "float64", d.name))
-    return case.operands(dtype, case.shapes[0], np.random.default_rng(0))
+    return case.draw(dtype, case.shapes[0], np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -91,7 +91,7 @@ def test_every_file_is_built_and_installed_once(kind, tmp_path):
     assert {*run(python, "-P", "-c", program, PYTHONPATH="").split()} == INSTALLED
     if kind == "wheel":
         project = shutil.copytree(ROOT / "examples" / "tested_project", tmp_path / "project")
-        assert "8 passed" in run(python, "-P", "-m", "pytest", "-q", cwd=project, PYTHONPATH="")
+        assert "9 passed" in run(python, "-P", "-m", "pytest", "-q", cwd=project, PYTHONPATH="")
 
 
 # Imported from a checkout with an awkward path, by files with awkward paths

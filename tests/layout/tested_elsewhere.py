@@ -201,9 +201,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("handlax/probability/test_traces.py",), "a site is what handlers make of it"),
     "handlax/random/": (("handlax/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
     "handlax/scipy/linalg/": (("handlax/scipy/test_linalg.py",), "against SciPy, function by function"),
-    "handlax/testing/closeness.py": (("handlax/testing/test_compare.py", LAWS), "the comparison of all laws"),
+    "handlax/testing/closeness.py": (("handlax/testing/test_comparisons.py", LAWS), "the comparison of all laws"),
     "handlax/testing/drawn_programs.py": (("handlax/testing/test_handler_laws.py",), "the programs of its checks"),
-    "handlax/testing/first_difference.py": (("handlax/testing/test_recordings.py",), "the comparison of recordings"),
+    "handlax/testing/run_differences.py": (("handlax/testing/test_recordings.py",), "the comparison of recordings"),
     "handlax/testing/faults/injection.py": (
         ("handlax/testing/faults/test_moments.py", "handlax/testing/faults/test_failures.py"),
         "what all kinds of faults have in common"),

@@ -1,4 +1,4 @@
-"""The modules of ``handlax.scipy``: loaded when first asked for."""
+"""The modules of ``handlax.scipy``, and what ``handlax.testing`` has: loaded when first asked for."""
 
 from __future__ import annotations
 
@@ -28,3 +28,25 @@ def test_a_module_that_there_is_not_is_an_error_that_is_named():
     with pytest.raises(AttributeError, match=r"module 'handlax.scipy' has no attribute 'linlag'") as caught:
         hx.scipy.linlag
     assert caught.value.name == "linlag"
+
+
+LAZY = """
+import sys, handlax
+assert not any(name.startswith(("handlax.testing", "hypothesis", "pytest")) for name in sys.modules)
+assert "testing" in dir(handlax)
+handlax.testing
+assert "hypothesis" not in sys.modules
+handlax.testing.compare, handlax.testing.strategies.arrays
+print("hypothesis" in sys.modules, *handlax.testing.__all__)
+"""
+
+
+def test_what_tests_use_is_an_attribute_that_is_loaded_when_it_is_asked_for():
+    done = subprocess.run([sys.executable, "-P", "-c", LAZY], capture_output=True, text=True, check=True)
+    loaded, *names = done.stdout.split()
+    assert loaded == "True" and {"check_operation", "compare", "record", "strategies"} <= {*names}
+
+
+def test_a_name_of_the_testing_package_is_no_module_that_it_loads():
+    modules = {module.name for module in pkgutil.iter_modules(hx.testing.__path__)}
+    assert modules & {*hx.testing.__all__} == {"faults", "fuzzing", "strategies"}

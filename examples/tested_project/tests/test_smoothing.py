@@ -28,6 +28,10 @@ def test_what_is_spent_is_added_up():
     assert total == 3.5 and x.tolist() == [1.0, 1.5, 1.0, 0.5]
 
 
+def test_what_lanes_spend_is_added_up():
+    assert hx.handle(spending, 0.0)(hx.vmap(spend))(hnp.array([1.0, 2.5]))[0] == 3.5
+
+
 @pytest.mark.handlax(max_traces=1, max_compiles=1)
 def test_one_trace_serves_all_values():
     f = hx.jit(smooth)

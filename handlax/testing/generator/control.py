@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ... import lax
 from ...effects.control.checkpoint_policies import everything_saveable, nothing_saveable
 from ...effects.core.arrays import perform
 from ...effects.core.operation import effect
@@ -37,10 +36,10 @@ def some_saveable(op: Any, *types: Any, **fields: Any) -> bool:
 
 HANDLER = handler({NestTell: lambda state, op, x: (next_state(state, x), state)})
 
+# the words of texts, without those that nodes bring
 CONTROL = SimpleNamespace(
     jit=jit, vmap=vmap, grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,
     linear_transpose=linear_transpose,
-    scan=lax.scan, fori_loop=lax.fori_loop, while_loop=lax.while_loop, cond=lax.cond, switch=lax.switch, map=lax.map,
     checkpoint=checkpoint, nothing=nothing_saveable, everything=everything_saveable, some=some_saveable,
     custom_jvp=custom_jvp, custom_vjp=custom_vjp,
     handled=lambda f, state: handle(HANDLER, state)(f), tell=lambda x: perform(NestTell(), x),

@@ -38,7 +38,7 @@ class RandomProgram(ABC):
     def inputs(self, seed: int) -> list[Any]:
         """Random inputs, as arrays of NumPy."""
 
-    def recorded(self, seed: int) -> Program:
+    def equations(self, seed: int) -> Program:
         """The program as equations, for inputs of the types of those of a seed."""
         leaves, tree = pytrees.flatten([pytrees.map(as_array, x) for x in self.inputs(seed)])
         f = lambda *xs: pytrees.leaves(self(*pytrees.unflatten(tree, xs)))

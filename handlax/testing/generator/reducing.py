@@ -38,6 +38,13 @@ def reduced(program: P, fails: Callable[[P], bool]) -> P:
         program = smaller
 
 
+def reduced_example(example: tuple[Any, ...], fails: Callable[[tuple[Any, ...]], bool]) -> tuple[Any, ...]:
+    """An example of a law with its program reduced: that part of it which has smaller ones."""
+    place = next(i for i, part in enumerate(example) if hasattr(part, "smaller"))
+    with_program = lambda program: (*example[:place], program, *example[place + 1 :])
+    return with_program(reduced(example[place], lambda program: fails(with_program(program))))
+
+
 def smaller_texts(source: str) -> Iterator[str]:
     """Shorter texts, each without one statement, or with one expression replaced by a shorter one."""
     tree = ast.parse(source)

@@ -121,9 +121,9 @@ def handled(f: Callable[..., Any], state: Any) -> Callable[..., Any]:
     return call
 
 
+# the words of texts, without those that nodes bring
 UNROLLED = SimpleNamespace(
-    scan=scan, fori_loop=fori_loop, while_loop=while_loop, cond=cond, switch=switch, map=map_, vmap=vmap,
-    jit=lambda f: f, checkpoint=lambda f, policy=None: f, nothing=None, everything=None, some=None,
+    vmap=vmap, jit=lambda f: f, checkpoint=lambda f, policy=None: f, nothing=None, everything=None, some=None,
     custom_jvp=custom_jvp, custom_vjp=custom_vjp,
     handled=handled, tell=tell, linear_transpose=linear_transpose,
     grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,

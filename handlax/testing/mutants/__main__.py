@@ -2,7 +2,7 @@
 
 import sys
 
-from .mutation_run import main
+from .mutation_run import command
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command(sys.argv[1:]))

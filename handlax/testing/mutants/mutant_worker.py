@@ -1,5 +1,7 @@
 """Runs tests in forked processes, with a file changed; a program of its own, which imports nothing of the package.
 
+What it imported would be in its processes already, as it was before a mutant of the package changes it.
+
     python -P mutant_worker.py MODULE...
 
 It imports these modules, and pytest, once. Then every line of its input is a job, a JSON object, which a forked process
@@ -18,9 +20,9 @@ import json
 import os
 import pickle
 import resource
+import runpy
 import signal
 import sys
-import threading
 import time
 import traceback
 import types
@@ -29,11 +31,14 @@ from collections.abc import Generator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-MONITOR = 3  # an identifier that neither debuggers, coverage nor profilers have reserved
+if TYPE_CHECKING:
+    from ..fuzzing import line_events
+else:
+    line_events = types.SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[1] / "fuzzing" / "line_events.py")))
 
 
 class ChangedFile(MetaPathFinder):
@@ -89,12 +94,13 @@ class SelectedTests:
         return {"failed": self.failed, "run": self.run}
 
 
-class ExecutedLines:
+class ExecutedLines(line_events.LineEvents):
     """Pytest plug-in: for each test that passes, its seconds, and the lines of some files that it executes.
 
     After so many ``seconds`` no further test is begun.
-    Python 3.12 tells of each line once in a test; before, every line of these files is traced.
     """
+
+    tool = 3  # which neither debuggers, coverage nor profilers have reserved
 
     def __init__(self, sources: Sequence[str], seconds: float):
         self.sources, self.names = {os.path.realpath(path) for path in sources}, dict[str, str]()
@@ -104,11 +110,6 @@ class ExecutedLines:
         self.tests: dict[str, tuple[float, list[int]]] = {}
         self.unfit, self.failed = set[str](), set[str]()
         self.start = self.collected = time.monotonic()
-        self.once: Any = None
-        if sys.version_info >= (3, 12):
-            self.once = sys.monitoring.DISABLE
-            sys.monitoring.use_tool_id(MONITOR, "handlax.testing.mutants")
-            sys.monitoring.register_callback(MONITOR, sys.monitoring.events.LINE, self.line)
 
     def source(self, filename: str) -> str:
         """The real path of a file, if it is one of the sources; else an empty text."""
@@ -117,26 +118,11 @@ class ExecutedLines:
             self.names[filename] = path if path in self.sources else ""
         return self.names[filename]
 
-    def line(self, code: types.CodeType, line: int) -> Any:
-        if path := self.source(code.co_filename):
+    def reached(self, code: types.CodeType, line: int) -> bool:
+        path = self.source(code.co_filename)
+        if path:
             self.lines[path] = self.lines.get(path, 0) | 1 << line
-        return self.once
-
-    def trace(self, frame: types.FrameType, event: str, _: Any) -> Any:
-        if path := self.source(frame.f_code.co_filename):
-            self.lines[path] = self.lines.get(path, 0) | 1 << frame.f_lineno
-            return self.trace
-        return None
-
-    def watch(self, on: bool) -> None:
-        """Begin to note lines, or end it."""
-        if sys.version_info >= (3, 12):
-            sys.monitoring.restart_events()
-            sys.monitoring.set_events(MONITOR, sys.monitoring.events.LINE if on else 0)
-        else:
-            trace: Any = self.trace if on else None
-            threading.settrace(trace)
-            sys.settrace(trace)
+        return bool(path)
 
     def pytest_collection_finish(self) -> None:
         self.collected = time.monotonic()
@@ -144,11 +130,10 @@ class ExecutedLines:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self.lines, start = {}, time.monotonic()
-        self.watch(True)
         try:
-            return (yield)
+            with self:
+                return (yield)
         finally:
-            self.watch(False)
             prints = [(path, f"{bits:x}") for path, bits in self.lines.items()]
             numbers = [self.footprints.setdefault(each, len(self.footprints)) for each in prints]
             self.tests[item.nodeid] = round(time.monotonic() - start, 4), numbers

@@ -18,6 +18,10 @@ from .mutable_code import Mutant, Mutation, digest, mutants, mutation
 from .outcomes import KILLED, SURVIVED, TIMED_OUT, UNREACHED, Outcome, Outcomes, summary
 
 PACKAGE = Path(__file__).resolve().parents[3]  # where this package lies
+# what tests of other projects import of it
+LIBRARY = (
+    "handlax", "handlax.testing.comparisons", "handlax.testing.handler_laws", "handlax.testing.operation_laws",
+)
 FIRST_BATCH = 4.0  # seconds of the tests that are run in one process at first; each further batch has twice as much
 
 
@@ -35,7 +39,7 @@ def files_of(root: Path, word: str) -> list[str]:
     if not place.exists() or not all([path.is_relative_to(root.resolve()) for path in real]):
         raise BadArgument(
             f"mutants: {word!r} is no file, folder or module below {root}.",
-            hint="call it in the folder that has the code and its tests.")
+            hint="call it in the folder that has the code and its tests; --tests names these, if not tests.")
     return [path.relative_to(root.resolve()).as_posix() for path in dict.fromkeys(real)]
 
 
@@ -140,6 +144,15 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def command(words: Sequence[str]) -> int:
+    """``main``, of words that name nothing a message and the exit status 2."""
+    try:
+        return main(words)
+    except BadArgument as error:
+        sys.stderr.write(f"{error.what}\nhint: {error.hint}\n")
+        return 2
+
+
 def main(words: Sequence[str], root: Path | None = None) -> int:
     """The command; its exit status is 1 if a mutant survived, 2 without tests that pass."""
     asked, root = parsed(words), root or Path.cwd()
@@ -154,7 +167,7 @@ def main(words: Sequence[str], root: Path | None = None) -> int:
         return enumerate_changes(root, chosen)
     pending = [each for each in chosen if asked.again or each.key not in outcomes]
     tests = [path for word in asked.tests for path in tests_of(root, word)]
-    with ForkServer(root, () if root.resolve() == PACKAGE else ("handlax", "handlax.testing")) as server:
+    with ForkServer(root, () if root.resolve() == PACKAGE else LIBRARY) as server:
         coverage = CoverageMap(root, root / ".mutants" / "coverage")
         if not coverage.collect(server, tests, sources, asked.seconds, deadline, say):
             say("the time is over: the next call goes on to find out which tests execute which lines")

@@ -17,6 +17,7 @@ from .device_shardings import meshes as meshes
 from .device_shardings import partition_specs as partition_specs
 from .device_shardings import shardings as shardings
 from .domains import Domain as Domain
+from .domains import Operands as Operands
 from .field_values import field_values as field_values
 from .index_expressions import index_expressions as index_expressions
 from .ragged_rows import ragged_arrays as ragged_arrays

@@ -1,4 +1,4 @@
-"""Domains: where the operands of an operation lie, away from its kinks and poles."""
+"""Domains: where the operands of an operation lie, away from its kinks and poles; and all operands of an operation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ...effects.base.wrapping import errors_ignored
+from ...effects.core.operation import Operation
 from ...effects.types.array_type import Shape
-from ...effects.types.dtypes import holds, integer_range, is_bool, is_complex, is_integer, named
+from ...effects.types.dtypes import ANY, holds, integer_range, is_bool, is_complex, is_integer, named
 
 
 @dataclass(frozen=True)
@@ -91,3 +92,51 @@ def _can_hold(dtype: Any, value: float) -> bool:
     if is_integer(dtype):
         return bool(np.isfinite(value)) and value == int(value) and holds(dtype, value)
     return not is_bool(dtype)
+
+
+@dataclass(frozen=True)
+class Operands:
+    """An operation and its operands: the domain of each, their shapes and their dtypes.
+
+        check_operation(Operands(Log(), (Domain(0.1, 3.0),)))
+        check_operation(Operands(Dot(), (Domain(), Domain()), shapes=(((2, 3), (3,)), ((3,), (3, 2)))))
+
+    Args:
+        domains: of each operand.
+        shapes: the alternatives, each with a shape for each operand; by default those of elementwise operations, which
+            are equal or of rank 0.
+        dtypes: the dtypes of the operands whose domain has none of its own; by default all that the operation accepts.
+    """
+
+    op: Operation
+    domains: tuple[Domain, ...]
+    shapes: tuple[tuple[Shape, ...], ...] = ()
+    dtypes: frozenset[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.shapes:
+            object.__setattr__(self, "shapes", elementwise_shapes(len(self.domains)))
+        if self.dtypes is None:
+            object.__setattr__(self, "dtypes", self.op.dtypes if self.op.dtypes is not None else ANY)
+
+    def draw(
+        self, dtype: Any, shapes: tuple[Shape, ...], rng: np.random.Generator, *, extremes: bool = False
+    ) -> list[np.ndarray[Any, Any]]:
+        """One array per operand by a random generator; with ``extremes``, those of the domains among them."""
+        arrays = [domain.draw(dtype, shape, rng) for domain, shape in zip(self.domains, shapes)]
+        return [d.with_extremes(x, rng) for d, x in zip(self.domains, arrays)] if extremes else arrays
+
+    @property
+    def family(self) -> list[np.dtype[Any]]:
+        """The dtypes, ordered by their names."""
+        return sorted(self.dtypes or (), key=lambda dtype: dtype.name)
+
+    def __str__(self) -> str:
+        return f"{self.op.name}({', '.join([repr(value) for value in self.op.fields])})"
+
+
+def elementwise_shapes(arity: int) -> tuple[tuple[Shape, ...], ...]:
+    """Equal shapes, one of them empty, and one operand of rank 0 with arrays."""
+    equal = tuple(((shape,) * arity) for shape in ((), (3,), (2, 3), (0, 2)))
+    spread = tuple(tuple(() if i == j else (2, 3) for j in range(arity)) for i in range(arity)) if arity > 1 else ()
+    return equal + spread

@@ -8,6 +8,7 @@ import pytest
 import handlax as hx
 from handlax import numpy as hnp
 from handlax.testing import OPERATION_LAWS, LawFails, check_operation
+from handlax.testing.strategies import Domain, Operands
 
 
 def doubling():
@@ -106,6 +107,33 @@ def test_a_product_is_checked_of_matrices_that_are_not_square():
 
     with pytest.raises(LawFails, match="result_type"):
         check_operation(hx.operation(Product)())
+
+
+def test_operands_are_drawn_from_the_domains_that_are_given():
+    seen = set()
+
+    class Root:
+        dtypes = hx.dtypes.FLOATING
+
+        def result_type(op, x):
+            return x
+
+        def evaluate(op, x):
+            assert not x.size or x.min() >= 0.5
+            seen.add((x.dtype.name, x.shape))
+            return np.sqrt(x)
+
+        exempt = dict.fromkeys([law.name for law in OPERATION_LAWS if law.name != "typing"], "only its type is asked")
+
+    root = hx.operation(Root)()
+    positive = Operands(root, (Domain(0.5, 2.0),), shapes=(((3,),), ((2, 2),)), dtypes=frozenset([np.dtype("float32")]))
+    check_operation(positive)
+    assert seen == {("float32", (3,)), ("float32", (2, 2))}
+    seen.clear()
+    check_operation(Operands(root, (Domain(0.5, 2.0),)))
+    assert {dtype for dtype, _ in seen} == {dtype.name for dtype in Root.dtypes} and {()} < {shape for _, shape in seen}
+    with pytest.raises(LawFails):
+        check_operation(root)
 
 
 def test_operands_must_be_given_where_none_are_found():

@@ -46,7 +46,7 @@ def as_arrays(x):
 def test_a_program_is_recorded():
     program = random_program(3, only=["scan"], depth=1)
     inputs = program.inputs(0)
-    recorded = program.recorded(0)
+    recorded = program.equations(0)
     typecheck(recorded)
     for y, z in zip(recorded(*inputs), program(*inputs), strict=True):
         np.testing.assert_array_equal(y, z)

@@ -105,7 +105,7 @@ def with_field(op, name, value):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_whatever_stands_in_a_field_checking_gives_a_result(case):
     dtype = min(case.dtypes, key=lambda d: d.name)
-    operands = case.operands(dtype, case.shapes[min(1, len(case.shapes) - 1)], np.random.default_rng(0))
+    operands = case.draw(dtype, case.shapes[min(1, len(case.shapes) - 1)], np.random.default_rng(0))
     p = hx.make_program(lambda *xs: results(case.op, xs))(*operands)
     for name in case.op._names:
         for value in (None, -1, 1.5, 10**20, (1.5,), "x", Neg(), ()):

@@ -118,3 +118,8 @@ def test_a_struct_is_copied_and_pickled(struct, duplicate):
     assert duplicate(struct) == struct
     with pytest.raises(hx.errors.Immutable):
         duplicate(struct).shape = ()
+
+
+@pytest.mark.parametrize("x", [np.float64(0.1), np.int64(3), np.bool_(True), np.complex64(1j), 0.1, np.array(0.1)])
+def test_numbers_have_the_types_that_compiled_functions_give_them(x):
+    assert hx.make_program(lambda x: x)(x).in_types == (hx.jit(lambda x: x)(x).type,)

@@ -84,7 +84,7 @@ COMPLEX = {
 def test_functions_of_complex_numbers_are_the_same_compiled(name):
     """Within the rounding of a complex number as a whole; NaN, infinities and the signs of zeros are the same."""
     case = COMPLEX[name]
-    (x,) = case.operands(np.dtype("complex64"), ((40, 50),), np.random.default_rng(0), extremes=True)
+    (x,) = case.draw(np.dtype("complex64"), ((40, 50),), np.random.default_rng(0), extremes=True)
     program = evaluate.program_of(case.op, (device(x, x.dtype).type,))
     y, z = [np.asarray(f(device(x, x.dtype))[0]) for f in (evaluate.chosen(program, None), _compiled_here(program))]
     if y.dtype.kind != "c":

@@ -7,7 +7,7 @@ import pytest
 import handlax as hx
 from handlax.testing.mutants.coverage_map import CoveringTests, fastest
 from handlax.testing.mutants.mutable_code import Mutant
-from handlax.testing.mutants.mutation_run import batches, drawn, files_of, main
+from handlax.testing.mutants.mutation_run import batches, command, drawn, files_of, main
 
 RULES = '''
 """A small module."""
@@ -160,3 +160,12 @@ def test_a_word_that_names_nothing_below_the_folder_is_refused(tmp_path, word):
     (tmp_path / "rules.py").touch()
     with pytest.raises(hx.errors.BadArgument, match="is no file, folder or module below"):
         files_of(tmp_path / "below", word)
+
+
+def test_the_command_says_which_word_names_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.py").touch()
+    for words, wrong in (["missing.py"], "'missing.py'"), (["rules.py"], "'tests'"):
+        assert command(words) == 2
+        said = capsys.readouterr().err
+        assert wrong in said and "hint: " in said and len(said.splitlines()) == 2

@@ -6,7 +6,8 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 import handlax as hx
-from handlax.testing.strategies import Domain, arrays
+from handlax.operations import Add, Log, SelectN
+from handlax.testing.strategies import Domain, Operands, arrays
 
 KINK = Domain(-2.0, 3.0, apart=(0.0, 1.0), margin=0.25)
 DTYPES = ["bool", "int8", "uint8", "int64", "float16", "bfloat16", "float32", "float64"]
@@ -50,3 +51,18 @@ def test_a_domain_may_fix_the_dtype_and_has_extremes_that_the_dtype_can_hold():
     assert find(arrays("float32", (1,), domain=Domain(dtype="int32")), lambda x: True).dtype == "int32"
     x = Domain(extremes=(300.0, 7.0)).with_extremes(np.zeros(99, "uint8"), rng)
     assert {*x.tolist()} == {0, 7}
+
+
+def test_the_operands_of_an_operation_have_the_shapes_and_dtypes_of_elementwise_ones_by_default():
+    logarithm, addition = Operands(Log(), (Domain(0.1, 3.0),)), Operands(Add(), (Domain(), Domain()))
+    assert logarithm.dtypes == Log.dtypes and ((0, 2),) in logarithm.shapes
+    assert ((), (2, 3)) in addition.shapes and ((3,), (3,)) in addition.shapes
+    assert Operands(Add(), (Domain(), Domain()), (((2,), (2,)),)).shapes == (((2,), (2,)),)
+
+
+def test_operands_are_drawn_each_from_its_domain():
+    rng = np.random.default_rng(0)
+    chosen = Operands(SelectN(), (Domain(dtype=bool), Domain(1.0, 2.0), Domain(-2.0, -1.0, extremes=(np.inf,))))
+    which, low, high = chosen.draw("float32", ((), (90,), (90,)), rng, extremes=True)
+    assert (which.dtype, low.dtype) == (bool, np.float32) and low.min() >= 1.0
+    assert np.isinf(high).any() and high[np.isfinite(high)].max() <= -1.0

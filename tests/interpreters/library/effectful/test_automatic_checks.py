@@ -76,7 +76,7 @@ def test_nan_come_about_as_the_operation_declares(case):
     rng = np.random.default_rng(0)
     for dtype in sorted(filter(is_inexact, case.dtypes), key=str):
         shapes = max(case.shapes, key=lambda shapes: sum(map(math.prod, shapes)))
-        xs = [with_nan(np.array(x), 0) for x in case.operands(dtype, shapes, rng, extremes=True)]
+        xs = [with_nan(np.array(x), 0) for x in case.draw(dtype, shapes, rng, extremes=True)]
         origin = NAN.find(type(case.op))(case.op, *map(as_array, xs))
         if origin is NaNOrigin.MADE:
             continue

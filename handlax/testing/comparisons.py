@@ -1,0 +1,226 @@
+"""Differential testing: functions that are to give the same are compared on generated inputs.
+
+    compare(f, g, inputs=st.tuples(arrays()))       functions, of which some may be another library's
+    compare(f, inputs=...)                          one function: by NumPy, by XLA, without optimisation, on devices
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import hypothesis
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis.errors import Flaky, NoSuchExample
+from hypothesis.strategies import SearchStrategy
+
+from ..effects.base.errors import BadArgument
+from ..effects.base.wrapping import name_of
+from ..effects.core.arrays import as_array
+from ..effects.sharding.named_sharding import NamedSharding
+from ..effects.sharding.partition_spec import PartitionSpec
+from ..effects.trees import pytrees
+from ..lowering.arrays.device_put import device_put
+from ..lowering.jit.devices import disable_jit, local_devices
+from ..lowering.jit.jit import jit
+from ..sharding import make_mesh
+from .closeness import assert_results_equal
+from .law import Example, Law, Report, check_laws
+from .run_differences import first_difference
+
+Compared = Callable[..., Any]
+
+
+class Way(NamedTuple):
+    """A way to execute a function: its name, and a transformation that changes no result.
+
+    ``missing()`` says why it cannot be tried on this machine; None: it can.
+    """
+
+    name: str
+    transform: Callable[[Compared], Compared]
+    missing: Callable[[], str | None] = lambda: None
+
+
+def by_numpy(f: Compared) -> Compared:
+    """The function evaluated by NumPy, with loops and branches by Python; nothing is compiled."""
+
+    def evaluated(*args: Any) -> Any:
+        with disable_jit():
+            return f(*args)
+
+    return evaluated
+
+
+def unoptimized(f: Compared) -> Compared:
+    """The function compiled by XLA without the optimisations of its backend."""
+    return jit(f, compiler_options={"xla_backend_optimization_level": 0})
+
+
+def on_devices(f: Compared) -> Compared:
+    """The function compiled for several devices, as many as divide the size of an array; each has all of the others."""
+    compiled = jit(f)
+
+    def divided(*args: Any) -> Any:
+        arrays, devices = pytrees.map(as_array, args), local_devices()
+        sizes = {n for x in pytrees.leaves(arrays) for n in x.shape if n}
+        counts = [count for count in range(2, len(devices) + 1) if any([n % count == 0 for n in sizes])]
+        count = max(counts, default=len(devices))
+        mesh = make_mesh((count,), ("devices",), devices=devices[:count])
+
+        def placed(x: Any) -> Any:
+            axes = [d for d, n in enumerate(x.shape) if n and n % count == 0][:1]
+            spec = ["devices" if d in axes else None for d in range(x.ndim)]
+            return device_put(x, NamedSharding(mesh, PartitionSpec(*spec)))
+
+        return compiled(*pytrees.map(placed, arrays))
+
+    return divided
+
+
+def single_device() -> str | None:
+    """Why nothing can be divided among devices; None: there are several."""
+    devices = local_devices()
+    return None if len(devices) > 1 else f"there is one device, {devices[0]}, and nothing to divide"
+
+
+WAYS = (
+    Way("NumPy", by_numpy), Way("XLA", jit), Way("XLA without optimisation", unoptimized),
+    Way("devices", on_devices, single_device),
+)
+
+
+def compare(
+    f: Compared,
+    *others: Compared,
+    inputs: SearchStrategy[tuple[Any, ...]],
+    ways: Sequence[Way] | None = None,
+    loose: float = 1.0,
+    examples: int = 50,
+    seconds: float = 10.0,
+    seed: int = 0,
+) -> Report:
+    """Compare a function with others, and with itself executed in other ways, on inputs that are drawn.
+
+        f(*inputs) == g(*inputs)          f(*inputs) == way(f)(*inputs)
+
+    Results are equal if their trees have one structure, and their leaves one shape, dtype and weakness, and close
+    values. A leaf that NumPy or another library gives need have the same kind of dtype alone, since defaults differ: it
+    is compared in the narrower dtype of both.
+
+    Args:
+        others: functions that ``f`` is to equal, of NumPy arrays; they may be other libraries'.
+        inputs: a strategy for tuples of arguments. NumPy arrays are copied for each function.
+        ways: how ``f`` is executed: ``WAYS`` by default if there are no others.
+        loose: how many times the tolerance of their dtypes results may differ; see ``assert_close``.
+        examples: how many inputs are drawn, for all functions and ways in turn.
+        seconds: how long, and how long again inputs that show a difference are made simpler; at least one is tried.
+        seed: of the first inputs.
+
+    Raises: LawFails: they differ; with the simplest inputs found, and, if a way differs, the first operation to do so.
+    BadArgument: there is nothing to compare with, or what is drawn are no tuples.
+
+    >>> import numpy as np
+    >>> from hypothesis import strategies as st
+    >>> from handlax import numpy as hnp
+    >>> print(compare(hnp.sinh, np.sinh, inputs=st.tuples(st.floats(-5, 5)), loose=10.0, examples=10))
+    sinh: laws that hold: 1
+      sinh  ...
+    """
+    ways = () if others and ways is None else WAYS if ways is None else ways
+    if not (others or ways):
+        raise BadArgument("compare: there must be another function or a way to execute this one, got neither.")
+    name = name_of(f)
+    laws = [Law(name_of(g), f"{name} equals {name_of(g)}", _equals(f, g, loose, exact=False)) for g in others]
+    laws += [Law(way.name, f"{name} is the same by {way.name}", _same_by(f, way, loose)) for way in ways]
+    drawn = DrawnInputs(inputs, seconds)
+    return check_laws(
+        name, laws, drawn.example, lacks={way.name: reason for way in ways if (reason := way.missing()) is not None},
+        examples=max(1, examples), seconds=seconds, seed=seed, reduce=drawn.simpler,
+    )
+
+
+class DrawnInputs:
+    """Inputs by number, which a strategy of Hypothesis draws, and simpler ones in place of the last."""
+
+    def __init__(self, strategy: SearchStrategy[Any], seconds: float):
+        self.strategy, self.seconds, self.last = strategy, seconds, 0
+
+    def example(self, law: Law, number: int) -> Example:
+        """The inputs of a number: the second that Hypothesis draws, since the first are its simplest."""
+        self.last, drawn = number, list[Any]()
+
+        def keep(args: Any) -> bool:
+            drawn.append(args)
+            return False
+
+        self.search(keep)
+        if not isinstance(drawn[-1], tuple):
+            raise BadArgument(
+                f"compare: inputs must draw tuples of arguments, got {type(drawn[-1]).__name__}.",
+                hint="inputs=st.tuples(strategy) for a single argument.",
+            )
+        return drawn[-1]
+
+    def simpler(self, example: Example, fails: Callable[[Example], bool]) -> Example:
+        """The simplest inputs found that still fail."""
+        found, end = [example], time.monotonic() + self.seconds
+
+        def shows(args: Any) -> bool:
+            if time.monotonic() > end or not fails(args):
+                return False
+            found.append(args)
+            return True
+
+        self.search(shows)
+        return found[-1]
+
+    def search(self, condition: Callable[[Any], bool]) -> None:
+        """Draw inputs of the last number, and, if the condition holds for some, simpler and simpler ones."""
+        options = settings(max_examples=2, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        try:
+            hypothesis.find(self.strategy, condition, settings=options, random=Random(self.last))
+        except (NoSuchExample, Flaky):  # flaky where the time has ended
+            return
+
+
+def _equals(f: Compared, g: Compared, loose: float, exact: bool) -> Callable[..., None]:
+    """The check that two functions give equal results; whether all dtypes must be the same is ``exact``."""
+
+    def check(*args: Any) -> None:
+        expected, found = (h(*pytrees.map(_copied, args)) for h in (g, f))
+        try:
+            assert_results_equal(found, expected, loose, exact)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nThe inputs: {args}") from error
+
+    return check
+
+
+def _copied(x: Any) -> Any:
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def _same_by(f: Compared, way: Way, loose: float) -> Callable[..., None]:
+    """The check that a function gives the same in another way."""
+    equals = _equals(way.transform(f), f, loose, exact=True)
+
+    def check(*args: Any) -> None:
+        try:
+            equals(*args)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nThe first operation that differs: {_where(f, way, args)}") from error
+
+    return check
+
+
+def _where(f: Compared, way: Way, args: Example) -> str:
+    """The first operation that a way computes otherwise, or why it is not known."""
+    try:
+        found = first_difference(f, *args, otherwise=way.transform)
+    except Exception as error:  # of a way that is none for a function with more results
+        return f"unknown, since {type(error).__name__}: {error}"
+    return "none, where the results of all are kept" if found is None else str(found)
