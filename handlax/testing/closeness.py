@@ -36,13 +36,30 @@ def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "")
     assert actual.shape == expected.shape, f"{what}: shapes {actual.shape} and {expected.shape}"
     assert actual.dtype == expected.dtype, f"{what}: dtypes {actual.dtype} and {expected.dtype}"
     if not dtypes.is_inexact(actual.dtype):
-        np.testing.assert_array_equal(actual, expected, err_msg=what)
-        return
-    wide = np.complex128 if actual.dtype.kind == "c" else np.float64
-    tolerance = TOLERANCE.get(actual.dtype.name, 0.1) * loose
-    a, b = actual.astype(wide), expected.astype(wide)
-    finite = np.abs(b[np.isfinite(b)])
-    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * float(finite.max(initial=1e-30)), err_msg=what)
+        equal = actual == expected
+    else:
+        wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+        tolerance = TOLERANCE.get(actual.dtype.name, 0.1) * loose
+        a, b = actual.astype(wide), expected.astype(wide)
+        largest = float(np.abs(b[np.isfinite(b)]).max(initial=1e-30))
+        equal = np.isclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+    assert np.all(equal), _difference(actual, expected, equal, what)
+
+
+def brief(x: Any) -> str:
+    """The elements of an array in one line, of a large one a part, with all digits."""
+    text = np.array2string(np.asarray(x), separator=", ", threshold=20, edgeitems=3, floatmode="unique")
+    return " ".join(text.split())
+
+
+def _difference(actual: Any, expected: Any, equal: Any, what: str) -> str:
+    """The message for two arrays of which some elements are not ``equal``."""
+    lines = [f"{what}: {np.sum(~equal)} of {equal.size} elements differ", f"got      {brief(actual)}",
+             f"expected {brief(expected)}"]
+    if equal.ndim:
+        at = tuple(map(int, np.argwhere(~equal)[0]))
+        lines.append(f"first at {list(at)}: got {actual[at]}, expected {expected[at]}")
+    return "\n".join(lines)
 
 
 def assert_trees_close(actual: Any, expected: Any, loose: float = 10.0, what: str = "") -> None:

@@ -2,8 +2,8 @@
 
     for law in OPERATION_LAWS: law.check(op, draws)
 
-``draws`` are lists of operands, NumPy arrays. An operation to which a law does not apply declares it, with the reason:
-``exempt = {name: reason}``.
+``draws`` are lists of operands, NumPy arrays and arrays of keys. An operation to which a law does not apply declares
+it, with the reason: ``exempt = {name: reason}``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, HandlaxError
 from ..effects.core.arrays import Array, as_array, perform
 from ..effects.core.operation import Operation
-from ..effects.operations.random_bits import random_wrap
+from ..effects.operations.random_bits import KEY, random_wrap
 from ..effects.programs.parse_result import parse_program
 from ..effects.programs.program import Program, interpret
 from ..effects.types import dtypes
-from ..effects.types.array_type import array_type
+from ..effects.types.array_type import ArrayType, array_type
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
@@ -35,7 +35,7 @@ from ..interpreters.transformations.derivatives import jvp, linearize, vjp
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.devices import disable_jit
 from ..lowering.jit.jit import jit
-from .closeness import assert_close, data
+from .closeness import assert_close, brief, data
 from .law import Law, Report, check_laws
 from .strategies import Domain
 
@@ -195,7 +195,7 @@ POLES = (np.nan, np.inf, -np.inf, 0.0, -1.0, 1.0, 1e30)
 def _poles(op: Operation, operands: Arrays) -> None:
     """The lanes of a branch that is not taken have gradient 0, whatever their operands, and the others their own."""
     outside = [[_filled(x, pole) for x in operands] for pole in POLES]
-    stacked = [np.stack(column) for column in zip(operands, *outside)]
+    stacked = [_stacked(column, 0) for column in zip(operands, *outside)]
     inside = np.arange(len(POLES) + 1) == 0
 
     def branch(*xs: Any) -> list[Any]:
@@ -279,7 +279,7 @@ def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
         return [derivative(g, *inputs) for g in (f, jit(f))], [vmap(g)(*lanes) for g in (f, jit(f))]
 
     inputs = (*operands, *moving)
-    lanes, directions = ([np.stack([x, x]) for x in xs] for xs in (operands, moving))
+    lanes, directions = ([_stacked([x, x], 0) for x in xs] for xs in (operands, moving))
     mapped = vmap(lambda *inputs: derivative(f, *inputs))(*lanes, *directions)
     derivatives, batches = jit(everything)(inputs, lanes)
     expected = derivative(f, *inputs)
@@ -360,6 +360,7 @@ DTYPES = (
     "float64", "float32", "complex128", "complex64", "bfloat16", "float16", "int32", "int64", "int8", "uint8", "uint32",
     "bool",
 )
+BESIDE_KEYS = ("uint32", "int32", "float32")  # the dtypes of operands beside a key
 ANY_REAL = Domain(extremes=(0.0, -0.0, 1.0, -1.0, 1e3, -1e3, np.inf, -np.inf, np.nan))
 
 
@@ -380,15 +381,17 @@ def check_operation(
     that it does not accept, is left out, with the reason.
 
     Args:
-        operands: draws of operands, each a list of NumPy arrays. By default numbers between -3 and 3, for the law of
-            compiled values also zeros, infinities and NaN, of the dtypes and shapes that ``result_type`` accepts: all
-            operands of one dtype, and of one shape, rank 0, or shapes of a product of matrices.
+        operands: draws of operands, each a list of NumPy arrays, or of arrays of handlax where they are keys. By
+            default numbers between -3 and 3, for the law of compiled values also zeros, infinities and NaN, and random
+            keys, of the dtypes and shapes that ``result_type`` accepts: all operands of one dtype, or keys and then
+            numbers of one dtype; all of one shape, rank 0, or shapes of a product of matrices.
         laws: those to check.
         examples: how many times operands are drawn.
         seconds: how long; each law is checked once at least.
         seed: of the first draw.
 
-    Raises: LawFails: a law fails, or BadArgument: ``result_type`` accepts no operands that are tried.
+    Raises: LawFails: a law fails; the error has the operands, those of one draw if it fails for one. BadArgument:
+        ``result_type`` accepts no operands that are tried.
 
     >>> from handlax.operations import Sin
     >>> report = check_operation(Sin(), examples=1)
@@ -398,12 +401,12 @@ def check_operation(
     accepted = accepted_types(op) if operands is None else []
     if operands is not None and not len(operands):
         raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
-    given = [list(map(np.asarray, each)) for each in operands or ()]
+    given = [[x if isinstance(x, Array) else np.asarray(x) for x in each] for each in operands or ()]
 
     def draws(law: Law, k: int) -> tuple[Operation, list[Any]]:
         rng = np.random.default_rng(k)
         some = accepted[k % 4 :: 4] if len(accepted) > 8 else accepted  # XLA takes some ten milliseconds for each
-        drawn = given or [[ANY_REAL.draw(dtype, shape, rng) for shape in shapes] for dtype, shapes in some]
+        drawn = given or [[_drawn(type, rng) for type in types] for types in some]
         if law.name == "compiled" and not given:  # at the ends of the dtypes, too
             floats = [each for each in drawn if each and dtypes.is_floating(each[0].dtype)]
             drawn += [[ANY_REAL.with_extremes(x, rng) for x in each] for each in floats]
@@ -414,12 +417,12 @@ def check_operation(
         lacks["reals"] = "it accepts no real or complex numbers of 32 or 64 bits"
     return check_laws(
         repr(op), laws, draws, lacks=lacks, examples=1 if given else max(1, examples), seconds=seconds, seed=seed,
-        reduce=_fewer_draws,
+        reduce=_fewer_draws, show=_shown,
     )
 
 
-def accepted_types(op: Operation) -> list[tuple[Any, tuple[tuple[int, ...], ...]]]:
-    """The dtypes, and the shapes of operands, that the typing rule of an operation accepts, of those tried.
+def accepted_types(op: Operation) -> list[tuple[ArrayType, ...]]:
+    """The types of operands that the typing rule of an operation accepts, of those tried.
 
     Raises: BadArgument: there are none.
     """
@@ -431,13 +434,13 @@ def accepted_types(op: Operation) -> list[tuple[Any, tuple[tuple[int, ...], ...]
         families = [(shape,) * arity for shape in SHAPES]
         families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
         families += PRODUCTS if arity == 2 else ()
-        found += [
-            (dtype, shapes) for dtype in map(dtypes.canonical, DTYPES) for shapes in families
-            if _accepts(op, [array_type(shape, dtype) for shape in shapes])
-        ]
+        keyed = [(KEY,) * n + (np.dtype(beside),) * (arity - n) for n in range(1, arity + 1) for beside in BESIDE_KEYS]
+        kinds = [(dtype,) * arity for dtype in map(dtypes.canonical, DTYPES)] + list(dict.fromkeys(keyed))
+        tried = [tuple(map(array_type, shapes, each)) for each in kinds for shapes in families]
+        found += [types for types in tried if _accepts(op, types)]
     if not found:
         raise BadArgument(
-            f"check_operation: {op} accepts none of the operands that are tried, of one dtype and shape.",
+            f"check_operation: {op} accepts none of the operands that are tried, numbers of one dtype and keys.",
             hint="give some: check_operation(op, operands=[[x, y], ...]) with NumPy arrays.",
         )
     return found
@@ -453,9 +456,26 @@ def _accepts(op: Operation, types: Sequence[Any]) -> bool:
     return True
 
 
+def _drawn(type: ArrayType, rng: np.random.Generator) -> Any:
+    """Random keys, or numbers of ``ANY_REAL``."""
+    if type.dtype == KEY:
+        return random_wrap(rng.integers(0, 2**32, (*type.shape, 2), np.uint32))
+    return ANY_REAL.draw(type.dtype, type.shape, rng)
+
+
 def _of_reals(operands: Arrays) -> bool:
     smooth = [x.dtype for x in operands if dtypes.is_inexact(x.dtype)]
     return bool(smooth) and all(d in (*WIDER, *WIDER.values()) for d in smooth)
+
+
+def _shown(example: Any) -> str:
+    """The operation and the operands of each draw, of large arrays a part."""
+    op, draws = example
+    lines = [f"of {op}"]
+    for operands in draws:
+        for i, x in enumerate(operands):
+            lines.append(f"operand {i}: {as_array(x).type} {brief(data(x))}")
+    return "\n".join(lines)
 
 
 def _fewer_draws(example: Any, fails: Callable[[Any], bool]) -> Any:

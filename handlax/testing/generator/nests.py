@@ -67,11 +67,11 @@ def random_nest(
     Args:
         size: the greatest number of statements of a body.
         only: the nodes to use, by their names in ``NODES``; all by default.
-        without: nodes that are not used.
+        without: nodes that are not used, by name, and variants of statements, such as those of ``VARIANTS``.
         tells: whether it performs effects for a handler around it, by ``tell`` of its control.
     """
     nodes = [NODES[name] for name in (NODES if only is None else only) if name not in without]
-    a = Writer(random, Vocabulary(EXPRESSIONS, dict.fromkeys(nodes, 1.0)))
+    a = Writer(random, Vocabulary(EXPRESSIONS, dict.fromkeys(nodes, 1.0), without=frozenset(without)))
     inputs = dict(zip("xvwkp", Nest("").inputs(0)))
     body = Body(inputs, inputs, depth, frozenset(["reverse"] * reverse + ["handler"] * tells))
     body.head = f"program({', '.join(inputs)})"
