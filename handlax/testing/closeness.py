@@ -48,8 +48,7 @@ def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "")
 
 def brief(x: Any) -> str:
     """The elements of an array in one line, of a large one a part, with all digits."""
-    text = np.array2string(np.asarray(x), separator=", ", threshold=20, edgeitems=3, floatmode="unique")
-    return " ".join(text.split())
+    return " ".join(np.array2string(np.asarray(x), separator=", ", threshold=20, floatmode="unique").split())
 
 
 def _difference(actual: Any, expected: Any, equal: Any, what: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
@@ -14,11 +15,12 @@ from .generator.control import CONTROL
 from .generator.control_flow import NODES, TRACED_LENGTH
 from .generator.expressions import TOLD, VARIANTS
 from .generator.nests import Nest, random_nest
-from .generator.reducing import reduced
+from .generator.reducing import living, reduced
 from .law import Law, Report, check_laws
 
 REFUSALS = (CannotCross, MissingRule, NotDifferentiable)
-TRIES = 300  # programs that are drawn for one that is not refused
+TRIES = 100  # programs that are tried for one that is not refused
+DRAWS = 16  # programs that are drawn for one, the one whose results depend most on its bodies
 
 
 class DrawnPrograms:
@@ -37,7 +39,7 @@ class DrawnPrograms:
             self.probe(name, [Nest(f"def program(x, v, w, k, p):\n    return ({text},)\n")])
         for name in NODES:
             if name != "handled":  # in which effects are not for the subject
-                self.probe(name, [self.performing_in(name, seed) for seed in range(5)])
+                self.probe(name, [self.performing_in(name, seed) for seed in range(3)])
 
     def probe(self, name: str, nests: list[Nest]) -> None:
         """Find out whether most of these programs, which have the statement or expression of this name, are refused."""
@@ -65,55 +67,59 @@ class DrawnPrograms:
         Raises: BadArgument: all are refused.
         """
         if (k, without) not in self.made:
-            nodes, absent = [name for name in NODES if name != "handled"], [*self.refused, *without]
             reason = ""
             for i in range(TRIES):
-                nest = random_nest(Random(f"{k} {i}"), depth=2, size=2, only=nodes, without=absent, tells=True)
-                if "hx.tell(" in nest.source or TOLD in self.refused:
-                    refused = self.refusal(nest)
-                    if refused is None:
-                        self.made[k, without] = nest
-                        return nest
-                    reason = refused
+                nest = max([self.drawn(f"{k} {i} {j}", without) for j in range(DRAWS)], key=liveness)
+                refused = self.refusal(nest)
+                if refused is None:
+                    self.made[k, without] = nest
+                    return nest
+                reason = refused
             raise BadArgument(
                 f"a check of laws: there must be programs that are not refused, the last one of {TRIES} is, for "
                 f"{reason.splitlines()[0]}", hint="give rules for common operations, such as add, mul and sin.",
             )
         return self.made[k, without]
 
+    def drawn(self, seed: str, without: tuple[str, ...]) -> Nest:
+        nodes = [name for name in NODES if name != "handled"]
+        return random_nest(
+            Random(seed), depth=2, size=2, only=nodes, without=[*self.refused, *without], tells=True
+        )
+
     def check(
         self, subject: str, case: Any, laws: Iterable[Law], lacks: Mapping[str, str],
         *, examples: int, seconds: float, seed: int,
     ) -> Report:
-        """Check laws of a case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails.
-
-        A law that needs ``crossing(statement)`` is left out if the statement is refused.
-        """
-        crossed = {crossing(name): f"{name}: {reason}" for name, reason in self.refused.items()}
+        """Check laws of a case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails."""
         return check_laws(
-            subject, laws, lambda law, k: (case, self.program(k, law.without), k), lacks={**crossed, **lacks},
-            examples=examples, seconds=seconds, seed=seed, reduce=reduced_example,
+            subject, laws, lambda law, k: (case, self.program(k, law.without), k), lacks=lacks,
+            examples=examples, seconds=seconds, seed=seed, reduce=reduced_example, refusal=refusal_of,
         ).with_refused(self.refused)
 
 
-def crossing(statement: str) -> str:
-    """What a law needs that is about a statement of this name."""
-    return f"crossing {statement}"
+def liveness(nest: Nest) -> tuple[bool, int]:
+    """Whether a program performs effects, and in how many statements of bodies it computes floats for its results."""
+    return "hx.tell(" in nest.source, len(COMPUTED.findall(living(nest.source)))
+
+
+COMPUTED = re.compile(r"^ {8,}f\d+ = ", re.MULTILINE)
+
+
+def refusal_of(error: Exception) -> str | None:
+    """The text of an error that is a refusal; None: it is none.
+
+    A clause that does more than append to a log is none: it breaks what its handler declares.
+    """
+    return str(error) if isinstance(error, REFUSALS) and not isinstance(error, UnknownLog) else None
 
 
 def refusal(f: Callable[..., Any], *args: Any) -> str | None:
-    """Why a function is refused when it is traced; None: it is not, or fails in another way, which a law will show.
-
-    A clause that does more than append to a log fails: it breaks what its handler declares.
-    """
+    """Why a function is refused when it is traced; None: it is not, or fails in another way, which a law will show."""
     try:
         eval_shape(f, *args)
-    except UnknownLog:
-        return None
-    except REFUSALS as error:
-        return str(error)
-    except Exception:
-        return None
+    except Exception as error:
+        return refusal_of(error)
     return None
 
 

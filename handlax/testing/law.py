@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 Example = tuple[Any, ...]
-
+ATTEMPTS = 6  # examples that are tried for one that the subject does not refuse
 
 # reduce(example, fails): a smaller example that still fails
 Reducer = Callable[[Example, Callable[[Example], bool]], Example]
@@ -21,6 +21,10 @@ Show = Callable[[Example], str]
 
 def unreduced(example: Example, fails: Callable[[Example], bool]) -> Example:
     return example
+
+
+def nothing(error: Exception) -> str | None:
+    return None
 
 
 def sources(example: Example) -> str:
@@ -92,7 +96,8 @@ class LawFails(AssertionError):
         self.law, self.example = law, example
         shown = "".join([f"{line}\n" for line in show(example).splitlines() if line.strip()])
         kind = "" if isinstance(found, AssertionError) else f"{type(found).__name__}: "
-        text = "\n".join([f"  {line}" for line in f"{kind}{found}".strip().splitlines()])
+        said = str(found).partition("\nassert ")[0]  # pytest adds what it compared
+        text = "\n".join([f"  {line}" for line in f"{kind}{said}".strip().splitlines()])
         super().__init__(f"{subject}: it is not so that {law.sentence}.\n{text}\n{shown}Found with seed={seed}.")
 
 
@@ -107,8 +112,11 @@ def check_laws(
     seed: int = 0,
     reduce: Reducer = unreduced,
     show: Show = sources,
+    refusal: Callable[[Exception], str | None] = nothing,
 ) -> Report:
     """Check laws in turn on examples, until there were so many of each, or the time is over; of each at least one.
+
+    A law for which the subject refuses every example is left out, with the reason.
 
     Args:
         subject: the name of what the laws are about.
@@ -116,6 +124,7 @@ def check_laws(
         lacks: what the subject does not have, and why: a law that needs it is left out.
         reduce: a smaller example for which ``fails`` still holds.
         show: the text of an example, for the message.
+        refusal: why an exception that a check raises says that the subject refuses the example; None: the law fails.
 
     Raises: LawFails: a law fails, with the reduced example.
     """
@@ -128,19 +137,33 @@ def check_laws(
             start = time.monotonic()
             if k and start > end:
                 break
-            check_law(subject, law, example(law, seed + k), seed + k, reduce, show)
-            clocks[law] = Held(law, clock.examples + 1, clock.seconds + time.monotonic() - start)
+            for attempt in range(ATTEMPTS):
+                number = seed + k + 1000 * attempt
+                reason = check_law(subject, law, example(law, number), number, reduce, show, refusal)
+                if reason is None:
+                    clocks[law] = Held(law, clock.examples + 1, clock.seconds + time.monotonic() - start)
+                    break
+            else:
+                if not clock.examples:
+                    reasons[law.name] = reason.splitlines()[0]
+                    del clocks[law]
     return Report(subject, tuple(clocks.values()), reasons)
 
 
 def check_law(
-    subject: str, law: Law, example: Example, seed: int, reduce: Reducer = unreduced, show: Show = sources
-) -> None:
-    """Check a law for one example. Raises: LawFails: it fails; with an example that fails alike, and is reduced."""
+    subject: str, law: Law, example: Example, seed: int, reduce: Reducer = unreduced, show: Show = sources,
+    refusal: Callable[[Exception], str | None] = nothing,
+) -> str | None:
+    """Check a law for one example: None if it holds, or why the example is refused.
+
+    Raises: LawFails: it fails; with an example that fails alike, and is reduced.
+    """
     found = failure(law, example)
-    if found is not None:
+    reason = None if found is None else refusal(found)
+    if found is not None and reason is None:
         small = reduce(example, lambda other: type(failure(law, other)) is type(found))
         raise LawFails(subject, law, small, failure(law, small) or found, seed, show) from found
+    return reason
 
 
 def failure(law: Law, example: Example) -> Exception | None:

@@ -447,7 +447,8 @@ def accepted_types(op: Operation) -> list[tuple[ArrayType, ...]]:
 
 
 def _accepts(op: Operation, types: Sequence[Any]) -> bool:
-    if op.dtypes is not None and not all([t.dtype in op.dtypes for t in types]):
+    keyed = any([t.dtype == KEY for t in types])  # beside which numbers are of other dtypes
+    if op.dtypes is not None and not keyed and not all([t.dtype in op.dtypes for t in types]):
         return False
     try:
         op.result_type(*types)

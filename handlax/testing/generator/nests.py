@@ -35,7 +35,14 @@ class Nest(RandomProgram):
     def function(self, **meanings: Any) -> Callable[..., Any]:
         """The function, with ``hx`` as its loops, branches and transformations."""
         f = super().function(**meanings)
-        return lambda *inputs: tuple(map(as_array, f(*map(as_array, inputs))))
+
+        def of_arrays(*inputs: Any) -> tuple[Any, ...]:
+            results = f(*map(as_array, inputs))
+            if not isinstance(results, tuple):  # a smaller program may return one array, which has rows
+                raise TypeError(f"a nest returns a tuple, got {type(results).__name__}")
+            return tuple(map(as_array, results))
+
+        return of_arrays
 
     def by(self, control: Any, **words: Any) -> Callable[..., Any]:
         """The function with the operations of a control, of which some words mean something else."""
