@@ -43,7 +43,8 @@ def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "")
         a, b = actual.astype(wide), expected.astype(wide)
         largest = float(np.abs(b[np.isfinite(b)]).max(initial=1e-30))
         equal = np.isclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
-    assert np.all(equal), _difference(actual, expected, equal, what)
+    if not np.all(equal):
+        raise AssertionError(_difference(actual, expected, equal, what))
 
 
 def brief(x: Any) -> str:

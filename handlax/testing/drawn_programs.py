@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
@@ -16,7 +17,8 @@ from .generator.control_flow import NODES, TRACED_LENGTH
 from .generator.expressions import TOLD, VARIANTS
 from .generator.nests import Nest, random_nest
 from .generator.reducing import living, reduced
-from .law import Law, Report, check_laws
+from .generator.unrolled import UNROLLED
+from .law import Law, Reducer, Report, check_laws
 
 REFUSALS = (CannotCross, MissingRule, NotDifferentiable)
 TRIES = 100  # programs that are tried for one that is not refused
@@ -94,7 +96,7 @@ class DrawnPrograms:
         """Check laws of a case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails."""
         return check_laws(
             subject, laws, lambda law, k: (case, self.program(k, law.without), k), lacks=lacks,
-            examples=examples, seconds=seconds, seed=seed, reduce=reduced_example, refusal=refusal_of,
+            examples=examples, seconds=seconds, seed=seed, reduce=reducer(seconds), refusal=refusal_of,
         ).with_refused(self.refused)
 
 
@@ -123,16 +125,36 @@ def refusal(f: Callable[..., Any], *args: Any) -> str | None:
     return None
 
 
-def reduced_example(example: Any, fails: Callable[[Any], bool]) -> Any:
-    """The example with a smaller program."""
-    case, nest, seed = example
-    return case, reduced(nest, lambda other: _runs(other) and fails((case, other, seed))), seed
+def reducer(seconds: float) -> Reducer:
+    """Gives the example with a smaller program, as small as is found in so many seconds."""
+
+    def reduce(example: Any, fails: Callable[[Any], bool]) -> Any:
+        case, nest, seed = example
+        end = time.monotonic() + seconds
+        smaller = lambda other: time.monotonic() < end and _runs(other, seed) and fails((case, other, seed))
+        return case, reduced(nest, smaller), seed
+
+    return reduce
 
 
-def _runs(nest: Nest) -> bool:
-    """Whether a program, of which something was left out, is one at all."""
+def _runs(nest: Nest, seed: int) -> bool:
+    """Whether a program, of which something was left out, is one at all, and its loops end."""
     try:
-        eval_shape(nest.by(CONTROL, tell=hnp.sin), *nest.inputs(0))
+        eval_shape(nest.by(CONTROL, tell=hnp.sin), *nest.inputs(seed))
+        for inputs in (nest.inputs(seed), nest.inputs(seed + 1000)):
+            nest.by(UNROLLED, tell=hnp.sin, while_loop=ending_while_loop)(*inputs)
     except Exception:
         return False
     return True
+
+
+def ending_while_loop(test: Callable[..., Any], body: Callable[..., Any], init: Any, **options: Any) -> Any:
+    """The loop in Python. Raises: RuntimeError: it does not end; those that are drawn do after four iterations."""
+    iterations = iter(range(8))
+
+    def counted(carry: Any) -> Any:
+        if next(iterations, None) is None:
+            raise RuntimeError("the loop does not end")
+        return body(carry)
+
+    return UNROLLED.while_loop(test, counted, init, **options)

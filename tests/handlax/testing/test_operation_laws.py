@@ -150,8 +150,8 @@ def test_a_failure_shows_the_operation_its_fields_the_operands_and_both_values()
     assert str(caught.value).splitlines() == [
         "Scaled(by=2.0): it is not so that NumPy evaluation equals compiled StableHLO.",
         "  Scaled(by=2.0) compiled, against NumPy: 2 of 2 elements differ",
-        "  got      [-1.0, 2.0]",
-        "  expected [1.0, -2.0]",
+        "  got      [-1., 2.]",
+        "  expected [ 1., -2.]",
         "  first at [0]: got -1.0, expected 1.0",
         "of Scaled(by=2.0)",
         "operand 0: f64[2] [ 0.5, -1.0]",
