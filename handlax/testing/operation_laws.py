@@ -382,9 +382,9 @@ def check_operation(
 
     Args:
         operands: draws of operands, each a list of NumPy arrays, or of arrays of handlax where they are keys. By
-            default numbers between -3 and 3, for the law of compiled values also zeros, infinities and NaN, and random
-            keys, of the dtypes and shapes that ``result_type`` accepts: all operands of one dtype, or keys and then
-            numbers of one dtype; all of one shape, rank 0, or shapes of a product of matrices.
+            default numbers between -3 and 3, for the law of compiled values also zeros, infinities and NaN, of the
+            dtypes and shapes that ``result_type`` accepts: all operands of one dtype, and of one shape, rank 0, or
+            shapes of a product of matrices; where it takes no such numbers, random keys, and numbers after them.
         laws: those to check.
         examples: how many times operands are drawn.
         seconds: how long; each law is checked once at least.
@@ -422,22 +422,14 @@ def check_operation(
 
 
 def accepted_types(op: Operation) -> list[tuple[ArrayType, ...]]:
-    """The types of operands that the typing rule of an operation accepts, of those tried.
+    """The types of operands that an operation accepts, of those tried: numbers, or, if it takes none, keys before them.
 
     Raises: BadArgument: there are none.
     """
-    parameters = list(inspect.signature(type(op).result_type).parameters.values())[1:]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    fixed = sum(p.kind is not p.VAR_POSITIONAL for p in parameters)
-    found = []
-    for arity in range(fixed, fixed + 3 * variadic + 1):
-        families = [(shape,) * arity for shape in SHAPES]
-        families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
-        families += PRODUCTS if arity == 2 else ()
-        keyed = [(KEY,) * n + (np.dtype(beside),) * (arity - n) for n in range(1, arity + 1) for beside in BESIDE_KEYS]
-        kinds = [(dtype,) * arity for dtype in map(dtypes.canonical, DTYPES)] + list(dict.fromkeys(keyed))
-        tried = [tuple(map(array_type, shapes, each)) for each in kinds for shapes in families]
-        found += [types for types in tried if _accepts(op, types)]
+    found = _accepted(op, lambda arity: [(dtype,) * arity for dtype in map(dtypes.canonical, DTYPES)])
+    found = found or _accepted(op, lambda arity: [
+        (KEY,) * n + (np.dtype(beside),) * (arity - n) for n in range(1, arity + 1) for beside in BESIDE_KEYS
+    ])
     if not found:
         raise BadArgument(
             f"check_operation: {op} accepts none of the operands that are tried, numbers of one dtype and keys.",
@@ -446,9 +438,24 @@ def accepted_types(op: Operation) -> list[tuple[ArrayType, ...]]:
     return found
 
 
+def _accepted(op: Operation, kinds: Callable[[int], list[tuple[Any, ...]]]) -> list[tuple[ArrayType, ...]]:
+    """The types that an operation accepts, of several shapes and of the dtypes that are tried for an arity."""
+    parameters = list(inspect.signature(type(op).result_type).parameters.values())[1:]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    fixed = sum(p.kind is not p.VAR_POSITIONAL for p in parameters)
+    found = []
+    for arity in range(fixed, fixed + 3 * variadic + 1):
+        families = [(shape,) * arity for shape in SHAPES]
+        families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
+        families += PRODUCTS if arity == 2 else ()
+        tried = [tuple(map(array_type, shapes, each)) for each in dict.fromkeys(kinds(arity)) for shapes in families]
+        found += [types for types in tried if _accepts(op, types)]
+    return found
+
+
 def _accepts(op: Operation, types: Sequence[Any]) -> bool:
-    keyed = any([t.dtype == KEY for t in types])  # beside which numbers are of other dtypes
-    if op.dtypes is not None and not keyed and not all([t.dtype in op.dtypes for t in types]):
+    first = [t for t in types if t.dtype == KEY] or types  # beside keys numbers are of other dtypes
+    if op.dtypes is not None and not all([t.dtype in op.dtypes for t in first]):
         return False
     try:
         op.result_type(*types)

@@ -227,7 +227,7 @@ def raising(log, op, x):
 def test_a_log_that_is_broken_fails_and_is_not_left_out(clause, message):
     log = hx.handler({Mean: clause}, moves=hx.append)
     with pytest.raises(LawFails, match=rf"(?s){message}.*def program"):
-        check_handler(log, (), performs=perform_mean, examples=5, seconds=60.0)
+        check_handler(log, (), performs=perform_mean, examples=5, seconds=5.0)
 
 
 def test_what_a_handler_refuses_is_reported_with_the_text_of_the_refusal():
