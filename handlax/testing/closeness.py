@@ -43,6 +43,11 @@ def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "")
         a, b = actual.astype(wide), expected.astype(wide)
         largest = float(np.abs(b[np.isfinite(b)]).max(initial=1e-30))
         equal = np.isclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+    assert_all(equal, actual, expected, what)
+
+
+def assert_all(equal: Any, actual: Any, expected: Any, what: str) -> None:
+    """Assert that all elements of two arrays are ``equal``; the message has what was got and expected."""
     if not np.all(equal):
         raise AssertionError(_difference(actual, expected, equal, what))
 
@@ -79,6 +84,5 @@ def assert_quotients(tangents: Sequence[Any], moved: Callable[[float], Sequence[
     up, down = [map(np.asarray, moved(d)) for d in (step, -step)]
     for k, (tangent, a, b) in enumerate(zip(tangents, up, down)):
         if np.abs(a - b).max(initial=0.0) < 1e-3:
-            np.testing.assert_allclose(
-                np.asarray(tangent), (a - b) / (2 * step), rtol=1e-4, atol=1e-4, err_msg=f"the tangent of result {k}"
-            )
+            found, quotient = np.asarray(tangent), (a - b) / (2 * step)
+            assert_all(np.isclose(found, quotient, 1e-4, 1e-4, equal_nan=True), found, quotient, f"the tangent of result {k}")

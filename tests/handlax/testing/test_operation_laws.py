@@ -154,7 +154,7 @@ def test_a_failure_shows_the_operation_its_fields_the_operands_and_both_values()
         "  expected [ 1., -2.]",
         "  first at [0]: got -1.0, expected 1.0",
         "of Scaled(by=2.0)",
-        "operand 0: f64[2] [ 0.5, -1.0]",
+        "operand 0: f64[2] [ 0.5, -1. ]",
         "Found with seed=0.",
     ]
 
