@@ -85,4 +85,5 @@ def assert_quotients(tangents: Sequence[Any], moved: Callable[[float], Sequence[
     for k, (tangent, a, b) in enumerate(zip(tangents, up, down)):
         if np.abs(a - b).max(initial=0.0) < 1e-3:
             found, quotient = np.asarray(tangent), (a - b) / (2 * step)
-            assert_all(np.isclose(found, quotient, 1e-4, 1e-4, equal_nan=True), found, quotient, f"the tangent of result {k}")
+            close = np.isclose(found, quotient, rtol=1e-4, atol=1e-4, equal_nan=True)
+            assert_all(close, found, quotient, f"the tangent of result {k}")

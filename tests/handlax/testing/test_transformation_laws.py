@@ -211,7 +211,8 @@ def within(ends, ys):
 
 
 def test_programs_for_an_interpreter_consist_of_what_it_has(tutorial):
-    report = check_interpreter(bounds_by(tutorial.Intervals, tutorial.Interval), related=within, examples=4, seconds=60.0)
+    bounds = bounds_by(tutorial.Intervals, tutorial.Interval)
+    report = check_interpreter(bounds, related=within, examples=4, seconds=60.0)
     assert {"related", "parts", "jit", "compiled", "lanes"} <= held(report)
     assert all(examples == 4 for law, examples, _ in report.held if law.name in ("related", "jit"))
     assert "sin has no rule" in report.refused["hnp.sin({x}) * {y}"]
