@@ -143,10 +143,9 @@ def check_laws(
                 if reason is None:
                     clocks[law] = Held(law, clock.examples + 1, clock.seconds + time.monotonic() - start)
                     break
-            else:
-                if not clock.examples:
-                    reasons[law.name] = reason.splitlines()[0]
-                    del clocks[law]
+            if reason is not None and not clock.examples:
+                reasons[law.name] = reason.splitlines()[0]
+                del clocks[law]
     return Report(subject, tuple(clocks.values()), reasons)
 
 
