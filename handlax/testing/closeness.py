@@ -38,13 +38,35 @@ def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "")
     assert actual.shape == expected.shape, f"{what}: shapes {actual.shape} and {expected.shape}"
     assert actual.dtype == expected.dtype, f"{what}: dtypes {actual.dtype} and {expected.dtype}"
     if not dtypes.is_inexact(actual.dtype):
-        np.testing.assert_array_equal(actual, expected, err_msg=what)
-        return
-    wide = np.complex128 if actual.dtype.kind == "c" else np.float64
-    tolerance = TOLERANCE.get(actual.dtype.name, 0.1) * loose
-    a, b = actual.astype(wide), expected.astype(wide)
-    finite = np.abs(b[np.isfinite(b)])
-    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * float(finite.max(initial=1e-30)), err_msg=what)
+        equal = actual == expected
+    else:
+        wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+        tolerance = TOLERANCE.get(actual.dtype.name, 0.1) * loose
+        a, b = actual.astype(wide), expected.astype(wide)
+        largest = float(np.abs(b[np.isfinite(b)]).max(initial=1e-30))
+        equal = np.isclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+    assert_all(equal, actual, expected, what)
+
+
+def assert_all(equal: Any, actual: Any, expected: Any, what: str) -> None:
+    """Assert that all elements of two arrays are ``equal``; the message has what was got and expected."""
+    if not np.all(equal):
+        raise AssertionError(_difference(actual, expected, equal, what))
+
+
+def brief(x: Any) -> str:
+    """The elements of an array in one line, of a large one a part, with all digits."""
+    return " ".join(np.array2string(np.asarray(x), separator=", ", threshold=20, floatmode="unique").split())
+
+
+def _difference(actual: Any, expected: Any, equal: Any, what: str) -> str:
+    """The message for two arrays of which some elements are not ``equal``."""
+    lines = [f"{what}: {np.sum(~equal)} of {equal.size} elements differ", f"got      {brief(actual)}",
+             f"expected {brief(expected)}"]
+    if equal.ndim:
+        at = tuple(map(int, np.argwhere(~equal)[0]))
+        lines.append(f"first at {list(at)}: got {actual[at]}, expected {expected[at]}")
+    return "\n".join(lines)
 
 
 def assert_trees_close(actual: Any, expected: Any, loose: float = 10.0, what: str = "") -> None:
@@ -103,6 +125,6 @@ def assert_quotients(tangents: Sequence[Any], moved: Callable[[float], Sequence[
     up, down = [map(np.asarray, moved(d)) for d in (step, -step)]
     for k, (tangent, a, b) in enumerate(zip(tangents, up, down)):
         if np.abs(a - b).max(initial=0.0) < 1e-3:
-            np.testing.assert_allclose(
-                np.asarray(tangent), (a - b) / (2 * step), rtol=1e-4, atol=1e-4, err_msg=f"the tangent of result {k}"
-            )
+            found, quotient = np.asarray(tangent), (a - b) / (2 * step)
+            close = np.isclose(found, quotient, rtol=1e-4, atol=1e-4, equal_nan=True)
+            assert_all(close, found, quotient, f"the tangent of result {k}")

@@ -1,56 +1,93 @@
-"""The random programs of a check: those that its subject can cross; it finds out what it cannot."""
+"""The random programs of a check, of statements and expressions that its subject does not refuse, as is found out."""
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, CannotCross, MissingRule, NotDifferentiable
+from ..interpreters.handlers.open_log import UnknownLog
 from ..lowering.jit.ahead_of_time import eval_shape
 from .generator.control import CONTROL
-from .generator.control_flow import NODES
+from .generator.control_flow import NODES, TRACED_LENGTH
+from .generator.expressions import TOLD, VARIANTS
 from .generator.nests import Nest, random_nest
-from .generator.reducing import reduced_example
-from .law import Law, Report, check_laws
+from .generator.reducing import living, reduced_example
+from .generator.unrolled import UNROLLED
+from .law import Law, Reducer, Report, check_laws
 
 REFUSALS = (CannotCross, MissingRule, NotDifferentiable)
+TRIES = 100  # programs that are tried for one that is not refused
+DRAWS = 16  # programs that are drawn for one, the one whose results depend most on its bodies
 
 
 class DrawnPrograms:
-    """Random programs by number, of the statements in which a subject can perform effects.
+    """Random programs by number, of the statements and expressions that a subject does not refuse.
 
-    ``crossed(nest)`` is the program as the subject executes it. ``refused``: the statements that it refuses, and why.
+    ``crossed(nest)`` is the program as the subject executes it. ``refused``: what it refuses, and why, by the name of
+    the statement or the text of the expression. A statement is refused if most programs are that perform effects in it.
     """
 
-    def __init__(self, crossed: Callable[[Nest], Callable[..., Any]], without: dict[str, str] | None = None):
+    def __init__(self, crossed: Callable[[Nest], Callable[..., Any]], without: Mapping[str, str] | None = None):
         self.crossed = crossed
         self.refused = dict(without or {})
-        self.made: dict[int, Nest] = {}
-        crossing = [name for name in NODES if name != "handled"]  # in which effects are for a handler outside
-        for name in crossing:
-            if name not in self.refused:
-                several = [_performing_in(name, k) for k in range(3)]
-                reason = next(filter(None, [refusal(crossed(nest), *nest.inputs(0)) for nest in several]), None)
-                if reason is not None:
-                    self.refused[name] = reason.splitlines()[0]
-        self.nodes = [name for name in crossing if name not in self.refused]
+        self.made: dict[tuple[int, tuple[str, ...]], Nest] = {}
+        loop = f"hx.fori_loop(0, k % 4, lambda i, c: {TOLD.format(x='c')}, x)"
+        for name, text in {**VARIANTS, TRACED_LENGTH: loop}.items():
+            self.probe(name, [Nest(f"def program(x, v, w, k, p):\n    return ({text},)\n")])
+        for name in NODES:
+            if name != "handled":  # in which effects are not for the subject
+                self.probe(name, [self.performing_in(name, seed) for seed in range(3)])
 
-    def program(self, k: int) -> Nest:
-        """The program of a number; one that is refused is replaced."""
-        if k not in self.made:
-            drawn = (random_nest(Random(f"{k} {i}"), depth=2, size=2, only=self.nodes, tells=True) for i in range(300))
-            for nest in (nest for nest in drawn if "hx.tell(" in nest.source):
-                reason = refusal(self.crossed(nest), *nest.inputs(0))
-                if reason is None:
-                    self.made[k] = nest
-                    return nest
-            raise BadArgument(
-                "a check of laws: there must be programs that are not refused, the last one of 300 is, for "
-                f"{str(reason).splitlines()[0]}", hint="give rules for common operations, such as sin, tanh and mul.",
+    def probe(self, name: str, nests: list[Nest]) -> None:
+        """Find out whether most of these programs, which have the statement or expression of this name, are refused."""
+        if name not in self.refused:
+            reasons = [reason for nest in nests if (reason := self.refusal(nest)) is not None]
+            if 2 * len(reasons) > len(nests):
+                self.refused[name] = reasons[0].splitlines()[0]
+
+    def refusal(self, nest: Nest) -> str | None:
+        return refusal(self.crossed(nest), *nest.inputs(0))
+
+    def performing_in(self, name: str, seed: int) -> Nest:
+        """A small program with this statement, in a body of which it performs, if programs do so at all."""
+        for k in range(30):
+            nest = random_nest(
+                Random(f"{name} {seed} {k}"), depth=1, size=2, only=[name], without=[*self.refused], tells=True
             )
-        return self.made[k]
+            if any([line.startswith(" " * 8) and "hx.tell(" in line for line in nest.source.splitlines()]):
+                break
+        return nest
+
+    def program(self, k: int, without: tuple[str, ...] = ()) -> Nest:
+        """The program of a number, also without some statements; one that is refused is replaced.
+
+        Raises: BadArgument: all are refused.
+        """
+        if (k, without) not in self.made:
+            reason = ""
+            for i in range(TRIES):
+                nest = max([self.drawn(f"{k} {i} {j}", without) for j in range(DRAWS)], key=liveness)
+                refused = self.refusal(nest)
+                if refused is None:
+                    self.made[k, without] = nest
+                    return nest
+                reason = refused
+            raise BadArgument(
+                f"a check of laws: there must be programs that are not refused, the last one of {TRIES} is, for "
+                f"{reason.splitlines()[0]}", hint="give rules for common operations, such as add, mul and sin.",
+            )
+        return self.made[k, without]
+
+    def drawn(self, seed: str, without: tuple[str, ...]) -> Nest:
+        nodes = [name for name in NODES if name != "handled"]
+        return random_nest(
+            Random(seed), depth=2, size=2, only=nodes, without=[*self.refused, *without], tells=True
+        )
 
     def check(
         self, subject: str, case: Any, laws: Iterable[Law], lacks: Mapping[str, str],
@@ -58,36 +95,65 @@ class DrawnPrograms:
     ) -> Report:
         """Check laws of a case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails."""
         return check_laws(
-            subject, laws, lambda law, k: (case, self.program(k), k), lacks={**self.refused, **lacks},
-            examples=examples, seconds=seconds, seed=seed,
-            reduce=lambda example, fails: reduced_example(example, lambda other: _runs(other[1]) and fails(other)),
-        ).with_left_out(self.refused)
+            subject, laws, lambda law, k: (case, self.program(k, law.without), k), lacks=lacks,
+            examples=examples, seconds=seconds, seed=seed, reduce=reducer(seconds), refusal=refusal_of,
+        ).with_refused(self.refused)
+
+
+def liveness(nest: Nest) -> tuple[bool, int]:
+    """Whether a program performs effects, and in how many statements of bodies it computes floats for its results."""
+    return "hx.tell(" in nest.source, len(COMPUTED.findall(living(nest.source)))
+
+
+COMPUTED = re.compile(r"^ {8,}f\d+ = ", re.MULTILINE)
+
+
+def refusal_of(error: Exception) -> str | None:
+    """The text of an error that is a refusal; None: it is none.
+
+    A clause that does more than append to a log is none: it breaks what its handler declares.
+    """
+    return str(error) if isinstance(error, REFUSALS) and not isinstance(error, UnknownLog) else None
 
 
 def refusal(f: Callable[..., Any], *args: Any) -> str | None:
     """Why a function is refused when it is traced; None: it is not, or fails in another way, which a law will show."""
     try:
         eval_shape(f, *args)
-    except REFUSALS as error:
-        return str(error)
-    except Exception:
-        return None
+    except Exception as error:
+        return refusal_of(error)
     return None
 
 
-def _performing_in(name: str, seed: int) -> Nest:
-    """A small program with this statement, in a body of which it performs, if programs do so at all."""
-    for k in range(30):
-        nest = random_nest(Random(f"{name} {seed} {k}"), depth=1, size=2, only=[name], tells=True)
-        if any(line.startswith(" " * 8) and "hx.tell(" in line for line in nest.source.splitlines()):
-            break
-    return nest
+def reducer(seconds: float) -> Reducer:
+    """Gives the example with a smaller program, as small as is found in so many seconds."""
+
+    def reduce(example: Any, fails: Callable[[Any], bool]) -> Any:
+        end = time.monotonic() + seconds
+        smaller = lambda other: time.monotonic() < end and _runs(*other[1:]) and fails(other)
+        return reduced_example(example, smaller)
+
+    return reduce
 
 
-def _runs(nest: Nest) -> bool:
-    """Whether a program, of which something was left out, is one at all."""
+def _runs(nest: Nest, seed: int) -> bool:
+    """Whether a program, of which something was left out, is one at all, and its loops end."""
     try:
-        eval_shape(nest.by(CONTROL, tell=hnp.sin), *nest.inputs(0))
+        eval_shape(nest.by(CONTROL, tell=hnp.sin), *nest.inputs(seed))
+        for inputs in (nest.inputs(seed), nest.inputs(seed + 1000)):
+            nest.by(UNROLLED, tell=hnp.sin, while_loop=ending_while_loop)(*inputs)
     except Exception:
         return False
     return True
+
+
+def ending_while_loop(test: Callable[..., Any], body: Callable[..., Any], init: Any, **options: Any) -> Any:
+    """The loop in Python. Raises: RuntimeError: it does not end; those that are drawn do after four iterations."""
+    iterations = iter(range(8))
+
+    def counted(carry: Any) -> Any:
+        if next(iterations, None) is None:
+            raise RuntimeError("the loop does not end")
+        return body(carry)
+
+    return UNROLLED.while_loop(test, counted, init, **options)

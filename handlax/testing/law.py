@@ -8,25 +8,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 Example = tuple[Any, ...]
-
+ATTEMPTS = 6  # examples that are tried for one that the subject does not refuse
 
 # reduce(example, fails): a smaller example that still fails
 Reducer = Callable[[Example, Callable[[Example], bool]], Example]
+Show = Callable[[Example], str]
 
 
 def unreduced(example: Example, fails: Callable[[Example], bool]) -> Example:
     return example
 
 
+def nothing(error: Exception) -> str | None:
+    return None
+
+
+def sources(example: Example) -> str:
+    """The Python text of the programs of an example."""
+    return "\n".join([part.source for part in example if hasattr(part, "source")])
+
+
 class Law(NamedTuple):
     """A property, as a value: a name, one English sentence, and ``check(*example)``, which raises where it fails.
 
     ``needs``: what a subject must have for the law to apply to it, such as a ``jvp``. ``without``: the statements that
-    its programs must not have.
+    the programs on which it is checked must not have.
     """
 
     name: str
@@ -50,35 +60,44 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What a check found: the laws that held, and what was left out, with the reasons."""
+    """What a check found.
+
+    ``held``: the laws that held. ``left_out``: the laws that do not apply, by name, and why. ``refused``: what the
+    subject refuses, statements and expressions, and why; the programs of the check do not have them.
+    """
 
     subject: str
     held: tuple[Held, ...]
     left_out: Mapping[str, str]
+    refused: Mapping[str, str] = field(default_factory=dict)
 
-    def with_left_out(self, more: Mapping[str, str]) -> Report:
-        """The report that also says what was left out of the examples."""
-        return replace(self, left_out={**more, **self.left_out})
+    def with_refused(self, refused: Mapping[str, str]) -> Report:
+        """The report that also says what the programs of the check did not have."""
+        return replace(self, refused=refused)
 
     def __str__(self) -> str:
-        width = max([len(name) for name in [*[each.law.name for each in self.held], *self.left_out]], default=0)
+        names = [*[each.law.name for each in self.held], *self.left_out, *self.refused]
+        width = max(map(len, names), default=0)
         lines = [f"{self.subject}: laws that hold: {len(self.held)}"]
         for law, examples, seconds in self.held:
             lines.append(f"  {law.name:{width}}  {examples:4} examples  {seconds:5.2f} s  {law.sentence}")
-        lines += ["left out"] * bool(self.left_out)
-        lines += [f"  {name:{width}}  {reason}" for name, reason in self.left_out.items()]
+        for title, reasons in (("laws left out", self.left_out), ("refused, and in no program", self.refused)):
+            lines += [f"{title}: {len(reasons)}"] * bool(reasons)
+            lines += [f"  {name:{width}}  {reason}" for name, reason in reasons.items()]
         return "\n".join(lines)
 
 
 class LawFails(AssertionError):
     """A law that fails: ``law.check(*example)`` raises again."""
 
-    def __init__(self, subject: str, law: Law, example: Example, found: BaseException, seed: int):
+    def __init__(
+        self, subject: str, law: Law, example: Example, found: BaseException, seed: int, show: Show = sources
+    ):
         self.law, self.example = law, example
-        sources = [part.source for part in example if hasattr(part, "source")]
-        shown = "".join([f"{line}\n" for source in sources for line in source.splitlines() if line.strip()])
+        shown = "".join([f"{line}\n" for line in show(example).splitlines() if line.strip()])
         kind = "" if isinstance(found, AssertionError) else f"{type(found).__name__}: "
-        text = "\n".join([f"  {line}" for line in f"{kind}{found}".strip().splitlines()])
+        said = str(found).partition("\nassert ")[0]  # pytest adds what it compared
+        text = "\n".join([f"  {line}" for line in f"{kind}{said}".strip().splitlines()])
         super().__init__(f"{subject}: it is not so that {law.sentence}.\n{text}\n{shown}Found with seed={seed}.")
 
 
@@ -92,14 +111,20 @@ def check_laws(
     seconds: float = 10.0,
     seed: int = 0,
     reduce: Reducer = unreduced,
+    show: Show = sources,
+    refusal: Callable[[Exception], str | None] = nothing,
 ) -> Report:
     """Check laws in turn on examples, until there were so many of each, or the time is over; of each at least one.
+
+    A law for which the subject refuses every example is left out, with the reason.
 
     Args:
         subject: the name of what the laws are about.
         example: the example of a number for a law; the numbers are ``seed``, ``seed + 1``, ...
         lacks: what the subject does not have, and why: a law that needs it is left out.
         reduce: a smaller example for which ``fails`` still holds.
+        show: the text of an example, for the message.
+        refusal: why an exception that a check raises says that the subject refuses the example; None: the law fails.
 
     Raises: LawFails: a law fails, with the reduced example.
     """
@@ -112,17 +137,32 @@ def check_laws(
             start = time.monotonic()
             if k and start > end:
                 break
-            check_law(subject, law, example(law, seed + k), seed + k, reduce)
-            clocks[law] = Held(law, clock.examples + 1, clock.seconds + time.monotonic() - start)
+            for attempt in range(ATTEMPTS):
+                number = seed + k + 1000 * attempt
+                reason = check_law(subject, law, example(law, number), number, reduce, show, refusal)
+                if reason is None:
+                    clocks[law] = Held(law, clock.examples + 1, clock.seconds + time.monotonic() - start)
+                    break
+            if reason is not None and not clock.examples:
+                reasons[law.name] = reason.splitlines()[0]
+                del clocks[law]
     return Report(subject, tuple(clocks.values()), reasons)
 
 
-def check_law(subject: str, law: Law, example: Example, seed: int, reduce: Reducer = unreduced) -> None:
-    """Check a law for one example. Raises: LawFails: it fails; with an example that fails alike, and is reduced."""
+def check_law(
+    subject: str, law: Law, example: Example, seed: int, reduce: Reducer = unreduced, show: Show = sources,
+    refusal: Callable[[Exception], str | None] = nothing,
+) -> str | None:
+    """Check a law for one example: None if it holds, or why the example is refused.
+
+    Raises: LawFails: it fails; with an example that fails alike, and is reduced.
+    """
     found = failure(law, example)
-    if found is not None:
+    reason = None if found is None else refusal(found)
+    if found is not None and reason is None:
         small = reduce(example, lambda other: type(failure(law, other)) is type(found))
-        raise LawFails(subject, law, small, failure(law, small) or found, seed) from found
+        raise LawFails(subject, law, small, failure(law, small) or found, seed, show) from found
+    return reason
 
 
 def failure(law: Law, example: Example) -> Exception | None:

@@ -2,8 +2,8 @@
 
     for law in OPERATION_LAWS: law.check(op, draws)
 
-``draws`` are lists of operands, NumPy arrays. An operation to which a law does not apply declares it, with the reason:
-``exempt = {name: reason}``.
+``draws`` are lists of operands, NumPy arrays and arrays of keys. An operation to which a law does not apply declares
+it, with the reason: ``exempt = {name: reason}``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, HandlaxError
 from ..effects.core.arrays import Array, as_array, perform
 from ..effects.core.operation import Operation
-from ..effects.operations.random_bits import random_wrap
+from ..effects.operations.random_bits import KEY, random_wrap
 from ..effects.programs.parse_result import parse_program
 from ..effects.programs.program import Program, interpret
 from ..effects.types import dtypes
-from ..effects.types.array_type import array_type
+from ..effects.types.array_type import Shape, array_type
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
@@ -35,7 +35,7 @@ from ..interpreters.transformations.derivatives import jvp, linearize, vjp
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.devices import disable_jit
 from ..lowering.jit.jit import jit
-from .closeness import assert_close, data
+from .closeness import assert_all, assert_close, brief, data
 from .law import Law, Report, check_laws
 from .strategies import Domain, Operands
 
@@ -140,7 +140,8 @@ def _is_quotient(
         if _smooth(up):
             expected = (data(up) - data(down)) / (2 * step)
             scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
-            np.testing.assert_allclose(data(tangent), expected, rtol=2e-4, atol=2e-5 * scale, err_msg=what)
+            close = np.isclose(data(tangent), expected, rtol=2e-4, atol=2e-5 * scale, equal_nan=True)
+            assert_all(close, data(tangent), expected, what)
 
 
 def _tangent_types(op: Operation, operands: Arrays) -> None:
@@ -196,7 +197,7 @@ POLES = (np.nan, np.inf, -np.inf, 0.0, -1.0, 1.0, 1e30)
 def _poles(op: Operation, operands: Arrays) -> None:
     """The lanes of a branch that is not taken have gradient 0, whatever their operands, and the others their own."""
     outside = [[_filled(x, pole) for x in operands] for pole in POLES]
-    stacked = [np.stack(column) for column in zip(operands, *outside)]
+    stacked = [_stacked(column, 0) for column in zip(operands, *outside)]
     inside = np.arange(len(POLES) + 1) == 0
 
     def branch(*xs: Any) -> list[Any]:
@@ -280,7 +281,7 @@ def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
         return [derivative(g, *inputs) for g in (f, jit(f))], [vmap(g)(*lanes) for g in (f, jit(f))]
 
     inputs = (*operands, *moving)
-    lanes, directions = ([np.stack([x, x]) for x in xs] for xs in (operands, moving))
+    lanes, directions = ([_stacked([x, x], 0) for x in xs] for xs in (operands, moving))
     mapped = vmap(lambda *inputs: derivative(f, *inputs))(*lanes, *directions)
     derivatives, batches = jit(everything)(inputs, lanes)
     expected = derivative(f, *inputs)
@@ -361,7 +362,15 @@ DTYPES = tuple(map(dtypes.canonical, (
     "float64", "float32", "complex128", "complex64", "bfloat16", "float16", "int32", "int64", "int8", "uint8", "uint32",
     "bool",
 )))
+BESIDE_KEYS = tuple(map(dtypes.canonical, ("uint32", "int32", "float32")))  # the dtypes of operands beside a key
 FLOATS = Domain(extremes=(0.0, -0.0, 1.0, -1.0, 1e3, -1e3, np.inf, -np.inf, np.nan))
+
+
+class Keys(Domain):
+    """Random keys, whatever the dtype of the operands beside them."""
+
+    def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> Any:
+        return random_wrap(rng.integers(0, 2**32, (*shape, 2), np.uint32))
 
 
 def check_operation(
@@ -383,15 +392,18 @@ def check_operation(
     Args:
         op: an operation, or one with the domains, shapes and dtypes of its operands. By default these are numbers
             between -3 and 3, of the dtypes and shapes that ``result_type`` accepts: all operands of one dtype, and of
-            one shape, rank 0, or shapes of a product of matrices. For the law of compiled values there are zeros,
-            infinities and NaN among them, or the extremes of the domains.
-        operands: draws of operands to be used instead, each a list of NumPy arrays.
+            one shape, rank 0, or shapes of a product of matrices; where it takes no such numbers, random keys, and
+            numbers after them. For the law of compiled values there are zeros, infinities and NaN among them, or the
+            extremes of the domains.
+        operands: draws of operands to be used instead, each a list of NumPy arrays, or of arrays of handlax where they
+            are keys.
         laws: those to check.
         examples: how many times operands are drawn.
         seconds: how long; each law is checked once at least.
         seed: of the first draw.
 
-    Raises: LawFails: a law fails, or BadArgument: ``result_type`` accepts no operands that are tried.
+    Raises: LawFails: a law fails; the error has the operands, those of one draw if it fails for one. BadArgument:
+        ``result_type`` accepts no operands that are tried.
 
     >>> from handlax.operations import Sin
     >>> report = check_operation(Sin(), examples=1)
@@ -404,7 +416,7 @@ def check_operation(
     types = [types[i] for i in np.random.default_rng(0).permutation(len(types))]  # each quarter of them is of all kinds
     if operands is not None and not len(operands):
         raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
-    given = [list(map(np.asarray, each)) for each in operands or ()]
+    given = [[x if isinstance(x, Array) else np.asarray(x) for x in each] for each in operands or ()]
 
     def draws(law: Law, k: int) -> tuple[Operation, list[Any]]:
         rng = np.random.default_rng(k)
@@ -420,38 +432,49 @@ def check_operation(
         lacks["reals"] = "it accepts no real or complex numbers of 32 or 64 bits"
     return check_laws(
         repr(op), laws, draws, lacks=lacks, examples=1 if given else max(1, examples), seconds=seconds, seed=seed,
-        reduce=_fewer_draws,
+        reduce=_fewer_draws, show=_shown,
     )
 
 
 def accepted_operands(op: Operation) -> list[Operands]:
-    """The operands that the typing rule of an operation accepts, by their shapes, of those tried.
+    """What an operation accepts, by shapes, of the operands that are tried: numbers; if it takes none, keys first.
 
     Raises: BadArgument: there are none.
     """
     parameters = list(inspect.signature(type(op).result_type).parameters.values())[1:]
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     fixed = sum(p.kind is not p.VAR_POSITIONAL for p in parameters)
-    found = []
-    for arity in range(fixed, fixed + 3 * variadic + 1):
-        families = [(shape,) * arity for shape in SHAPES]
-        families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
-        families += PRODUCTS if arity == 2 else ()
-        for shapes in families:
-            family = {d for d in DTYPES if _accepts(op, [array_type(shape, d) for shape in shapes])}
-            for domain, some in ((FLOATS, family & dtypes.FLOATING), (Domain(), family - dtypes.FLOATING)):
-                if some:
-                    found.append(Operands(op, (domain,) * len(shapes), (shapes,), frozenset(some)))
+    arities = range(fixed, fixed + 3 * variadic + 1)
+    found = [each for arity in arities for each in _accepted(op, 0, arity)]
+    found = found or [each for arity in arities for keys in range(1, arity + 1) for each in _accepted(op, keys, arity)]
     if not found:
         raise BadArgument(
-            f"check_operation: {op} accepts none of the operands that are tried, of one dtype and shape.",
+            f"check_operation: {op} accepts none of the operands that are tried, numbers of one dtype and keys.",
             hint="give some: check_operation(Operands(op, domains, shapes)), or operands=[[x, y], ...].",
         )
     return found
 
 
+def _accepted(op: Operation, keys: int, arity: int) -> list[Operands]:
+    """So many keys, and then numbers, that an operation accepts, by their shapes, of those tried for an arity."""
+    families = [(shape,) * arity for shape in SHAPES]
+    families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
+    families += PRODUCTS if arity == 2 else ()
+    tried = DTYPES if not keys else BESIDE_KEYS if keys < arity else BESIDE_KEYS[:1]
+    found = []
+    for shapes in families:
+        types = lambda dtype: [array_type(shape, KEY if i < keys else dtype) for i, shape in enumerate(shapes)]
+        family = {dtype for dtype in tried if _accepts(op, types(dtype))}
+        for numbers, some in ((FLOATS, family & dtypes.FLOATING), (Domain(), family - dtypes.FLOATING)):
+            if some:
+                domains = (Keys(),) * keys + (numbers,) * (arity - keys)
+                found.append(Operands(op, domains, (shapes,), frozenset(some)))
+    return found
+
+
 def _accepts(op: Operation, types: Sequence[Any]) -> bool:
-    if op.dtypes is not None and not all([t.dtype in op.dtypes for t in types]):
+    first = [t for t in types if t.dtype == KEY] or types  # beside keys numbers are of other dtypes
+    if op.dtypes is not None and not all([t.dtype in op.dtypes for t in first]):
         return False
     try:
         op.result_type(*types)
@@ -463,6 +486,16 @@ def _accepts(op: Operation, types: Sequence[Any]) -> bool:
 def _of_reals(operands: Arrays) -> bool:
     smooth = [x.dtype for x in operands if dtypes.is_inexact(x.dtype)]
     return bool(smooth) and all(d in REALS for d in smooth)
+
+
+def _shown(example: Any) -> str:
+    """The operation and the operands of each draw, of large arrays a part."""
+    op, draws = example
+    lines = [f"of {op}"]
+    for operands in draws:
+        for i, x in enumerate(operands):
+            lines.append(f"operand {i}: {as_array(x).type} {brief(data(x))}")
+    return "\n".join(lines)
 
 
 def _fewer_draws(example: Any, fails: Callable[[Any], bool]) -> Any:

@@ -42,11 +42,11 @@ def random_program(seed: int, vocabulary: str = "control flow", **options: Any) 
         def g1(c3, c4):
             (f2,) = c3
             f5 = hnp.stack([x, x])
-            return (w,), (f2,)
-        ((f6,), (f7,)) = hx.scan(g1, (w,), None, 3, reverse=True, unroll=2)
-        return w, f6, f7, p,
+            return (f2,), (p,)
+        ((f6,), (b7,)) = hx.scan(g1, (w,), None, 3, reverse=True, unroll=2)
+        return v, w, f6, b7,
     >>> [y.shape for y in program(*program.inputs(0))]
-    [(2, 3), (2, 3), (3, 2, 3), ()]
+    [(3,), (2, 3), (2, 3), (3,)]
     """
     if vocabulary not in VOCABULARIES:
         listed = " or ".join([repr(name) for name in VOCABULARIES])

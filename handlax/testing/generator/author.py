@@ -47,6 +47,7 @@ class Vocabulary(NamedTuple):
 
     ``fits``: whether a value may be that of a variable; ``interest``: how often a variable is chosen because of it.
     ``executed``: whether statements are executed on the probe; ``refused``: by what it says that one has no meaning.
+    ``without``: names of variants of statements that are not written.
     """
 
     plain: Mapping[Statement, float]
@@ -55,6 +56,7 @@ class Vocabulary(NamedTuple):
     interest: Callable[[Any], float] = lambda value: 1.0
     executed: bool = False
     refused: tuple[type[Exception], ...] = ()
+    without: frozenset[str] = frozenset()
 
 
 class Author:
@@ -81,6 +83,17 @@ class Author:
         """A new name."""
         self.named += 1
         return f"{prefix}{self.named}"
+
+    def has(self, variant: str) -> bool:
+        """Whether the vocabulary has this variant of a statement."""
+        return variant not in self.vocabulary.without
+
+    def variant(self, variants: Iterable[str]) -> str:
+        """One of these variants, of those that the vocabulary has. Raises: Unfit: it has none of them."""
+        found = [each for each in variants if self.has(each)]
+        if not found:
+            raise Unfit
+        return self.choice(found)
 
     def variable(self, scope: Scope, fits: Callable[[Any], bool] = lambda value: True) -> Any:
         """A variable whose example fits, of the later ones rather, so that few results are dead. Raises: Unfit."""

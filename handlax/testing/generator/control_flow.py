@@ -21,6 +21,8 @@ from .expressions import COUNT, NUMBER, TRUTH, examples, of_kind, start, value, 
 from .writer import FUNCTION, Body, Writer, text_of
 
 NODES: dict[str, Statement] = {}
+TRACED_LENGTH = "fori_loop of a traced length"  # a variant of ``fori_loop``
+CHOOSING = ("cond", "switch", "while_loop", TRACED_LENGTH)  # what is executed in them depends on values
 
 
 def node(write: Statement) -> Statement:
@@ -82,7 +84,7 @@ def fori_loop(a: Writer, scope: Body) -> None:
     a.returns(body, values(a, body, carried))
     low, high = a.choice(("0", "1", "-1")), a.choice(("0", "2", "3"))
     options = a.choice(("", ", unroll=2"))
-    if not scope.around & {"reverse", "rule"} and a.chance():
+    if a.has(TRACED_LENGTH) and not scope.around & {"reverse", "rule"} and a.chance():
         high, options = f"{value(a, scope, COUNT)} % 4", ""
     a.let(scope, f"hx.fori_loop({low}, {high}, {f}, {start(a, scope, carried)}{options})", carried)
 

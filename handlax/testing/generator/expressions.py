@@ -56,50 +56,68 @@ def examples(a: Writer, scope: Body, low: int, high: int, letters: str = "fib") 
     return [scope[a.variable(scope, of_kind(letters))] for _ in range(a.integer(low, high))]
 
 
+# Variants of statements: texts, in which x and y are floats of one shape, or y a number; v is an array with axes, of n
+# rows like r; i and j are counts, b is a truth. None grows without bound where a loop repeats it.
+
+SMOOTH = (
+    "hnp.tanh({x} + {y})", "hnp.sin({x}) * {y}", "0.5 * {x} * hnp.cos({y})", "hnp.tanh({x} - 0.5 * {y})",
+    "hnp.where({b}, {x}, {y})", "hnp.tanh({x}) * (1 + {i})", "hnp.exp(-{x} * {x})", "0.5 * {x}",
+    "0.5 * ({x} + {y})", "0.5 * ({x} - {y})", "0.1 * {x} * {y}", "{x} / (1.0 + {y} * {y})", "hnp.maximum({x}, {y})",
+)
+STACKED = "hnp.stack([{x}, {y}])"
+SHAPED: Mapping[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = {  # to the shape of the result
+    "0.5 * hnp.sum({v}, axis=0)": lambda shape: shape[1:],
+    "{v}.T": lambda shape: shape[::-1],
+    "{v}[::-1]": lambda shape: shape,
+    "{v}[:0]": lambda shape: (0, *shape[1:]),
+    "0.4 * hnp.cumsum({v}, axis=0)": lambda shape: shape,
+}
+INDEXED: Mapping[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = {  # of arrays with rows
+    "{v}[{i} % {n}]": lambda shape: shape[1:],
+    "{v}.at[{i} % {n}].set({r})": lambda shape: shape,
+}
+COUNTED = ("({i} * 2 + {j}) % 5", "({i} + 1) % 4", "hnp.where({b}, {i}, {j})")
+TESTED = ("{x} > 0.1234", "{i} % 2 == 0", "{i} > {j}", "~{b}")
+TOLD = "hx.tell({x})"
+VARIANTS: Mapping[str, str] = {  # with the text of each for the inputs of a nest
+    text: text.format(x="x", y="x", v="v", n=3, r="x", i="k", j="k", b="p")
+    for text in (*SMOOTH, STACKED, *SHAPED, *INDEXED, *COUNTED, *TESTED, TOLD)
+}
+
+
 def smooth(a: Writer, scope: Body) -> None:
     example = scope[a.variable(scope, of_kind("f"))]
     x, y, i = value(a, scope, example), value(a, scope, a.choice((example, NUMBER))), value(a, scope, COUNT)
-    b = value(a, scope, TRUTH)
-    forms = (
-        f"hnp.tanh({x} + {y})", f"hnp.sin({x}) * {y}", f"0.5 * {x} * hnp.cos({y})", f"hnp.tanh({x} - 0.5 * {y})",
-        f"hnp.where({b}, {x}, {y})", f"hnp.tanh({x}) * (1 + {i})", f"hnp.exp(-{x} * {x})", f"0.5 * {x}",
-    )
-    a.let(scope, a.choice(forms), example)
+    a.let(scope, a.variant(SMOOTH).format(x=x, y=y, i=i, b=value(a, scope, TRUTH)), example)
 
 
 def shaped(a: Writer, scope: Body) -> None:
     example = scope[a.variable(scope, of_kind("f"))]
-    x, shape = value(a, scope, example), example.shape
+    v, shape = value(a, scope, example), example.shape
     if not shape:
-        a.let(scope, f"hnp.stack([{x}, {value(a, scope, example)}])", np.zeros(2))
+        a.let(scope, a.variant([STACKED]).format(x=v, y=value(a, scope, example)), np.zeros(2))
         return
-    forms = [
-        (f"0.5 * hnp.sum({x}, axis=0)", shape[1:]), (f"{x}.T", shape[::-1]), (f"{x}[::-1]", shape),
-        (f"{x}[:0]", (0, *shape[1:])), (f"0.4 * hnp.cumsum({x}, axis=0)", shape),
-    ]
-    if shape[0]:
-        i, row = f"{value(a, scope, COUNT)} % {shape[0]}", np.zeros(shape[1:])
-        forms += [(f"{x}[{i}]", row.shape), (f"{x}.at[{i}].set({value(a, scope, row)})", shape)]
-    text, of_shape = a.choice(forms)
-    a.let(scope, text, np.zeros(of_shape))
+    forms = {**SHAPED, **INDEXED} if shape[0] else SHAPED
+    text = a.variant(forms)
+    i, row = value(a, scope, COUNT), value(a, scope, np.zeros(shape[1:]))
+    a.let(scope, text.format(v=v, n=shape[0], i=i, r=row), np.zeros(forms[text](shape)))
 
 
 def counted(a: Writer, scope: Body) -> None:
     i, j, b = value(a, scope, COUNT), value(a, scope, COUNT), value(a, scope, TRUTH)
-    a.let(scope, a.choice((f"({i} * 2 + {j}) % 5", f"({i} + 1) % 4", f"hnp.where({b}, {i}, {j})")), COUNT)
+    a.let(scope, a.variant(COUNTED).format(i=i, j=j, b=b), COUNT)
 
 
 def tested(a: Writer, scope: Body) -> None:
     x, i, j = value(a, scope, NUMBER), value(a, scope, COUNT), value(a, scope, COUNT)
-    b = value(a, scope, TRUTH)
-    a.let(scope, a.choice((f"{x} > 0.1234", f"{i} % 2 == 0", f"{i} > {j}", f"~{b}")), TRUTH)
+    a.let(scope, a.variant(TESTED).format(x=x, i=i, j=j, b=value(a, scope, TRUTH)), TRUTH)
 
 
 def told(a: Writer, scope: Body) -> None:
     """An effect for the handler around."""
     if "handler" not in scope.around:
         raise Unfit
-    a.let(scope, f"hx.tell({value(a, scope, NUMBER)})", NUMBER)
+    a.let(scope, a.variant([TOLD]).format(x=value(a, scope, NUMBER)), NUMBER)
 
 
 EXPRESSIONS: Mapping[Statement, float] = {smooth: 3, shaped: 1, counted: 1, tested: 1, told: 2.5}

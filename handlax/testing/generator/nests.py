@@ -35,7 +35,14 @@ class Nest(RandomProgram):
     def function(self, **meanings: Any) -> Callable[..., Any]:
         """The function, with ``hx`` as its loops, branches and transformations."""
         f = super().function(**meanings)
-        return lambda *inputs: tuple(map(as_array, f(*map(as_array, inputs))))
+
+        def of_arrays(*inputs: Any) -> tuple[Any, ...]:
+            results = f(*map(as_array, inputs))
+            if not isinstance(results, tuple):  # a smaller program may return one array, which has rows
+                raise TypeError(f"a nest returns a tuple, got {type(results).__name__}")
+            return tuple(map(as_array, results))
+
+        return of_arrays
 
     def by(self, control: Any, **words: Any) -> Callable[..., Any]:
         """The function with the operations of a control, of which some words mean something else."""
@@ -67,11 +74,11 @@ def random_nest(
     Args:
         size: the greatest number of statements of a body.
         only: the nodes to use, by their names in ``NODES``; all by default.
-        without: nodes that are not used.
+        without: nodes that are not used, by name, and variants of statements, such as those of ``VARIANTS``.
         tells: whether it performs effects for a handler around it, by ``tell`` of its control.
     """
     nodes = [NODES[name] for name in (NODES if only is None else only) if name not in without]
-    a = Writer(random, Vocabulary(EXPRESSIONS, dict.fromkeys(nodes, 1.0)))
+    a = Writer(random, Vocabulary(EXPRESSIONS, dict.fromkeys(nodes, 1.0), without=frozenset(without)))
     inputs = dict(zip("xvwkp", Nest("").inputs(0)))
     body = Body(inputs, inputs, depth, frozenset(["reverse"] * reverse + ["handler"] * tells))
     body.head = f"program({', '.join(inputs)})"

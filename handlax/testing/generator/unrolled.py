@@ -100,7 +100,7 @@ _STATES: list[Any] = []  # the states of the handlers in force, innermost last
 
 def next_state(state: Any, x: Any) -> Any:
     """The state of the nests' handler after ``tell(x)``."""
-    return 0.5 * state + hnp.sin(x)
+    return 0.5 * (state + x)
 
 
 def tell(x: Any) -> Any:
@@ -128,6 +128,22 @@ UNROLLED = SimpleNamespace(
     handled=handled, tell=tell, linear_transpose=linear_transpose,
     grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,
 )
+
+
+def selected_switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """Every branch is computed, and the results of one are selected."""
+    *others, chosen = [branch(*operands) for branch in branches]
+    for k, results in reversed([*enumerate(others)]):
+        chosen = pytrees.map(lambda y, z, k=k: hnp.where(index <= k, y, z), results, chosen)
+    return chosen
+
+
+def selected_cond(predicate: Any, true: Callable[..., Any], false: Callable[..., Any], *operands: Any) -> Any:
+    return selected_switch(hnp.asarray(predicate).astype(bool).astype("int32"), (false, true), *operands)
+
+
+SELECTED = SimpleNamespace(**{**vars(UNROLLED), "cond": selected_cond, "switch": selected_switch})
+"""The reference where values are unknown to Python, for loops of known lengths and branches without effects."""
 
 
 @contextlib.contextmanager

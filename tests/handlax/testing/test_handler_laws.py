@@ -10,7 +10,8 @@ from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.trees import pytrees
 from handlax.library import fresh_key, reader, seed, state, writer
-from handlax.testing import check_handler
+from handlax.operations import Sin
+from handlax.testing import LawFails, check_handler
 
 
 @hx.effect(vmap="per_lane")
@@ -23,6 +24,10 @@ class Count:
 class Mean:
     def result_type(op, x):
         return x
+
+
+def held(report):
+    return {law.name for law, *_ in report.held}
 
 
 def gather(log):
@@ -61,8 +66,8 @@ def test_the_reader_of_the_library_passes():
 
 def test_the_writer_of_the_library_passes_where_lengths_are_known():
     report = check_handler(writer, (), performs=lambda x: hx.tell(x), examples=3)
-    assert "unknown length" in report.left_out["while_loop"]
-    assert "prefix" in [law.name for law, *_ in report.held]
+    assert "unknown length" in report.refused["while_loop"]
+    assert "prefix" in held(report)
 
 
 def test_checks_of_the_library_pass():
@@ -180,21 +185,88 @@ def test_the_handler_of_the_readme_passes_within_seconds():
 
 def test_a_clause_that_takes_the_rest_is_checked_where_it_can_cross():
     both = hx.ctl(lambda resume, op, x: 0.5 * (resume(x) + resume(hnp.sin(x))))
-    half = hx.handler({Mean: both}, returns=sum_of)
+    half = hx.handler({Mean: both}, returns=lambda y: 2.0 * y)
     report = check_handler(half, performs=lambda x: hx.perform(Mean(), x), examples=3)
-    assert {"scan", "while_loop"} <= set(report.left_out) and "returns" in [law.name for law, *_ in report.held]
-
-
-def sum_of(ys):
-    return sum([hnp.sum(hnp.asarray(y, "float64")) for y in ys])
+    assert {"scan", "while_loop"} <= {*report.refused} and "returns" in held(report)
 
 
 def test_an_exception_as_a_value_is_checked():
-    stop = hx.handler({Mean: hx.final(lambda op, x: hnp.cos(x))}, returns=sum_of)
+    stop = hx.handler({Mean: hx.final(lambda op, x: (False, hnp.cos(x)))}, returns=lambda y: (True, y))
     check_handler(stop, performs=lambda x: hx.perform(Mean(), x), examples=3)
 
 
 def test_a_handler_that_executes_returns_twice_is_found():
     twice = hx.handler({Mean: lambda s, op, x: (s, x)}, returns=lambda s, ys: (s, ys))
     report = check_handler(twice, np.zeros(()), performs=lambda x: hx.perform(Mean(), x), examples=2)
-    assert "returns" in [law.name for law, *_ in report.held]
+    assert "returns" in held(report)
+
+
+def perform_mean(x):
+    return hx.perform(Mean(), x)
+
+
+def only_shallow(log, op, x):
+    """Appends twice in a body that is traced, where the log is no tuple."""
+    return (*log, x) if isinstance(log, tuple) else (*log, x, x), x
+
+
+def raising(log, op, x):
+    if not isinstance(log, tuple):
+        raise ValueError("no tuple")
+    return (*log, x), x
+
+
+@pytest.mark.parametrize(("clause", "message"), [
+    (lambda log, op, x: ((x,), x), "may only append to its log"),
+    (lambda log, op, x: ((*log[:3], x), x), "may only append to its log"),
+    (lambda log, op, x: (log[:-1], x), "may only append to its log"),
+    (lambda log, op, x: (log, hnp.cos(x) * len(log)), "may only append to its log"),
+    (only_shallow, "got .*expected|shapes"),
+    (raising, "ValueError: no tuple"),
+])
+def test_a_log_that_is_broken_fails_and_is_not_left_out(clause, message):
+    log = hx.handler({Mean: clause}, moves=hx.append)
+    with pytest.raises(LawFails, match=rf"(?s){message}.*def program"):
+        check_handler(log, (), performs=perform_mean, examples=5, seconds=5.0)
+
+
+def test_what_a_handler_refuses_is_reported_with_the_text_of_the_refusal():
+    log = hx.handler({Mean: lambda log, op, x: ((*log, x), x)}, moves=hx.append)
+    report = check_handler(log, (), performs=perform_mean, examples=1)
+    assert "cannot cross a loop of unknown length" in report.refused["while_loop"]
+    assert "scan" not in report.refused and report.refused["while_loop"] in str(report)
+
+
+@pytest.mark.parametrize(("performs", "found"), [
+    (lambda x: x, "it performs nothing"),
+    (lambda x: hnp.sin(x), "it performs sin"),
+    (lambda x: hx.perform(Count()), "it performs count"),
+])
+def test_a_function_that_performs_nothing_for_the_handler_is_refused(performs, found):
+    answering = hx.handler({Mean: lambda op, x: hnp.tanh(x)})
+    with pytest.raises(hx.errors.BadArgument, match=f"an operation that .*Mean.* answers, {found}"):
+        check_handler(answering, performs=performs)
+
+
+def test_states_of_a_handler_of_pure_operations_are_not_compared():
+    """Python's loops perform other operations than those of the library: ``i + 1`` and ``xs[i]``."""
+    counting = hx.handler(otherwise=lambda n, op, *xs: (n + 1, hx.perform(op, *xs)), over=hx.is_pure)
+    report = check_handler(counting, 0, performs=hnp.sin, examples=2)
+    assert {"unrolled", "jit", "lanes"} <= held(report) and "pure operations" in report.left_out["idle"]
+
+
+def test_what_a_handler_of_pure_operations_changes_is_compared():
+    seen = []
+
+    def other_in_bodies(op, x):
+        seen.append(op)
+        return hx.perform(op, x) * (1 + len(seen) % 2)
+
+    with pytest.raises(LawFails, match="def program"):
+        check_handler(hx.handler({Sin: other_in_bodies}), performs=hnp.sin, examples=3)
+
+
+def test_the_law_and_the_statement_of_one_name_are_two():
+    tossed = hx.handler({Mean: hx.ctl(lambda resume, op, x: 0.5 * (resume(x) + resume(hnp.sin(x))))})
+    report = check_handler(tossed, performs=perform_mean, examples=1)
+    assert "jit" in held(report) and not {*report.refused} & {*report.left_out}

@@ -7,6 +7,7 @@ import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.effects.operations import random_bits
 from handlax.testing import OPERATION_LAWS, LawFails, check_operation
 from handlax.testing.strategies import Domain, Operands
 
@@ -148,3 +149,75 @@ def test_operands_must_be_given_where_none_are_found():
         check_operation(hx.operation(Nothing)())
     with pytest.raises(hx.errors.BadArgument, match="there must be a draw of operands"):
         check_operation(square(), operands=[])
+
+
+def test_a_failure_shows_the_operation_its_fields_the_operands_and_both_values():
+    @hx.operation
+    class Scaled:
+        by: float
+        dtypes = hx.dtypes.FLOATING
+        exempt = {"transpose": "it is not asked"}
+
+        def result_type(op, x):
+            return x
+
+        def evaluate(op, x):
+            return op.by * x
+
+        def batch(op, dims, x):
+            return hx.perform(op, x), dims[0]
+
+        def jvp(op, primals, tangents):
+            return hx.perform(op, *primals), op.by * tangents[0]
+
+        def decompose(op, x):
+            return -op.by * x
+
+    with pytest.raises(LawFails) as caught:
+        check_operation(Scaled(2.0), operands=[[np.array([0.5, -1.0])]])
+    assert str(caught.value).splitlines() == [
+        "Scaled(by=2.0): it is not so that NumPy evaluation equals compiled StableHLO.",
+        "  Scaled(by=2.0) compiled, against NumPy: 2 of 2 elements differ",
+        "  got      [-1., 2.]",
+        "  expected [ 1., -2.]",
+        "  first at [0]: got -1.0, expected 1.0",
+        "of Scaled(by=2.0)",
+        "operand 0: f64[2] [ 0.5, -1. ]",
+        "Found with seed=0.",
+    ]
+
+
+def keyed(**cells):
+    """Random uint32 numbers as of a key: words of the key, times a number."""
+    own = {
+        "result_type": lambda op, key, n: key_type(key, n),
+        "evaluate": lambda op, key, n: np.asarray(key[..., 1] * n),
+        "batch": lambda op, dims, key, n: (hx.perform(op, along(key, dims[0], n), along(n, dims[1], key)), 0),
+        "decompose": lambda op, key, n: hx.random.key_data(key)[..., 1] * n,
+    }
+    return hx.operation(type("Keyed", (), {**own, **cells}))()
+
+
+def key_type(key, n):
+    if not hnp.issubdtype(key.dtype, hx.dtypes.prng_key) or n.dtype != "uint32" or key.shape != n.shape:
+        raise hx.errors.DTypeMismatch(f"keyed: a key and a uint32 of one shape must be given, got {key} and {n}.")
+    return hx.ArrayType(key.shape, n.dtype)
+
+
+def along(x, d, other):
+    return hnp.stack([x] * 3) if d is None else hnp.moveaxis(x, d, 0)
+
+
+def test_an_operation_on_keys_is_checked_on_keys_that_are_drawn():
+    assert {"typing", "compiled", "vmap"} <= {law.name for law, *_ in check_operation(keyed()).held}
+
+
+def test_a_mistake_on_keys_is_found_and_the_key_is_shown():
+    wrong = keyed(evaluate=lambda op, key, n: np.asarray(key[..., 0] * n))
+    with pytest.raises(LawFails, match=r"(?s)NumPy evaluation equals.*operand 0: key<fry>"):
+        check_operation(wrong)
+
+
+def test_operations_of_the_library_on_keys_are_checked():
+    for op in (random_bits.RandomBits(32, (2,)), random_bits.RandomFoldIn(), random_bits.RandomUnwrap()):
+        assert "vmap" in {law.name for law, *_ in check_operation(op, examples=1, seconds=0.0).held}

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
+from docs.test_pages import ROOT, blocks
+from helpers.interpreter_examples import example, folder
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax import operations as o
+from handlax.extend import STACK, BodyTransformer, as_array, installed
 from handlax.operations import Exp, Sin, Tanh
-from handlax.testing import LawFails, check_interpreter, check_transformation
+from handlax.testing import TRANSFORMATION_LAWS, LawFails, check_interpreter, check_transformation
+from handlax.testing.generator.control import NestTell
+
+__all__ = ["folder"]    # a fixture, which pytest finds here
 
 
 def held(report):
@@ -59,3 +68,178 @@ def test_an_interpreter_that_only_passes_on_is_checked_as_a_transformation():
     report = check_interpreter(lambda f: f, related=lambda found, y: hx.tree.structure(found) == hx.tree.structure(y),
                                examples=1)
     assert "related" in held(report) and "no run with boxes" in report.left_out["parts"]
+
+
+def twice(f):
+    """Its effects, too."""
+    return lambda *xs: (f(*xs), f(*xs))[1]
+
+
+def never(f):
+    """The function of recorded types, of zeros: none of its effects is performed."""
+    return lambda *xs: hx.tree.map(lambda y: hnp.zeros(y.shape, y.dtype), hx.eval_shape(f, *xs))
+
+
+def performed_backwards(f):
+    """Effects are answered at once, and performed at the end, the last one first."""
+
+    def call(*xs):
+        last, y = hx.handle(hx.handler({NestTell: lambda log, op, x: ((*log, x), x)}, moves=hx.append), ())(f)(*xs)
+        for x in last[::-1]:
+            hx.tree.map(lambda x: hx.perform(NestTell(), x), x)
+        return y
+
+    return call
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    (twice, r"it performs 4 effects, expected 2"),
+    (never, r"it performs 0 effects, expected 2"),
+    (performed_backwards, r"the 2 effects, in another order or with other operands"),
+])
+@pytest.mark.parametrize("meaning", [None, lambda f: f], ids=["no meaning", "the identity"])
+def test_a_transformation_that_performs_other_effects_is_found(wrong, message, meaning):
+    laws = [law for law in TRANSFORMATION_LAWS if law.name == "performed"]
+    with pytest.raises(LawFails, match=rf"each once, and in order.\n  {message}(?s:.*)def program"):
+        check_transformation(wrong, meaning=meaning, laws=laws, examples=1)
+
+
+def test_a_transformation_that_performs_twice_by_its_meaning_passes():
+    laws = [law for law in TRANSFORMATION_LAWS if law.name == "performed"]
+    assert held(check_transformation(twice, meaning=twice, laws=laws, examples=2)) == {"performed"}
+
+
+def rewritten(f):
+    """Sines become twice as large, but those of bodies."""
+
+    def call(*xs):
+        program = hx.make_program(f)(*xs)
+        values = dict(zip(program.invars, hx.tree.leaves(xs)))
+        value = lambda v: v.val if hasattr(v, "val") else values[v]
+        for eqn in program.eqns:
+            y = hx.perform(eqn.op, *map(value, eqn.operands))
+            values.update(zip(eqn.outvars, hx.tree.leaves(2 * y if isinstance(eqn.op, Sin) else y)))
+        return [*map(value, program.outvars)]
+
+    return call
+
+
+def test_a_transformation_that_forgets_bodies_is_found():
+    with pytest.raises(LawFails, match=r"bodies of loops and branches|loops and calls as(?s:.*)def program"):
+        check_transformation(rewritten, examples=10, seconds=10.0)
+
+
+def test_a_transformation_that_forgets_branches_is_found():
+    """Though it is recorded, so that Python cannot branch on values."""
+    laws = [law for law in TRANSFORMATION_LAWS if law.name == "selected"]
+    with pytest.raises(LawFails, match=r"changes the bodies of loops and branches(?s:.*)hx.(cond|switch)"):
+        check_transformation(but_branches, laws=laws, examples=40, seconds=20.0)
+
+
+def but_branches(f):
+    """Sines are doubled everywhere but in branches, which are handed on as they are."""
+    doubled = hx.handler({Sin: lambda op, x: 2 * hx.perform(op, x), o.Cond: lambda op, *xs: hx.perform(op, *xs)})
+    return lambda *xs: hx.make_program(hx.handle(doubled)(f))(*xs)(*xs)
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    (lambda f: lambda *xs: f(*xs) and None, "what it gave has no arrays, got None"),
+    (lambda f: lambda *xs: xs, "its function was not called"),
+])
+@pytest.mark.parametrize("check", [check_transformation, check_interpreter])
+def test_what_gives_nothing_or_calls_nothing_is_found(wrong, message, check):
+    with pytest.raises(LawFails, match=rf"calls its function, and gives arrays.\n  {message}"):
+        check(wrong, examples=1)
+
+
+class Refusing(BodyTransformer):
+    """Crosses no operation of a name."""
+
+    def __init__(self, outer, name):
+        super().__init__(outer, "refusing")
+        self.name = name
+
+    def answer(self, op, operands):
+        if op.bodied and op.name == self.name:
+            raise hx.errors.CannotCross(f"{op.name}: not in bodies.", hint="outside.")
+        return self.outer.answer(op, operands)
+
+
+def test_a_statement_that_is_refused_leaves_out_no_law_of_its_name():
+    def transform(f):
+        def call(*xs):
+            with installed(Refusing(STACK.get(), "call")):
+                return f(*xs)
+
+        return call
+
+    report = check_transformation(transform, meaning=lambda f: f, examples=1)
+    assert "jit" in report.refused and "jit" in held(report) and "compiled" in report.left_out
+    assert "refused, and in no program" in str(report)
+
+
+# The interpreter of the tutorial, with the rules that stand there, and with mistakes.
+
+
+@pytest.fixture(scope="module")
+def tutorial(folder):
+    """The names of the tutorial."""
+    text, module = (ROOT / "docs" / "tutorial" / "interpreter.md").read_text(), types.ModuleType("tutorial")
+    for _, source in blocks(text):
+        if ">>>" not in source:
+            exec(source, module.__dict__)
+    return module
+
+
+def bounds_by(interpreter, interval):
+    """``bounds`` of the tutorial for functions of several arguments and results, of intervals around the floats."""
+
+    def bounds(f):
+        def bounded(*xs):
+            run = interpreter(STACK.get(), "bounds")
+            with installed(run):
+                ys = f(*[interval(run, x - 0.1, x + 0.1) if x.dtype == float else x for x in map(as_array, xs)])
+            return [run.ends(as_array(y)) for y in ys]
+
+        return bounded
+
+    return bounds
+
+
+def within(ends, ys):
+    return all(np.all((lo <= y + 1e-9) & (y <= hi + 1e-9)) for (lo, hi), y in zip(ends, ys))
+
+
+def test_programs_for_an_interpreter_consist_of_what_it_has(tutorial):
+    bounds = bounds_by(tutorial.Intervals, tutorial.Interval)
+    report = check_interpreter(bounds, related=within, examples=4, seconds=60.0)
+    assert {"related", "parts", "jit", "compiled", "lanes"} <= held(report)
+    assert all(examples == 4 for law, examples, _ in report.held if law.name in ("related", "jit"))
+    assert "sin has no rule" in report.refused["hnp.sin({x}) * {y}"]
+    assert not {"0.5 * ({x} - {y})", "hnp.exp(-{x} * {x})", "0.1 * {x} * {y}", "scan", "jit", "map"} & {*report.refused}
+
+
+def test_a_rule_that_is_wrong_is_found(tutorial):
+    upper = lambda op, *xs: (hx.perform(op, *[hi for lo, hi in xs]), hx.perform(op, *[hi for lo, hi in xs]))
+    with pytest.raises(LawFails, match=r"belongs to the results(?s:.*)def program"), hx.rules(ends={o.Add: upper}):
+        check_interpreter(bounds_by(tutorial.Intervals, tutorial.Interval), related=within, seconds=20.0)
+
+
+def test_a_box_that_is_not_made_of_its_parts_is_found(tutorial):
+    class Reversed(tutorial.Intervals):
+        def box(self, mark, parts):
+            return super().box(mark, parts[::-1])
+
+    with pytest.raises(LawFails, match=r"made of its mark and its parts(?s:.*)def program"):
+        check_interpreter(bounds_by(Reversed, tutorial.Interval), seconds=5.0)
+
+
+def test_interpreters_of_the_gallery_pass():
+    bounds = example("interval_bounds").bounds
+
+    def bounded(f):
+        return lambda x, v, w, k, p: bounds(lambda v: hnp.concatenate([y.reshape(-1) for y in f(x, v, w, k, p)]))(v, v)
+
+    flat = lambda ys: np.concatenate([np.asarray(y, float).reshape(-1) for y in ys])
+    report = check_interpreter(bounded, related=lambda ends, ys: within([ends], [flat(ys)]), examples=2)
+    assert {"related", "unrolled", "jit", "lanes"} <= held(report)
