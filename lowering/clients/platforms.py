@@ -24,7 +24,7 @@ from ...effects.base.jax_settings import from_environment
 from .genuine_jax import jax_is_loaded
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
 from .processes import Connection, connection, listening_ports
-from .runtime_access import check_access, end_threads_at_exit, of_this_process
+from .runtime_access import check_access, empty_in_children, end_threads_at_exit
 
 PLATFORMS_VARIABLE = "HANDLAX_PLATFORMS"
 CPU_COUNT_VARIABLE = "HANDLAX_NUM_CPU_DEVICES"
@@ -63,7 +63,8 @@ class PlatformClient:
     default_device: Device
 
 
-_backends: dict[str | None, PlatformClient] = of_this_process({})
+_backends: dict[str | None, PlatformClient] = {}
+empty_in_children(_backends)
 _lock = process_lock()
 
 

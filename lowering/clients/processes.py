@@ -27,7 +27,7 @@ from ...effects.base import config
 from ...effects.base.errors import ProcessFailure
 from ...effects.base.lazy_module import LazyModule
 from .jaxlib_modules import Client, RuntimeFailure, _jax
-from .runtime_access import of_this_process
+from .runtime_access import empty_in_children
 
 if TYPE_CHECKING:  # a process that is alone needs none of them
     import ipaddress
@@ -37,7 +37,8 @@ else:
     ipaddress, json, socket = [LazyModule(name) for name in ("ipaddress", "json", "socket")]
 
 _COORDINATOR = Path(__file__).with_name("coordinator.py")
-_CURRENT: list[Connection] = of_this_process([])
+_CURRENT: list[Connection] = []
+empty_in_children(_CURRENT)
 _ENDED = "handlax/ended/"
 _LONGEST_WAIT = 1800  # seconds
 _SOON = 2  # seconds in which the coordinator tells of a process that has left

@@ -15,13 +15,11 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 from ...effects.base.deep_calls import caller_of, raise_in
 from ...effects.base.errors import PlatformUnavailable
 from ...effects.base.source_locations import is_ours
-
-H = TypeVar("H", bound=dict[Any, Any] | list[Any] | deque[Any])
 
 REFUSALS: list[Callable[[], None]] = []
 """What raises where the runtime may not be used; empty until then."""
@@ -38,10 +36,9 @@ def check_access() -> None:
 _INHERITED: list[Any] = []  # in a forked child what is the parent's: freeing it would wait for its threads
 
 
-def of_this_process(holder: H) -> H:
-    """``holder``, which is empty in a forked child: what it holds of the runtime is the parent's."""
+def empty_in_children(holder: dict[Any, Any] | list[Any] | deque[Any]) -> None:
+    """Have ``holder`` empty in forked children: what it holds of the runtime is the parent's."""
     os.register_at_fork(after_in_child=partial(_inherit, holder))
-    return holder
 
 
 def _inherit(holder: Any) -> None:

@@ -21,6 +21,7 @@ from ...effects.base.errors import CompileError
 from ...effects.control.callbacks import Callback
 from ...effects.programs.printer import programs_in
 from ...effects.programs.program import Program
+from ..clients.runtime_access import empty_in_children
 from ..xla.lazy import runtime
 
 _MAPPINGS = Path("/proc/self/maps")
@@ -41,6 +42,7 @@ class ExecutableCache(Cache):
     def __init__(self, name: str):
         super().__init__(name)
         self.compiling: dict[Any, Compilation] = {}
+        empty_in_children(self.entries)  # freeing a parent's executable can end the child by a signal
         os.register_at_fork(after_in_child=self.compiling.clear)  # the threads that compile are not in the child
         self.until_count = _EVERY
 

@@ -18,7 +18,7 @@ from ...effects.sharding.mesh import Mesh
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
 from ..clients.platforms import COUNTS, register_lapack
 from ..clients.processes import Connection, connection
-from ..clients.runtime_access import REFUSALS, check_access, of_this_process
+from ..clients.runtime_access import REFUSALS, check_access, empty_in_children
 from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
 
@@ -154,7 +154,8 @@ class Executable:
 
 _MODULE_NAME = re.compile(rb"module @(\w+)")
 _COLLECTIVES = re.compile(r"\b(all-(reduce|gather|to-all)|reduce-scatter|collective-\w+)\b")
-_LAST: list[Any] = of_this_process([])  # the token of the last program over several devices
+_LAST: list[Any] = []  # the token of the last program over several devices
+empty_in_children(_LAST)
 _LAUNCHING = process_lock()
 
 

@@ -38,7 +38,7 @@ from ...interpreters.core.record import record
 from ...interpreters.core.state_flow import StateFlow
 from ...interpreters.handlers.handler import Handler, handler
 from ...interpreters.handlers.installation import HandlerRun
-from ..clients.runtime_access import of_this_process
+from ..clients.runtime_access import empty_in_children
 from .lazy import runtime
 from .stablehlo_types import storage
 
@@ -239,7 +239,8 @@ class _Thread(threading.local):
 
 
 _THREAD = _Thread()
-_PENDING: deque[Any] = of_this_process(deque())
+_PENDING: deque[Any] = deque()
+empty_in_children(_PENDING)
 _BARRIER_AT_EXIT: list[bool] = []
 
 

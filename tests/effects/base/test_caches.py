@@ -51,6 +51,8 @@ STATE = {
     "effects.types.array_type:_INTERNED": "interned: equal types are one object",
     "effects.types.extent:_INTERNED": "interned: equal extents are one object",
     "lowering.jit.call_signature:_SIGNATURES": "interned: equal signatures are one object; holds nothing alive",
+    "lowering.clients.runtime_access:REFUSALS": "why the runtime may not be used, at most two reasons",
+    "lowering.clients.runtime_access:_INHERITED": "in a forked child what its parent held of the runtime",
     "lowering.xla.disk_cache:COUNTS": "a counter",
     "lowering.clients.platforms:COUNTS": "a counter",
     "lowering.clients.processes:Connection._shared": "a counter",
