@@ -8,9 +8,11 @@ from .compare import Way as Way
 from .compare import compare as compare
 from .first_difference import Difference as Difference
 from .first_difference import first_difference as first_difference
+from .generator.control import CONTROL as CONTROL
 from .generator.nests import Nest as Nest
 from .generator.random_program import RandomProgram as RandomProgram
 from .generator.reducing import reduced as reduced
+from .generator.unrolled import UNROLLED as UNROLLED
 from .handler_laws import HANDLER_LAWS as HANDLER_LAWS
 from .handler_laws import check_handler as check_handler
 from .law import Law as Law

@@ -40,7 +40,7 @@ class DrawnPrograms:
     def program(self, k: int) -> Nest:
         """The program of a number; one that is refused is replaced."""
         if k not in self.made:
-            drawn = (random_nest(Random(f"{k} {i}"), depth=2, size=2, only=self.nodes, tells=True) for i in range(300))
+            drawn = (random_nest(Random(f"{k} {i}"), depth=2, size=3, only=self.nodes, tells=True) for i in range(300))
             for nest in (nest for nest in drawn if "hx.tell(" in nest.source):
                 reason = refusal(self.crossed(nest), *nest.inputs(0))
                 if reason is None:
@@ -77,7 +77,7 @@ def refusal(f: Callable[..., Any], *args: Any) -> str | None:
 def _performing_in(name: str, seed: int) -> Nest:
     """A small program with this statement, in a body of which it performs, if programs do so at all."""
     for k in range(30):
-        nest = random_nest(Random(f"{name} {seed} {k}"), depth=1, size=2, only=[name], tells=True)
+        nest = random_nest(Random(f"{name} {seed} {k}"), depth=1, size=3, only=[name], tells=True)
         if any(line.startswith(" " * 8) and "hx.tell(" in line for line in nest.source.splitlines()):
             break
     return nest

@@ -26,7 +26,7 @@ def alike(example: Any) -> Callable[[Any], bool]:
 
 def value(a: Writer, scope: Body, example: Any) -> str:
     """An expression of the kind and the shape of an example: a variable in scope, or a constant."""
-    if a.chance(0.9):
+    if not a.chance(0.1):
         with suppress(Unfit):
             return a.variable(scope, alike(example))
     shape, letter = example.shape, example.dtype.kind

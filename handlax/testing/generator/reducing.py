@@ -6,7 +6,7 @@ Source: Zeller & Hildebrandt, "Simplifying and Isolating Failure-Inducing Input"
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol, Self, TypeVar
 
@@ -31,17 +31,31 @@ def reduced(program: P, fails: Callable[[P], bool]) -> P:
         return x.cos
     ''')
     """
+    tried, position = {program}, 0  # it goes on where the last part went, and once more from the start
     while True:
-        smaller = next((other for other in program.smaller() if fails(other)), None)
-        if smaller is None:
-            return program
-        program = smaller
+        for i, other in enumerate(program.smaller()):
+            if i >= position and other not in tried:
+                tried.add(other)
+                if fails(other):
+                    program, position = other, i
+                    break
+        else:
+            if position == 0:
+                return program
+            position = 0
 
 
 def smaller_texts(source: str) -> Iterator[str]:
-    """Shorter texts, each without one statement, or with one expression replaced by a shorter one."""
+    """Shorter texts: without dead code, of one result, without a statement, with a part for an expression."""
     tree = ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    if len(live := living(source)) < len(ast.unparse(tree)):
+        yield live
+    if isinstance(returned := functions[0].body[-1], ast.Return) and isinstance(results := returned.value, ast.Tuple):
+        for result in results.elts if len(results.elts) > 1 else ():
+            returned.value = ast.Tuple([result], ast.Load())
+            yield ast.unparse(tree) + "\n"
+        returned.value = results
     arguments = [ast.Name(arg.arg, ast.Load()) for arg in functions[0].args.args]
     for block in [function.body for function in functions]:
         for i in reversed(range(len(block))) if len(block) > 1 else ():
@@ -53,12 +67,20 @@ def smaller_texts(source: str) -> Iterator[str]:
         for get, put in _child_expressions(parent):
             expression = get()
             for part in [*ast.iter_child_nodes(expression), *arguments]:
-                if isinstance(part, ast.expr):
+                if isinstance(part, ast.expr) and (isinstance(part, NAMED) or not _called(expression, parent)):
                     put(part)
                     text = ast.unparse(tree)
                     if len(text) < length:
                         yield text + "\n"
             put(expression)
+
+
+NAMED = ast.Name | ast.Attribute  # what may be a function
+
+
+def _called(expression: ast.expr, parent: ast.AST) -> bool:
+    """Whether an expression is the function of a call."""
+    return isinstance(parent, ast.Call) and parent.func is expression
 
 
 def _child_expressions(parent: ast.AST) -> Iterator[tuple[Callable[[], Any], Callable[[Any], None]]]:
@@ -72,18 +94,34 @@ def _child_expressions(parent: ast.AST) -> Iterator[tuple[Callable[[], Any], Cal
                     yield partial(value.__getitem__, i), partial(value.__setitem__, i)
 
 
-def living(source: str) -> str:
-    """The text of a program without the statements on whose variables its result does not depend."""
+def living(source: str, effects: Iterable[str] = ()) -> str:
+    """The text of a program without the statements that neither its results nor its effects depend on.
+
+    ``effects``: the names of functions that perform some.
+    """
     tree = ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    performing = {*effects}
+    for function in sorted(functions, key=lambda node: node.lineno):  # before what mentions it
+        if _mentioned(function) & performing:
+            performing.add(function.name)
     for function in reversed(functions):  # inner ones first
         needed: set[str] = set()
         for statement in function.body[::-1]:
-            if isinstance(statement, ast.Return) or _assigned(statement) & needed:
-                needed |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+            live = isinstance(statement, ast.Return) or _assigned(statement) & needed
+            if live or (not isinstance(statement, ast.FunctionDef) and _mentioned(statement) & performing):
+                needed |= _mentioned(statement)
             else:
                 function.body.remove(statement)
     return ast.unparse(tree) + "\n"
+
+
+def _mentioned(part: ast.AST) -> set[str]:
+    """The names, and the names of attributes, in a part of a program."""
+    return {
+        getattr(node, "id", None) or getattr(node, "attr", "") for node in ast.walk(part)
+        if isinstance(node, ast.Name | ast.Attribute)
+    }
 
 
 def _assigned(statement: ast.stmt) -> set[str]:

@@ -10,7 +10,7 @@ from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.trees import pytrees
 from handlax.library import fresh_key, reader, seed, state, writer
-from handlax.testing import check_handler
+from handlax.testing import CONTROL, UNROLLED, Nest, check_handler
 
 
 @hx.effect(vmap="per_lane")
@@ -183,6 +183,17 @@ def test_a_clause_that_takes_the_rest_is_checked_where_it_can_cross():
     half = hx.handler({Mean: both}, returns=sum_of)
     report = check_handler(half, performs=lambda x: hx.perform(Mean(), x), examples=3)
     assert {"scan", "while_loop"} <= set(report.left_out) and "returns" in [law.name for law, *_ in report.held]
+
+
+def test_a_loop_of_no_iterations_performs_nothing():
+    """Also where Python's loops are the reference, which need the types of its results."""
+    text = "def program(x, v, w, k, p):\n    return hx.scan(lambda c, x: (hx.tell(c), hx.tell(c)), x, v[:0])\n"
+    counter = hx.handler({Count: lambda n, op: (n + 1, None)})
+    tell = lambda x: [x, hx.perform(Count()), hx.perform(Mean(), x)][0]
+    for control in (CONTROL, UNROLLED):
+        nest = Nest(text)
+        count, (c, ys) = hx.handle(counter, 0)(nest.by(control, tell=tell))(*nest.inputs(0))
+        assert (int(count), c.shape, ys.shape) == (0, (), (0,))
 
 
 def sum_of(ys):

@@ -13,9 +13,10 @@ from helpers.new_process import in_new_process
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
-from handlax.testing.effect_programs.block_writer import random_block
-from handlax.testing.effect_programs.functions import KINDS, clause_of
-from handlax.testing.effect_programs.programs import effect_program
+from handlax.testing.effect_programs.handler_text import EFFECT_NAMES, text_of_clause
+from handlax.testing.effect_programs.programs import PRELUDE, effect_program
+from handlax.testing.effect_programs.structures import random_block
+from handlax.testing.generator.random_program import imported
 
 
 @hx.effect(vmap="per_lane", diff="stop", default=lambda op, x: op.by * x)
@@ -228,7 +229,8 @@ def stateless(depth):
 def run(program, transformed):
     """``transformed(f)(choice, x, y)`` where f is the program without its outermost handler."""
     ((_, base, body),) = program.statements
-    defaults = {KINDS[effect]: clause_of(base, clause) for effect, clause in base.clauses.items()}
+    words = imported(PRELUDE)
+    defaults = {words[EFFECT_NAMES[effect]]: eval(text_of_clause(base, effect), words) for effect in base.clauses}
     with hx.rules(default=defaults):
         return np.asarray(transformed(effect_program(body).function())(*numbers(1.0, 0.7, -0.4)))
 
