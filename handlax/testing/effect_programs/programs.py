@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from random import Random
 from textwrap import indent
@@ -35,7 +35,7 @@ PRELUDE = (
 class EffectProgram(RandomProgram):
     """A function of a choice, 0 or 1, and two numbers to a number, whose handlers answer what it performs."""
 
-    block: Block
+    block: Block = field(hash=False)
     prelude = PRELUDE
 
     def smaller(self) -> Iterator[EffectProgram]:

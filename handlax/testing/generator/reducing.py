@@ -46,7 +46,9 @@ def reduced(program: P, fails: Callable[[P], bool]) -> P:
 
 
 def smaller_texts(source: str) -> Iterator[str]:
-    """Shorter texts: without dead code, of one result, without a statement, with a part for an expression."""
+    """Shorter texts: without dead code, of one result, without a statement, with an expression for a variable, with a
+    part for an expression.
+    """
     tree = ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     if len(live := living(source)) < len(ast.unparse(tree)):
@@ -63,11 +65,17 @@ def smaller_texts(source: str) -> Iterator[str]:
             yield ast.unparse(tree) + "\n"
             block.insert(i, statement)
     length = len(ast.unparse(tree))
+    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
+    for name in [node.targets[0].id for node in assigned]:
+        text = ast.unparse(_Inlining(name).visit(ast.parse(source)))
+        if len(text) < length:
+            yield text + "\n"
     for parent in list(ast.walk(tree)):
         for get, put in _child_expressions(parent):
             expression = get()
+            kind = NAMED if isinstance(parent, ast.Call) and parent.func is expression else ast.expr
             for part in [*ast.iter_child_nodes(expression), *arguments]:
-                if isinstance(part, ast.expr) and (isinstance(part, NAMED) or not _called(expression, parent)):
+                if isinstance(part, kind) and not isinstance(part, ast.Starred | ast.Slice):
                     put(part)
                     text = ast.unparse(tree)
                     if len(text) < length:
@@ -75,12 +83,23 @@ def smaller_texts(source: str) -> Iterator[str]:
             put(expression)
 
 
+class _Inlining(ast.NodeTransformer):
+    """Replaces a variable by what is assigned to it, and removes the assignment."""
+
+    def __init__(self, name: str):
+        self.name, self.value = name, ast.expr()
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        if not (isinstance(target := node.targets[0], ast.Name) and target.id == self.name):
+            return self.generic_visit(node)
+        self.value = self.visit(node.value)
+        return None
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.value if node.id == self.name else node
+
+
 NAMED = ast.Name | ast.Attribute  # what may be a function
-
-
-def _called(expression: ast.expr, parent: ast.AST) -> bool:
-    """Whether an expression is the function of a call."""
-    return isinstance(parent, ast.Call) and parent.func is expression
 
 
 def _child_expressions(parent: ast.AST) -> Iterator[tuple[Callable[[], Any], Callable[[Any], None]]]:

@@ -45,7 +45,14 @@ def nests(
     Raises: BadArgument: ``only`` or ``without`` has a name that is none of these.
 
     >>> from hypothesis import find
-    >>> find(nests(), lambda nest: "hx.vmap(" in nest.source)
+    >>> nest = find(nests(depth=1, size=1, only=["vmap"]), lambda nest: "hx.vmap(" in nest.source)
+    >>> print(nest.source, end="")  # doctest: +ELLIPSIS
+    def program(x, v, w, k, p):
+    <BLANKLINE>
+        def g...(f...):
+            return (...)
+        f..., = hx.vmap(g..., (0,), (0,))(v)
+        return (v, w, f..., p)
     """
     nodes = nodes_named(only, without)
 
@@ -79,6 +86,10 @@ def stacks(
 
     >>> from hypothesis import find
     >>> find(stacks(min_handlers=2, kinds=["fun"]), lambda stack: True)
+    stacked(
+        hx.handle(hx.handler({AskPlain: lambda op, x: 0.5 * hnp.sin(0.5 * x)})),
+        hx.handle(hx.handler({AskPlain: lambda op, x: 0.5 * hnp.sin(0.5 * x)})),
+    )
     """
     if not 1 <= min_handlers <= max_handlers:
         raise BadArgument(f"stacks: 1 <= min_handlers <= max_handlers, got {min_handlers} and {max_handlers}.")
@@ -102,6 +113,7 @@ def handlers(
     Raises: BadArgument: there are no handlers of these kinds and movements.
 
     >>> from hypothesis import find
-    >>> find(handlers(), lambda drawn: drawn.handler.resumes)
+    >>> find(handlers(kinds=["ctl"]), lambda drawn: True)
+    hx.handle(hx.handler({AskPlain: hx.ctl(lambda resume, op, x: 0.5 * resume(0.5 * x))}, returns=lambda y: y))
     """
     return stacks(min_handlers=1, max_handlers=1, kinds=kinds, movements=movements).map(lambda stack: stack.handlers[0])
