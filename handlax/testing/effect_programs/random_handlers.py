@@ -11,10 +11,10 @@ from .blocks import ASKING, ONCE, SCOPED, RandomClause, RandomHandler
 from .places import UNTOLD, Place, marked
 
 # how often the first clause of a handler is of a kind, and the state of a movement
-WAYS = {
+WAYS: dict[tuple[str, str | None], int] = {
     ("fun", None): 10, ("fun", "carry"): 20,
-    **{("fun", moves): 15 for moves in ("append", "sum", "max", "split", "tally")},
-    **{(kind, moves): 14 * often for kind in ("ctl", "final") for moves, often in ((None, 1), ("carry", 2))},
+    ("fun", "append"): 15, ("fun", "sum"): 15, ("fun", "max"): 15, ("fun", "split"): 15, ("fun", "tally"): 15,
+    ("ctl", None): 14, ("ctl", "carry"): 28, ("final", None): 14, ("final", "carry"): 28,
 }
 KINDS = ("fun", "ctl", "final")
 MOVEMENTS = (None, "carry", "append", "sum", "max", "split", "tally")

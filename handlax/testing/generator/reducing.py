@@ -46,11 +46,12 @@ def reduced(program: P, fails: Callable[[P], bool]) -> P:
 
 
 def smaller_texts(source: str) -> Iterator[str]:
-    """Shorter texts: without dead code, of one result, without a statement, with an expression for a variable, with a
-    part for an expression.
+    """Shorter texts: without dead code, of one result, without a statement or an option, with an expression for a
+    variable, with a part for an expression.
     """
     tree = ast.parse(source)
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    nodes = [*ast.walk(tree)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     if len(live := living(source)) < len(ast.unparse(tree)):
         yield live
     if isinstance(returned := functions[0].body[-1], ast.Return) and isinstance(results := returned.value, ast.Tuple):
@@ -59,18 +60,20 @@ def smaller_texts(source: str) -> Iterator[str]:
             yield ast.unparse(tree) + "\n"
         returned.value = results
     arguments = [ast.Name(arg.arg, ast.Load()) for arg in functions[0].args.args]
-    for block in [function.body for function in functions]:
-        for i in reversed(range(len(block))) if len(block) > 1 else ():
-            statement = block.pop(i)
+    blocks = [function.body for function in functions if len(function.body) > 1]
+    options = [node.keywords for node in nodes if isinstance(node, ast.Call)]
+    for parts in (*blocks, *options):
+        for i in reversed(range(len(parts))):
+            part = parts.pop(i)
             yield ast.unparse(tree) + "\n"
-            block.insert(i, statement)
+            parts.insert(i, part)
     length = len(ast.unparse(tree))
-    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
-    for name in [node.targets[0].id for node in assigned]:
-        text = ast.unparse(_Inlining(name).visit(ast.parse(source)))
-        if len(text) < length:
-            yield text + "\n"
-    for parent in list(ast.walk(tree)):
+    for target in [node.targets[0] for node in nodes if isinstance(node, ast.Assign)]:
+        if isinstance(target, ast.Name):
+            text = ast.unparse(_Inlining(target.id).visit(ast.parse(source)))
+            if len(text) < length:
+                yield text + "\n"
+    for parent in nodes:
         for get, put in _child_expressions(parent):
             expression = get()
             kind = NAMED if isinstance(parent, ast.Call) and parent.func is expression else ast.expr
@@ -103,13 +106,13 @@ NAMED = ast.Name | ast.Attribute  # what may be a function
 
 
 def _child_expressions(parent: ast.AST) -> Iterator[tuple[Callable[[], Any], Callable[[Any], None]]]:
-    """A getter and a setter of every expression that is a direct child of a node."""
-    for name, value in ast.iter_fields(parent):
-        if isinstance(value, ast.expr) and name not in ("targets", "target"):
+    """A getter and a setter of every expression that is a direct child of a node: no target, and no constant."""
+    for name, value in ast.iter_fields(parent) if not isinstance(getattr(parent, "ctx", None), ast.Store) else ():
+        if isinstance(value, ast.expr) and not isinstance(value, ast.Constant):
             yield partial(getattr, parent, name), partial(setattr, parent, name)
         elif isinstance(value, list) and name in ("elts", "args"):
             for i, item in enumerate(value):
-                if isinstance(item, ast.expr):
+                if isinstance(item, ast.expr) and not isinstance(item, ast.Constant):
                     yield partial(value.__getitem__, i), partial(value.__setitem__, i)
 
 
@@ -137,10 +140,9 @@ def living(source: str, effects: Iterable[str] = ()) -> str:
 
 def _mentioned(part: ast.AST) -> set[str]:
     """The names, and the names of attributes, in a part of a program."""
-    return {
-        getattr(node, "id", None) or getattr(node, "attr", "") for node in ast.walk(part)
-        if isinstance(node, ast.Name | ast.Attribute)
-    }
+    nodes = [*ast.walk(part)]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def _assigned(statement: ast.stmt) -> set[str]:

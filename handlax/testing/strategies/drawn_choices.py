@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import accumulate
 from random import Random
 from typing import Any, TypeVar
@@ -28,9 +28,7 @@ class DrawnChoices(Random):
     def getrandbits(self, k: int) -> int:
         return self._randbelow(1 << k)
 
-    def choices(
-        self, population: Sequence[T], weights: Sequence[float] | None = None, *, cum_weights: Any = None, k: int = 1
-    ) -> list[T]:
+    def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
         bounds = [*accumulate(weights or [1.0] * len(population))] if cum_weights is None else cum_weights
         return [population[bisect_right(bounds, self._randbelow(STEPS) / STEPS * bounds[-1])] for _ in range(k)]
 
