@@ -20,8 +20,8 @@ from ..generator.random_program import RandomProgram, imported
 from . import functions
 from .blocks import ONCE, SCOPED, Block, RandomHandler, simpler
 from .handler_text import EFFECT_NAMES, text_of_handler, text_of_installed, text_of_start
-from .places import Place
 from .random_handlers import EffectAuthor, random_handler
+from .refusals import Place
 from .structures import random_block
 from .text import text_of_block
 
@@ -58,9 +58,11 @@ def random_effect_program(random: Random, *, depth: int = 3, **options: Any) -> 
 
 @dataclass(frozen=True, repr=False)
 class DrawnHandler:
-    """A handler with its initial state, as Python text in the words of ``EffectProgram.prelude``.
+    """A handler of functions to a number, with its initial state.
 
         drawn(f) == handle(drawn.handler, *drawn.state)(f)
+
+    Prints as Python text in the words of ``EffectProgram.prelude``.
     """
 
     data: RandomHandler
@@ -88,7 +90,7 @@ class DrawnHandler:
 
 @dataclass(frozen=True, repr=False)
 class DrawnStack:
-    """Handlers around a function, outermost first, whose clauses perform what one further out answers.
+    """Handlers around a function to a number, outermost first, whose clauses perform what one further out answers.
 
         stack(f) == stack.handlers[0](stack.handlers[1](f))
     """
@@ -127,6 +129,8 @@ def random_handlers(random: Random, *, least: int = 1, most: int = 3, **options:
     place, handlers = Place(), list[DrawnHandler]()
     for _ in range(a.integer(least, most)):
         data = random_handler(a, place)
+        if handlers:  # what is further out computes with its result, which is one number
+            data = data._replace(returns=True)
         place = place.inside("handle", data)
         handlers.append(DrawnHandler(data))
     return DrawnStack(tuple(handlers))

@@ -8,7 +8,7 @@ from random import Random
 from ...effects.base.errors import BadArgument
 from ..generator.author import Author, Vocabulary
 from .blocks import ASKING, ONCE, SCOPED, RandomClause, RandomHandler
-from .places import UNTOLD, Place, marked
+from .refusals import UNTOLD, Place, marked
 
 # how often the first clause of a handler is of a kind, and the state of a movement
 WAYS: dict[tuple[str, str | None], int] = {

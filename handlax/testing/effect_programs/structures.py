@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from ..generator.author import Scope, Statement, Unfit, Vocabulary
 from .blocks import ASKING, DEFAULTED, ONCE, SCOPED, Block, RandomClause, RandomHandler, row_of
-from .places import DERIVATIVES, Place, around_derived
 from .random_handlers import EffectAuthor, random_handler
+from .refusals import DERIVATIVES, Place, around_derived
 
 STEPS = 12  # no loop has more
 
@@ -62,7 +62,7 @@ def performs(a: EffectAuthor, scope: OpenBlock) -> None:
     scope.write(*performing(a.choice(effects), a.variable(scope)))
 
 
-Field = Callable[[EffectAuthor, OpenBlock, list[Any]], Any]  # by the author, where a structure stands, earlier fields
+FieldChoice = Callable[[EffectAuthor, OpenBlock, list[Any]], Any]  # by the author, where a structure stands, earlier fields
 
 
 class Inner(NamedTuple):
@@ -89,7 +89,7 @@ class Structure(NamedTuple):
     weight: float
     text: str
     parameters: str
-    fields: tuple[Field | Inner, ...]
+    fields: tuple[FieldChoice | Inner, ...]
     fits: Callable[[EffectAuthor, Place], bool] = lambda a, place: True
 
     def within(self, count: int) -> int:
@@ -102,7 +102,7 @@ def branch(kind: str) -> Callable[[EffectAuthor, Place, list[Any]], Place]:
     return lambda a, place, fields: place.inside("chosen" if a.eager and place.chosen else kind)
 
 
-def between(low: int, high: int) -> Field:
+def between(low: int, high: int) -> FieldChoice:
     return lambda a, scope, fields: a.integer(low, high)
 
 
@@ -129,9 +129,9 @@ def scoped(a: EffectAuthor, place: Place) -> list[int]:
     return [effect for effect in SCOPED if place.allows(effect)]
 
 
-OPERAND: Field = lambda a, scope, fields: a.variable(scope)
-RATE: Field = lambda a, scope, fields: a.number()
-BOUND: Field = lambda a, scope, fields: a.number(0.5, 2.0)
+OPERAND: FieldChoice = lambda a, scope, fields: a.variable(scope)
+RATE: FieldChoice = lambda a, scope, fields: a.number()
+BOUND: FieldChoice = lambda a, scope, fields: a.number(0.5, 2.0)
 BRANCH, BRANCH_OF_ALL = Inner(branch("branch"), 2), Inner(branch("branch of all"), 2)
 IF, CALL = Inner("python branch", 2), Inner("call", 2)
 SCOPE = Inner(lambda a, place, fields: place.inside("scope", fields[0]), 2)

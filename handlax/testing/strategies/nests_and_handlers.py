@@ -75,7 +75,8 @@ def stacks(
 
         stack(f): f under all of them        stack.performs(x): all effects that they answer, a number of the answers
 
-    Shrinks to few handlers with few clauses; prints as a Python expression of the function ``stack``.
+    They are ``DrawnStack``s, of functions ``f`` whose result is a number, with which clauses compute. Shrinks to few
+    handlers with few clauses; prints as a Python expression of the function ``stack``.
 
     Args:
         min_handlers, max_handlers: how many they are.
@@ -105,7 +106,8 @@ def handlers(
         drawn(f) == hx.handle(drawn.handler, *drawn.state)(f)
         drawn.performs(x): all effects that it answers, a number of the answers
 
-    Shrinks to a clause that answers once, without a state; prints as a Python expression of the function ``drawn``.
+    They are ``DrawnHandler``s, of functions ``f`` whose result is a number, with which clauses compute. Shrinks to a
+    clause that answers once, without a state; prints as a Python expression of the function ``drawn``.
 
     Args:
         kinds, movements: as of ``stacks``.

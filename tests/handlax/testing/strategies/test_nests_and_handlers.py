@@ -97,15 +97,20 @@ def test_a_handler_is_handled_from_its_state(drawn):
 @given(stacks(kinds=["fun"]))
 def test_a_stack_answers_all_that_is_performed(stack):
     assert hx.make_program(stack.performs)(X).effects
-    assert not hx.make_program(stack(stack.performs))(X).effects or "tally" in [h.data.moves for h in stack.handlers]
+    left = hx.make_program(stack(stack.performs))(X).effects
+    assert {type(op).__name__ for op in left} <= {"AskDefaulted"}  # which has a default
 
 
 @settings(max_examples=10, deadline=None)
 @given(stacks(kinds=["fun"], movements=[None, "carry"]), nests(depth=1, size=2, tells=True), st.integers(0, 9))
 def test_handlers_that_answer_once_cross_every_nest(stack, nest, seed):
+    def total(control):
+        f = nest.by(control, tell=stack.performs)
+        return lambda *xs: sum([hnp.sum(hnp.asarray(y, "float64")) for y in f(*xs)])
+
     inputs = nest.inputs(seed)
     with hx.configure(default_float="float64"):
-        crossed, plain = [stack(nest.by(control, tell=stack.performs))(*inputs) for control in (CONTROL, UNROLLED)]
+        crossed, plain = [stack(total(control))(*inputs) for control in (CONTROL, UNROLLED)]
         assert_trees_close(crossed, plain, what="through loops, against Python's")
 
 
