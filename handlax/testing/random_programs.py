@@ -39,17 +39,18 @@ def random_program(seed: int, vocabulary: str = "control flow", **options: Any) 
 
     Raises: BadArgument: there is no such vocabulary.
 
-    >>> program = random_program(8, depth=1, size=2, only=["scan"])
+    >>> program = random_program(28, depth=1, size=2, only=["scan"])
     >>> print(program.source, end="")
     def program(x, v, w, k, p):
-        def g1(c3, c4):
+        def g1(c3, c6):
             (f2,) = c3
-            f5 = hnp.stack([x, x])
-            return (w,), (f2,)
-        ((f6,), (f7,)) = hx.scan(g1, (w,), None, 3, reverse=True, unroll=2)
-        return w, f6, f7, p,
+            (f4, f5) = c6
+            f7 = 0.4 * hnp.cumsum(f2, axis=0)
+            return (f7,), (f2, f2)
+        ((f8,), (f9, f10)) = hx.scan(g1, (w,), (v, v), reverse=True, unroll=2)
+        return f8, f9, f10, p,
     >>> [y.shape for y in program(*program.inputs(0))]
-    [(2, 3), (2, 3), (3, 2, 3), ()]
+    [(2, 3), (3, 2, 3), (3, 2, 3), ()]
     """
     return _author("random_program", vocabulary)(Random(seed), **options)
 

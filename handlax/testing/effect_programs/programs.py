@@ -129,7 +129,7 @@ def random_handlers(random: Random, *, least: int = 1, most: int = 3, **options:
     place, handlers = Place(), list[DrawnHandler]()
     for _ in range(a.integer(least, most)):
         data = random_handler(a, place)
-        if handlers:  # what is further out computes with its result, which is one number
+        if handlers and data.moves is not None:  # what is further out computes with its result, which is one number
             data = data._replace(returns=True)
         place = place.inside("handle", data)
         handlers.append(DrawnHandler(data))

@@ -62,7 +62,8 @@ def performs(a: EffectAuthor, scope: OpenBlock) -> None:
     scope.write(*performing(a.choice(effects), a.variable(scope)))
 
 
-FieldChoice = Callable[[EffectAuthor, OpenBlock, list[Any]], Any]  # by the author, where a structure stands, earlier fields
+# by the author, where a structure stands, earlier fields
+FieldChoice = Callable[[EffectAuthor, OpenBlock, list[Any]], Any]
 
 
 class Inner(NamedTuple):

@@ -34,7 +34,7 @@ def value(a: Writer, scope: Body, example: Any) -> str:
         x = a.variable(scope, of_kind("f"))
         number = f"0.3 * hnp.sum({x})" if scope[x].ndim else x
         return f"hnp.broadcast_to({number}, {shape})" if shape else f"({number})"
-    constant = {"f": "0.25", "i": "hnp.int32(2)", "b": "True"}[letter]
+    constant = {"f": "0.25, 'float64'", "i": "hnp.int32(2)", "b": "True"}[letter]
     return f"hnp.full({shape}, {constant})" if shape else f"hnp.asarray({constant})"
 
 
