@@ -60,9 +60,9 @@ def smaller_texts(source: str) -> Iterator[str]:
             yield ast.unparse(tree) + "\n"
         returned.value = results
     arguments = [ast.Name(arg.arg, ast.Load()) for arg in functions[0].args.args]
-    blocks = [function.body for function in functions if len(function.body) > 1]
-    options = [node.keywords for node in nodes if isinstance(node, ast.Call)]
-    for parts in (*blocks, *options):
+    blocks: list[list[Any]] = [function.body for function in functions if len(function.body) > 1]
+    options: list[list[Any]] = [node.keywords for node in nodes if isinstance(node, ast.Call)]
+    for parts in [*blocks, *options]:
         for i in reversed(range(len(parts))):
             part = parts.pop(i)
             yield ast.unparse(tree) + "\n"
