@@ -188,7 +188,7 @@ def test_a_clause_that_takes_the_rest_is_checked_where_it_can_cross():
 def test_a_loop_of_no_iterations_performs_nothing():
     """Also where Python's loops are the reference, which need the types of its results."""
     text = "def program(x, v, w, k, p):\n    return hx.scan(lambda c, x: (hx.tell(c), hx.tell(c)), x, v[:0])\n"
-    counter = hx.handler({Count: lambda n, op: (n + 1, None)})
+    counter = hx.handler({Count: lambda n, op: (n + 1, None), Mean: lambda n, op, x: (n + 1, x)})
     tell = lambda x: [x, hx.perform(Count()), hx.perform(Mean(), x)][0]
     for control in (CONTROL, UNROLLED):
         nest = Nest(text)
