@@ -105,11 +105,11 @@ class Author:
             self.statement(scope, self.vocabulary.bodied if with_bodies else self.vocabulary.plain)
 
     def statement(self, scope: Scope, kinds: Mapping[Statement, float]) -> None:
-        """Write a statement of one of these kinds, unless none of them fits; some are taken back.
+        """Write a statement of one of these kinds, unless none of them fits; some that are not executed are taken back.
 
         So an example can shrink by a statement without another choice for those after it.
         """
-        kept, mark = self.chance(KEPT), scope.mark()
+        kept, mark = self.vocabulary.executed or self.chance(KEPT), scope.mark()
         for _ in range(TRIES if kinds else 0):
             try:
                 self.weighted(kinds)(self, scope)
