@@ -13,9 +13,11 @@ if _typing.TYPE_CHECKING:
     from .comparisons import WAYS as WAYS
     from .comparisons import Way as Way
     from .comparisons import compare as compare
+    from .generator.control import CONTROL as CONTROL
     from .generator.nests import Nest as Nest
     from .generator.random_program import RandomProgram as RandomProgram
     from .generator.reducing import reduced as reduced
+    from .generator.unrolled import UNROLLED as UNROLLED
     from .handler_laws import HANDLER_LAWS as HANDLER_LAWS
     from .handler_laws import check_handler as check_handler
     from .law import Law as Law

@@ -57,7 +57,7 @@ class DrawnPrograms:
         """A small program with this statement, in a body of which it performs, if programs do so at all."""
         for k in range(30):
             nest = random_nest(
-                Random(f"{name} {seed} {k}"), depth=1, size=2, only=[name], without=[*self.refused], tells=True
+                Random(f"{name} {seed} {k}"), depth=1, size=3, only=[name], without=[*self.refused], tells=True
             )
             if any([line.startswith(" " * 8) and "hx.tell(" in line for line in nest.source.splitlines()]):
                 break
@@ -86,7 +86,7 @@ class DrawnPrograms:
     def drawn(self, seed: str, without: tuple[str, ...]) -> Nest:
         nodes = [name for name in NODES if name != "handled"]
         return random_nest(
-            Random(seed), depth=2, size=2, only=nodes, without=[*self.refused, *without], tells=True
+            Random(seed), depth=2, size=3, only=nodes, without=[*self.refused, *without], tells=True
         )
 
     def check(

@@ -15,10 +15,10 @@ from handlax import numpy as hnp
 from handlax.effects.base.later_layers import LaterLayers
 from handlax.interpreters.core.evaluate import forget_executors
 from handlax.sharding import P
-from handlax.testing.effect_programs.block_writer import random_block
 from handlax.testing.effect_programs.blocks import Block
 from handlax.testing.effect_programs.functions import DERIVATIVES
 from handlax.testing.effect_programs.programs import effect_program
+from handlax.testing.effect_programs.structures import random_block
 
 from .effect_oracle import meaning, slope
 

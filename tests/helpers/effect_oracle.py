@@ -282,7 +282,7 @@ def derivative(env, lanes, tag, i, mode, block):
     return add(p, mul(0.3, t))
 
 
-def custom(env, lanes, tag, i, kind, rate, again, block):
+def custom(env, lanes, tag, i, kind, rate, block, again):
     """A function of its argument alone with a derivative of its own, ``rate cos x``, of any order if ``again``.
 
     What it performs depends on the argument as its statements say: for that there is an infinitesimal beside each of

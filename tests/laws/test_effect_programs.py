@@ -16,12 +16,13 @@ from random import Random
 import pytest
 from helpers.effect_modes import COMPILED, MODES, STYLES, Sample, evaluated, sample
 from helpers.effect_refusals import messages
+from helpers.once_differing import ENDED_ONCE, TWO_ORDERS
 
 import handlax as hx
 from handlax.testing import reduced
-from handlax.testing.effect_programs.block_writer import random_block
 from handlax.testing.effect_programs.blocks import ONCE, inner_blocks, simpler
 from handlax.testing.effect_programs.programs import effect_program
+from handlax.testing.effect_programs.structures import random_block
 
 
 @pytest.fixture(autouse=True)
@@ -85,11 +86,12 @@ def test_a_program_that_fails_is_made_smaller():
     assert not any(map(scans, (each for each in simpler(small) if each != small)))
 
 
-# A rule of derivatives of two orders where a branch depends on one; an effect that ends a loop and is performed once.
-@pytest.mark.parametrize("seed", [26640, 32994])
-def test_a_program_that_once_differed_means_what_the_oracle_says(seed):
+@pytest.mark.parametrize(
+    ("program", "mode"), [(TWO_ORDERS, "checkpointed"), (ENDED_ONCE, "linearize")], ids=["two orders", "ended once"]
+)
+def test_a_program_that_once_differed_means_what_the_oracle_says(program, mode):
     with evaluated():
-        assert outcome(sample(seed)) == "equal"
+        Sample(0, 0, mode).check(program)
 
 
 def test_what_is_performed_once_is_asked_for_what_all_lanes_share():

@@ -1,6 +1,6 @@
 """Programs with effects, as data: what they are made of, and what follows from their structure.
 
-    random_block(random, depth)     block_writer    a program
+    random_block(random, depth)     structures      a program
     text_of_block(program)          text            the same as Python text
     simpler(program)                here            those with one statement less
 
@@ -80,6 +80,11 @@ class RandomHandler(NamedTuple):
     @property
     def answers_once(self) -> bool:
         return not (self.resumes or self.ends)
+
+    @property
+    def makes_result(self) -> bool:
+        """Whether the result is made by the handler's own ``returns``."""
+        return self.returns or not self.answers_once
 
     @property
     def executes(self) -> bool:

@@ -5,37 +5,19 @@ Number k is the variable ``nk``; ``lanes`` are the mapped values of the lanes ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count as numbered
 from typing import Any
 
-from .blocks import Block, RandomClause, RandomHandler
+from .blocks import Block, RandomHandler
+from .handler_text import EFFECT_NAMES, text_of_installed, text_of_result
+from .structures import STRUCTURES, Structure
 
-# Of each kind of statement: its text, with its fields, of which blocks are functions; and the parameters of these.
-# ``{env}``: all numbers so far; ``{n}``: the next one, and ``{m}`` the one after that.
-FORMS = {
-    "arithmetic": ("arithmetic({0!r}, n{1}, n{2})", ""),
-    "perform": ("ask({0}, n{1})", ""),
-    "cond": ("lax.cond(apart(n{0}, lanes) > {1}, {2}, {3}, {env})", "{env}"),
-    "cond_of_all": ("lax.cond(n0 > 0.5, {0}, {1}, {env})", "{env}"),
-    "switch": ("switch(apart(n{0}, lanes), {1}, {env})", "{env}"),
-    "scan": ("scan({3}, n{0}, {1}, {2})", "{n}, {m}"),
-    "map": ("map_({2}, n{0}, {1})", "{n}"),
-    "fori": ("fori({2}, n{0}, {1})", "{n}"),
-    "unrolled": ("unrolled({2}, n{0}, {1})", "{n}"),
-    "python_cond": ("({2} if n{0} > {1} else {3})()", ""),
-    "counted_while": ("counted_while({3}, n{0}, {1}, {2})", "{n}"),
-    "tested_while": ("tested_while({3}, {4}, n{0}, lanes, {1}, {2})", "{n}"),
-    "jit": ("hx.jit({0})({env})", "{env}"),
-    "checkpoint": ("hx.checkpoint({0})({env})", "{env}"),
-    "vmap": ("in_lanes({2}, n{0}, {1}, lanes)", "lanes, {n}"),
-    "ragged": ("ragged({2}, n{0}, {1}, lanes)", "lanes, {n}, {m}"),
-    "eval_shape": ("typed({1}, n{0}, {env})", "{env}"),
-    "derivative": ("derivative({2}, n{0}, {1!r})", "{n}"),
-    "custom": ("custom({4}, n{0}, {1!r}, {2}, {3})", "n0, n1"),
-    "scoped": ("hx.perform(KINDS[{0}](), {1}, {2}, {env})", "{env}"),
-    "handle": ("handled({0}, {1}, {env})", "{env}"),
+ARITHMETIC = {
+    "add": "0.6 * n{1} + 0.5 * n{2}", "mul": "hnp.sin(n{1}) * n{2}", "sin": "hnp.sin(n{1} + 0.3 * n{2})",
+    "cos": "hnp.cos(n{1} * n{2})",
 }
+PERFORM = "ask({0}, n{1})"
 
 
 def text_of_block(program: Block) -> str:
@@ -47,31 +29,34 @@ def _function(name: str, parameters: str, block: Block, count: int, fresh: Itera
     """The lines of a function of ``count`` numbers, those around it among them."""
     lines = []
     for kind, *fields in block.statements:
-        text, given = FORMS[kind]
         words = {"env": ", ".join([f"n{k}" for k in range(count)]), "n": f"n{count}", "m": f"n{count + 1}"}
-        within = 2 if kind == "custom" else count + given.count("{n}") + given.count("{m}")
+        form = STRUCTURES.get(kind) or Structure(0, PERFORM if kind == "perform" else ARITHMETIC[fields[0]], "", ())
 
         def named(field: Any) -> Any:
             """What stands for a field, after the functions that are its blocks."""
             if isinstance(field, tuple) and field and isinstance(field[0], Block):
                 return f"[{', '.join(map(named, field))}]"
+            if isinstance(field, RandomHandler):
+                return text_of_installed(field)
             if not isinstance(field, Block):
-                return _constructed(field) if isinstance(field, RandomHandler) else field
+                return field
             function = f"b{next(fresh)}"
-            lines.extend(_function(function, given.format(**words), field, within, fresh))
+            lines.extend(_function(function, form.parameters.format(**words), field, form.within(count), fresh))
             return function
 
-        lines.append(f"n{count} = {text.format(*[named(field) for field in fields], **words)}")
+        if kind in ("perform", "scoped"):
+            fields[0] = EFFECT_NAMES[fields[0]]
+        text = form.text.format(*[named(field) for field in fields], **words)
+        lines += "\n".join(_assigned(f"n{count}", text, kind, fields)).splitlines()
         count += 1
     results = ", ".join([f"n{i}" for i in block.outs])
     return [f"def {name}({parameters}):", *["    " + line for line in [*lines, f"return {results}"]]]
 
 
-def _constructed(x: Any) -> str:
-    """The text that makes a handler or a clause, without what it has by default."""
-    if isinstance(x, dict):
-        return f"{{{', '.join([f'{key}: {_constructed(value)}' for key, value in x.items()])}}}"
-    if not isinstance(x, RandomHandler | RandomClause):
-        return repr(x)
-    given = {name: value for name, value in x._asdict().items() if value != x._field_defaults.get(name, ...)}
-    return f"{type(x).__name__}({', '.join([f'{name}={_constructed(value)}' for name, value in given.items()])})"
+def _assigned(n: str, text: str, kind: str, fields: Sequence[Any]) -> list[str]:
+    """The lines that give a variable the number of a statement, that of a handled function from what is left, too."""
+    if kind != "handle" or fields[0].makes_result:
+        return [f"{n} = {text}"]
+    state = f"s{n[1:]}"
+    result = text_of_result(fields[0], state, n)
+    return [f"{f'{state}, ' * (fields[0].moves is not None)}{n} = {text}", *[f"{n} = {result}"] * (result != n)]

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 TRIES = 20  # kinds of statements that are tried where one is to stand
+KEPT = 31 / 32  # of the statements
 
 
 class Unfit(Exception):
@@ -23,10 +24,11 @@ class Unfit(Exception):
 class Scope:
     """Where statements are written: the variables ``names``, oldest first, and examples of them in ``space``.
 
-    ``depth``: how many levels of bodies may be nested here; ``around``: words for what surrounds the statements.
+    ``depth``: how many levels of bodies may be nested here; ``around``: what surrounds the statements, in the words of
+    the vocabulary.
     """
 
-    def __init__(self, space: dict[Any, Any], names: Iterable[Any], depth: int, around: frozenset[str] = frozenset()):
+    def __init__(self, space: dict[Any, Any], names: Iterable[Any], depth: int, around: Any = frozenset()):
         self.space, self.names, self.depth, self.around = space, [*names], depth, around
 
     def __getitem__(self, name: Any) -> Any:
@@ -79,6 +81,10 @@ class Author:
         """A number from ``low`` to ``high``, both included."""
         return self.random.randint(low, high)
 
+    def weighted(self, items: Mapping[Any, float]) -> Any:
+        """One of the keys, as often as its value says."""
+        return self.random.choices([*items], [*items.values()])[0]
+
     def fresh(self, prefix: str) -> str:
         """A new name."""
         self.named += 1
@@ -100,8 +106,8 @@ class Author:
         found = [name for name in scope.names if fits(scope[name])]
         if not found:
             raise Unfit
-        weights = [(1 + i) ** 2 * self.vocabulary.interest(scope[name]) for i, name in enumerate(found)]
-        return self.random.choices(found, weights)[0]
+        interest = self.vocabulary.interest
+        return self.weighted({name: (1 + i) ** 2 * interest(scope[name]) for i, name in enumerate(found)})
 
     def statements(self, scope: Scope, size: int, nested: bool = False) -> None:
         """Write up to ``size`` statements; if ``nested``, at least one has bodies, where it fits."""
@@ -112,14 +118,19 @@ class Author:
             self.statement(scope, self.vocabulary.bodied if with_bodies else self.vocabulary.plain)
 
     def statement(self, scope: Scope, kinds: Mapping[Statement, float]) -> None:
-        """Write a statement of one of these kinds, unless none of them fits."""
+        """Write a statement of one of these kinds, unless none of them fits; some that are not executed are taken back.
+
+        So an example can shrink by a statement without another choice for those after it.
+        """
+        kept, mark = self.vocabulary.executed or self.chance(KEPT), scope.mark()
         for _ in range(TRIES if kinds else 0):
-            (write,) = self.random.choices([*kinds], [*kinds.values()])
-            mark = scope.mark()
             try:
-                return write(self, scope)
+                self.weighted(kinds)(self, scope)
+                break
             except Unfit:
                 scope.reset(mark)
+        if not kept:
+            scope.reset(mark)
 
 
 Statement = Callable[[Any, Any], None]

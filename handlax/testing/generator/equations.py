@@ -75,12 +75,12 @@ def random_equations(
 
     >>> from handlax.effects.operations.elementwise.arithmetic import Add, Mul
     >>> f32 = np.dtype("float32")
-    >>> random_equations(Random(22), kinds=[Add, Mul], dtypes=[f32], constants=False, size=3, depth=0)
-    program <lambda>(a: f32[3]) -> (f32[2,3], f32[2,3]) {
-      b: f32[2,3] = broadcast_in_dim[shape=(2, 3), dims=(1,)] a
-      c: f32[2,3] = convert_element_type[dtype=f32] b
-      d: f32[2,3] = broadcast_in_dim[shape=(2, 3), dims=(1,)] a
-      return (c, d)
+    >>> random_equations(Random(193), kinds=[Add, Mul], dtypes=[f32], constants=False, size=3, depth=0)
+    program <lambda>(a: f32[0,2], b: f32[1], c: f32[3]~) -> (f32[3]~, f32[3]~) {
+      d: f32[3]~ = mul c c
+      e: f32[3]~ = mul d d
+      f: f32[1] = convert_element_type[dtype=f32] b
+      return (d, c)
     }
     """
     kinds = elementwise_kinds() if kinds is None else kinds

@@ -26,7 +26,7 @@ def alike(example: Any) -> Callable[[Any], bool]:
 
 def value(a: Writer, scope: Body, example: Any) -> str:
     """An expression of the kind and the shape of an example: a variable in scope, or a constant."""
-    if a.chance(0.9):
+    if not a.chance(0.1):
         with suppress(Unfit):
             return a.variable(scope, alike(example))
     shape, letter = example.shape, example.dtype.kind
@@ -34,7 +34,7 @@ def value(a: Writer, scope: Body, example: Any) -> str:
         x = a.variable(scope, of_kind("f"))
         number = f"0.3 * hnp.sum({x})" if scope[x].ndim else x
         return f"hnp.broadcast_to({number}, {shape})" if shape else f"({number})"
-    constant = {"f": "0.25", "i": "hnp.int32(2)", "b": "True"}[letter]
+    constant = {"f": "0.25, 'float64'", "i": "hnp.int32(2)", "b": "True"}[letter]
     return f"hnp.full({shape}, {constant})" if shape else f"hnp.asarray({constant})"
 
 

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from ...effects.base.errors import BadArgument
 from ...effects.core.arrays import as_array
 from .author import Vocabulary
-from .control_flow import NODES
-from .expressions import EXPRESSIONS, of_kind
+from .control_flow import NODES, TRACED_LENGTH
+from .expressions import EXPRESSIONS, VARIANTS, of_kind
 from .random_program import RandomProgram
 from .unrolled import UNROLLED
 from .writer import Body, Writer, function_text
@@ -59,6 +60,18 @@ class Nest(RandomProgram):
         return [*floats, np.asarray(rng.integers(0, 5), np.int32), np.asarray(rng.random() < 0.5)]
 
 
+def nodes_named(only: Sequence[str] | None = None, without: Sequence[str] = ()) -> list[str]:
+    """The names of nodes, all if ``only`` is None, but ``without`` some. Raises: BadArgument: it is that of none.
+
+    ``without`` may also name variants of statements.
+    """
+    chosen = [*NODES] if only is None else only
+    without = [name for name in without if name != TRACED_LENGTH and name not in VARIANTS]
+    if unknown := [name for name in (*chosen, *without) if name not in NODES]:
+        raise BadArgument(f"nests: a node must be one of {', '.join(NODES)}, got {unknown[0]!r}.")
+    return [name for name in chosen if name not in without]
+
+
 def random_nest(
     random: Random,
     *,
@@ -72,13 +85,16 @@ def random_nest(
     """A random nest of at most ``depth`` levels; with ``reverse`` it is differentiable in reverse mode.
 
     Args:
-        size: the greatest number of statements of a body.
+        size: the greatest number of statements, in bodies 3 at most.
         only: the nodes to use, by their names in ``NODES``; all by default.
         without: nodes that are not used, by name, and variants of statements, such as those of ``VARIANTS``.
         tells: whether it performs effects for a handler around it, by ``tell`` of its control.
+
+    Raises: BadArgument: a name is that of no node.
     """
-    nodes = [NODES[name] for name in (NODES if only is None else only) if name not in without]
-    a = Writer(random, Vocabulary(EXPRESSIONS, dict.fromkeys(nodes, 1.0), without=frozenset(without)))
+    nodes = [NODES[name] for name in nodes_named(only, without)]
+    vocabulary = Vocabulary(EXPRESSIONS, dict.fromkeys(nodes, 1.0), without=frozenset(without))
+    a = Writer(random, vocabulary, min(size, 3))
     inputs = dict(zip("xvwkp", Nest("").inputs(0)))
     body = Body(inputs, inputs, depth, frozenset(["reverse"] * reverse + ["handler"] * tells))
     body.head = f"program({', '.join(inputs)})"

@@ -27,7 +27,7 @@ class RandomProgram(ABC):
 
     def function(self, **meanings: Any) -> Callable[..., Any]:
         """The function, with other meanings of some names of the prelude."""
-        space = {**_imported(self.prelude), **meanings}
+        space = {**imported(self.prelude), **meanings}
         exec(_compiled(self.source), space)
         return space["program"]
 
@@ -74,7 +74,7 @@ def _compiled(source: str) -> Any:
 
 
 @cached("preludes", 10)
-def _imported(prelude: str) -> dict[str, Any]:
+def imported(prelude: str) -> dict[str, Any]:
     """What the imports of a prelude give."""
     space: dict[str, Any] = {}
     exec(prelude, space)

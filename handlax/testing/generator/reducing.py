@@ -6,7 +6,7 @@ Source: Zeller & Hildebrandt, "Simplifying and Isolating Failure-Inducing Input"
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol, Self, TypeVar
 
@@ -31,11 +31,18 @@ def reduced(program: P, fails: Callable[[P], bool]) -> P:
         return x.cos
     ''')
     """
+    tried, position = {program}, 0  # it goes on where the last part went, and once more from the start
     while True:
-        smaller = next((other for other in program.smaller() if fails(other)), None)
-        if smaller is None:
-            return program
-        program = smaller
+        for i, other in enumerate(program.smaller()):
+            if i >= position and other not in tried:
+                tried.add(other)
+                if fails(other):
+                    program, position = other, i
+                    break
+        else:
+            if position == 0:
+                return program
+            position = 0
 
 
 def reduced_example(example: tuple[Any, ...], fails: Callable[[tuple[Any, ...]], bool]) -> tuple[Any, ...]:
@@ -46,21 +53,39 @@ def reduced_example(example: tuple[Any, ...], fails: Callable[[tuple[Any, ...]],
 
 
 def smaller_texts(source: str) -> Iterator[str]:
-    """Shorter texts, each without one statement, or with one expression replaced by a shorter one."""
+    """Shorter texts: without dead code, of one result, without a statement or an option, with an expression for a
+    variable, with a part for an expression.
+    """
     tree = ast.parse(source)
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    arguments = [ast.Name(arg.arg, ast.Load()) for arg in functions[0].args.args]
-    for block in [function.body for function in functions]:
-        for i in reversed(range(len(block))) if len(block) > 1 else ():
-            statement = block.pop(i)
+    nodes = [*ast.walk(tree)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    if len(live := living(source)) < len(ast.unparse(tree)):
+        yield live
+    if isinstance(returned := functions[0].body[-1], ast.Return) and isinstance(results := returned.value, ast.Tuple):
+        for result in results.elts if len(results.elts) > 1 else ():
+            returned.value = ast.Tuple([result], ast.Load())
             yield ast.unparse(tree) + "\n"
-            block.insert(i, statement)
+        returned.value = results
+    arguments = [ast.Name(arg.arg, ast.Load()) for arg in functions[0].args.args]
+    blocks: list[list[Any]] = [function.body for function in functions if len(function.body) > 1]
+    options: list[list[Any]] = [node.keywords for node in nodes if isinstance(node, ast.Call)]
+    for parts in [*blocks, *options]:
+        for i in reversed(range(len(parts))):
+            part = parts.pop(i)
+            yield ast.unparse(tree) + "\n"
+            parts.insert(i, part)
     length = len(ast.unparse(tree))
-    for parent in list(ast.walk(tree)):
+    for target in [node.targets[0] for node in nodes if isinstance(node, ast.Assign)]:
+        if isinstance(target, ast.Name):
+            text = ast.unparse(_Inlining(target.id).visit(ast.parse(source)))
+            if len(text) < length:
+                yield text + "\n"
+    for parent in nodes:
         for get, put in _child_expressions(parent):
             expression = get()
+            kind = NAMED if isinstance(parent, ast.Call) and parent.func is expression else ast.expr
             for part in [*ast.iter_child_nodes(expression), *arguments]:
-                if isinstance(part, ast.expr):
+                if isinstance(part, kind) and not isinstance(part, ast.Starred | ast.Slice):
                     put(part)
                     text = ast.unparse(tree)
                     if len(text) < length:
@@ -68,29 +93,63 @@ def smaller_texts(source: str) -> Iterator[str]:
             put(expression)
 
 
+class _Inlining(ast.NodeTransformer):
+    """Replaces a variable by what is assigned to it, and removes the assignment."""
+
+    def __init__(self, name: str):
+        self.name, self.value = name, ast.expr()
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        if not (isinstance(target := node.targets[0], ast.Name) and target.id == self.name):
+            return self.generic_visit(node)
+        self.value = self.visit(node.value)
+        return None
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.value if node.id == self.name else node
+
+
+NAMED = ast.Name | ast.Attribute  # what may be a function
+
+
 def _child_expressions(parent: ast.AST) -> Iterator[tuple[Callable[[], Any], Callable[[Any], None]]]:
-    """A getter and a setter of every expression that is a direct child of a node."""
-    for name, value in ast.iter_fields(parent):
-        if isinstance(value, ast.expr) and name not in ("targets", "target"):
+    """A getter and a setter of every expression that is a direct child of a node: no target, and no constant."""
+    for name, value in ast.iter_fields(parent) if not isinstance(getattr(parent, "ctx", None), ast.Store) else ():
+        if isinstance(value, ast.expr) and not isinstance(value, ast.Constant):
             yield partial(getattr, parent, name), partial(setattr, parent, name)
         elif isinstance(value, list) and name in ("elts", "args"):
             for i, item in enumerate(value):
-                if isinstance(item, ast.expr):
+                if isinstance(item, ast.expr) and not isinstance(item, ast.Constant):
                     yield partial(value.__getitem__, i), partial(value.__setitem__, i)
 
 
-def living(source: str) -> str:
-    """The text of a program without the statements on whose variables its result does not depend."""
+def living(source: str, effects: Iterable[str] = ()) -> str:
+    """The text of a program without the statements that neither its results nor its effects depend on.
+
+    ``effects``: the names of functions that perform some.
+    """
     tree = ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    performing = {*effects}
+    for function in sorted(functions, key=lambda node: node.lineno):  # before what mentions it
+        if _mentioned(function) & performing:
+            performing.add(function.name)
     for function in reversed(functions):  # inner ones first
         needed: set[str] = set()
         for statement in function.body[::-1]:
-            if isinstance(statement, ast.Return) or _assigned(statement) & needed:
-                needed |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+            live = isinstance(statement, ast.Return) or _assigned(statement) & needed
+            if live or (not isinstance(statement, ast.FunctionDef) and _mentioned(statement) & performing):
+                needed |= _mentioned(statement)
             else:
                 function.body.remove(statement)
     return ast.unparse(tree) + "\n"
+
+
+def _mentioned(part: ast.AST) -> set[str]:
+    """The names, and the names of attributes, in a part of a program."""
+    nodes = [*ast.walk(part)]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def _assigned(statement: ast.stmt) -> set[str]:

@@ -21,7 +21,19 @@ from ...effects.core.operation import OPERATIONS
 from ...effects.trees import pytrees
 from ...interpreters.custom.custom_jvp import custom_jvp
 from ...interpreters.custom.custom_vjp import custom_vjp
+from ...interpreters.handlers.handle import handle
+from ...interpreters.handlers.handler import handler
 from ...interpreters.transformations.derivatives import grad, jvp, linearize, value_and_grad, vjp
+
+
+def unperformed(op: Any, *xs: Any) -> Any:
+    """Zeros of the type of an effect's result; of one that takes functions, what the first of them gives."""
+    if op.scopes:
+        return xs[0](*xs[op.scopes :])
+    return pytrees.map(lambda t: hnp.zeros(t.shape, t.dtype), op.result_tree(*[x.type for x in xs]))
+
+
+UNPERFORMED = handler(otherwise=unperformed, over=lambda op: op.effectful)
 
 
 def scan(
@@ -34,10 +46,10 @@ def scan(
     for i in reversed(range(size)) if reverse else range(size):
         carry, y = f(carry, pytrees.map(lambda x: x[i], xs))
         rows.append(y)
-    if not size:
+    if not size:  # a call for the types of its results, which performs nothing
         states = _STATES[:]
-        _, row = f(carry, pytrees.map(lambda x: hnp.zeros(x.shape[1:], x.dtype), xs))
-        _STATES[:] = states  # the call was for the types of its results
+        _, row = handle(UNPERFORMED)(f)(carry, pytrees.map(lambda x: hnp.zeros(x.shape[1:], x.dtype), xs))
+        _STATES[:] = states
         return carry, pytrees.map(lambda y: hnp.zeros((0, *hnp.shape(y)), hnp.asarray(y).dtype), row)
     return carry, pytrees.map(lambda *ys: hnp.stack(ys), *(reversed(rows) if reverse else rows))
 

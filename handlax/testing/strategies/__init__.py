@@ -4,7 +4,8 @@
     def test_indexing(x, index):
         assert np.array_equal(hx.numpy.asarray(x)[index], x[index], equal_nan=True)
 
-Each shrinks to small shapes, plain dtypes and small values. They need the extra ``test``.
+Each shrinks to small shapes, plain dtypes and small values; functions and handlers to short ones, printed as Python.
+They need the extra ``test``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from .domains import Domain as Domain
 from .domains import Operands as Operands
 from .field_values import field_values as field_values
 from .index_expressions import index_expressions as index_expressions
+from .nests_and_handlers import DrawnHandler as DrawnHandler
+from .nests_and_handlers import DrawnStack as DrawnStack
+from .nests_and_handlers import handlers as handlers
+from .nests_and_handlers import nests as nests
+from .nests_and_handlers import stacks as stacks
 from .ragged_rows import ragged_arrays as ragged_arrays
 from .ragged_rows import ragged_lengths as ragged_lengths
 from .special_values import elements as elements

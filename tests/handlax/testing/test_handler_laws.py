@@ -11,7 +11,7 @@ from handlax import numpy as hnp
 from handlax.effects.trees import pytrees
 from handlax.library import fresh_key, reader, seed, state, writer
 from handlax.operations import Sin
-from handlax.testing import LawFails, check_handler
+from handlax.testing import CONTROL, UNROLLED, LawFails, Nest, check_handler
 
 
 @hx.effect(vmap="per_lane")
@@ -114,9 +114,10 @@ def test_a_maximum_is_merged():
         (maximum, hnp.maximum, 8.0, "a merged state"),
         (lambda s, op, x: (s + 1.0, x), lambda a, b: 2.0 * a + b, 0.0, "unit of merge|commutative"),
         (lambda s, op, x: (s - 1.0, x), lambda a, b: a - b, 0.0, "unit of merge|commutative"),
-        (lambda s, op, x: (s + 1.0, x), lambda a, b: hnp.where(b == 0, a, hnp.where(a == 0, b, a - b)), 0.0, "commut"),
+        (lambda s, op, x: (s + 1.0, x), lambda a, b: hnp.where(b == 0, a, hnp.where(a == 0, b, a - b)),
+         0.0, "commut|of their index"),
         (lambda s, op, x: (s + 1.0, hnp.cos(x + s)), lambda a, b: a + b, 0.0, "Python's|of their index|reads"),
-        (lambda s, op, x: (2.0 * s + 1.0, x), lambda a, b: a + b, 0.0, "a merged state"),
+        (lambda s, op, x: (2.0 * s + 1.0, x), lambda a, b: a + b, 0.0, "a merged state|of their index"),
     ],
 )
 def test_a_merge_that_breaks_a_law_is_found(clause, op, unit, law):
@@ -188,6 +189,18 @@ def test_a_clause_that_takes_the_rest_is_checked_where_it_can_cross():
     half = hx.handler({Mean: both}, returns=lambda y: 2.0 * y)
     report = check_handler(half, performs=lambda x: hx.perform(Mean(), x), examples=3)
     assert {"scan", "while_loop"} <= {*report.refused} and "returns" in held(report)
+
+
+def test_a_loop_of_no_iterations_performs_nothing():
+    """Also where Python's loops are the reference, which need the types of its results."""
+    text = "def program(x, v, w, k, p):\n    return hx.scan(lambda c, x: (hx.tell(c), hx.tell(c)), x, v[:0])\n"
+    counter = hx.handler({Count: lambda n, op: (n + 1, None), Mean: lambda n, op, x: (n + 1, x)})
+    tell = lambda x: [x, hx.perform(Count()), hx.perform(Mean(), x)][0]
+    for control in (CONTROL, UNROLLED):
+        nest = Nest(text)
+        count, (c, ys) = hx.handle(counter, 0)(nest.by(control, tell=tell))(*nest.inputs(0))
+        assert (int(count), c.shape, ys.shape) == (0, (), (0,))
+
 
 
 def test_an_exception_as_a_value_is_checked():
