@@ -191,6 +191,11 @@ class HigherOrder(Operation):
         ordered = self.runs == "loop" and "backwards" in self._names
         return self.with_bodies(self.bodies, backwards=not self.backwards) if ordered else self
 
+    def without_own_rule(self) -> Any:
+        """The operation without a rule or policy of the user's, on which its bodies do not depend."""
+        own = [name for name in ("rule", "policy") if name in self._names]
+        return self.with_bodies(self.bodies, **dict.fromkeys(own)) if own else self
+
 
 # (y, ...) = body(x, ...): a function that is traced, transformed and compiled once
 @operation

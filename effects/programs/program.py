@@ -463,12 +463,6 @@ def has_rule(op: Any) -> bool:
     return bool(op.deferred) or not (policy is None or is_ours(getattr(policy, "__module__", None) or ""))
 
 
-def without_own_rule(op: Any) -> Any:
-    """An operation with bodies without its own rule or policy of the user's, of which its bodies do not depend."""
-    own = [name for name in ("rule", "policy") if name in op._names]
-    return op.with_bodies(op.bodies, **dict.fromkeys(own)) if own else op
-
-
 WRITERS[Program] = lambda printer, program: printer.program(program)
 
 

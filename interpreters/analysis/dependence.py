@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation
-from ...effects.programs.program import Program, derived_once, memoised, without_own_rule
+from ...effects.programs.program import Program, derived_once, memoised
 
 Marks = tuple[bool, ...]
 
@@ -245,7 +245,7 @@ def body_dependence(op: Any, ordered: bool = True) -> BodyDependence:
     if len(op.bodies) > 1 or not op.transparent:
         return BodyDependence(op, ordered)
     key = (BodyDependence, type(op), op.shared, op.carry, ordered or not op.effects)
-    result: BodyDependence = memoised(op.bodies[0], key, lambda: BodyDependence(without_own_rule(op), ordered))
+    result: BodyDependence = memoised(op.bodies[0], key, lambda: BodyDependence(op.without_own_rule(), ordered))
     return result
 
 

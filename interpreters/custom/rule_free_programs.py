@@ -8,7 +8,7 @@ from typing import Any
 from ...effects.base import config
 from ...effects.control.custom_rules import CustomJvp
 from ...effects.core.operation import Operation
-from ...effects.programs.program import Program, derived_once, holds_rules, without_own_rule
+from ...effects.programs.program import Program, derived_once, holds_rules
 from ...effects.types.array_type import ArrayType
 from ..analysis.simplify import dead_code_elimination
 from .derivative_rules import forward_program
@@ -32,4 +32,4 @@ def _without_rules(program: Program, settings: Any) -> Program:
 def _without_rule(op: Any, types: Sequence[ArrayType]) -> Operation:
     if not op.bodied:
         return CustomJvp((without_rules(forward_program(op, types)),), 0, None) if op.deferred else op
-    return without_own_rule(op.with_bodies([*map(without_rules, op.bodies)]))
+    return op.with_bodies([*map(without_rules, op.bodies)]).without_own_rule()

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...effects.base.errors import ProcessFailure
 from ...effects.base.lazy_module import late_module
-from ...launch.launcher import free_port, start_process
+from ...launch import free_port, start_process
 from .injection import Fault, Injection
 from .new_processes import Ending, ending, tell
 
