@@ -99,7 +99,8 @@ def _unrolled(case: TransformationCase, nest: Nest, seed: int) -> None:
 
 def _selected(case: TransformationCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
-    found, expected = (case.transform(nest.by(c, tell=hnp.sin))(*inputs) for c in (CONTROL, SELECTED))
+    found = case.transform(nest.by(CONTROL, tell=hnp.sin))(*inputs)
+    expected = case.transform(nest.by(UNROLLED, tell=hnp.sin, **SELECTED))(*inputs)
     assert_trees_close(found, expected, what="with loops and branches, against Python's loops and selected results")
 
 

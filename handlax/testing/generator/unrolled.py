@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
@@ -154,8 +154,8 @@ def selected_cond(predicate: Any, true: Callable[..., Any], false: Callable[...,
     return selected_switch(hnp.asarray(predicate).astype(bool).astype("int32"), (false, true), *operands)
 
 
-SELECTED = SimpleNamespace(**{**vars(UNROLLED), "cond": selected_cond, "switch": selected_switch})
-"""The reference where values are unknown to Python, for loops of known lengths and branches without effects."""
+SELECTED: Mapping[str, Callable[..., Any]] = {"cond": selected_cond, "switch": selected_switch}
+"""The words of ``UNROLLED`` that differ where values are unknown to Python, for branches without effects."""
 
 
 @contextlib.contextmanager
