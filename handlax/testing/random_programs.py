@@ -39,18 +39,18 @@ def random_program(seed: int, vocabulary: str = "control flow", **options: Any) 
 
     Raises: BadArgument: there is no such vocabulary.
 
-    >>> program = random_program(28, depth=1, size=2, only=["scan"])
+    >>> program = random_program(236, depth=1, size=2, only=["scan"])
     >>> print(program.source, end="")
     def program(x, v, w, k, p):
-        def g1(c3, c6):
-            (f2,) = c3
-            (f4, f5) = c6
-            f7 = 0.4 * hnp.cumsum(f2, axis=0)
-            return (f7,), (f2, f2)
-        ((f8,), (f9, f10)) = hx.scan(g1, (w,), (v, v), reverse=True, unroll=2)
-        return f8, f9, f10, p,
+        f1 = 0.4 * hnp.cumsum(v, axis=0)
+        def g2(c4, c5):
+            (f3,) = c4
+            f6 = 0.5 * f3 * hnp.cos(x)
+            return (f6,), (f6, f1)
+        ((f7,), (f8, f9)) = hx.scan(g2, (f1,), None, 1, reverse=True, unroll=2)
+        return f7, f8, f9, p,
     >>> [y.shape for y in program(*program.inputs(0))]
-    [(2, 3), (3, 2, 3), (3, 2, 3), ()]
+    [(3,), (1, 3), (1, 3), ()]
     """
     return _author("random_program", vocabulary)(Random(seed), **options)
 
