@@ -57,7 +57,7 @@ HANDLERS: dict[str, dict[str, Checked | str]] = {
         "mean": Checked("hnp.where(hx.perform(Flip()), x, -x)"),
         "best": Checked("hnp.where(hx.perform(Flip()), x, -x)"),
         "counter": Checked("hx.perform(Tick())", "0"),
-        "worlds": Checked("hnp.where(hx.perform(Flip()), x, -x)"),
+        "worlds": "it answers with a list of all results, so that branches must resume equally often",
         "safely": Checked("hx.perform(Fail(), x)"),
         "first": OF_ONE_FUNCTION,
         "lost": OF_ONE_FUNCTION,
