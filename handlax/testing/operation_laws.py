@@ -416,7 +416,7 @@ def check_operation(
     types = [types[i] for i in np.random.default_rng(0).permutation(len(types))]  # each quarter of them is of all kinds
     if operands is not None and not len(operands):
         raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
-    given = [[x if isinstance(x, Array) else np.asarray(x) for x in each] for each in operands or ()]
+    given = [[_drawn(x) for x in each] for each in operands or ()]
 
     def draws(law: Law, k: int) -> tuple[Operation, list[Any]]:
         rng = np.random.default_rng(k)
@@ -481,6 +481,11 @@ def _accepts(op: Operation, types: Sequence[Any]) -> bool:
     except (HandlaxError, TypeError, ValueError, IndexError, AssertionError):
         return False
     return True
+
+
+def _drawn(x: Any) -> Any:
+    """An operand as draws have it: a NumPy array, or an array of keys."""
+    return x if isinstance(x, Array) and x.type.dtype == KEY else np.asarray(data(as_array(x)))
 
 
 def _of_reals(operands: Arrays) -> bool:

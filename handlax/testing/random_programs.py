@@ -12,11 +12,11 @@ from ..effects.base.errors import BadArgument
 from ..effects.core.operation import Operation
 from ..effects.programs.program import Program
 from .effect_programs.programs import random_effect_program
+from .generator.drawn_choices import written
 from .generator.equations import random_equations
 from .generator.lane_programs import random_lane_program
 from .generator.nests import random_nest
 from .generator.random_program import RandomProgram
-from .strategies.drawn_choices import written
 
 VOCABULARIES: dict[str, Callable[..., RandomProgram]] = {
     "control flow": random_nest, "lanes": random_lane_program, "effects": random_effect_program,

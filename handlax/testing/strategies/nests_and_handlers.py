@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ...effects.base.errors import BadArgument
 from ..effect_programs.programs import DrawnHandler, DrawnStack, random_handlers
 from ..effect_programs.random_handlers import KINDS, MOVEMENTS, ways_of
+from ..generator.drawn_choices import written
 from ..generator.nests import Nest, nodes_named, random_nest
 from ..generator.reducing import living
-from .drawn_choices import written
 
 
 def nests(

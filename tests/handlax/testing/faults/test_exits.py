@@ -29,7 +29,7 @@ for n in range(4):
 
 @pytest.mark.parametrize("daemon", [False, True])
 def test_a_process_ends_while_a_thread_works(daemon):
-    places = [fault.place for fault in itertools.islice(exits(PROGRAM, daemon=daemon, every=10_000), 2)]
+    places = [fault.place for fault in itertools.islice(exits(PROGRAM, daemon=daemon, every=5_000), 2)]
     assert len(places) == 2 and all(place.startswith("the interpreter ends while at ") for place in places)
 
 

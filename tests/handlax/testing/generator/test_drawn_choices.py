@@ -6,7 +6,7 @@ from collections import Counter
 
 from hypothesis import Phase, find, given, settings
 
-from handlax.testing.strategies.drawn_choices import written
+from handlax.testing.generator.drawn_choices import written
 
 
 def chosen(random):
