@@ -137,9 +137,10 @@ def test_what_an_effect_takes_is_needed_within_operations(around, taking):
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_random_programs_need_what_their_effects_take(depth):
+    inputs = [hnp.asarray(x, "float64") for x in (1.0, 0.7, -0.4)]
     for seed in range(20):
         ((_, _, body),) = random_block(Random(seed), depth).program.statements
-        check_needs(hx.make_program(effect_program(body).function())(*[hnp.asarray(x, "float64") for x in (1.0, 0.7, -0.4)]))
+        check_needs(hx.make_program(effect_program(body).function())(*inputs))
 
 
 def test_an_effect_within_a_body_comes_after_the_one_before_it():

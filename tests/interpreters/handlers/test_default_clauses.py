@@ -265,7 +265,8 @@ def check(programs, modes=MODES):
         try:
             found = run(program, transformed)
         except errors.CannotCross as refusal:
-            assert mode == "vmap" and re.search(messages("some lanes alone"), str(refusal)), refusal
+            if mode != "vmap" or not re.search(messages("some lanes alone"), str(refusal)):
+                raise
             base, f = parts(program)
             with pytest.raises(errors.CannotCross, match=re.escape(str(refusal).splitlines()[0])):
                 DrawnHandler(base)(transformed(f))(*numbers(1.0, 0.7, -0.4))
