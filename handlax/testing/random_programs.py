@@ -45,12 +45,12 @@ def random_program(seed: int, vocabulary: str = "control flow", **options: Any) 
         def g1(c3, c6):
             (f2,) = c3
             (f4, f5) = c6
-            f7 = 0.4 * hnp.cumsum(f2, axis=0)
-            return (f7,), (f2, f2)
+            f7 = f2[k % 2]
+            return (f2,), (f7, f7)
         ((f8,), (f9, f10)) = hx.scan(g1, (w,), (v, v), reverse=True, unroll=2)
         return f8, f9, f10, p,
     >>> [y.shape for y in program(*program.inputs(0))]
-    [(2, 3), (3, 2, 3), (3, 2, 3), ()]
+    [(2, 3), (3, 3), (3, 3), ()]
     """
     return _author("random_program", vocabulary)(Random(seed), **options)
 
