@@ -237,8 +237,9 @@ def _prefix(case: HandlerCase, nest: Nest, seed: int) -> None:
 
 
 def _merged(case: HandlerCase, nest: Nest, seed: int) -> None:
-    """The laws of a commutative monoid, at states that a program reaches."""
-    moves, f, inputs = cast("merge", case.handler.moves), case.crossing(nest), nest.inputs(seed)
+    """The laws of a commutative monoid, at states that a program reaches, which performs once at least."""
+    moves, body, inputs = cast("merge", case.handler.moves), nest.by(CONTROL, tell=case.tell), nest.inputs(seed)
+    f = case.answered(lambda x, *rest: (case.tell(x), *body(x, *rest)))
     op, unit = moves.op, moves.unit
     after, y = case.handled(f)(*inputs)
     t, alone = case.handled(f, unit)(*inputs)

@@ -485,7 +485,9 @@ def _accepts(op: Operation, types: Sequence[Any]) -> bool:
 
 def _drawn(x: Any) -> Any:
     """An operand as draws have it: a NumPy array, or an array of keys."""
-    return x if isinstance(x, Array) and x.type.dtype == KEY else np.asarray(data(as_array(x)))
+    if isinstance(x, Array):
+        return x if x.type.dtype == KEY else data(x)
+    return np.asarray(x)
 
 
 def _of_reals(operands: Arrays) -> bool:

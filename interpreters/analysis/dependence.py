@@ -35,17 +35,14 @@ def effect_kinds(op: Operation) -> set[Any]:
 class Dependence(NamedTuple):
     """The sets of inputs that the variables of a program, its results and its effects depend on.
 
-    ``effects``: by class, those before it included.
+    ``effects``: by class, those before it included. ``roots``: the inputs that all operands of equations with effects
+    depend on, which are needed whichever results are used.
     """
 
     values: list[int]
     outs: tuple[int, ...]
     effects: dict[Any, int]
-
-    @property
-    def roots(self) -> int:
-        """The inputs that effects depend on, which are needed whichever results are used."""
-        return union(self.effects.values())
+    roots: int
 
     def results(self, marks: Sequence[bool]) -> Marks:
         """Which results depend on a marked input."""
@@ -111,10 +108,12 @@ def _dependence(program: Program, earlier: dict[Any, int], ordered: bool) -> Dep
     """The dependence of a program executed after effects that depend, by class, on the sets ``earlier``."""
     values = [1 << i for i in range(len(program.in_types))]
     effects = dict(earlier)
+    roots = 0
     performs = bool(program.effects)
     for op, args, types in zip(program.ops, program.args, program.types):
         if op.bodied:
-            results, performed = body_dependence(op, ordered).composed([values[n] if n >= 0 else 0 for n in args])
+            operands = [values[n] if n >= 0 else 0 for n in args]
+            results, performed, taken = body_dependence(op, ordered).composed(operands)
         else:
             inputs = 0
             for n in args:
@@ -125,14 +124,16 @@ def _dependence(program: Program, earlier: dict[Any, int], ordered: bool) -> Dep
                 continue
             results = [inputs] * len(types) if op.multiple_results else [inputs]
             performed = dict.fromkeys(effect_kinds(op), inputs) if performs else {}
+            taken = inputs
         if performed:
+            roots |= taken
             before = union([effects.get(kind, 0) for kind in performed])
             if ordered:
                 results = [inputs | before for inputs in results]
             for kind, inputs in performed.items():
                 effects[kind] = before | inputs
         values += results
-    return Dependence(values, tuple([values[n] if n >= 0 else 0 for n in program.outs]), effects)
+    return Dependence(values, tuple([values[n] if n >= 0 else 0 for n in program.outs]), effects, roots)
 
 
 class Reached(NamedTuple):
@@ -147,12 +148,13 @@ class BodyDependence:
     """The dependence of an operation with bodies, as sets of inputs of the bodies.
 
     ``outs``: of each result of a body, over all branches; ``test``: of a loop's test, or of the effects in a scope, by
-    which a clause may choose; ``effects``: by class.
+    which a clause may choose; ``effects``: by class; ``roots``: of all operands of equations with effects; of a scoped
+    effect, whose clause takes every operand, all inputs.
     ``carried``: of each carry of a loop after any number of iterations, none included; empty where the operation is no
     loop. Carry ``k`` is input ``first + k``.
     """
 
-    __slots__ = ("op", "outs", "test", "effects", "first", "carried")
+    __slots__ = ("op", "outs", "test", "effects", "roots", "first", "carried")
 
     def __init__(self, op: Any, ordered: bool):
         self.op = op
@@ -165,9 +167,11 @@ class BodyDependence:
         if len(bodies) > 1:
             kinds = {kind for each in bodies for kind in each.effects}
             self.effects = {kind: union([each.effects.get(kind, 0) for each in bodies]) for kind in kinds}
+        self.roots = union([each.roots for each in bodies])
         if op.scopes:
             self.test = union(self.effects.values())
             self.effects = {**self.effects, type(op): self.test}
+            self.roots = (1 << len(op.main[0].in_types)) - 1
         self.first = op.shared
         self.carried = _closed(self.outs[: op.carry], op.shared) if op.loops and op.transparent else ()
 
@@ -198,9 +202,7 @@ class BodyDependence:
         More results are live than used where a loop carries a value that another live result depends on.
         """
         first, count = self.first, len(self.carried)
-        live = self.test | as_set(used[:count]) << first
-        for numbers in self.effects.values():
-            live |= numbers
+        live = self.test | self.roots | as_set(used[:count]) << first
         for out, yes in zip(self.outs[count:], used[count:]):
             if yes:
                 live |= out
@@ -210,23 +212,23 @@ class BodyDependence:
         inputs = as_marks(live, len(self.op.main[0].in_types))
         return inputs, (*inputs[first : first + count], *used[count:])
 
-    def composed(self, operands: Sequence[int]) -> tuple[list[int], dict[Any, int]]:
-        """The sets that results and effects depend on, if operand ``i`` depends on the set ``operands[i]``."""
+    def composed(self, operands: Sequence[int]) -> tuple[list[int], dict[Any, int], int]:
+        """The sets that results, effects and roots depend on, if operand ``i`` depends on the set ``operands[i]``."""
         op = self.op
         if not op.transparent:
             everything = union(operands)
-            return [everything] * len(self.outs), dict.fromkeys(effect_kinds(op), everything)
+            return [everything] * len(self.outs), dict.fromkeys(effect_kinds(op), everything), everything
         inner = list(operands[op.selects :])
         count = len(self.carried)
         carries = _composed(self.carried, inner)
         inner[self.first : self.first + count] = carries
         if not (self.test or op.selects or self.effects):  # the common case: no control, no effects
-            return [*carries, *_composed(self.outs[count:], inner)], {}
-        (test, *outs) = _composed((self.test, *self.outs[count:]), inner)
+            return [*carries, *_composed(self.outs[count:], inner)], {}, 0
+        (test, roots, *outs) = _composed((self.test, self.roots, *self.outs[count:]), inner)
         control = union(operands[: op.selects]) | test  # what decides which body is executed, and how often
         effects = dict(zip(self.effects, [control | inputs for inputs in _composed(self.effects.values(), inner)]))
         results = [*carries, *outs]
-        return [control | inputs for inputs in results] if control else results, effects
+        return [control | inputs for inputs in results] if control else results, effects, control | roots
 
     def entire(self, inputs: Marks) -> bool:
         """Whether everything that the bodies compute depends on these inputs, so that partial evaluation would know

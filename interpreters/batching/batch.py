@@ -160,13 +160,14 @@ class Batch(BodyTransformer):
         Raises: CannotCross: an effect does not, or the body names the mapped axis, which no lane has alone.
         """
         effects = [effect for effect in op.effects if not isinstance(effect, Axis)]
-        if all([self.diverges(effect) for effect in effects]) and effects:
+        of_all_lanes = [effect for effect in effects if not self.diverges(effect)]
+        if effects and not of_all_lanes:
             if Axis(self.axis_name) in op.effects:
                 raise self._diverges_at_collective(op, effects)
             dims, values = zip(*[(self.split(x)[0], self.split(x)[1][0]) for x in operands])
             return tuple([self.box(0, (y,)) for y in self.in_lanes(op, dims, values)])
-        if effects:
-            names = effects_text(effects)
+        if of_all_lanes:
+            names = effects_text(of_all_lanes)
             raise CannotCross(
                 f"{op.name}: lanes of {self.label} diverge, and only some of them would perform {names}.",
                 hint=f"handle it inside: vmap(hx.handle(h)(f)); or declare {names} with @hx.effect(vmap='per_lane').",

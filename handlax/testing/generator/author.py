@@ -114,15 +114,17 @@ class Author:
         count = self.integer(1, size)
         position = self.integer(0, count - 1)
         for i in range(count):
-            with_bodies = scope.depth > 0 and ((nested and i == position) or self.chance(0.25))
-            self.statement(scope, self.vocabulary.bodied if with_bodies else self.vocabulary.plain)
+            needed = nested and i == position and scope.depth > 0
+            with_bodies = needed or (scope.depth > 0 and self.chance(0.25))
+            self.statement(scope, self.vocabulary.bodied if with_bodies else self.vocabulary.plain, needed)
 
-    def statement(self, scope: Scope, kinds: Mapping[Statement, float]) -> None:
-        """Write a statement of one of these kinds, unless none of them fits; some that are not executed are taken back.
+    def statement(self, scope: Scope, kinds: Mapping[Statement, float], needed: bool = False) -> None:
+        """Write a statement of one of these kinds, unless none of them fits.
 
-        So an example can shrink by a statement without another choice for those after it.
+        Some that are neither executed nor ``needed`` are taken back: so an example can shrink by a statement without
+        another choice for those after it.
         """
-        kept, mark = self.vocabulary.executed or self.chance(KEPT), scope.mark()
+        kept, mark = self.vocabulary.executed or self.chance(KEPT) or needed, scope.mark()
         for _ in range(TRIES if kinds else 0):
             try:
                 self.weighted(kinds)(self, scope)

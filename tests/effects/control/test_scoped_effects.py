@@ -474,7 +474,7 @@ def test_lanes_that_part_ways_need_effects_that_are_per_lane():
 
     f = hx.vmap(lambda x: hx.perform(Region(), lambda x: (hx.perform(Once()), x)[1], x))
     once = hx.handle(hx.handler({Once: lambda op: None}))
-    refused(errors.CannotCross, "only some of them would perform once", once(hx.handle(calling)(f)), hnp.ones(2))
+    refused(errors.CannotCross, r"only some of them would perform once\.", once(hx.handle(calling)(f)), hnp.ones(2))
 
 
 @pytest.mark.parametrize("f", [ticking, hx.jit(ticking)], ids=["eager", "jit"])

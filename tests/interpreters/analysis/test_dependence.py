@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,7 +14,10 @@ from handlax import lax
 from handlax import numpy as hnp
 from handlax.interpreters.analysis.dependence import as_marks, body_dependence, dependence, union
 from handlax.interpreters.analysis.simplify import dead_code_elimination
+from handlax.interpreters.analysis.typecheck import typecheck
 from handlax.interpreters.differentiation.partial_eval import partial_eval_program, split_operation
+from handlax.testing.effect_programs.programs import effect_program
+from handlax.testing.effect_programs.structures import random_block
 
 
 def straight(a, b, c):
@@ -54,18 +59,88 @@ def test_it_is_what_an_operation_in_two_parts_leaves_unknown(f):
                 assert [not yes for yes in body_dependence(op).reached(marks).results] == known
 
 
+def check_needs(program):
+    """The inputs that remain are those that used results or effects depend on, whichever results are used."""
+    depends = dependence(program)
+    for used in itertools.product((False, True), repeat=len(program.outs)):
+        simplified, needed = dead_code_elimination(program, used)
+        assert typecheck(simplified).effects == program.effects
+        numbers = union(itertools.compress(depends.outs, used)) | depends.roots
+        assert needed == as_marks(numbers, len(program.in_types))
+
+
 @pytest.mark.parametrize("f", [shifted, chosen, counted, called])
 def test_what_results_need_is_what_they_depend_on(f):
-    program = hx.make_program(f)(1.0, 2.0, 3.0)
-    for used in itertools.product((False, True), repeat=len(program.outs)):
-        needed = dead_code_elimination(program, used).used_inputs
-        assert needed == as_marks(union(itertools.compress(dependence(program).outs, used)), 3)
+    check_needs(hx.make_program(f)(1.0, 2.0, 3.0))
 
 
-@hx.effect(vmap="once", diff="stop")
+@hx.effect(vmap="per_lane", diff="stop")
 class Ask:
     def result_type(op, x):
         return x
+
+
+@hx.effect(scopes=2, vmap="per_lane", diff="bodies")
+class EitherBody:
+    """Its clause takes the operand, which no function of it needs."""
+
+
+def with_jvp(f):
+    g = hx.custom_jvp(f)
+    g.defjvp(lambda xs, ts: (hnp.sin(xs[0]), ts[0]))
+    return g
+
+
+def with_vjp(f):
+    g = hx.custom_vjp(f)
+    g.defvjp(lambda x: (hnp.sin(x), ()), lambda _, ct: (ct,))
+    return g
+
+
+AROUND = {
+    "call": lambda f, a, b, c: hx.jit(f)(b),
+    "checkpoint": lambda f, a, b, c: hx.checkpoint(f)(b),
+    "jvp rule": lambda f, a, b, c: with_jvp(f)(b),
+    "vjp rule": lambda f, a, b, c: with_vjp(f)(b),
+    "branch": lambda f, a, b, c: lax.cond(a > 0, f, lambda x: 0.5, b),
+    "branch of three": lambda f, a, b, c: lax.switch(a.astype("int32"), [f, hnp.sin, lambda x: 0.5], b),
+    "constant of a loop": lambda f, a, b, c: lax.scan(lambda s, x: (s + f(b), x), c, None, 3)[0],
+    "carry": lambda f, a, b, c: lax.scan(lambda s, x: (f(s), x), b, None, 3)[0],
+    "carry for another": lambda f, a, b, c: lax.scan(lambda s, x: ((s[1], f(s[0])), x), (b, c), None, 3)[0],
+    "rows": lambda f, a, b, c: lax.scan(lambda s, x: (s, f(x)), c, hnp.stack([b, b])),
+    "loop of unknown length": lambda f, a, b, c: lax.while_loop(lambda s: s < a, lambda s: s + f(b), c),
+    "test": lambda f, a, b, c: lax.while_loop(lambda s: s + f(b) < a, lambda s: s + 1.0, c),
+    "map": lambda f, a, b, c: lax.map(f, hnp.stack([b, c])),
+    "lanes": lambda f, a, b, c: hx.vmap(f)(hnp.stack([b, c])),
+    "lanes that diverge": lambda f, a, b, c: hx.vmap(lambda x: lax.cond(x > a, f, hnp.sin, x))(hnp.stack([b, c])),
+    "scope": lambda f, a, b, c: hx.perform(EitherBody(), f, f, b),
+}
+TAKING = {
+    "effect": lambda x: 0.0 * hx.perform(Ask(), hnp.sin(x)),
+    "scoped effect": lambda x: hx.perform(EitherBody(), lambda x: 0.5, lambda x: 0.7, hnp.sin(x)),
+    "scoped effect on a function with a rule": lambda x: hx.perform(
+        EitherBody(), lambda x: 0.5, lambda x: 0.7, with_jvp(hnp.sin)(x)),
+}
+
+
+def of_one_number(within, f):
+    return lambda x: sum([y.sum() for y in hx.tree.leaves(within(f, x, x, x))])
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("taking", TAKING)
+def test_what_an_effect_takes_is_needed_within_operations(around, taking):
+    f = TAKING[taking]
+    for g in (f, *[of_one_number(within, f) for within in AROUND.values()]):
+        check_needs(hx.make_program(partial(AROUND[around], g))(*map(hnp.float32, (1, 2, 3))))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_random_programs_need_what_their_effects_take(depth):
+    inputs = [hnp.asarray(x, "float64") for x in (1.0, 0.7, -0.4)]
+    for seed in range(20):
+        ((_, _, body),) = random_block(Random(seed), depth).program.statements
+        check_needs(hx.make_program(effect_program(body).function())(*inputs))
 
 
 def test_an_effect_within_a_body_comes_after_the_one_before_it():
