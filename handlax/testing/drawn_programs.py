@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..interpreters.handlers.open_log import UnknownLog
 from ..lowering.jit.ahead_of_time import eval_shape
 from .generator.control import CONTROL
 from .generator.control_flow import NODES, TRACED_LENGTH
-from .generator.expressions import TOLD, VARIANTS
+from .generator.expressions import SMOOTH, TOLD, VARIANTS
 from .generator.nests import Nest, random_nest
 from .generator.reducing import living, reduced_example
 from .generator.unrolled import UNROLLED
@@ -83,6 +83,15 @@ class DrawnPrograms:
             )
         return self.made[k, without]
 
+    def broad(self, without: tuple[str, ...] = ()) -> Nest | None:
+        """A program with every expression of floats, each of which its results depend on; None: it is refused."""
+        nest = broad_program({*self.refused, *without})
+        return nest if self.refusal(nest) is None else None
+
+    def example(self, k: int, first: bool, without: tuple[str, ...]) -> Nest:
+        """The program of a number; the first of a law is a broad one, which rules of any expression change."""
+        return (first and self.broad(without)) or self.program(k, without)
+
     def drawn(self, seed: str, without: tuple[str, ...]) -> Nest:
         nodes = [name for name in NODES if name != "handled"]
         return random_nest(
@@ -95,9 +104,30 @@ class DrawnPrograms:
     ) -> Report:
         """Check laws of a case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails."""
         return check_laws(
-            subject, laws, lambda law, k: (case, self.program(k, law.without), k), lacks=lacks,
+            subject, laws, lambda law, k: (case, self.example(k, k == seed, law.without), k), lacks=lacks,
             examples=examples, seconds=seconds, seed=seed, reduce=reducer(seconds), refusal=refusal_of,
         ).with_refused(self.refused)
+
+
+def broad_program(without: Collection[str]) -> Nest:
+    """A program of all expressions of floats, one after the other, in a loop, in branches and in a jitted function."""
+    has = lambda name: name not in without
+    forms = [text for text in SMOOTH if has(text)]
+
+    def chain(texts: Sequence[str]) -> list[str]:
+        lines = [f"f{i + 1} = {text.format(x=f'f{i}', y='y', i='k', b='p')}" for i, text in enumerate(texts)]
+        told = [f"f{len(texts) + 1} = f{len(texts)} + hx.tell(f{len(texts)})"] if has(TOLD) else []
+        return [*lines, *told, f"return f{len(lines + told)}"]
+
+    blocks = [
+        "def up(f0, y):", *[f"    {line}" for line in chain(forms)],
+        "def down(f0, y):", *[f"    {line}" for line in chain(forms[::-1])],
+        "z, r = hx.scan(lambda c, y: (up(c, y),) * 2, x, v)" if has("scan") else "z, r = up(x, x), v",
+        "z = hx.cond(p, up, down, z, x)" if has("cond") else "z = down(z, x)",
+        "z = hx.jit(down)(z, x)" if has("jit") else "z = up(z, x)",
+        "return (z, r)",
+    ]
+    return Nest("def program(x, v, w, k, p):\n" + "".join([f"    {line}\n" for line in blocks]))
 
 
 def liveness(nest: Nest) -> tuple[bool, int]:
