@@ -185,15 +185,18 @@ def forked(job: dict[str, Any]) -> int | None:
             traceback.print_exc()
         finally:
             os._exit(status)
-    deadline, parent = time.monotonic() + job["timeout"], os.getppid()
-    ended, status = os.waitpid(child, os.WNOHANG)
-    while not ended and time.monotonic() < deadline and os.getppid() == parent:
-        time.sleep(0.005)
-        ended, status = os.waitpid(child, os.WNOHANG)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # also what the tests have started
-    if not ended:
-        os.waitpid(child, 0)
+    ended = status = 0
+    try:
+        deadline, parent = time.monotonic() + job["timeout"], os.getppid()
+        while not ended and time.monotonic() < deadline and os.getppid() == parent:
+            time.sleep(0.005)
+            ended, status = os.waitpid(child, os.WNOHANG)
+    finally:  # also where this process is interrupted
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # also what the tests have started
+        if not ended:
+            os.kill(child, signal.SIGKILL)  # which may not have its group yet
+            os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
