@@ -64,22 +64,25 @@ def pytest_runtest_protocol(item):
     return result
 
 
-def _limit(config, output):
-    """From now on this process has ``faulthandler_timeout``, after which it writes its stacks and ends."""
-    seconds = float(config.getini("faulthandler_timeout") or 0)
-    if seconds:
-        ends = config.getini("faulthandler_exit_on_timeout")
-        faulthandler.dump_traceback_later(seconds, file=output, exit=ends)
+def _limit(config, lasting=False):
+    """From now on this process has ``faulthandler_timeout``, after which it writes its stacks and ends.
+
+    ``lasting``: also when pytest has closed the file to which it writes.
+    """
+    if config.pluginmanager.hasplugin("faulthandler") and (seconds := float(config.getini("faulthandler_timeout"))):
+        output = config.stash[fault_handler_stderr_fd_key]
+        faulthandler.dump_traceback_later(
+            seconds, file=os.dup(output) if lasting else output, exit=config.getini("faulthandler_exit_on_timeout"))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item):
     """The teardown has its own limit: pytest has none for that of a test that failed."""
-    _limit(item.config, item.config.stash[fault_handler_stderr_fd_key])
+    _limit(item.config)
     return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session):
     """The end of the process has a limit: exit handlers, and threads that are joined."""
-    _limit(session.config, os.dup(session.config.stash[fault_handler_stderr_fd_key]))  # which pytest closes
+    _limit(session.config, lasting=True)

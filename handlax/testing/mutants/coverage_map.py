@@ -32,7 +32,8 @@ NO_REPORT: dict[str, Any] = {"collecting": 0.0, "ended": True, "failed": [], "fo
 def read_entry(kept: Path) -> dict[str, Any] | None:
     """The entry in a file; None where there is none, or one that was not written to its end."""
     try:
-        return json.loads(kept.read_text())  # type: ignore[no-any-return]
+        entry: dict[str, Any] = json.loads(kept.read_text())
+        return entry
     except (FileNotFoundError, json.JSONDecodeError):
         return None
 
