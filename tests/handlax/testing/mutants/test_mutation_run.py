@@ -154,23 +154,24 @@ RUNS_ON = """
 import os, pathlib, time
 
 def test_that_runs_on():
-    pathlib.Path("number").write_text(f"{os.getpid()} ")
+    pathlib.Path("process").write_text(f"{os.getpid()} ")
     time.sleep(300)
 """
 
 
-def test_an_interrupt_ends_the_tests_that_run(tmp_path):
-    number = tmp_path / "number"
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_tests_that_run(number, tmp_path):
+    process = tmp_path / "process"
     (tmp_path / "test_it.py").write_text(RUNS_ON)
     with ForkServer(tmp_path) as server:
         run, end = OtherThread(server.lines, "test_it.py", [], 100.0), time.monotonic() + 100
-        while not (number.exists() and number.read_text().endswith(" ")) and time.monotonic() < end:
+        while not (process.exists() and process.read_text().endswith(" ")) and time.monotonic() < end:
             time.sleep(0.02)
-        server.process.send_signal(signal.SIGINT)
+        server.process.send_signal(number)
         with pytest.raises(json.JSONDecodeError):
             run.result()
     with pytest.raises(ProcessLookupError):
-        os.kill(int(number.read_text()), 0)
+        os.kill(int(process.read_text()), 0)
 
 
 def named(*paths):
