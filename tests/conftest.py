@@ -1,5 +1,6 @@
 """What holds for every test: whole tracebacks, quick compilation, the same examples in every run, few mappings."""
 
+import faulthandler
 import gc
 import importlib
 import itertools
@@ -12,6 +13,7 @@ os.environ["HANDLAX_TRACEBACK_FILTERING"] = "off"  # a failure shows where in th
 os.environ.setdefault("HANDLAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 
 # Compilation makes the first example of a test slow, which says nothing about the test.
@@ -60,3 +62,27 @@ def pytest_runtest_protocol(item):
     if next(_TESTS) % 100 == 0 and _MAPPINGS.exists() and _MAPPINGS.read_bytes().count(b"\n") > 25_000:
         _handlax().clear_caches()
     return result
+
+
+def _limit(config, lasting=False):
+    """From now on this process has ``faulthandler_timeout``, after which it writes its stacks and ends.
+
+    ``lasting``: also when pytest has closed the file to which it writes.
+    """
+    if config.pluginmanager.hasplugin("faulthandler") and (seconds := float(config.getini("faulthandler_timeout"))):
+        output = config.stash[fault_handler_stderr_fd_key]
+        faulthandler.dump_traceback_later(
+            seconds, file=os.dup(output) if lasting else output, exit=config.getini("faulthandler_exit_on_timeout"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item):
+    """The teardown has its own limit: pytest has none for that of a test that failed."""
+    _limit(item.config)
+    return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session):
+    """The end of the process has a limit: exit handlers, and threads that are joined."""
+    _limit(session.config, lasting=True)

@@ -111,7 +111,7 @@ def test_functions_are_called_in_the_order_in_which_the_page_names_them():
     assert len(lists) > 5
     given = json.dumps([(program, bool(steps)) for program, steps in blocks])
     command = [sys.executable, "-P", "-c", FOLLOWER]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=True, timeout=300)
     followed = [[(os.path.realpath(file), name) for file, name in calls] for calls in json.loads(done.stdout)]
     assert [first_missing(steps, calls) for steps, calls in zip(lists, followed)] == [None] * len(lists)
 
@@ -126,7 +126,7 @@ def test_every_cache_is_listed_with_its_bound():
 
 def test_picture_and_layout_are_those_of_the_code():
     command = [sys.executable, ROOT / "tools" / "architecture.py", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

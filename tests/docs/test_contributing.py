@@ -18,7 +18,9 @@ RECIPES = {name: (text, dict(FENCE.findall(text))) for name, text in SECTION.fin
 
 
 def run(command: list[str], cwd: Path, **more: str) -> None:
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, **more}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=cwd, env={**os.environ, **more}, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -57,13 +57,13 @@ def test_the_tutorial_lists_every_name_that_means_something_in_a_block():
 
 def test_the_picture_of_handlers_and_its_list_are_those_of_one_table():
     command = [sys.executable, ROOT / "tools" / "handler_choice.py", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout
 
 
 def test_the_page_of_mutants_is_that_of_their_outcomes():
     command = [sys.executable, ROOT / "tools" / "mutants_page.py", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout
 
 
@@ -75,7 +75,9 @@ def test_each_reason_is_that_of_a_mutant_which_no_test_sees():
 
 def test_the_programs_beside_other_systems_give_what_they_should():
     script = ROOT / "benchmarks" / "effects_beside" / "outcomes.py"
-    found = json.loads(subprocess.run([sys.executable, script, "handlax"], capture_output=True, check=True).stdout)
+    found = json.loads(subprocess.run(
+        [sys.executable, script, "handlax"], capture_output=True, check=True, timeout=300
+    ).stdout)
     assert found["programs"] == found["expected"]
     rows = re.findall(r"^\| `(\w+)` \| `.*?` \| \*\*yes\*\*", text("docs/effects-beside.md"), re.MULTILINE)
     explained = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", text("docs/effects-beside.md"), re.MULTILINE)

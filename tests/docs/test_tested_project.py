@@ -17,7 +17,7 @@ def project(tmp_path):
 
 def outcome_of(project, *arguments):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "handlax_pytest", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_the_tests_of_the_project_pass(project):

@@ -114,7 +114,9 @@ def test_lanes_of_different_lengths_are_transformed_by_their_own():
 
 def test_the_module_is_loaded_when_it_is_asked_for():
     program = "import sys, handlax as hx; print('handlax.numpy.fft' in sys.modules, 'fft' in dir(hx.numpy))"
-    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout.split() == ["False", "True"]
     with pytest.raises(AttributeError, match=r"'handlax.numpy' has no attribute 'fftt'"):
         hnp.fftt

@@ -19,7 +19,7 @@ def test_every_operation_of_the_package_is_found_by_the_name_of_its_class():
 
 def test_an_operation_whose_module_is_not_loaded_is_loaded_when_it_is_asked_for():
     program = "import handlax as hx; print(hx.operations.Psum.__module__, hx.operations.Sow.__name__)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.split() == ["handlax.effects.operations.collectives.collective", "Sow"]
 
 
@@ -29,7 +29,7 @@ def test_an_operation_is_loaded_without_the_modules_of_others():
         "print([name for name in sys.modules if name.startswith(linalg)]);"
         "hx.operations.Lu; print(linalg + 'lu' in sys.modules, linalg + 'eigh' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.split() == ["[]", "True", "False"]
 
 
@@ -40,5 +40,5 @@ def test_another_name_is_no_attribute():
 
 def test_the_operations_of_modules_that_are_loaded_later_are_declared():
     code = [sys.executable, str(ROOT / "tools" / "late_operations.py"), "--check"]
-    done = subprocess.run(code, capture_output=True, text=True, check=False)
+    done = subprocess.run(code, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

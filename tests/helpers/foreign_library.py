@@ -62,7 +62,9 @@ def library() -> ctypes.CDLL:
     folder = Path(tempfile.mkdtemp())
     (folder / "functions.cc").write_text(block("cpp") + MORE)
     options = ["-std=c++17", "-O0", "-w", "-shared", "-fPIC", f"-I{hx.ffi.include_dir()}"]
-    subprocess.run([compiler, *options, "-o", folder / "functions.so", folder / "functions.cc"], check=True)
+    subprocess.run(
+        [compiler, *options, "-o", folder / "functions.so", folder / "functions.cc"], check=True, timeout=300
+    )
     found = ctypes.CDLL(str(folder / "functions.so"))
     shutil.rmtree(folder)
     for name, symbol in (("attributes", found.Attributes), ("count", found.Count)):

@@ -27,15 +27,20 @@ class Launched(NamedTuple):
 def launch(code, processes, devices=1, *, prefix=JOINED, timeout=90, **environment):
     """Execute ``code`` as so many processes with so many CPU devices each, and wait for their end."""
     command = [sys.executable, "-P", "-m", "handlax.launch", "--processes", str(processes), "--devices", str(devices)]
-    done = subprocess.run(
+    launcher = subprocess.Popen(
         [*command, "-c", prefix + code], env=inherited() | {"HANDLAX_PLATFORMS": "cpu"} | environment,
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )
+    try:
+        _, errors = launcher.communicate(timeout=timeout)
+    finally:
+        launcher.terminate()  # where it goes on: it passes the signal to the processes, and kills them if need be
+        launcher.communicate(timeout=60)
     lines = defaultdict(list)
-    for line in done.stderr.splitlines():
+    for line in errors.splitlines():
         mark, _, text = line.partition("] ")
         lines[int(mark[1:])].append(text)
-    return Launched(done.returncode, lines)
+    return Launched(launcher.returncode, lines)
 
 
 def in_processes(code, processes, devices=1, **options):

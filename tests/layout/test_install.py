@@ -37,7 +37,7 @@ def copied(to: Path, *more: str) -> Path:
 
 def run(*command, cwd=None, **environment):
     done = subprocess.run([*map(str, command)], cwd=cwd, env=os.environ | environment, capture_output=True, text=True,
-                          check=False)
+                          check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

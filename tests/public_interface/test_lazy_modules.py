@@ -20,7 +20,9 @@ def test_every_module_is_there():
 
 def test_none_is_loaded_before():
     program = "import sys, handlax.scipy; print([m for m in sys.modules if m.startswith(('handlax.scipy.', 'scipy'))])"
-    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -42,7 +44,7 @@ print("hypothesis" in sys.modules, *handlax.testing.__all__)
 
 
 def test_what_tests_use_is_an_attribute_that_is_loaded_when_it_is_asked_for():
-    done = subprocess.run([sys.executable, "-P", "-c", LAZY], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", LAZY], capture_output=True, text=True, check=True, timeout=300)
     loaded, *names = done.stdout.split()
     assert loaded == "True" and {"check_operation", "compare", "record", "strategies"} <= {*names}
 

@@ -113,13 +113,13 @@ def test_threads_that_ask_at_once_get_the_same():
 import handlax, threading, sys
 sys.setswitchinterval(1e-6)
 names = ["random", "nn", "probability", "library", "ask", "lax", "draw", "ad_checkpoint"]
-barrier, found = threading.Barrier(16), []
+barrier, found = threading.Barrier(16, timeout=60), []
 def ask(i):
     barrier.wait()
     found.append({name: id(getattr(handlax, name)) for name in names[i % 8:] + names[:i % 8]})
-threads = [threading.Thread(target=ask, args=(i,)) for i in range(16)]
+threads = [threading.Thread(target=ask, args=(i,), daemon=True) for i in range(16)]
 for thread in threads: thread.start()
-for thread in threads: thread.join()
+for thread in threads: thread.join(60)
 print(len(found), all(each == found[0] for each in found))
 """
     assert new_process(program) == "16 True"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.together import together
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax.lowering.clients import platforms

@@ -7,11 +7,10 @@ import contextvars
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from helpers.together import together
+from helpers.other_threads import LIMIT, OtherThread, in_thread, together
 
 import handlax as hx
 from handlax import lax
@@ -150,9 +149,7 @@ def test_a_stack_belongs_to_its_thread():
             seen["handlers"] = hx.handlers()
             seen["value"] = float(hx.grad(lambda y: y * y)(3.0))
 
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join()
+        in_thread(elsewhere)
         return x * x
 
     assert float(hx.grad(f)(2.0)) == 4.0
@@ -194,9 +191,8 @@ def test_a_task_inherits_the_handlers_where_it_was_made():
 def test_a_copied_context_carries_the_scope_into_a_thread():
     with hx.configure(default_float="float64"):
         context = contextvars.copy_context()
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(context.run, lambda: hnp.ones(1).dtype).result() == np.float64
-        assert pool.submit(lambda: hnp.ones(1).dtype).result() == np.float32
+    assert in_thread(context.run, lambda: hnp.ones(1).dtype) == np.float64
+    assert in_thread(lambda: hnp.ones(1).dtype) == np.float32
 
 
 def tick():
@@ -223,13 +219,13 @@ def test_threads_that_share_a_state_lose_nothing_in_silence(moves, perform):
 
     def clause(state, op):
         asked.set()
-        assert answered.wait(60)
+        assert answered.wait(LIMIT)
         return after(state), None
 
     waiting = hx.handler({Tally: clause}, moves=movement)
-    with hx.handle(waiting, start) as run, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(contextvars.copy_context().run, perform)
-        assert asked.wait(60)
+    with hx.handle(waiting, start) as run:
+        first = OtherThread(contextvars.copy_context().run, perform)
+        assert asked.wait(LIMIT)
         try:
             with pytest.raises(hx.errors.BadCall, match="two threads at once perform under handler"):
                 perform()
@@ -251,9 +247,9 @@ def test_threads_that_take_turns_share_a_state():
                 hx.perform(Tally())
 
     counter = hx.handler({Tally: lambda n, op: (n + 1, None)})
-    with hx.handle(counter, 0) as run, ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(contextvars.copy_context().run, work) for _ in range(4)]:
-            done.result()
+    with hx.handle(counter, 0) as run:
+        for thread in [OtherThread(contextvars.copy_context().run, work) for _ in range(4)]:
+            thread.result()
         assert run.current == 200
 
 
@@ -261,13 +257,13 @@ FIRST_USE = """
 import threading
 import handlax as hx
 from handlax import numpy as hnp
-barrier, found = threading.Barrier(8), [None] * 8
+barrier, found = threading.Barrier(8, timeout=60), [None] * 8
 def work(i):
     barrier.wait()
     found[i] = (float(hx.jit(lambda x: hnp.sin(x) * 0 + x + i)(1.0)), float(hnp.sum(hnp.ones(i))), str(hx.devices()[0]))
-threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(8)]
 [t.start() for t in threads]
-[t.join() for t in threads]
+[t.join(100) for t in threads]
 assert [f[:2] for f in found] == [(i + 1.0, float(i)) for i in range(8)], found
 assert len({f[2] for f in found}) == 1
 print("done")

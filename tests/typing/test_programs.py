@@ -36,7 +36,7 @@ def run(*command):
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [sys.executable, "-m", *command, *map(str, ACCEPTED + REFUSED)], capture_output=True, text=True, check=False,
-        cwd=HERE, env=os.environ | {"MYPYPATH": str(ROOT), "PYTHONPATH": paths})
+        cwd=HERE, env=os.environ | {"MYPYPATH": str(ROOT), "PYTHONPATH": paths}, timeout=550)
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stdout
 

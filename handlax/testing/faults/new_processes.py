@@ -36,7 +36,7 @@ def ending(process: subprocess.Popen[str], patience: float) -> Ending:
         out, errors = process.communicate(timeout=patience)
     except subprocess.TimeoutExpired:
         process.kill()
-        errors = process.communicate()[1]
+        errors = process.communicate(timeout=60)[1]  # its pipes may be open in what it has started
         raise AssertionError(f"a process must end, got one that goes on after {patience} s.\n{errors}") from None
     places = [line.removeprefix(_MARK) for line in out.splitlines() if line.startswith(_MARK)]
     return Ending(process.returncode, errors, places[0] if places else None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from .fuzz_targets import Target
 from .package_targets import TARGETS
 
 _PATIENCE = 6  # so many times as long as an input may take in Python it may take in C: then the process ends
+_REST = 3600.0  # seconds that a process has to make findings small, beside ten times those in which it looks for them
 
 
 def main(words: Sequence[str]) -> int:
@@ -42,14 +44,18 @@ def main(words: Sequence[str]) -> int:
 
 
 def _here(target: Target, folder: Path | None, seconds: float, seed: int, file: Path) -> int:
-    """Fuzz in this process."""
+    """Fuzz in this process, which ends when an input takes too long in C; ``file`` has this input."""
 
-    def before_each(data: bytes) -> None:
+    def watched(data: bytes) -> None:
         file.write_bytes(data)
         faulthandler.dump_traceback_later(_PATIENCE * target.seconds, exit=True)
+        try:
+            target.run(data)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
-    report = fuzz(target, read_corpus(folder) if folder else (), seconds=seconds, seed=seed, before_each=before_each)
-    faulthandler.cancel_dump_traceback_later()
+    corpus = read_corpus(folder) if folder else ()
+    report = fuzz(target._replace(run=watched), corpus, seconds=seconds, seed=seed)
     file.unlink()
     if folder:
         for data in (*report.added, *[finding.data for finding in report.findings]):
@@ -64,7 +70,10 @@ def _apart(target: Target, folder: Path | None, seconds: float, seed: int) -> in
         file = Path(temporary) / "input"
         command = [sys.executable, "-m", "handlax.testing.fuzzing", "--target", target.name, "--seconds", str(seconds)]
         options = ["--seed", str(seed), "--here", str(file), *(["--corpora", str(folder.parent)] if folder else [])]
-        status = subprocess.run([*command, *options], check=False).returncode
+        try:
+            status = subprocess.run([*command, *options], check=False, timeout=10 * seconds + _REST).returncode
+        except subprocess.TimeoutExpired:
+            status = -signal.SIGKILL  # by which it was ended
         if not file.exists():
             return status if status >= 0 else 1  # ended by a signal, before its first input
         data = file.read_bytes()

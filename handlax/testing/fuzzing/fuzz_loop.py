@@ -9,7 +9,7 @@ import hashlib
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -50,25 +50,26 @@ def fuzz(
     seconds: float = float("inf"),
     inputs: float = float("inf"),
     seed: int = 0,
-    before_each: Callable[[bytes], object] = lambda data: None,
 ) -> FuzzReport:
     """Look for inputs that break the law of ``check_input``, for some time or so many inputs.
+
+    The time begins when the seeds and the corpus have been tried; each finding is made small for a minute at most.
 
     Args:
         corpus: inputs to begin with, beside the target's seeds.
         seed: of the random changes. Which lines are new depends on what the process has done before, too.
-        before_each: called with each input before it is tried, as to have it if the process ends.
 
     >>> report = fuzz(Target("numbers", lambda data: 1 / len(data)), [b"a"], inputs=50)
     >>> [finding.data for finding in report.findings]
     [b'']
     """
-    trial, rng, end = _Trial(target, before_each), Random(seed), time.monotonic() + seconds
+    trial, rng = _Trial(target), Random(seed)
     with trial.coverage:
         known = [*target.seeds(), *corpus]
         pool = [*known] or [b""]
         for data in pool:
             trial.run(data)
+        end = time.monotonic() + seconds
         while time.monotonic() < end and trial.outcomes.total() < inputs:
             data = damaged(rng.choice((rng.choice(pool), pool[-1])), rng, pool, target.words)
             if trial.run(data):
@@ -81,14 +82,13 @@ def fuzz(
 class _Trial:
     """Inputs on trial: how they end, and the first of each failure."""
 
-    def __init__(self, target: Target, before_each: Callable[[bytes], object]):
-        self.target, self.before_each = target, before_each
+    def __init__(self, target: Target):
+        self.target = target
         self.coverage, self.outcomes = LineCoverage(), Counter[str]()
         self.failures: dict[str, bytes] = {}
 
     def run(self, data: bytes) -> int:
         """The number of lines that no input before has reached."""
-        self.before_each(data)
         self.coverage.take()
         end = ending(self.target, data)
         self.outcomes[end] += 1
@@ -98,6 +98,7 @@ class _Trial:
 
 
 _FAILED = "failed: "
+_MINIMISING = 60.0  # seconds for each finding: inputs that are too slow take many
 
 
 def ending(target: Target, data: bytes) -> str:
@@ -114,7 +115,9 @@ def ending(target: Target, data: bytes) -> str:
 
 
 def _minimised(target: Target, failure: str, data: bytes) -> bytes:
-    return minimised(data, lambda shorter: ending(target, shorter) == failure)
+    """A shorter input that fails in the same way, as short as is found in time."""
+    end = time.monotonic() + _MINIMISING
+    return minimised(data, lambda shorter: time.monotonic() < end and ending(target, shorter) == failure)
 
 
 def adding(target: Target, known: Sequence[bytes], inputs: Sequence[bytes]) -> tuple[list[bytes], int]:

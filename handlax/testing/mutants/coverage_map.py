@@ -26,6 +26,18 @@ class CoveringTests(NamedTuple):
     seconds: float
 
 
+NO_REPORT: dict[str, Any] = {"collecting": 0.0, "ended": True, "failed": [], "footprints": [], "tests": {}}
+
+
+def read_entry(kept: Path) -> dict[str, Any] | None:
+    """The entry in a file; None where there is none, or one that was not written to its end."""
+    try:
+        entry: dict[str, Any] = json.loads(kept.read_text())
+        return entry
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+
+
 class CoverageMap:
     """The lines that tests execute; ``folder`` keeps what ``collect`` finds."""
 
@@ -45,29 +57,27 @@ class CoverageMap:
         states = {path: self.state(path) for path in sources}
         for number, test in enumerate(tests, 1):
             kept = self.folder / f"{test.replace('/', '+')}.json"
-            entry = json.loads(kept.read_text()) if kept.exists() else None
+            entry = read_entry(kept)
             if entry is None or not self.holds(entry, test, states, seconds):
                 if time.monotonic() > deadline:
                     return False
-                entry, log = self.executed(server, test, states, seconds)
-                kept.write_text(json.dumps(entry))
+                run = server.lines(test, [str((self.root / path).resolve()) for path in states], seconds)
+                entry = self.entry(run.report or NO_REPORT, test, states, seconds)
+                if run.report:  # a run that is killed has none, and says nothing of the next
+                    kept.write_text(json.dumps(entry))
                 rest = ", the others are not begun in time" * entry["ended"]
                 say(f"[{number}/{len(tests)}] lines of {test}: {len(entry['tests'])} tests{rest}")
                 if entry["failed"]:
-                    say(f"{log}\nwithout any mutant these fail, and are left out: {', '.join(entry['failed'])}")
+                    say(f"{run.log}\nwithout any mutant these fail, and are left out: {', '.join(entry['failed'])}")
             self.entries[test] = entry
         return True
 
-    def executed(
-        self, server: ForkServer, test: str, states: dict[str, str], seconds: float
-    ) -> tuple[dict[str, Any], str]:
-        """The entry of a test file that is executed now, and what pytest says."""
+    def entry(self, report: dict[str, Any], test: str, states: dict[str, str], seconds: float) -> dict[str, Any]:
+        """The entry of a test file by the report of its run."""
         names = {str((self.root / path).resolve()): path for path in states}
-        run = server.lines(test, [*names], seconds)
-        report = run.report or {"collecting": 0.0, "ended": True, "failed": [], "footprints": [], "tests": {}}
         prints = [[names[path], bits] for path, bits in report["footprints"]]
         own = {"footprints": prints, "state": self.state(test), "sources": states, "seconds": seconds}
-        return {**report, **own}, run.log
+        return {**report, **own}
 
     def holds(self, entry: dict[str, Any], test: str, states: dict[str, str], seconds: float) -> bool:
         """Whether an entry is of this test file, and of these sources; where tests failed, as they are now.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,7 +48,11 @@ class ForkServer:
 
     def __exit__(self, *_: object) -> None:
         if self.process is not None:
-            self.process.communicate()
+            try:
+                self.process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.process.send_signal(signal.SIGINT)  # at which it ends the tests that run
+                self.process.communicate(timeout=60)
         self.scratch.cleanup()
 
     def started(self) -> subprocess.Popen[str]:

@@ -177,6 +177,7 @@ def forked(job: dict[str, Any]) -> int | None:
     """The status of a process that does a job, negative if a signal ended it; None if it was killed at its timeout."""
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setsid()
         status = 70
         try:
@@ -185,15 +186,18 @@ def forked(job: dict[str, Any]) -> int | None:
             traceback.print_exc()
         finally:
             os._exit(status)
-    deadline, parent = time.monotonic() + job["timeout"], os.getppid()
-    ended, status = os.waitpid(child, os.WNOHANG)
-    while not ended and time.monotonic() < deadline and os.getppid() == parent:
-        time.sleep(0.005)
-        ended, status = os.waitpid(child, os.WNOHANG)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # also what the tests have started
-    if not ended:
-        os.waitpid(child, 0)
+    ended = status = 0
+    try:
+        deadline, parent = time.monotonic() + job["timeout"], os.getppid()
+        while not ended and time.monotonic() < deadline and os.getppid() == parent:
+            time.sleep(0.005)
+            ended, status = os.waitpid(child, os.WNOHANG)
+    finally:  # also where this process is interrupted or terminated
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # also what the tests have started
+        if not ended:
+            os.kill(child, signal.SIGKILL)  # which may not have its group yet
+            os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
@@ -201,6 +205,7 @@ def main(modules: Sequence[str]) -> None:
     for module in modules:
         with contextlib.suppress(ImportError):  # what is not installed is of no use to the tests
             importlib.import_module(module)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # and the tests that run end
     warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # that it is multi-threaded, and forks
     sys.path.insert(0, os.getcwd())
     replies = os.fdopen(os.dup(1), "w")

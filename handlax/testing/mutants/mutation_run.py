@@ -23,6 +23,7 @@ LIBRARY = (
     "handlax", "handlax.testing.comparisons", "handlax.testing.handler_laws", "handlax.testing.operation_laws",
 )
 FIRST_BATCH = 4.0  # seconds of the tests that are run in one process at first; each further batch has twice as much
+SLOWEST = 64.0  # times as slow as where the times of the tests were recorded: what still does not end is not waited for
 
 
 def files_of(root: Path, word: str) -> list[str]:
@@ -81,6 +82,7 @@ class Trials:
     def __init__(self, root: Path, server: ForkServer, coverage: CoverageMap, budget: float, patience: float):
         self.root, self.server, self.coverage, self.budget, self.patience = root, server, coverage, budget, patience
         self.sound: dict[str, bool] = {}  # by test: whether it passes on its own without a mutant
+        self.slowness = 1.0  # how many times as long as when their times were recorded the tests may take
 
     def outcome(self, mutant: Mutant, change: Mutation) -> Outcome:
         """What becomes of a mutant under the tests that execute its lines."""
@@ -98,11 +100,15 @@ class Trials:
 
     def verdict(self, mutant: Mutant, change: Mutation, batch: Sequence[CoveringTests]) -> tuple[str, str, int]:
         """What becomes of a mutant under some tests, the test that failed, and how many were run."""
-        timeout = self.patience + 5 * sum([each.seconds for each in batch])
+        timeout = self.slowness * (self.patience + 5 * sum([each.seconds for each in batch]))
         tests = {each.file: [test for test in each.tests if self.sound.get(test, True)] for each in batch}
         run = self.server.tests(mutant.path, change, tests, timeout)
         if run.status is None:
-            return TIMED_OUT, "", 0
+            late = self.server.tests("", None, tests, timeout).status is None  # without the mutant, too
+            if not late or self.slowness >= SLOWEST:
+                return TIMED_OUT, "", 0
+            self.slowness *= 2
+            return self.verdict(mutant, change, batch)
         if not run.report:
             return KILLED, f"the end of the process, status {run.status}", 0
         failed, count = run.report["failed"], run.report["run"]

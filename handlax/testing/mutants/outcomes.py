@@ -38,11 +38,18 @@ class Outcome(NamedTuple):
 
 
 class Outcomes:
-    """The outcomes in a file, by the keys of their mutants; of several with one key the last."""
+    """The outcomes in a file, by the keys of their mutants; of several with one key the last.
+
+    A last line that was not written to its end, as by a process that was killed, is removed from the file.
+    """
 
     def __init__(self, path: Path):
         self.path = path
-        lines = path.read_text().splitlines() if path.exists() else []
+        text = path.read_text() if path.exists() else ""
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            path.write_text(whole)
+        lines = whole.splitlines()
         self.by_key = {outcome.key: outcome for outcome in [Outcome(**json.loads(line)) for line in lines]}
 
     def __contains__(self, key: str) -> bool:

@@ -4,14 +4,13 @@ import ast
 import functools
 import gc
 import sys
-import threading
 import types
 import weakref
 
 import numpy as np
 import pytest
 from helpers import package_source
-from helpers.together import together
+from helpers.other_threads import in_thread, together
 
 import handlax as hx
 import handlax.numpy as hnp
@@ -477,14 +476,6 @@ class Finalized:
         self.f()
 
 
-def ends(f):
-    """Whether ``f()`` ends: a thread that waited for itself would not."""
-    thread = threading.Thread(target=f, daemon=True)
-    thread.start()
-    thread.join(10)
-    return not thread.is_alive()
-
-
 def test_a_value_that_is_dropped_may_fill_the_cache_again():
     cache, added = Cache("of a test", 4), []
 
@@ -497,7 +488,8 @@ def test_a_value_that_is_dropped_may_fill_the_cache_again():
         cache.add("first", Finalized(fill))
         fill()
 
-    assert ends(drop) and added == [*range(10)] and len(cache) <= 4
+    in_thread(drop)  # one that waited for itself would not end
+    assert added == [*range(10)] and len(cache) <= 4
     CACHES.remove(cache)
 
 
@@ -505,7 +497,8 @@ def test_a_finalizer_may_add_an_owner_while_dead_ones_are_forgotten():
     owners, owner = Owners(), {*"a"}
     owners.bound = 0
     owners.references.append(lambda: owners.add(owner))  # a collection may run a finalizer anywhere in this loop
-    assert ends(lambda: owners.add(owner)) and owners.alive() == [owner, owner]
+    in_thread(owners.add, owner)
+    assert owners.alive() == [owner, owner]
 
 
 @pytest.mark.usefixtures("nothing_placed")

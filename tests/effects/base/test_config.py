@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from helpers.other_threads import LIMIT, OtherThread, in_thread
 
 import handlax as hx
 from handlax.effects.base.config import CHOICES, DEFAULTS, Process, configure, current, in_force
@@ -50,15 +51,12 @@ def test_equal_settings_are_one_record():
 
 
 def test_a_scope_is_that_of_its_thread_and_an_update_that_of_the_process():
-    seen = []
     try:
         with configure(default_float="float64"):
             hx.config.update("jax_debug_nans", True)
-            thread = threading.Thread(target=lambda: seen.append((current().default_float.name, current().debug_nans)))
-            thread.start()
-            thread.join()
+            seen = in_thread(lambda: (current().default_float.name, current().debug_nans))
             assert current().debug_nans and current().default_float == "float64"
-        assert seen == [("float32", True)] and hx.config.jax_debug_nans
+        assert seen == ("float32", True) and hx.config.jax_debug_nans
     finally:
         hx.config.update("debug_nans", False)
 
@@ -84,24 +82,22 @@ def test_a_scope_keeps_what_it_sets_and_sees_every_other_update(name, value):
 
 
 def test_an_update_reaches_the_scopes_of_other_threads_and_contexts():
-    opened, updated, seen = threading.Event(), threading.Event(), []
+    opened, updated = threading.Event(), threading.Event()
 
     def read():
         with configure(default_int="int64"):
             opened.set()
-            updated.wait(10)
-            seen.append((current().debug_nans, current().default_int.name))
+            assert updated.wait(LIMIT)
+            return current().debug_nans, current().default_int.name
 
     with configure(default_float="float64"):
         copied = contextvars.copy_context()  # stays within the block that ends here
-    thread = threading.Thread(target=read)
-    thread.start()
+    thread = OtherThread(read)
     try:
-        assert opened.wait(10)
+        assert opened.wait(LIMIT)
         hx.config.update("debug_nans", True)
         updated.set()
-        thread.join()
-        assert seen == [(True, "int64")]
+        assert thread.result() == (True, "int64")
         assert copied.run(lambda: (current().debug_nans, current().default_float.name)) == (True, "float64")
     finally:
         hx.config.update("debug_nans", False)
@@ -250,7 +246,7 @@ import handlax; handlax.devices()
     environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
     for module in ("handlax.extend.mlir", "handlax.tree", "handlax.lowering.clients.platforms"):
         command = [sys.executable, "-c", code.format(module=module)]
-        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
         assert (run.stdout, run.stderr) == ("1\n", "")
 
 

@@ -4,11 +4,11 @@ import inspect
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
+from helpers.other_threads import OtherThread
 
 from handlax.effects.base.lazy_module import LazyModule, late_module, late_names
 
@@ -32,7 +32,7 @@ print(*[name for name in sys.argv[1:] if name in sys.modules])
 def loaded(use: str) -> list[str]:
     """Give the modules of LATER that a program has loaded."""
     code = [sys.executable, "-P", "-c", PROGRAM.format(use=use), *LATER]
-    return subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()
+    return subprocess.run(code, capture_output=True, text=True, check=True, timeout=300).stdout.split()
 
 
 def test_inspection_does_not_import_the_module():
@@ -66,12 +66,11 @@ def package(request, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("package", ["import time\ntime.sleep(0.1)\nfrom .inner import value\n"], indirect=True)
 def test_threads_that_need_a_package_and_a_module_of_it_wait_for_one_another(package):
-    with ThreadPoolExecutor(2) as pool:
-        outer = pool.submit(late_module, package)
-        while package not in sys.modules and not outer.done():
-            time.sleep(0.001)
-        inner = pool.submit(late_module, f"{package}.inner")
-        assert outer.result().value == inner.result().value == 7
+    outer = OtherThread(late_module, package)
+    while package not in sys.modules and outer.is_alive():
+        time.sleep(0.001)
+    inner = OtherThread(late_module, f"{package}.inner")
+    assert outer.result().value == inner.result().value == 7
 
 
 WITH_LATE_NAMES = """

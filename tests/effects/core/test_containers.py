@@ -1,10 +1,10 @@
 """The registry of containers."""
 
-import threading
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax import lax
@@ -59,21 +59,15 @@ def test_several_containers_may_share_a_spec():
 
 def test_threads_register_and_map_at_the_same_time():
     kinds = [type(f"Kind{i}", (), {}) for i in range(40)]
-    failures = []
 
-    def run(mine):
-        try:
-            for kind in mine:
-                register(kind, kind)
-                hx.vmap(lambda x: x + 1, in_axes=(0,))(hx.numpy.arange(3))
-                hx.unregister_vmappable(kind)
-        except Exception as error:
-            failures.append(error)
+    def run(i):
+        for kind in kinds[i::4]:
+            register(kind, kind)
+            hx.vmap(lambda x: x + 1, in_axes=(0,))(hx.numpy.arange(3))
+            hx.unregister_vmappable(kind)
 
-    threads = [threading.Thread(target=run, args=(kinds[i::4],)) for i in range(4)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    assert not failures and not any([is_container(kind()) for kind in kinds])
+    together(4, run)
+    assert not any([is_container(kind()) for kind in kinds])
 
 
 @hx.tree_util.register_dataclass

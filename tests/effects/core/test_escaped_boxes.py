@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
+from helpers.other_threads import in_thread
 
 import handlax as hx
 from handlax import errors, lax
@@ -74,9 +73,7 @@ def test_a_box_of_another_thread_is_refused():
             except errors.EscapedBox as error:
                 found.append(error)
 
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join()
+        in_thread(elsewhere)
         return x
 
     hx.jit(f)(1.0)

@@ -3,11 +3,10 @@
 import pickle
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from helpers.other_threads import together
 from helpers.third_party import OURS, multiply_add, side_of, sine_cosine, uses
 
 import handlax as hx
@@ -327,7 +326,7 @@ def test_primitives_are_loaded_when_one_is_asked_for():
         "print([name for name in sys.modules if name.endswith('.primitives') or name.startswith('jaxlib.mlir')]);"
         "from handlax.extend import ad, batching, core; print(hx.lax.sin_p is core.primitives.sin_p);"
         "print([name for name in sys.modules if name.startswith('jaxlib.mlir')])")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.split() == ["[]", "True", "[]"]
 
 
@@ -337,10 +336,7 @@ def test_threads_that_come_at_once_get_the_same_primitive():
         def result_type(op, x):
             return x
 
-    start = threading.Barrier(8)
-    with ThreadPoolExecutor(8) as pool:
-        found = [*pool.map(lambda _: (start.wait(), primitive_of(Fresh))[1], range(8))]
-    assert len({*map(id, found)}) == 1
+    assert len({*map(id, together(8, lambda _: primitive_of(Fresh)))}) == 1
 
 
 @pytest.mark.parametrize(("module", "name"), [

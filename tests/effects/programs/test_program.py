@@ -171,7 +171,7 @@ def test_a_program_goes_through_another_process():
     p = chain(2, consts=(scalar(2.0, f32), concrete(V3, np.arange(3, dtype=f32))))
     q = Program([V3], [Call((p,)), Add()], [(0,), (0, 1)], [(V3,), V3], [1, 2])
     done = subprocess.run([sys.executable, "-c", SCRIPT], input=pickle.dumps((q, str(q))), capture_output=True,
-                          env={**os.environ, "PYTHONHASHSEED": "7"}, check=False)
+                          env={**os.environ, "PYTHONHASHSEED": "7"}, check=False, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
     again, hashes = pickle.loads(done.stdout)
     assert again == q and hashes

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax.effects.base.config import current
@@ -148,18 +149,14 @@ def test_a_mesh_is_in_force_in_its_block():
 
 
 def test_a_mesh_is_in_force_in_its_thread_alone():
-    mesh, seen, entered = Mesh(DEVICES, "x"), [], threading.Barrier(2)
+    mesh, seen, entered = Mesh(DEVICES, "x"), [], threading.Barrier(2, timeout=60)
 
-    def enter():
+    def enter(_):
         with mesh:
             entered.wait()
             seen.append(current().mesh)
             entered.wait()
         seen.append(current().mesh)
 
-    threads = [threading.Thread(target=enter) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(2, enter)
     assert seen[:2] == [mesh, mesh] and seen[2:] == [None, None] and current().mesh is None

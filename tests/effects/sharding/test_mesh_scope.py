@@ -1,9 +1,9 @@
 """The mesh in force: set from now on or in a block, in one thread, and part of the settings that traces depend on."""
 
-import threading
 
 import numpy as np
 import pytest
+from helpers.other_threads import in_thread
 
 import handlax as hx
 from handlax.effects.base.config import current
@@ -31,7 +31,7 @@ def test_a_mesh_is_in_force_in_its_block():
 
 
 def test_a_mesh_is_in_force_from_now_on():
-    def in_thread():
+    def elsewhere():
         set_mesh(GRID)
         with set_mesh(LINE):
             seen.append(get_mesh())
@@ -40,9 +40,7 @@ def test_a_mesh_is_in_force_from_now_on():
         seen.append(get_mesh())
 
     seen = []
-    thread = threading.Thread(target=in_thread)
-    thread.start()
-    thread.join()
+    in_thread(elsewhere)
     assert seen == [LINE, GRID, EMPTY_MESH] and get_mesh().empty
 
 

@@ -6,9 +6,9 @@ import functools
 import operator
 import pickle
 import sys
-import threading
 
 import pytest
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax.effects.base.errors import BadArgument, TreeMismatch
@@ -40,22 +40,15 @@ def test_a_structure_with_nodes_of_a_user_is_pickled():
 
 
 def test_a_type_registered_while_threads_flatten_is_a_node_for_all():
-    leaves = []
-
-    def work():
+    def work(_):
         class Box:
             def __init__(self, value):
                 self.value = value
 
         pytrees.register_pytree_node(Box, lambda box: ((box.value,), None), lambda _, children: Box(*children))
-        leaves.append([pytrees.leaves([Box(i), Pair(i, i, "p")]) for i in range(200)])
+        return [pytrees.leaves([Box(i), Pair(i, i, "p")]) for i in range(200)]
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert leaves == [[[i] * 3 for i in range(200)]] * 8
+    assert together(8, work) == [[[i] * 3 for i in range(200)]] * 8
 
 
 def calls(n=0):

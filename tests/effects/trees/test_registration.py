@@ -3,11 +3,11 @@
 import copy
 import dataclasses
 import functools
-import threading
 from collections import OrderedDict, defaultdict
 
 import numpy as np
 import pytest
+from helpers.other_threads import together
 from helpers.own_pytree_nodes import Bag, Layer
 
 import handlax as hx
@@ -86,9 +86,7 @@ def test_a_listener_hears_of_every_registration_once():
 
 
 def test_threads_register_and_flatten_at_the_same_time():
-    wrong = []
-
-    def work():
+    def work(_):
         for _ in range(50):
             class Own:
                 def __init__(self, x):
@@ -97,15 +95,9 @@ def test_threads_register_and_flatten_at_the_same_time():
             before = flatten([Own(1)])[1].num_leaves
             pytrees.register_pytree_node(Own, lambda own: ((own.x, own.x), None), lambda _, xs: xs[0])
             after = pytrees.leaves({"a": Own(1), "b": (Own(2),)})
-            if (before, after) != (1, [1, 1, 2, 2]):
-                wrong.append((before, after))
+            assert (before, after) == (1, [1, 1, 2, 2])
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    together(4, work)
 
 
 def test_registering_twice_is_refused():

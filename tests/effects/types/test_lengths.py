@@ -1,8 +1,8 @@
 import pickle
-import threading
 
 import numpy as np
 import pytest
+from helpers.other_threads import in_thread
 
 import handlax as hx
 from handlax import lax
@@ -136,9 +136,7 @@ def test_that_of_lanes_of_another_thread_is_refused():
             refused.append(str(error))
 
     def lane(row):
-        thread = threading.Thread(target=elsewhere, args=(row.shape[0],))
-        thread.start()
-        thread.join()
+        in_thread(elsewhere, row.shape[0])
         return row.sum()
 
     hx.vmap(lane, R)(X)

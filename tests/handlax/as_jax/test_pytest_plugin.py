@@ -32,5 +32,5 @@ def test_tests_run_on_handlax(arguments, environment, tmp_path):
     (tmp_path / "test_it.py").write_text(TEST)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments], cwd=tmp_path, check=False,
-        env=os.environ | environment, capture_output=True, text=True)
+        env=os.environ | environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr

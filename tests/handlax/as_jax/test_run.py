@@ -113,7 +113,9 @@ def program(tmp_path):
 
 def run(*arguments, **options):
     """What ``python -m handlax.as_jax`` with these arguments prints, line by line."""
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, **options)
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=300, **options
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

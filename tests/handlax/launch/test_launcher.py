@@ -2,10 +2,10 @@
 
 import os
 import signal
-import threading
 import time
 
 import pytest
+from helpers.other_threads import OtherThread
 
 from handlax.launch import launch, main
 
@@ -61,26 +61,24 @@ def test_what_ignores_the_signal_is_killed(monkeypatch):
 
 
 HANDLES = """
-import signal, sys, time
+import os, pathlib, signal, sys, time
 signal.signal(signal.SIGINT, lambda *_: sys.exit(5))
-print("ready", flush=True)
-time.sleep(60)
+pathlib.Path(sys.argv[1], os.environ["HANDLAX_LAUNCH_PROCESS"]).touch()
+time.sleep(120)
 """
 
 
-def test_signals_are_passed_on(capfd):
+def test_signals_are_passed_on(tmp_path):
     def interrupt():
-        ready = 0
-        while ready < 2:
-            ready += capfd.readouterr().out.count("ready")
+        end = time.monotonic() + 60
+        while len([*tmp_path.iterdir()]) < 2 and time.monotonic() < end:
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    watcher = threading.Thread(target=interrupt)
-    watcher.start()
-    assert launch(["-c", HANDLES], 2) == 5
-    watcher.join()
+    watcher = OtherThread(interrupt)
+    assert launch(["-c", HANDLES, str(tmp_path)], 2) == 5
+    watcher.result()
     assert signal.getsignal(signal.SIGINT) is before
 
 

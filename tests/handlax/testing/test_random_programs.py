@@ -33,7 +33,7 @@ def test_a_program_is_a_script(vocabulary, tmp_path):
     program = random_program(1, vocabulary, depth=1)
     path = tmp_path / "program.py"
     path.write_text(program.script(4))
-    printed = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, timeout=300).stdout
     assert printed == f"{program(*map(as_arrays, program.inputs(4)))}\n"
 
 

@@ -262,7 +262,7 @@ def test_a_recorded_run_is_compared_in_another_process(tmp_path):
     program.write_text(ANOTHER)
     run = lambda word, **env: subprocess.run(
         [sys.executable, program, word, tmp_path / "run.npz"], capture_output=True, text=True, check=True,
-        env={**os.environ, **env}, cwd=ROOT,
+        env={**os.environ, **env}, cwd=ROOT, timeout=300,
     ).stdout.splitlines()
     run("record")
     same, other = run("compare", XLA_FLAGS="--xla_backend_optimization_level=0")

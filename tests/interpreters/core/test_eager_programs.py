@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-import threading
 
 import numpy as np
 import pytest
 from helpers.numpy_calls import QUICK, arguments, results, shared_names
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -255,18 +255,11 @@ def test_errors_name_the_line_of_the_call_each_time():
 
 
 def test_threads_share_programs():
-    wrong = []
-
     def work(k):
         x = hnp.full(3, float(k))
-        wrong.extend(None for _ in range(200) if size(x, x).tolist() != [2.0 * k * k] * 3)
+        return [size(x, x).tolist() for _ in range(200)]
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    assert together(4, work) == [[[2.0 * k * k] * 3] * 200 for k in range(4)]
     assert len(entries()) == 1
 
 

@@ -2,13 +2,13 @@
 
 import signal
 import sys
-import threading
 import warnings
 from contextvars import ContextVar
 
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -56,13 +56,8 @@ def test_operations_and_their_derivatives_divide_by_zero(strict):
 
 
 def test_threads_evaluate_at_the_same_time(strict):
-    x, found = hnp.zeros(50_000), []
-    threads = [threading.Thread(target=lambda: found.append(float(hnp.log(x)[0]))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [-np.inf] * 8
+    x = hnp.zeros(50_000)
+    assert together(8, lambda _: float(hnp.log(x)[0])) == [-np.inf] * 8
 
 
 def test_a_rule_of_a_user_reads_the_users_context_variables_each_time(strict):
@@ -153,18 +148,9 @@ def test_what_is_declared_silent_reports_no_error(op, dtype, strict):
 
 def test_threads_evaluate_large_arrays_at_once_each_in_its_own_context():
     x = hnp.ones(300_000)  # NumPy releases the lock meanwhile
-    failures = []
 
-    def work():
-        try:
-            for _ in range(30):
-                hnp.exp(x)
-        except BaseException as error:
-            failures.append(error)
+    def work(_):
+        for _ in range(30):
+            hnp.exp(x)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    together(4, work)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-import threading
+import time
 
 import numpy as np
 import pytest
+from helpers.other_threads import OtherThread, together
 
 import handlax as hx
 import handlax.lax as lax
@@ -195,47 +196,31 @@ def test_an_escaped_box_is_named_though_the_rule_program_is_known():
 def test_threads_learn_the_same_rule_programs():
     x = hnp.linspace(0.1, 1.0, 7)
     expected = np.asarray(by_rules(hx.grad(wave), x))
-    results = [None] * 8
-
-    def work(i):
-        for _ in range(20):
-            results[i] = hx.grad(wave)(x)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
+    for result in together(8, lambda _: [hx.grad(wave)(x) for _ in range(20)][-1]):
         np.testing.assert_allclose(np.asarray(result), expected, rtol=2e-5)
 
 
 def test_caches_are_told_and_cleared_while_threads_learn():
-    failures = []
-
     def watch(look):
-        try:
-            while learning.is_alive():
-                look()
-        except RuntimeError as error:
-            failures.append(error)
+        while learning.is_alive():
+            look()
+            time.sleep(0)
 
     def learn():
+        end = time.monotonic() + 20
         for n in range(1, 1500):
+            if time.monotonic() > end:
+                break
             hx.vmap(lambda x: lax.reshape(x, (1, n)))(hnp.ones((2, n)))
 
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
+    sys.setswitchinterval(1e-4)
     try:
-        learning = threading.Thread(target=learn)
-        threads = [learning, *[threading.Thread(target=watch, args=(f,)) for f in (hx.cache_info, hx.clear_caches)]]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        learning = OtherThread(learn)
+        for thread in [learning, *[OtherThread(watch, look) for look in (hx.cache_info, hx.clear_caches)]]:
+            thread.result()
     finally:
         sys.setswitchinterval(interval)
-    assert not failures
 
 
 def test_a_pullback_made_with_rule_programs_may_be_called_where_every_rule_runs():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-import threading
 
 import pytest
+from helpers.other_threads import in_thread
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -341,30 +341,17 @@ def test_what_tail_gives_is_returned_as_it_is():
 
 @pytest.mark.parametrize("n", [5, 17, 40])
 def test_a_later_resumption_may_be_in_another_thread(n):
-    kept, answers = [], []
+    kept = []
     h = hx.handler({Ask: hx.ctl(lambda resume, op: (kept.append(resume), resume(1.0) + 1.0)[1])})
     hx.direct(h)(lambda: sum([hx.perform(Ask()) for _ in range(n)]))()
-    thread = threading.Thread(target=lambda: answers.append(float(kept[0](3.0))))
-    thread.start()
-    thread.join()
-    assert answers == [2 * n + 1] == [float(kept[0](3.0))]
+    assert in_thread(lambda: float(kept[0](3.0))) == 2 * n + 1 == float(kept[0](3.0))
     assert _THREAD.nesting is None
 
 
 def test_a_refused_resumption_is_not_used_up():
     step = hx.steps(Ask)(lambda: hx.perform(Ask()) + 1)()
-    refused = []
-
-    def resume():
-        try:
-            step.resume(1.0)
-        except hx.errors.CannotCross as error:
-            refused.append(error)
-
-    thread = threading.Thread(target=resume)
-    thread.start()
-    thread.join()
-    assert len(refused) == 1
+    with pytest.raises(hx.errors.CannotCross):
+        in_thread(step.resume, 1.0)
     assert float(step.resume(3.0).value) == 4.0
 
 

@@ -6,11 +6,11 @@ import contextvars
 import gc
 import subprocess
 import sys
-import threading
 import weakref
 from types import SimpleNamespace
 
 import pytest
+from helpers.other_threads import in_thread, together
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -39,7 +39,7 @@ class Flip:
 both = hx.handler({Flip: hx.ctl(lambda resume, op: resume(True) + resume(False))}, returns=lambda y: [y])
 print(hx.direct(both)(lambda: 1 if hx.perform(Flip()) else 2)())
 """
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[1, 2]"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, timeout=300).strip() == "[1, 2]"
 
 
 def test_the_context_of_the_caller_is_in_force():
@@ -113,9 +113,7 @@ def test_a_rest_is_resumed_in_the_thread_that_executes_it(depth):
             except hx.errors.CannotCross as error:
                 errors.append(str(error))
 
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
+        in_thread(run)
         return hnp.float32(0)
 
     counts = []
@@ -131,17 +129,10 @@ def test_a_rest_is_resumed_in_the_thread_that_executes_it(depth):
 
 def test_threads_have_stacks_of_their_own():
     summed = hx.handler({Ask: hx.ctl(lambda resume, s, op: resume(s + 1, s))})
-    totals = {}
-
     def run(i):
         def f():
             return sum([hx.perform(Ask()) for _ in range(100)])
 
-        totals[i] = float(hx.direct(summed, hnp.float32(i))(f)()[1])
+        return float(hx.direct(summed, hnp.float32(i))(f)()[1])
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert totals == {i: 100 * i + 4950 for i in range(8)}
+    assert together(8, run) == [100 * i + 4950 for i in range(8)]

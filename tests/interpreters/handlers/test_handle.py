@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax import errors, lax
@@ -225,9 +226,10 @@ def test_one_installation_opened_twice_is_two_runs():
 
 
 def test_blocks_of_one_installation_in_two_threads_are_apart():
-    installation, barrier, seen = hx.handle(counter, 0), threading.Barrier(2), []
+    installation, barrier, seen = hx.handle(counter, 0), threading.Barrier(2, timeout=60), []
 
-    def work(times):
+    def work(i):
+        times = i + 1
         with installation as run:
             barrier.wait()
             for _ in range(times):
@@ -236,11 +238,7 @@ def test_blocks_of_one_installation_in_two_threads_are_apart():
             seen.append((times, run.current))
         barrier.wait()
 
-    threads = [threading.Thread(target=work, args=(times,)) for times in (1, 2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(2, work)
     assert sorted(seen) == [(1, 1), (2, 2)]
     assert hx.handlers() == ()
 

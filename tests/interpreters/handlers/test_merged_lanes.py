@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
+from helpers.other_threads import in_thread
 
 import handlax as hx
 from handlax import lax
@@ -121,9 +120,7 @@ def test_a_state_that_another_thread_merges_and_changes_meanwhile_keeps_the_chan
     def plus(a, b):
         if not first:
             first.append(None)
-            other = threading.Thread(target=change)
-            other.start()
-            other.join()
+            in_thread(change)
         return a + b
 
     def change():

@@ -1,13 +1,11 @@
 """The stepper at a terminal: a real one, of which this is the other end."""
 
-import fcntl
 import os
 import pty
 import select
 import signal
 import subprocess
 import sys
-import termios
 import time
 
 import pytest
@@ -16,8 +14,6 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.interpreters.inspection.stepper_prompt import COMMANDS, HELP, _PromptSession
-
-pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # which gives the program its terminal
 
 PROGRAM = """
 import handlax as hx
@@ -34,10 +30,13 @@ s = hx.step(f)(2.0, hnp.array([1.0, 2.0, 3.0, 4.0]))
 """
 
 
-def _at_its_own_terminal():
-    """Keys send signals to this process, which hears them also where the tests run in the background."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Keys send signals to the program, which hears them also where the tests run in the background.
+AT_ITS_OWN_TERMINAL = """
+import fcntl, os, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 class Terminal:
@@ -47,8 +46,8 @@ class Terminal:
         self.prompt = prompt
         self.end, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            preexec_fn=_at_its_own_terminal,
+            [sys.executable, "-c", AT_ITS_OWN_TERMINAL, *command],
+            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
             env={**os.environ, "TERM": "dumb", "PYTHON_BASIC_REPL": "1", "COLUMNS": "200"},
         )
         os.close(theirs)

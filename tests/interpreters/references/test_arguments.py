@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import numpy as np
 import pytest
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax import errors
@@ -174,8 +174,7 @@ def test_threads_may_read_one_reference_by_a_function_that_it_is_passed_to(trans
         inside.wait()  # the reference is an argument of four calls
         return hnp.sum(q[...])
 
-    with ThreadPoolExecutor(4) as pool:
-        assert [float(y) for y in pool.map(lambda _: transformed(lambda q: read(q))(ref), range(4))] == [3.0] * 4
+    assert together(4, lambda _: float(transformed(lambda q: read(q))(ref))) == [3.0] * 4
 
 
 def test_a_donated_reference_keeps_its_value():

@@ -1,9 +1,9 @@
 """jit with in_shardings and out_shardings, and calls with arrays over several devices."""
 
-import threading
 
 import numpy as np
 import pytest
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax import errors
@@ -155,19 +155,10 @@ def test_captured_arrays_may_be_over_devices():
 
 def test_threads_share_one_program_over_all_devices():
     f = hx.jit(lambda x: x @ (x.T @ x) / hnp.sum(x * x))
-    x, found = put("a"), []
+    x = put("a")
     expected = np.asarray(f(x))
 
-    def run():
-        for _ in range(10):
-            found.append(np.allclose(f(x), expected))
-
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [True] * 40
+    assert together(4, lambda _: [np.allclose(f(x), expected) for _ in range(10)]) == [[True] * 10] * 4
 
 
 @pytest.mark.parametrize(

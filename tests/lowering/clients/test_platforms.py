@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 from helpers.new_process import in_new_process
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax.effects.base.errors import ConfigurationError, PlatformUnavailable
@@ -25,12 +25,7 @@ def read(buffer):
 
 def test_a_backend_is_made_once_by_however_many_threads(device):
     made = platforms.COUNTS["client"]
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(jaxlib_runtime.backend("cpu"))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = together(8, lambda _: jaxlib_runtime.backend("cpu"))
     assert len({id(b) for b in found}) == 1 and found[0].default_device == device
     assert platforms.COUNTS["client"] == made
 

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 
 import numpy as np
 import pytest
@@ -252,12 +251,15 @@ def free_address():
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-@pytest.mark.parametrize(("index", "expected"), [(0, "process 1, 2 is missing"), (1, "it cannot be reached")])
-def test_who_is_missing_at_the_start_is_named(index, expected):
-    address, begin = free_address(), time.monotonic()
-    with pytest.raises(ProcessFailure, match=f"all 3 processes must come to {address} within 1 s, {expected}"):
-        connect(Membership(address, 3, index, address, start_timeout=1))
-    assert connection() is None and time.monotonic() - begin < 20
+@pytest.mark.parametrize(("index", "seconds", "expected"), [
+    (0, 5, "process 1, 2 is missing"),  # it must reach the coordinator in this time
+    (1, 1, "it cannot be reached"),
+])
+def test_who_is_missing_at_the_start_is_named(index, seconds, expected):
+    address = free_address()
+    with pytest.raises(ProcessFailure, match=f"all 3 processes must come to {address} within {seconds} s, {expected}"):
+        connect(Membership(address, 3, index, address, start_timeout=seconds))
+    assert connection() is None
 
 
 def test_a_port_that_is_in_use_is_named():

@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.stats
+from helpers.other_threads import together
 from laws.inputs_elementwise import CASES
 
 import handlax as hx
@@ -289,24 +290,19 @@ def test_threads_that_count_the_same_call_compile_it_all_the_same():
     """Eight threads execute each line of the counting function together."""
     plan = evaluate.Plan(1.0, 3 * evaluate.PATIENCE, lambda: lambda x: (x + 1,))
     evaluated = evaluate._compiled_in_time(lambda x: (x + 1,), plan)
-    x, found, together = device(np.ones(3), np.float32), [], threading.Barrier(8)
+    x, barrier = device(np.ones(3), np.float32), threading.Barrier(8, timeout=0.2)
 
     def step(frame, event, argument):
         with contextlib.suppress(threading.BrokenBarrierError):
-            together.wait(0.2)
+            barrier.wait()
         return step
 
-    def work():
+    def work(_):
         sys.settrace(lambda frame, *_: step if frame.f_code is evaluated.__code__ else None)
-        found.append(evaluated(x)[0].tolist())
+        return evaluated(x)[0].tolist()
 
     evaluated(x), evaluated(x)
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    found += [evaluated(x)[0].tolist() for _ in range(3)]
+    found = together(8, work) + [evaluated(x)[0].tolist() for _ in range(3)]
     assert found == [[2.0, 2.0, 2.0]] * 11
 
 

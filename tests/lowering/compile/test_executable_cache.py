@@ -4,6 +4,7 @@ import gc
 import threading
 
 import pytest
+from helpers.other_threads import LIMIT, OtherThread, in_thread
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -26,28 +27,23 @@ def cache():
 
 def test_threads_that_wait_for_a_failing_compilation_compile_themselves(cache):
     begun, fail = threading.Event(), threading.Event()
-    results = []
 
     def failing():
         begun.set()
-        fail.wait(60)
+        assert fail.wait(LIMIT)
         raise MemoryError
 
     def first():
         with pytest.raises(MemoryError):
             cache.get(KEY, failing)
 
-    threads = [threading.Thread(target=first)]
-    threads[0].start()
-    begun.wait(60)
-    threads += [threading.Thread(target=lambda: results.append(cache.get(KEY, object))) for _ in range(4)]
-    for thread in threads[1:]:
-        thread.start()
-    assert not results
+    failed = OtherThread(first)
+    assert begun.wait(LIMIT)
+    waiting = [OtherThread(cache.get, KEY, object) for _ in range(4)]
+    assert all([thread.is_alive() for thread in waiting])
     fail.set()
-    for thread in threads:
-        thread.join(10)
-    assert len(results) == 4 and len({*map(id, results)}) == 1 and not cache.compiling
+    failed.result()
+    assert len({id(thread.result()) for thread in waiting}) == 1 and not cache.compiling
 
 
 def test_what_runs_within_a_compilation_may_need_the_same_executable(cache):
@@ -98,10 +94,8 @@ def test_a_finalizer_may_need_an_executable_while_another_is_looked_up(cache):
             gc.set_threshold(allocations)
             cache.get((KEY[0], allocations), object)
 
-    thread = threading.Thread(target=look_up, daemon=True)
-    thread.start()
-    thread.join(10)
-    assert not thread.is_alive() and made and not cache.compiling
+    in_thread(look_up)
+    assert made and not cache.compiling
 
 
 class Comparing:
@@ -120,10 +114,8 @@ class Comparing:
 
 def test_what_compares_keys_may_need_an_executable(cache):
     outer, inner = [(KEY[0], Comparing(cache)) for _ in range(2)]
-    thread = threading.Thread(target=lambda: cache.get(outer, lambda: cache.get(inner, object)), daemon=True)
-    thread.start()
-    thread.join(10)
-    assert not thread.is_alive() and not cache.compiling
+    in_thread(lambda: cache.get(outer, lambda: cache.get(inner, object)))
+    assert not cache.compiling
 
 
 def test_executables_are_dropped_before_the_mappings_are_used_up(cache, monkeypatch):

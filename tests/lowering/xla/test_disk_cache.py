@@ -6,11 +6,11 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 import warnings
 
 import numpy as np
 import pytest
+from helpers.other_threads import OtherThread
 from returns.result import Failure, Success
 
 import handlax as hx
@@ -149,12 +149,10 @@ def test_writers_at_once_lose_nothing(folder):
         for _ in range(20):
             disk_cache.store(path, key, blob)
 
-    threads = [threading.Thread(target=store) for _ in range(4)]
-    for thread in threads:
-        thread.start()
+    writers = [OtherThread(store) for _ in range(4)]
     seen = [disk_cache.load(path, key) for _ in range(200)]
-    for thread in threads:
-        thread.join()
+    for writer in writers:
+        writer.result()
     assert all(found == Success(blob) or found == Failure(None) for found in seen)
     assert [entry.name for entry in folder.iterdir()] == ["entry.xla"]
 

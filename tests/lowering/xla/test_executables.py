@@ -1,11 +1,11 @@
 """Executables: compiling, executing, serialising and analysing programs."""
 
-import threading
 
 import ml_dtypes
 import numpy as np
 import pytest
 from helpers.device_buffers import cpu_device, read
+from helpers.other_threads import together
 
 from handlax.effects.base.errors import CompileError
 from handlax.lowering.clients import platforms
@@ -123,19 +123,12 @@ def test_key_facts_follow_options_and_nothing_else(device):
 
 
 def test_threads_may_compile_and_execute_at_once(device):
-    wrong = []
-
-    def work(size):
+    def work(i):
+        size = i + 1
         executable = compile_add(device, size)
         x = np.full(size, size, np.float32)
         for _ in range(200):
             (out,) = executable.execute([jaxlib_runtime.put(x, device), jaxlib_runtime.put(x, device)])
-            if read(out).tolist() != [2.0 * size] * size:
-                wrong.append(size)
+            assert read(out).tolist() == [2.0 * size] * size
 
-    threads = [threading.Thread(target=work, args=(size,)) for size in range(1, 7)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    together(6, work)

@@ -6,13 +6,12 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from helpers.other_threads import in_thread, together
 
 import handlax as hx
 from handlax import debug, errors, lax
@@ -177,8 +176,7 @@ def test_eight_threads_call_back_each_in_its_own_order():
         return lax.scan(step, 0, hnp.arange(20))[0]
 
     f = hx.jit(program)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda i: [f(i).block_until_ready() for _ in range(5)], range(8)))
+    together(8, lambda i: [f(i).block_until_ready() for _ in range(5)])
     hx.effects_barrier()
     assert len(seen) == 8 * 5 * 20
     for i in range(8):
@@ -391,8 +389,5 @@ def test_with_jit_disabled_callbacks_are_called_in_order(seen):
 def test_a_wait_for_callbacks_in_another_thread_ends(seen):
     f = hx.jit(lambda a: look(seen, a))
     f(slow_zero())
-    waiter = threading.Thread(target=hx.effects_barrier)
-    waiter.start()
-    waiter.join(60)
-    assert not waiter.is_alive()
+    in_thread(hx.effects_barrier)
     assert seen == [(0,)]

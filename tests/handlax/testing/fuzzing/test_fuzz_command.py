@@ -2,30 +2,62 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from handlax.testing.fuzzing import Target, fuzz_command, main, read_corpus
+from handlax.testing.fuzzing import fuzz_command, main, read_corpus
 
 
 def test_a_target_is_fuzzed_and_what_reaches_new_lines_is_kept(tmp_path, capfd):
-    assert main(["--target", "entry", "--seconds", "0.5", "--corpora", str(tmp_path)]) == 0
+    assert main(["--target", "entry", "--seconds", "3", "--corpora", str(tmp_path)]) == 0
     assert "entry: " in (said := capfd.readouterr().out) and "inputs (" in said
     assert read_corpus(tmp_path / "entry")
 
 
-def test_findings_are_counted_and_kept(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(fuzz_command, "TARGETS", {"first": Target("first", lambda data: data[0])})
-    assert main(["--seconds", "0.2", "--corpora", str(tmp_path), "--here", str(tmp_path / "input")]) == 1
-    assert "failed: IndexError" in capfd.readouterr().out
-    assert b"" in read_corpus(tmp_path / "first")
+WITH_A_TARGET = """
+import sys
+from handlax.testing.fuzzing import Target, fuzz_command
+fuzz_command.TARGETS = {"broken": Target("broken", %s, seconds=0.2)}
+print("findings:", fuzz_command.main(sys.argv[1:]))
+"""
+
+
+def fuzzed(run, folder):
+    """The end of a process that fuzzes a function, whose timer is the process'."""
+    words = ["--seconds", "0.2", "--corpora", str(folder), "--here", str(folder / "input")]
+    command = [sys.executable, "-c", WITH_A_TARGET % run, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_findings_are_counted_and_kept(tmp_path):
+    said = fuzzed("lambda data: data[0]", tmp_path).stdout
+    assert "failed: IndexError" in said and "findings: 1" in said
+    assert b"" in read_corpus(tmp_path / "broken") and not (tmp_path / "input").exists()
+
+
+def test_an_input_that_takes_too_long_in_c_ends_the_process_and_is_there(tmp_path):
+    endless = "lambda data: data == b'' and sum(range(10**12))"  # which hears no signal
+    done = fuzzed(endless, tmp_path)
+    assert done.returncode == 1 and "Timeout (0:00:01.2" in done.stderr and (tmp_path / "input").read_bytes() == b""
+
+
+def test_a_process_that_does_not_end_is_a_finding(tmp_path, monkeypatch, capfd):
+    def goes_on(command, timeout, **options):
+        Path(command[command.index("--here") + 1]).write_bytes(b"the last input")
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(fuzz_command.subprocess, "run", goes_on)
+    assert main(["--target", "entry", "--corpora", str(tmp_path)]) == 1
+    assert f"the process ended with {-signal.SIGKILL}" in capfd.readouterr().out
+    assert read_corpus(tmp_path / "entry") == [b"the last input"]
 
 
 def test_an_input_at_which_the_process_ends_is_a_finding(tmp_path, monkeypatch, capfd):
-    def ends(command, check):
-        file = command[command.index("--here") + 1]
-        with open(file, "wb") as written:
-            written.write(b"the last input")
+    def ends(command, **options):
+        Path(command[command.index("--here") + 1]).write_bytes(b"the last input")
         return type("Done", (), {"returncode": -signal.SIGSEGV})
 
     monkeypatch.setattr(fuzz_command.subprocess, "run", ends)

@@ -1,7 +1,7 @@
 """Fuzzing finds what breaks the law, keeps what reaches new lines, and makes what it finds small."""
 
 from handlax.effects.programs.program import Program
-from handlax.testing.fuzzing import TARGETS, Target, fuzz, read_corpus
+from handlax.testing.fuzzing import TARGETS, Target, fuzz, fuzz_loop, read_corpus
 from handlax.testing.fuzzing.fuzz_loop import adding, keep
 
 
@@ -17,14 +17,22 @@ def test_a_failure_is_found_once_and_made_small():
     assert "no loops" in str(report) and report.outcomes["ParseError"] and report.outcomes["a result"]
 
 
-def test_each_input_is_told_before_it_is_tried_and_their_number_is_kept_to():
+def test_the_corpus_is_tried_first_and_the_number_of_inputs_is_kept_to():
     tried = []
-    report = fuzz(Target("listed", len), [b"some bytes"], inputs=40, before_each=tried.append)
-    assert len(tried) == report.outcomes.total() == 40 and tried[0] == b"some bytes"
+    report = fuzz(Target("listed", tried.append), [b"some bytes"], inputs=40)
+    assert report.outcomes.total() == 40 and tried[0] == b"some bytes"
 
 
 def test_fuzzing_ends_when_its_time_is_over():
-    assert fuzz(Target("listed", len), seconds=0.1).outcomes.total() > 1
+    assert fuzz(Target("listed", len), [b"a", b"b"], seconds=0).outcomes.total() == 2
+
+
+def test_an_input_is_no_longer_made_small_when_the_time_for_this_is_over(monkeypatch):
+    tried = []
+    target = Target("failing", lambda data: tried.append(data) or data[100])
+    monkeypatch.setattr(fuzz_loop, "_MINIMISING", 0.0)
+    (finding,) = fuzz(target, [b"some bytes"], inputs=1).findings
+    assert finding.data == b"some bytes" and {*tried} == {b"some bytes"}
 
 
 def test_inputs_are_added_that_reach_lines_of_their_own():

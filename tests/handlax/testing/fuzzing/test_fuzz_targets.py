@@ -2,13 +2,17 @@
 
 import itertools
 import re
+import signal
 import time
+import tracemalloc
+from contextlib import suppress
 
 import pytest
+from helpers.other_threads import in_thread
 
 import handlax as hx
 from handlax.effects.base.wrapping import context_variable
-from handlax.testing.fuzzing import OverTime, Target, check_input
+from handlax.testing.fuzzing import OverTime, Target, check_input, fuzz_targets
 
 VARIABLE = context_variable("test_fuzz_targets", 0)
 
@@ -42,7 +46,8 @@ def growing(data):
 
 
 def slow(data):
-    while data == b"":
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         time.sleep(0.01)
 
 
@@ -51,6 +56,13 @@ def catching(data):
         slow(data)
     except Exception:
         slow(data)
+
+
+def catching_once(data):
+    """As a finalizer does, whose errors nobody catches."""
+    with suppress(BaseException):
+        slow(data)
+    slow(data)
 
 
 @pytest.mark.parametrize(("run", "error", "said"), [
@@ -62,11 +74,48 @@ def catching(data):
     (growing, AssertionError, r"an input may take 100 MB, got [23]..\b"),
     (slow, OverTime, "0.3 s"),
     (catching, OverTime, "0.3 s"),
+    (catching_once, OverTime, "0.3 s"),
 ], ids=lambda x: getattr(x, "__name__", ""))
 def test_what_breaks_the_law_is_found(run, error, said):
     with pytest.raises(error) as raised:
         check_input(Target("broken", run, seconds=0.3 if error is OverTime else 30, megabytes=100), b"")
     assert re.search(said, str(raised.value))
+
+
+def test_memory_that_is_taken_a_second_time_is_counted_again():
+    growing(b"")
+    with pytest.raises(AssertionError, match=r"an input may take 100 MB, got [23]..\b"):
+        check_input(Target("growing", growing, seconds=60, megabytes=100), b"")
+
+
+def test_memory_is_counted_where_the_system_does_not_count_it_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz_targets, "_OWN", tmp_path / "nowhere")
+    with pytest.raises(AssertionError, match=r"an input may take 100 MB, got [23]..\b"):
+        check_input(Target("growing", growing, seconds=60, megabytes=100), b"")
+    assert check_input(Target("giving", len), b"") == "a result" and not tracemalloc.is_tracing()
+
+
+def test_an_alarm_that_was_set_before_goes_on():
+    heard = []
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append("alarm"))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 100.0, 7.0)
+        assert check_input(Target("giving", len), b"") == "a result"
+        left, interval = signal.setitimer(signal.ITIMER_REAL, 0.001)
+        assert 0 < left < 100 and interval == 7.0
+        check_input(Target("waiting", lambda data: time.sleep(0.01)), b"")
+        end = time.monotonic() + 60
+        while not heard and time.monotonic() < end:
+            time.sleep(0.01)
+        assert heard
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_in_another_thread_an_input_is_refused():
+    with pytest.raises(hx.errors.BadCall, match="must be tried in the main thread, got 'Thread-"):
+        in_thread(check_input, Target("giving", len), b"")
 
 
 def test_errors_of_the_package_and_those_that_are_named_are_outcomes():

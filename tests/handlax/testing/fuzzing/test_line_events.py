@@ -5,6 +5,8 @@ import sys
 import threading
 from pathlib import Path
 
+from helpers.other_threads import in_thread
+
 from handlax.testing.fuzzing import line_events
 from handlax.testing.fuzzing.line_events import LineEvents
 
@@ -62,9 +64,7 @@ def test_a_block_in_a_block_tells_its_lines_and_the_outer_one_goes_on():
 
 def test_lines_of_threads_are_told():
     with Outer() as events:
-        thread = threading.Thread(target=watched)
-        thread.start()
-        thread.join()
+        in_thread(watched)
     assert {1, 2} <= events.lines and threading.gettrace() is None
 
 

@@ -66,6 +66,30 @@ def test_what_failed_is_said_and_executed_again_when_a_source_changes(root):
     assert server.asked == 4
 
 
+class Killed(Recorded):
+    """A server whose runs do not end in time."""
+
+    def lines(self, test_file, sources, seconds):
+        super().lines(test_file, sources, seconds)
+        return FinishedTests(None, {}, "")
+
+
+def test_a_run_that_is_killed_is_not_kept(root):
+    killed = Killed(root)
+    coverage, _, said = collected(root, killed)
+    assert coverage.is_empty() and said[0].startswith("[1/2] lines of test_all.py: 0 tests")
+    assert not collected(root, Recorded(root))[0].is_empty()
+
+
+def test_an_entry_that_was_cut_off_is_written_again(root):
+    server = Recorded(root)
+    collected(root, server)
+    for kept in (root / "kept").iterdir():
+        kept.write_text(kept.read_text()[:-1])
+    coverage, *_ = collected(root, server)
+    assert server.asked == 4 and not coverage.is_empty()
+
+
 def test_after_the_deadline_none_is_begun(root):
     server = Recorded(root)
     assert not collected(root, server, deadline=0.0)[1]

@@ -1,13 +1,21 @@
 """The command, from the start to the summary, on a small module with a test file."""
 
 import json
+import os
+import signal
+import time
+from pathlib import Path
 
 import pytest
+from helpers.other_threads import OtherThread
 
 import handlax as hx
 from handlax.testing.mutants.coverage_map import CoveringTests, fastest
+from handlax.testing.mutants.fork_server import FinishedTests, ForkServer
 from handlax.testing.mutants.mutable_code import Mutant
-from handlax.testing.mutants.mutation_run import batches, command, drawn, files_of, main
+from handlax.testing.mutants.mutation_run import Trials, batches, command, drawn, files_of, main
+
+FOREVER = float("inf")
 
 RULES = '''
 """A small module."""
@@ -60,7 +68,7 @@ def project(tmp_path, capsys):
     (tmp_path / "test_rules.py").write_text(TESTS)
 
     def execute(*words):
-        status = main(["rules.py", "--tests", "test_rules.py", "--patience", "1", *words], tmp_path)
+        status = main(["rules.py", "--tests", "test_rules.py", "--patience", "1", "--seconds", "30", *words], tmp_path)
         return status, capsys.readouterr().out.splitlines()
 
     return tmp_path, execute
@@ -115,6 +123,55 @@ def test_a_run_ends_in_time_and_goes_on(project):
     _, said = execute("--count", "2", "--minutes", "0")
     assert said == ["the time is over: 2 are left, and begun by the next call", nothing]
     assert not (folder / ".mutants" / "results.jsonl").exists()
+
+
+class Slow:
+    """A server whose tests take so many seconds without a mutant, and with one ``more``."""
+
+    def __init__(self, seconds, more=0.0):
+        self.seconds, self.more, self.limits = seconds, more, []
+
+    def tests(self, path, change, tests, timeout):
+        self.limits.append(timeout)
+        in_time = self.seconds + (self.more if change else 0) <= timeout
+        return FinishedTests(0 if in_time else None, {"failed": "", "run": 1} if in_time else {}, "")
+
+
+@pytest.mark.parametrize(("server", "verdict", "limits"), [
+    (Slow(5.0), "survived", [6.0]),
+    (Slow(20.0), "survived", [6.0, 6.0, 12.0, 12.0, 24.0]),
+    (Slow(5.0, more=FOREVER), "timed out", [6.0, 6.0]),
+    (Slow(10.0, more=FOREVER), "timed out", [6.0, 6.0, 12.0, 12.0]),
+    (Slow(FOREVER), "timed out", [limit for n in range(7) for limit in [6.0 * 2**n] * 2]),
+])
+def test_a_mutant_times_out_where_its_tests_do_not_without_it(server, verdict, limits):
+    trials = Trials(Path(), server, None, budget=60.0, patience=1.0)
+    assert trials.verdict(named("rules.py")[0], object(), [CoveringTests("test_rules.py", ["t"], 1.0)])[0] == verdict
+    assert server.limits == limits
+
+
+RUNS_ON = """
+import os, pathlib, time
+
+def test_that_runs_on():
+    pathlib.Path("process").write_text(f"{os.getpid()} ")
+    time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_tests_that_run(number, tmp_path):
+    process = tmp_path / "process"
+    (tmp_path / "test_it.py").write_text(RUNS_ON)
+    with ForkServer(tmp_path) as server:
+        run, end = OtherThread(server.lines, "test_it.py", [], 100.0), time.monotonic() + 100
+        while not (process.exists() and process.read_text().endswith(" ")) and time.monotonic() < end:
+            time.sleep(0.02)
+        server.process.send_signal(number)
+        with pytest.raises(json.JSONDecodeError):
+            run.result()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(process.read_text()), 0)
 
 
 def named(*paths):

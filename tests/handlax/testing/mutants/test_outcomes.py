@@ -18,6 +18,18 @@ def test_outcomes_are_there_again_the_last_of_each_key(tmp_path):
     assert "c" not in again
 
 
+def test_a_last_line_that_was_cut_off_is_dropped(tmp_path):
+    first = Outcomes(tmp_path / "outcomes.jsonl")
+    first.add(outcome("a", SURVIVED))
+    whole = first.path.read_text()
+    for length in (1, len(whole) // 2, len(whole) - 1):
+        first.path.write_text(whole + whole[:length])
+        again = Outcomes(first.path)
+        assert again.by_key == first.by_key and first.path.read_text() == whole
+    again.add(outcome("b", KILLED))
+    assert [*Outcomes(first.path).by_key] == ["a", "b"]
+
+
 def test_what_no_test_has_seen_is_open():
     assert [outcome("a", verdict).is_open for verdict in (KILLED, TIMED_OUT, SURVIVED, UNREACHED)] == [
         False, False, True, True]

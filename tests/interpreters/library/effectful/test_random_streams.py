@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers.other_threads import together
 
 import handlax as hx
 from handlax import errors, lax, random
@@ -255,7 +255,8 @@ def test_two_processes_draw_the_same(tmp_path):
     file.write_text(textwrap.dedent(PROCESS))
     runs = [
         subprocess.run(
-            [sys.executable, str(file)], env={"PYTHONHASHSEED": str(i)}, capture_output=True, text=True, check=True
+            [sys.executable, str(file)], env={"PYTHONHASHSEED": str(i)}, capture_output=True, text=True, check=True,
+            timeout=300,
         ).stdout
         for i in (1, 2)
     ]
@@ -263,17 +264,8 @@ def test_two_processes_draw_the_same(tmp_path):
 
 
 def test_threads_draw_the_same():
-    found = {}
-
-    def run(i):
-        found[i] = np.asarray(seed(twice, KEY)()).tolist()
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 4 and len({tuple(x) for x in found.values()}) == 1
+    found = together(4, lambda _: np.asarray(seed(twice, KEY)()).tolist())
+    assert found == found[:1] * 4
 
 
 def test_without_a_seed_the_error_shows_the_way():
