@@ -15,7 +15,7 @@ from handlax import numpy as hnp
 from handlax.effects.base.config import PROCESS
 from handlax.effects.base.stack import STACK
 from handlax.effects.base.wrapping import context_variable
-from handlax.lowering.compile.executable_cache import Compilation, ExecutableCache
+from handlax.lowering.compile.executable_cache import ExecutableCache
 from handlax.testing.faults import IN_FORCE, Before, left_behind
 from handlax.testing.faults.left_behind import contexts, settings, temporary_files, threads, traced_values
 
@@ -94,7 +94,7 @@ def the_environment(undo):
 
 
 def a_compilation(undo):
-    CACHE.compiling["key"] = Compilation()
+    CACHE.compiling["key"] = threading.Event()
     undo(lambda: CACHE.compiling.pop("key"))
 
 
