@@ -1,15 +1,17 @@
 """Executables: compiling, executing, serialising and analysing programs."""
 
 import threading
+import time
 
 import ml_dtypes
 import numpy as np
 import pytest
 from helpers.device_buffers import cpu_device, read
+from helpers.together import together
 
 from handlax.effects.base.errors import CompileError
 from handlax.lowering.clients import platforms
-from handlax.lowering.xla import jaxlib_runtime
+from handlax.lowering.xla import executables, jaxlib_runtime
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +141,40 @@ def test_threads_may_compile_and_execute_at_once(device):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+class Launched:
+    """What a launch over several devices gives; it notes when others wait for its end."""
+
+    def __init__(self, ended):
+        self.ended = ended
+
+    def consume_token(self):
+        return self
+
+    def block_until_ready(self):
+        self.ended.append(self)
+
+
+@pytest.mark.usefixtures("no_last_program")
+def test_programs_over_several_devices_are_launched_one_after_the_other_by_threads_too():
+    launching, most, ended = [], [], []
+
+    def execute(buffers, with_tokens):
+        launching.append(buffers)
+        most.append((len(launching), len(most) - len(ended)))
+        time.sleep(0.01)  # others launch meanwhile
+        launching.pop()
+        return Launched(ended)
+
+    launch = executables._one_after_the_other(execute)
+    together(6, lambda i: launch([i]))
+    assert most == [(1, 0)] * 6 and len(ended) == 5
+
+
+@pytest.fixture
+def no_last_program():
+    while executables._LAST:
+        executables._LAST.pop().block_until_ready()
+    yield
+    executables._LAST.clear()
