@@ -21,7 +21,7 @@ def failing_compilations(f: Callable[[], object]) -> Iterator[Fault]:
 
         for fault in failing_compilations(f): f() as before, also with all that was compiled
 
-    Raises: AssertionError: a failure left something changed.
+    Raises: AssertionError: a failure left something changed; or nothing is compiled.
 
     >>> import handlax as hx
     >>> f = hx.jit(lambda x: x * 17)
@@ -68,7 +68,7 @@ def failing_files(
         error: the number of the failure: ``errno.ENOSPC``, the disk is full, ``errno.EROFS``, it is read-only, or
             another one of ``errno``.
 
-    Raises: AssertionError: a failure left something changed, or a hidden file in the folder.
+    Raises: AssertionError: a failure left something changed, or a hidden file in the folder; or nothing changes a file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -46,6 +46,11 @@ class Injection:
         return self.seen == self.number + 1
 
 
+def assert_some(count: int) -> None:
+    """Raise AssertionError if there were no faults: what was to be checked was not."""
+    assert count, "a fault must be possible, got a call or program that passes no place of one in its own thread."
+
+
 def every_fault(
     f: Callable[[], object],
     injected: Callable[[Injection], AbstractContextManager[object]],
@@ -60,7 +65,7 @@ def every_fault(
         every: 1 for each of the faults, n for every n-th.
         folders: in which no hidden file may remain.
 
-    Raises: AssertionError: a fault left something changed.
+    Raises: AssertionError: a fault left something changed; or there is none.
     """
     f()
     computed = Before(values)
@@ -74,6 +79,7 @@ def every_fault(
         if injection.place is None:
             if left is not None:
                 raise left
+            assert_some(number)
             break
         fault = Fault(number, injection.place, left)
         before.check(str(fault))

@@ -24,7 +24,7 @@ def kills(program: str, folder: str | os.PathLike[str], *, patience: float = 300
         program: Python's source.
         patience: the seconds in which a process must end.
 
-    Raises: AssertionError: the process failed, other than by its end, or does not end.
+    Raises: AssertionError: the process failed, other than by its end, or does not end; or it changes no file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
