@@ -7,8 +7,8 @@ First it waits for all processes: each sends its index and is answered ``go``, o
 same port, with these options as JSON. The connections of the processes stay open: one that breaks tells at once that
 its process has left, and the others are told its index.
 
-It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until its standard input ends and no process is
-connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts, within which
+It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until its standard input ends and
+no process is connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts, within which
 the remaining processes learn which one died. When it exits, XLA's runtime aborts all processes that are still
 connected.
 """

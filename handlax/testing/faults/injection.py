@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from .left_behind import IN_FORCE, Before, hidden_files
+from .left_behind import IN_FORCE, Before, hidden_files, tracers
 from .wholeness import values
 
 
@@ -70,7 +70,7 @@ def every_fault(
     f()
     computed = Before(values)
     for number in count(0, every):
-        injection, left, before = Injection(number), None, Before(*IN_FORCE, hidden_files(*folders))
+        injection, left, before = Injection(number), None, Before(*IN_FORCE, tracers, hidden_files(*folders))
         try:
             with injected(injection):
                 f()

@@ -124,8 +124,6 @@ _SURROUNDINGS: Mapping[str, Callable[[], object]] = MappingProxyType({
     "the collector of garbage": lambda: (gc.isenabled(), gc.get_threshold()),
     "the handlers of signals": lambda: [signal.getsignal(number) for number in sorted(signal.valid_signals())],
     "the alarm": lambda: signal.getitimer(signal.ITIMER_REAL)[0] > 0,
-    "the tracer": sys.gettrace,
-    "the profiler": sys.getprofile,
     "the time between switches of threads": sys.getswitchinterval,
     "the environment": lambda: dict(os.environ),
     "the working directory": os.getcwd,
@@ -137,6 +135,16 @@ def surroundings() -> Iterator[str]:
     before = {name: read() for name, read in _SURROUNDINGS.items()}
     yield ""
     yield from [f"{name} must be left as it was." for name, read in _SURROUNDINGS.items() if read() != before[name]]
+
+
+def tracers() -> Iterator[str]:
+    """The functions of ``sys.settrace`` and ``sys.setprofile``, by which interrupts come, too."""
+    tracer, profiler = sys.gettrace(), sys.getprofile()
+    yield ""
+    if sys.gettrace() is not tracer:
+        yield "the tracer must be left as it was."
+    if sys.getprofile() is not profiler:
+        yield "the profiler must be left as it was."
 
 
 # compilations, values of traces
@@ -208,6 +216,10 @@ def children() -> Iterator[str]:
 
 def _children() -> set[int]:
     """The numbers of the processes that this one has started; none where the system does not tell them."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # it has none: the tables take milliseconds
+        return set()
     found: set[int] = set()
     for table in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):  # of a thread that has ended

@@ -3,7 +3,6 @@
 import ast
 import functools
 import gc
-import sys
 import threading
 import time
 import types

@@ -284,7 +284,7 @@ def test_a_coordinator_that_does_not_answer_is_ended_in_time(coordinator, monkey
     monkeypatch.setattr(processes, "_SHORTEST_START", 1)
     coordinator("import time\ntime.sleep(600)")
     address, begin = free_address(), time.monotonic()
-    with pytest.raises(ProcessFailure, match="able to listen at .*, got no answer within 1 s"):
+    with pytest.raises(ProcessFailure, match=r"able to listen at .*, got no answer within 1 s"):
         connect(Membership(address, 2, 0, address, start_timeout=1))
     assert time.monotonic() - begin < 300
 

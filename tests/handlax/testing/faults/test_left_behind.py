@@ -29,6 +29,7 @@ from handlax.testing.faults.left_behind import (
     temporary_files,
     threads,
     traced_values,
+    tracers,
 )
 
 KEPT = []
@@ -181,7 +182,7 @@ def undo():
     (a_compilation, "a compilation in progress"), (a_full_cache, "must have at most -1 entries"),
 ], ids=lambda x: getattr(x, "__name__", ""))
 def test_what_a_call_of_the_package_may_not_change_is_told(leave, said, undo):
-    (message,) = left(lambda: leave(undo), *IN_FORCE)
+    (message,) = left(lambda: leave(undo), tracers, *IN_FORCE)
     assert said in message
 
 

@@ -31,8 +31,8 @@ def test_hidden_files_are_found(tmp_path):
     with pytest.raises(AssertionError, match=r"a hidden file must be removed, got .*\.writing"), faults.whole(tmp_path):
         (tmp_path / ".writing").touch()
     (tmp_path / ".writing").unlink()
+    (tmp_path / "below").mkdir()
     with pytest.raises(AssertionError, match=r"got .*/below/\.writing"), faults.whole(tmp_path):
-        (tmp_path / "below").mkdir()
         (tmp_path / "below" / ".writing").touch()
 
 
