@@ -8,9 +8,9 @@ same port, with these options as JSON. The connections of the processes stay ope
 its process has left, and the others are told its index.
 
 It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until its standard input ends and
-no process is connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts, within which
-the remaining processes learn which one died. When it exits, XLA's runtime aborts all processes that are still
-connected.
+no process is connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts,
+within which the remaining processes learn which one died. When it exits, XLA's runtime aborts all processes that are
+still connected.
 """
 
 import importlib
