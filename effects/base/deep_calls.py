@@ -83,6 +83,9 @@ class _Call:
     handle a signal that calls.
     """
 
+    begun: Any
+    running: Any
+    ending: Any
     __slots__ = (
         "f", "depth", "result", "error", "begun", "running", "ending", "done", "thread", "pending", "inner", "left"
     )

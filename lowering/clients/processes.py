@@ -155,7 +155,8 @@ def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
             env={**os.environ, "PYTHONPATH": path},
         )
         try:
-            if select.select([started.stdout], [], [], patience)[0] and started.stdout.readline() == "ready\n":  # type: ignore[union-attr]
+            output: Any = started.stdout
+            if select.select([output], [], [], patience)[0] and output.readline() == "ready\n":
                 return started
         except BaseException:
             _kill(started)

@@ -82,7 +82,8 @@ def interrupts(
 def _raising(injection: Injection, moment: Moment, error: type[BaseException]) -> Iterator[None]:
     """A block in which an exception is raised at the moment at which the fault is due."""
     by_profile = moment in (at_blocks, at_calls)
-    listen, outside = (sys.setprofile, sys.getprofile()) if by_profile else (sys.settrace, sys.gettrace())
+    listen: Callable[[Any], None] = sys.setprofile if by_profile else sys.settrace
+    outside: Any = sys.getprofile() if by_profile else sys.gettrace()
 
     def watch(frame: FrameType, event: str, argument: Any) -> Any:
         if moment(frame, event, argument) and injection.due():
