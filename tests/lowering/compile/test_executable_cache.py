@@ -109,6 +109,7 @@ def usual_collections():
     before = gc.get_threshold()
     yield
     gc.set_threshold(*before)
+    gc.collect()  # the finalizers of what is left use no cache of a later test
 
 
 @pytest.mark.usefixtures("usual_collections")
