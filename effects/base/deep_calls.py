@@ -50,7 +50,7 @@ def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
     if frame_at(sys.getrecursionlimit() - RESERVE) is None:  # the stack is not that deep
         return f(*args, **kwargs)
     waiting = _THREAD.call
-    depth = waiting.depth + 1
+    depth, outer = waiting.depth + 1, waiting.inner
     if depth > MOST_STACKS:
         raise RecursionError(
             "calls must end, got thousands within each other; a jitted function that calls itself is traced without "
@@ -61,8 +61,8 @@ def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
         waiting.inner = call
         interrupt = call.run(sys._getframe())
     finally:
-        with _ENDS:
-            waiting.inner = None
+        with call.ending:
+            call.left, waiting.inner = True, outer  # a finalizer may call in the middle of another call
     error = call.pending or call.error
     if error is None:
         return call.result
@@ -75,22 +75,29 @@ def on_deep_stack(f: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
 class _Call:
     """A call on another thread's stack, the ``depth``-th of those that wait for each other.
 
-    ``begun`` is locked by the thread that executes it, the first one that there is for it. ``running`` is locked until
+    ``begun`` is locked by the thread that executes it, or by the caller if there is none. ``running`` is locked until
     the call is ``done``: it has a result or an error. ``thread``: that which executes it,
     as long as an exception may be raised there. ``pending``: one to be raised when it begins, or that came when it had
-    ended. ``inner``: the call for which its thread waits.
+    ended. ``inner``: the call for which its thread waits. ``left``: its caller goes on. ``ending`` is locked while it
+    begins, ends or is left, and while it is interrupted; each call has its own, since the thread that holds it may
+    handle a signal that calls.
     """
 
-    __slots__ = ("f", "depth", "result", "error", "begun", "running", "done", "thread", "pending", "inner")
+    begun: Any
+    running: Any
+    ending: Any
+    __slots__ = (
+        "f", "depth", "result", "error", "begun", "running", "ending", "done", "thread", "pending", "inner", "left"
+    )
     result: Any
 
     def __init__(self, f: Callable[[], Any], depth: int):
         self.f = f
         self.depth = depth
         self.error: BaseException | None = None
-        self.begun, self.running = _thread.allocate_lock(), _thread.allocate_lock()
+        self.begun, self.running, self.ending = [_thread.allocate_lock() for _ in range(3)]
         self.running.acquire()
-        self.done = False
+        self.done = self.left = False
         self.thread: int | None = None
         self.pending: BaseException | None = None
         self.inner: _Call | None = None
@@ -102,36 +109,42 @@ class _Call:
         work that is waited for. Whatever may be interrupted stands in a ``try``, since a thread of which nobody waits
         for the end would go on changing the state of handlers.
 
-        Raises: RuntimeError: there can be no more threads.
+        Raises: RuntimeError: there can be no more threads. Any error: that of a signal, before there is a thread.
         """
-        interrupt: BaseException | None = None
+        interrupt: BaseException | None = None  # the last one
+        arrived: BaseException | None = None  # one that is not passed on
         started = False
-        while not started:  # an exception may arrive before there is a thread, in an audit hook, or after that
+        while arrived is not None or not self.done:
             try:
-                _thread.start_new_thread(_bottom, (self, caller))
-                started = True
-            except RuntimeError:
-                raise
+                if arrived is not None:
+                    self.interrupt(arrived)
+                    arrived = None
+                if not started:
+                    _thread.start_new_thread(_bottom, (self, caller))
+                    started = True
+                if not self.done:
+                    self.running.acquire()
             except BaseException as error:
-                interrupt = self.interrupt(error)
-        while not self.done:
-            try:
-                self.running.acquire()
-            except BaseException as error:
-                interrupt = self.interrupt(error)
+                if not started and self.begun.acquire(blocking=False):
+                    raise  # a thread that there may be does nothing
+                started, arrived, interrupt = True, error, error
         return interrupt
 
-    def interrupt(self, error: BaseException) -> BaseException:
-        """Raise an exception of the class of ``error`` in the thread that executes the innermost call; ``error``."""
-        with _ENDS:
+    def interrupt(self, error: BaseException) -> None:
+        """Raise an exception of the class of ``error`` in the thread that executes the innermost call."""
+        passed_on = False
+        while not passed_on:
             call = self
-            while call.inner is not None:
-                call = call.inner
-            if call.thread is None:
-                call.pending = error
-            else:
-                raise_in(call.thread, type(error))
-        return error
+            while (inner := call.inner) is not None:
+                call = inner
+            with call.ending:
+                if call.left:  # meanwhile
+                    continue
+                passed_on = True
+                if call.thread is None:
+                    call.pending = error
+                else:
+                    raise_in(call.thread, type(error))
 
 
 class _WaitedFor(threading.local):
@@ -142,8 +155,7 @@ class _WaitedFor(threading.local):
 
 
 _THREAD = _WaitedFor()
-_ENDS: Any = _thread.allocate_lock()  # held while a call begins or ends, and while one is interrupted
-os.register_at_fork(after_in_child=_ENDS._at_fork_reinit)  # the thread that holds it is not in the child
+os.register_at_fork(after_in_child=lambda: _THREAD.call.ending._at_fork_reinit())  # who holds it is not in the child
 
 
 def raise_in(thread: int, kind: type[BaseException]) -> None:
@@ -155,17 +167,22 @@ def _bottom(call: _Call, caller: Any) -> None:
     """The outermost frame of a new thread; ``caller`` is the frame that waits for it."""
     if not call.begun.acquire(blocking=False):
         return
-    _THREAD.call = call
     try:
-        with _ENDS:
-            call.thread, early, call.pending = _thread.get_ident(), call.pending, None
-        if early is not None:
-            raise early
-        call.result = call.f()
-        with _ENDS:  # an exception that was raised in this thread arrives here at the latest
+        try:
+            _THREAD.call = call
+            with call.ending:
+                call.thread, early, call.pending = _thread.get_ident(), call.pending, None
+            if early is not None:
+                raise early
+            call.result = call.f()
+        except BaseException as error:
+            call.error = error
+        with call.ending:  # an exception that was raised in this thread arrives here at the latest
             call.thread = None
     except BaseException as error:
-        call.error, call.thread = error, None
+        call.error = error
+        with call.ending:
+            call.thread = None
     finally:
         call.done = True
         call.running.release()

@@ -7,15 +7,16 @@ First it waits for all processes: each sends its index and is answered ``go``, o
 same port, with these options as JSON. The connections of the processes stay open: one that breaks tells at once that
 its process has left, and the others are told its index.
 
-It prints ``ready`` when it listens, or why it cannot. It serves until its standard input ends and no process is
-connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts, within which
-the remaining processes learn which one died. When it exits, XLA's runtime aborts all processes that are still
-connected.
+It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until its standard input ends and
+no process is connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts,
+within which the remaining processes learn which one died. When it exits, XLA's runtime aborts all processes that are
+still connected.
 """
 
 import importlib
 import json
 import os
+import re
 import selectors
 import signal
 import socket
@@ -25,6 +26,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 ESTABLISHED = "01"  # a connection's state in Linux's tables
 
@@ -37,32 +39,52 @@ def listen(address: str) -> socket.socket:
 
 
 def gather(listener: socket.socket, processes: int, timeout: float) -> dict[int, socket.socket]:
-    """The connections of the processes that come before the timeout, by index. Closes the listener."""
+    """The connections of the processes that come before the timeout, and stay, by index. Closes the listener.
+
+    Visitors are heard as they speak, so that one that says little, or is none of the processes, holds up no other.
+    """
     deadline = time.monotonic() + timeout
     by_index: dict[int, socket.socket] = {}
-    with listener:
-        while len(by_index) < processes and time.monotonic() < deadline:
-            with suppress(OSError, ValueError):  # also if the visitor is none of the processes
-                listener.settimeout(max(deadline - time.monotonic(), 0.01))
-                visitor = listener.accept()[0]
-                visitor.settimeout(5)
-                by_index[int(visitor.makefile().readline())] = visitor
-            if len(by_index) == processes:
-                by_index = {index: connection for index, connection in by_index.items() if waits(connection)}
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(listener, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0:
+            ready = waiting.select(0 if len(by_index) == processes else left)
+            if not ready and len(by_index) == processes:
+                break
+            for key, _ in ready:
+                visitor: Any = key.fileobj
+                if visitor is listener:
+                    with suppress(OSError):  # it has left meanwhile
+                        waiting.register(listener.accept()[0], selectors.EVENT_READ, bytearray())
+                    continue
+                by_index = {index: known for index, known in by_index.items() if known is not visitor}
+                index = heard(visitor, key.data)
+                if index is not None and index < processes:
+                    by_index[index] = visitor
+                elif index is not None or not _BEGINNING.fullmatch(key.data):
+                    waiting.unregister(visitor)
+                    visitor.close()
+        strangers: list[Any] = [key.fileobj for key in waiting.get_map().values()]
+    for each in strangers:
+        if each not in by_index.values():
+            each.close()
     return by_index
 
 
-def waits(visitor: socket.socket) -> bool:
-    """Whether the other end is still connected; it sends nothing more."""
-    visitor.setblocking(False)
+_BEGINNING = re.compile(rb"\d{1,9}")  # of the line in which a process says its index
+
+
+def heard(visitor: socket.socket, said: bytearray) -> int | None:
+    """The index that a visitor has said in a line, with what it says now, which is added to ``said``.
+
+    None: no whole line, or something else; ``said`` is empty then where it has left.
+    """
     try:
-        return bool(visitor.recv(1))
-    except BlockingIOError:
-        return True
+        more = visitor.recv(64, socket.MSG_DONTWAIT)
     except OSError:
-        return False
-    finally:
-        visitor.setblocking(True)
+        more = b""
+    said[:] = said + more if more else b""
+    return int(said) if said.endswith(b"\n") and _BEGINNING.fullmatch(said[:-1]) else None
 
 
 def answer(visitors: Iterable[socket.socket], text: str) -> None:
@@ -95,9 +117,9 @@ def main(address: str, processes: int, start_timeout: int, options: str) -> None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # meant for the process that has started this one
     listener = listen(address)
+    runtime = importlib.import_module("jaxlib._jax")  # takes seconds, which are none of the processes' time to come
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    runtime = importlib.import_module("jaxlib._jax")
     visitors = gather(listener, processes, start_timeout)
     missing = [str(number) for number in range(processes) if number not in visitors]
     if missing:

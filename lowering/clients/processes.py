@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 import re
+import select
 import subprocess
 import sys
 import threading
@@ -33,14 +34,16 @@ if TYPE_CHECKING:  # a process that is alone needs none of them
     import ipaddress
     import json
     import socket
+    import tempfile
 else:
-    ipaddress, json, socket = [LazyModule(name) for name in ("ipaddress", "json", "socket")]
+    ipaddress, json, socket, tempfile = [LazyModule(name) for name in ("ipaddress", "json", "socket", "tempfile")]
 
 _COORDINATOR = Path(__file__).with_name("coordinator.py")
 _CURRENT: list[Connection] = []
 empty_in_children(_CURRENT)
 _ENDED = "handlax/ended/"
 _LONGEST_WAIT = 1800  # seconds
+_SHORTEST_START = 60  # seconds that the coordinator has to start, which loads jaxlib
 _SOON = 2  # seconds in which the coordinator tells of a process that has left
 _PATIENCE = 10.0  # seconds that the end waits for an answer of the coordinator
 
@@ -76,8 +79,7 @@ def connect(membership: Membership) -> None:
         line = _come_together(membership)
     except BaseException:
         if coordinator is not None:
-            coordinator.kill()
-            coordinator.communicate()
+            _kill(coordinator)
         raise
     client = _jax.get_distributed_runtime_client(
         membership.coordinator_address, membership.index, init_timeout=membership.start_timeout,
@@ -137,23 +139,40 @@ def disconnect() -> None:
 
 
 def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
-    """Start the coordinator, and wait until it accepts connections. Raises ProcessFailure: it does not start."""
+    """Start the coordinator, and wait until it accepts connections.
+
+    Raises: ProcessFailure: it does not, within ``start_timeout`` or a minute.
+    """
     timeouts = {"heartbeat_timeout": membership.heartbeat_timeout, "shutdown_timeout": membership.end_timeout}
     options = json.dumps(timeouts | dict(membership.credentials))
     facts = [membership.bind_address, str(membership.count), str(membership.start_timeout), options]
     command = [sys.executable, "-P", str(_COORDINATOR), *facts]
     path = os.pathsep.join([entry for entry in sys.path if entry])  # jaxlib is where this process finds it
-    started = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    if started.stdout.readline() != "ready\n":  # type: ignore[union-attr]
-        said = started.communicate()[1].strip().rpartition("\n")[2]
-        raise ProcessFailure(
-            f"distributed.initialize: the coordinator must be able to listen at {membership.bind_address}, got {said}.",
-            hint="another port, if this one is in use; coordinator_bind_address names the interface.",
+    patience = max(membership.start_timeout, _SHORTEST_START)
+    with tempfile.TemporaryFile("w+") as errors:  # of any size: a pipe that nobody reads would stop the coordinator
+        started = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+            env={**os.environ, "PYTHONPATH": path},
         )
-    return started
+        try:
+            output: Any = started.stdout
+            if select.select([output], [], [], patience)[0] and output.readline() == "ready\n":
+                return started
+        except BaseException:
+            _kill(started)
+            raise
+        _kill(started)
+        errors.seek(0)
+        said = errors.read().strip().rpartition("\n")[2] or f"no answer within {patience} s"
+    raise ProcessFailure(
+        f"distributed.initialize: the coordinator must be able to listen at {membership.bind_address}, got {said}.",
+        hint="another port, if this one is in use; coordinator_bind_address names the interface.",
+    )
+
+
+def _kill(coordinator: subprocess.Popen[str]) -> None:
+    coordinator.kill()
+    coordinator.communicate()
 
 
 class Connection:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 from itertools import count
 from types import FrameType
@@ -20,9 +21,14 @@ from typing import Any
 from ...effects.base.deep_calls import caller_of, raise_in
 from ...effects.base.errors import PlatformUnavailable
 from ...effects.base.source_locations import is_ours
+from ...effects.base.wrapping import context_variable
 
 REFUSALS: list[Callable[[], None]] = []
 """What raises where the runtime may not be used; empty until then."""
+
+
+CURRENT_HOST_CALL: ContextVar[Any] = context_variable("current_host_call", None)
+"""The call of the host, by a compiled program, within which this is; None outside of callbacks."""
 
 
 def check_access() -> None:

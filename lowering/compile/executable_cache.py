@@ -18,6 +18,7 @@ from typing import Any
 
 from ...effects.base.caches import Cache, per_process
 from ...effects.base.errors import CompileError
+from ...effects.base.wrapping import context_variable
 from ...effects.control.callbacks import Callback
 from ...effects.programs.printer import programs_in
 from ...effects.programs.program import Program
@@ -28,12 +29,8 @@ _MAPPINGS = Path("/proc/self/maps")
 _EVERY = 32  # compilations between two counts of the mappings, each of which takes some milliseconds
 
 
-class Compilation:
-    """A compilation in progress, and the thread in which it is."""
-
-    def __init__(self) -> None:
-        self.finished = threading.Event()
-        self.thread = threading.get_ident()
+# whether this is within a compilation, for which others may wait; deep calls go on in another thread
+_COMPILING = context_variable("compiling", False)
 
 
 class ExecutableCache(Cache):
@@ -41,7 +38,7 @@ class ExecutableCache(Cache):
 
     def __init__(self, name: str):
         super().__init__(name)
-        self.compiling: dict[Any, Compilation] = {}
+        self.compiling: dict[Any, threading.Event] = {}  # of each the event of its end
         empty_in_children(self.entries)  # freeing a parent's executable can end the child by a signal
         os.register_at_fork(after_in_child=self.compiling.clear)  # the threads that compile are not in the child
         self.until_count = _EVERY
@@ -49,30 +46,34 @@ class ExecutableCache(Cache):
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
         """The executable of a key; threads that need the same one wait for one compilation. A failure is not cached.
 
+        What runs within a compilation, such as a listener or signal handler, waits for none, which may wait for it.
         No lock is held: whatever allocates or compares keys may run a finalizer or signal handler, which compiles.
         """
         while (found := self.entries.get(key)) is None:
-            mine = Compilation()
-            compiling = self.compiling.setdefault(key, mine)
-            if compiling is mine:
+            mine = threading.Event()
+            finished = self.compiling.setdefault(key, mine)
+            if finished is mine:
                 return self.compiled(key, make, mine)
-            if compiling.thread == mine.thread:
-                return make()  # called by what runs within its own compilation, such as a listener or signal handler
-            compiling.finished.wait()
+            if _COMPILING.get():
+                return make()
+            finished.wait()
         self.hits += 1
         return found
 
-    def compiled(self, key: Any, make: Callable[[], Any], mine: Compilation) -> Any:
-        """The executable of a key, compiled by this thread, whose compilation ``mine`` is."""
+    def compiled(self, key: Any, make: Callable[[], Any], finished: threading.Event) -> Any:
+        """The executable of a key, compiled by this thread, which sets ``finished`` then."""
+        outside = _COMPILING.get()
         try:
+            _COMPILING.set(True)
             self.spare_mappings()
             if holds_user_data(key[0]):
                 self.misses += 1
                 return make()
             return super().get(key, make)
         finally:
+            _COMPILING.set(outside)
             self.compiling.pop(key, None)  # a child that was forked meanwhile has none
-            mine.finished.set()
+            finished.set()
 
     def clear(self) -> None:
         super().clear()

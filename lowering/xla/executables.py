@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...effects.base.caches import cached, per_process, process_lock
-from ...effects.base.errors import CompileError, ProcessesDiffer
+from ...effects.base.errors import BadCall, CompileError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.mesh import Mesh
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
 from ..clients.platforms import COUNTS, register_lapack
 from ..clients.processes import Connection, connection
-from ..clients.runtime_access import REFUSALS, check_access, empty_in_children
+from ..clients.runtime_access import CURRENT_HOST_CALL, REFUSALS, check_access, empty_in_children
 from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
 from .buffers import Buffer
 
@@ -160,9 +160,19 @@ _LAUNCHING = process_lock()
 
 
 def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
-    """``execute``, which first waits for the program launched so before it: all devices share one pool of threads."""
+    """``execute``, which first waits for the program launched so before it: all devices share one pool of threads.
+
+    Raises: BadCall: launched in a callback of such a program, for whose end it would wait.
+    """
 
     def launch(buffers: Sequence[Buffer]) -> Any:
+        caller = CURRENT_HOST_CALL.get()
+        if caller is not None and caller.types is not None:
+            raise BadCall(
+                "a callback of a program over several devices must launch programs of one device, got one over "
+                "several, which begins when that program has ended.",
+                hint="compute it in the program and pass the result to the callback; or by NumPy.",
+            )
         with _LAUNCHING:
             while _LAST:
                 with suppress(_jax.JaxRuntimeError):  # reported where its results are read

@@ -38,7 +38,7 @@ from ...interpreters.core.record import record
 from ...interpreters.core.state_flow import StateFlow
 from ...interpreters.handlers.handler import Handler, handler
 from ...interpreters.handlers.installation import HandlerRun
-from ..clients.runtime_access import empty_in_children
+from ..clients.runtime_access import CURRENT_HOST_CALL, empty_in_children
 from .lazy import runtime
 from .stablehlo_types import storage
 
@@ -158,8 +158,9 @@ class HostCall:
         self.launches: dict[int, list[BaseException]] = {}
 
     def __call__(self, *values: Any) -> tuple[np.ndarray[Any, Any], ...]:
-        outside, _THREAD.in_callback = _THREAD.in_callback, True
+        outside = CURRENT_HOST_CALL.get()
         try:
+            CURRENT_HOST_CALL.set(self)
             return self.op.call(*values)
         except BaseException as error:
             if self.types is not None:
@@ -169,7 +170,7 @@ class HostCall:
             # XLA passes on the text of an error alone
             raise RuntimeError(f"handlax callback failure {_record_failure(self.located(error))}") from error
         finally:
-            _THREAD.in_callback = outside
+            CURRENT_HOST_CALL.set(outside)
 
     def located(self, error: BaseException) -> BaseException:
         """The error with the site of the callback in place of that of the program's call."""
@@ -231,11 +232,10 @@ def _fresh_copy(error: BaseException) -> BaseException:
 
 
 class _Thread(threading.local):
-    """Per thread: the token of the last ordered program, and whether a callback is executing."""
+    """Per thread: the token of the last ordered program."""
 
     def __init__(self) -> None:
         self.token: Any = None
-        self.in_callback = False
 
 
 _THREAD = _Thread()
@@ -326,7 +326,7 @@ def effects_barrier() -> None:
 
     Raises: CallbackError: one of them failed and its error has not been raised yet. BadCall: called in a callback.
     """
-    if _THREAD.in_callback:
+    if CURRENT_HOST_CALL.get() is not None:
         raise BadCall("effects_barrier: a callback cannot wait for callbacks, as it is one of them.")
     while True:
         with _LOCK:

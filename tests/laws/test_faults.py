@@ -17,11 +17,17 @@ def test_memory_that_is_used_up_at_any_call_leaves_the_library_whole(name):
         assert fault.left is None or isinstance(fault.left, MemoryError), fault
 
 
+# what NumPy alone executes, so that no compilation can fail
+BY_NUMPY = (
+    "handle", "handle an operation", "handle ctl", "eager", "linearize", "jvp", "hessian", "jet", "sparsify",
+    "custom_vmap", "custom rules", "make_program",
+)
 FEW = ("jit", "scan", "grad handle")  # the caches are emptied for each fault
 
 
 @pytest.mark.parametrize("name", [
-    name if name in FEW else pytest.param(name, marks=pytest.mark.sweep) for name in PLAIN
+    name if name in FEW else pytest.param(name, marks=pytest.mark.sweep)
+    for name in PLAIN if name not in BY_NUMPY
 ])
 def test_a_compilation_that_fails_leaves_the_library_whole(name):
     for fault in failing_compilations(PLAIN[name]):

@@ -157,8 +157,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/xla/array_backend.py": (
         ("lowering/compile/test_eager_compilation.py", "effects/core/test_arrays.py"),
         "the runtime as arrays use it"),
-    "lowering/clients/coordinator.py": (
-        ("lowering/clients/test_processes.py",), "the process at which others meet"),
     "lowering/clients/jaxlib_modules.py": (
         ("lowering/xla/test_jax_import_guard.py", "lowering/xla/test_executables.py"), "jaxlib's own modules"),
     "lowering/xla/shape_refinement.py": (

@@ -13,7 +13,7 @@ from typing import Any
 from ...effects.base.errors import ProcessFailure
 from ...effects.base.lazy_module import late_module
 from ...launch import free_port, start_process
-from .injection import Fault, Injection
+from .injection import Fault, Injection, assert_some
 from .new_processes import Ending, ending, tell
 
 _WITHIN = 0.02  # seconds after the beginning of a joint action
@@ -36,7 +36,7 @@ def deaths(
         patience: the seconds in which the others must end.
 
     Raises: AssertionError: one of the others does not end, ends by a signal, or fails otherwise; or, when none is
-    killed, one fails.
+    killed, one fails; or the victim takes part in no joint action.
     """
     assert 0 <= victim < processes, f"deaths: the victim must be one of {processes} processes, got {victim}."
     for number in count():
@@ -53,6 +53,7 @@ def deaths(
         place = ends[victim].place
         if place is None:
             assert not any([end.status for end in ends]), "\n".join([end.errors for end in ends])
+            assert_some(number)
             break
         fault = Fault(number, place, None)
         del ends[victim]

@@ -6,9 +6,10 @@ import errno
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ...effects.base.caches import clear_caches, per_process
@@ -21,7 +22,7 @@ def failing_compilations(f: Callable[[], object]) -> Iterator[Fault]:
 
         for fault in failing_compilations(f): f() as before, also with all that was compiled
 
-    Raises: AssertionError: a failure left something changed.
+    Raises: AssertionError: a failure left something changed; or nothing is compiled.
 
     >>> import handlax as hx
     >>> f = hx.jit(lambda x: x * 17)
@@ -62,13 +63,14 @@ def failing_files(
 
         for fault in failing_files(f, folder): the files of the folder are whole, or not there
 
-    Changes are what makes, opens for writing, renames and removes files and folders.
+    Changes are what makes, opens for writing, links, renames and removes files and folders, from or to elsewhere too,
+    and what sets their modes, owners and times. A path relative to an open folder, by ``dir_fd``, is not seen.
 
     Args:
         error: the number of the failure: ``errno.ENOSPC``, the disk is full, ``errno.EROFS``, it is read-only, or
             another one of ``errno``.
 
-    Raises: AssertionError: a failure left something changed, or a hidden file in the folder.
+    Raises: AssertionError: a failure left something changed, or a hidden file in the folder; or nothing changes a file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -85,9 +87,10 @@ def _failing(injection: Injection, folder: Path, error: int) -> Iterator[None]:
     """A block in which the change of a file fails at which the fault is due."""
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        if changes_file(event, arguments, folder) and injection.due():
-            injection.place = f"{event} of {Path(os.fsdecode(arguments[0])).name}"
-            raise OSError(error, os.strerror(error), str(arguments[0]))
+        path = changed_file(event, arguments, folder)
+        if path is not None and injection.due():
+            injection.place = f"{event} of {path.name}"
+            raise OSError(error, os.strerror(error), str(path))
 
     watches().append(watch)
     try:
@@ -96,17 +99,26 @@ def _failing(injection: Injection, folder: Path, error: int) -> Iterator[None]:
         watches().remove(watch)
 
 
-def changes_file(event: str, arguments: tuple[Any, ...], folder: Path) -> bool:
-    """Whether an audit event of Python is a change of a file below a folder."""
+def changed_file(event: str, arguments: tuple[Any, ...], folder: Path) -> Path | None:
+    """The file below a folder that is changed as an audit event of Python tells, None if there is none."""
     if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & _WRITES):
-        return False
-    if event not in ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "os.link"):
-        return False
-    path = arguments[0]
-    return isinstance(path, str | bytes | os.PathLike) and folder in Path(os.path.abspath(os.fsdecode(path))).parents
+        return None
+    for path in [arguments[number] for number in _CHANGES.get(event, ())]:
+        if isinstance(path, str | bytes | os.PathLike):
+            absolute = Path(os.path.abspath(os.fsdecode(path)))
+            if folder in absolute.parents:
+                return absolute
+    return None
 
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CHANGES: Mapping[str, tuple[int, ...]] = MappingProxyType({
+    "os.rename": (0, 1), "os.link": (1,), "os.symlink": (1,),
+    **dict.fromkeys(
+        ("open", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.chmod", "os.chown", "os.utime"), (0,)
+    ),
+})
+"""The audit events that are changes of files, and which of their arguments are the changed ones."""
 
 
 @per_process

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from .left_behind import IN_FORCE, Before, hidden_files
+from .left_behind import IN_FORCE, Before, hidden_files, tracers
 from .wholeness import values
 
 
@@ -46,6 +46,11 @@ class Injection:
         return self.seen == self.number + 1
 
 
+def assert_some(count: int) -> None:
+    """Raise AssertionError if there were no faults: what was to be checked was not."""
+    assert count, "a fault must be possible, got a call or program that passes no place of one in its own thread."
+
+
 def every_fault(
     f: Callable[[], object],
     injected: Callable[[Injection], AbstractContextManager[object]],
@@ -60,12 +65,12 @@ def every_fault(
         every: 1 for each of the faults, n for every n-th.
         folders: in which no hidden file may remain.
 
-    Raises: AssertionError: a fault left something changed.
+    Raises: AssertionError: a fault left something changed; or there is none.
     """
     f()
     computed = Before(values)
     for number in count(0, every):
-        injection, left, before = Injection(number), None, Before(*IN_FORCE, hidden_files(*folders))
+        injection, left, before = Injection(number), None, Before(*IN_FORCE, tracers, hidden_files(*folders))
         try:
             with injected(injection):
                 f()
@@ -74,6 +79,7 @@ def every_fault(
         if injection.place is None:
             if left is not None:
                 raise left
+            assert_some(number)
             break
         fault = Fault(number, injection.place, left)
         before.check(str(fault))

@@ -10,6 +10,7 @@ yields a message for each thing that has been left, and puts it back. Kinds are 
 
 from __future__ import annotations
 
+import _thread
 import gc
 import os
 import signal
@@ -19,10 +20,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from contextvars import copy_context
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ref
 
 from ...effects.base.caches import CACHES
@@ -36,6 +38,7 @@ PATIENCE = 5.0
 """The seconds in which threads that were started must end."""
 _REGISTRIES = ("containers", "tables")  # what stands among the settings and grows, as classes do, by what is defined
 
+T = TypeVar("T")
 Kind = Callable[[], Iterator[str]]
 
 
@@ -119,7 +122,9 @@ _SURROUNDINGS: Mapping[str, Callable[[], object]] = MappingProxyType({
     "the recursion limit": sys.getrecursionlimit,
     "the filters of warnings": lambda: list(warnings.filters),
     "the collector of garbage": lambda: (gc.isenabled(), gc.get_threshold()),
-    "the handler of Control-C": lambda: signal.getsignal(signal.SIGINT),
+    "the handlers of signals": lambda: [signal.getsignal(number) for number in sorted(signal.valid_signals())],
+    "the alarm": lambda: signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+    "the time between switches of threads": sys.getswitchinterval,
     "the environment": lambda: dict(os.environ),
     "the working directory": os.getcwd,
 })
@@ -130,6 +135,16 @@ def surroundings() -> Iterator[str]:
     before = {name: read() for name, read in _SURROUNDINGS.items()}
     yield ""
     yield from [f"{name} must be left as it was." for name, read in _SURROUNDINGS.items() if read() != before[name]]
+
+
+def tracers() -> Iterator[str]:
+    """The functions of ``sys.settrace`` and ``sys.setprofile``, by which interrupts come, too."""
+    tracer, profiler = sys.gettrace(), sys.getprofile()
+    yield ""
+    if sys.gettrace() is not tracer:
+        yield "the tracer must be left as it was."
+    if sys.getprofile() is not profiler:
+        yield "the profiler must be left as it was."
 
 
 # compilations, values of traces
@@ -162,12 +177,12 @@ def _ended(begun: list[ref[Run]]) -> list[Run]:
     return [run for reference in begun if (run := reference()) is not None and run.ended]
 
 
-# threads, files
+# threads, processes, files
 
 
 def threads() -> Iterator[str]:
     """Threads that were started and do not end within ``PATIENCE``."""
-    before = {*threading.enumerate()}
+    before, count = {*threading.enumerate()}, _thread._count()
     yield ""
     until = time.monotonic() + PATIENCE
     for thread in {*threading.enumerate()} - before - {threading.current_thread()}:
@@ -175,7 +190,60 @@ def threads() -> Iterator[str]:
             continue
         thread.join(max(0.0, until - time.monotonic()))
         if thread.is_alive():
+            count += 1
             yield f"the thread {thread.name!r} must have ended.\n  hint: join it."
+    if _lasting(lambda: {*range(count, _thread._count())}):  # also those that the module threading does not know
+        yield "a thread must have ended, got one that was started by _thread."
+
+
+def _lasting(read: Callable[[], set[T]]) -> set[T]:
+    """What there is after ``PATIENCE``, if there is something until then; the garbage is collected first."""
+    until = time.monotonic() + PATIENCE
+    if read():
+        gc.collect()
+    while (found := read()) and time.monotonic() < until:
+        time.sleep(0.001)
+    return found
+
+
+def children() -> Iterator[str]:
+    """Processes that this one has started, and that do not end, or whose end is not awaited, within ``PATIENCE``."""
+    before = _children()
+    yield ""
+    for number in sorted(_lasting(lambda: _children() - before)):
+        yield f"the process {number} must have ended.\n  hint: wait for it."
+
+
+def _children() -> set[int]:
+    """The numbers of the processes that this one has started; none where the system does not tell them."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # it has none: the tables take milliseconds
+        return set()
+    found: set[int] = set()
+    for table in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):  # of a thread that has ended
+            found.update(map(int, table.read_text().split()))
+    return found
+
+
+def open_files() -> Iterator[str]:
+    """Files that were opened and are not closed within ``PATIENCE``, devices and what has no name excepted."""
+    before = _open_files()
+    yield ""
+    for number, path in sorted(_lasting(lambda: _open_files() - before)):
+        yield f"the file {path} must be closed, got it open as {number}."
+
+
+def _open_files() -> set[tuple[int, str]]:
+    """The descriptors and paths of the open files; none where the system does not tell them."""
+    found = set()
+    for entry in os.scandir("/proc/self/fd") if os.path.exists("/proc/self/fd") else ():
+        with suppress(OSError):  # closed meanwhile
+            path = os.readlink(entry.path)
+            if path.startswith("/") and not path.startswith(("/dev/", "/proc/", "/memfd:")):
+                found.add((int(entry.name), path))
+    return found
 
 
 def temporary_files() -> Iterator[str]:
@@ -197,17 +265,19 @@ def temporary_files() -> Iterator[str]:
 
 
 def hidden_files(*folders: str | os.PathLike[str]) -> Kind:
-    """Hidden files in some folders, such as those that are being written."""
+    """Hidden files in some folders and those below, such as those that are being written."""
 
     def kind() -> Iterator[str]:
         yield ""
         yield from [f"a hidden file must be removed, got {file}."
-                    for folder in folders for file in sorted(Path(folder).glob(".*"))]
+                    for folder in folders for file in sorted(Path(folder).rglob(".*"))]
 
     return kind
 
 
-IN_FORCE: tuple[Kind, ...] = (threads, compilations, surroundings, settings, contexts)
+IN_FORCE: tuple[Kind, ...] = (
+    threads, children, open_files, compilations, surroundings, settings, contexts,
+)
 """What no call of the package may leave behind, however it ends."""
 
 OF_TESTS: Mapping[str, tuple[Kind, ...]] = MappingProxyType({

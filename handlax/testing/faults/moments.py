@@ -68,7 +68,7 @@ def interrupts(
         error: what is raised: ``KeyboardInterrupt``, as by Control-C, or ``MemoryError``.
 
     Raises: AssertionError: an exception left something changed: handlers, settings, caches, threads, or the values of
-    a program.
+    a program; or there is no moment in the thread of the caller, such as in a function that calls in another one.
 
     >>> import handlax as hx
     >>> f = hx.jit(hx.grad(lambda x: x * x))
@@ -81,7 +81,9 @@ def interrupts(
 @contextmanager
 def _raising(injection: Injection, moment: Moment, error: type[BaseException]) -> Iterator[None]:
     """A block in which an exception is raised at the moment at which the fault is due."""
-    listen = sys.setprofile if moment in (at_blocks, at_calls) else sys.settrace
+    by_profile = moment in (at_blocks, at_calls)
+    listen: Callable[[Any], None] = sys.setprofile if by_profile else sys.settrace
+    outside: Any = sys.getprofile() if by_profile else sys.gettrace()
 
     def watch(frame: FrameType, event: str, argument: Any) -> Any:
         if moment(frame, event, argument) and injection.due():
@@ -94,4 +96,4 @@ def _raising(injection: Injection, moment: Moment, error: type[BaseException]) -
     try:
         yield
     finally:
-        listen(None)
+        listen(outside)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any, NamedTuple
 
-from .injection import Fault
+from .injection import Fault, assert_some
 
 _MARK = "fault: "
 PIPES: dict[str, Any] = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -48,12 +48,13 @@ def every_process(
     """Execute ``source_of(0)``, ``source_of(every)`` and so on in new processes, until one ends before its fault.
 
     Raises: AssertionError: a process goes on after ``patience``, ends as ``may_end`` does not allow, or, without a
-    fault, fails.
+    fault, fails; or no fault befalls it.
     """
     for number in count(0, every):
         end = ending(subprocess.Popen([sys.executable, "-c", source_of(number)], **PIPES), patience)
         if end.place is None:
-            assert end.status == 0, end.errors
+            assert end.status == 0, f"a program must end by itself, got the status {end.status}.\n{end.errors}"
+            assert_some(number)
             break
         assert may_end(end), f"fault {number}, {end.place}: got the status {end.status}.\n{end.errors}"
         yield Fault(number, end.place, None)

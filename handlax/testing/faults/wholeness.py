@@ -22,7 +22,7 @@ from ...interpreters.handlers.handler import handler
 from ...interpreters.transformations.derivatives import value_and_grad
 from ...interpreters.transformations.vmap import vmap
 from ...lowering.jit.jit import jit
-from .left_behind import IN_FORCE, Before, hidden_files
+from .left_behind import IN_FORCE, Before, hidden_files, tracers
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def whole(*folders: str | os.PathLike[str]) -> Iterator[None]:
     ...     jit(lambda x: x + 1)(1.0)
     Array(2., dtype=float32, weak_type=True)
     """
-    before = Before(values, hidden_files(*folders), *IN_FORCE)
+    before = Before(values, hidden_files(*folders), tracers, *IN_FORCE)
     try:
         yield
     except BaseException as error:

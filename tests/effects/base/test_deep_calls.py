@@ -1,6 +1,8 @@
 """Calls that nest deeper than Python's stack."""
 
+import _thread
 import gc
+import queue
 import signal
 import sys
 import threading
@@ -14,6 +16,7 @@ from helpers.new_process import in_new_process
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.effects.base import deep_calls
 from handlax.effects.base.deep_calls import on_deep_stack
 
 DEEP = 2 * sys.getrecursionlimit()
@@ -215,8 +218,113 @@ def test_an_exception_of_a_signal_at_any_moment_arrives_once():
     assert len(fired) == len(caught) == 300
 
 
+def test_an_exception_of_a_signal_arrives_where_the_work_fails_at_that_time():
+    """The work fails in C, before which it executes no further instruction of Python."""
+    with pytest.raises(Deadline):
+        interrupted_deep(DEEP, lambda: queue.SimpleQueue().get(timeout=0.5))
+
+
+class DeadlineAtStart(RuntimeError):
+    pass
+
+
+class Signalling:
+    """The module ``_thread``, except that a signal comes at the end of the start of a thread."""
+
+    def __getattr__(self, name):
+        return getattr(_thread, name)
+
+    def start_new_thread(self, *arguments):
+        started = _thread.start_new_thread(*arguments)
+        signal.raise_signal(signal.SIGALRM)
+        return started
+
+
+def test_the_work_ends_before_an_error_of_a_signal_of_any_class_arrives(monkeypatch):
+    done, running = [], threading.Event()
+
+    def work():
+        running.set()
+        for i in range(50):
+            time.sleep(0.01)
+            done.append(i)
+        return 0
+
+    def expire_at_start(*_):
+        running.wait(0.2)
+        raise DeadlineAtStart
+
+    monkeypatch.setattr(deep_calls, "_thread", Signalling())
+    with alarms(expire_at_start), pytest.raises(DeadlineAtStart):
+        descend(sys.getrecursionlimit() // 2, work)
+    count = len(done)
+    time.sleep(0.05)
+    assert running.is_set() and len(done) == count < 50
+
+
+def stubborn(done):
+    """Work that goes on after the first exception of a signal."""
+    for i in range(60):
+        with suppress(Deadline):
+            time.sleep(0.01)
+        done.append(i)
+    return 0
+
+
+def test_a_signal_while_another_one_is_passed_on_leaves_no_work_behind(monkeypatch):
+    done, sent = [], []
+
+    def raise_in(thread, kind):
+        original(thread, kind)
+        sent.append(kind)
+        if len(sent) == 1:
+            signal.raise_signal(signal.SIGALRM)
+
+    original = deep_calls.raise_in
+    monkeypatch.setattr(deep_calls, "raise_in", raise_in)
+    with suppress(Deadline):
+        interrupted_deep(sys.getrecursionlimit() // 2, partial(stubborn, done))
+    count = len(done)
+    time.sleep(0.05)
+    assert len(sent) >= 2 and len(done) == count
+
+
+def test_the_handler_of_a_signal_that_comes_while_another_one_is_passed_on_may_call(monkeypatch):
+    nested = []
+
+    def raise_in(thread, kind):
+        if not nested:
+            nested.append(descend(DEEP, lambda: 0))  # as a signal handler would
+        original(thread, kind)
+
+    original = deep_calls.raise_in
+    monkeypatch.setattr(deep_calls, "raise_in", raise_in)
+    with pytest.raises(Deadline):
+        interrupted_deep(DEEP, lambda: [time.sleep(0.01) for _ in range(500)] and 0)
+    assert nested == [DEEP]
+
+
+def test_an_error_at_the_beginning_of_a_thread_arrives(monkeypatch):
+    class Full:
+        depth, inner = 0, None
+
+        def __setattr__(self, name, value):
+            if name == "call":
+                raise MemoryError
+            object.__setattr__(self, name, value)
+
+        @property
+        def call(self):
+            return self
+
+    monkeypatch.setattr(deep_calls, "_THREAD", Full())
+    with pytest.raises(MemoryError):
+        descend(sys.getrecursionlimit() // 2, lambda: 0)
+
+
 WITH_AN_AUDIT_HOOK = """
 import faulthandler, gc, signal, sys, time
+from handlax.effects.base import deep_calls
 from handlax.effects.base.deep_calls import on_deep_stack
 
 class Deadline(Exception):

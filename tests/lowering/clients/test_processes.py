@@ -9,6 +9,7 @@ from helpers.many_processes import await_all, in_processes, start
 
 import handlax as hx
 from handlax.effects.base.errors import ProcessFailure
+from handlax.lowering.clients import processes
 from handlax.lowering.clients.processes import Membership, connect, connection
 
 # Every line is the same for any number of processes: eight devices together.
@@ -267,3 +268,31 @@ def test_a_port_that_is_in_use_is_named():
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(ProcessFailure, match=f"able to listen at {address}, got .*[Aa]ddress already in use"):
             connect(Membership(address, 2, 0, address, start_timeout=1))
+
+
+@pytest.fixture
+def coordinator(tmp_path, monkeypatch):
+    """Has another program in place of the coordinator."""
+
+    def write(program):
+        path = tmp_path / "coordinator.py"
+        path.write_text(program)
+        monkeypatch.setattr(processes, "_COORDINATOR", path)
+
+    return write
+
+
+def test_a_coordinator_that_does_not_answer_is_ended_in_time(coordinator, monkeypatch):
+    monkeypatch.setattr(processes, "_SHORTEST_START", 1)
+    coordinator("import time\ntime.sleep(600)")
+    address, begin = free_address(), time.monotonic()
+    with pytest.raises(ProcessFailure, match=r"able to listen at .*, got no answer within 1 s"):
+        connect(Membership(address, 2, 0, address, start_timeout=1))
+    assert time.monotonic() - begin < 300
+
+
+def test_whatever_the_coordinator_writes_does_not_stop_it(coordinator):
+    coordinator("import sys\nsys.stderr.write('x' * 10**6 + '\\nthe last line\\n')")
+    address = free_address()
+    with pytest.raises(ProcessFailure, match=r"got the last line\.\n"):
+        connect(Membership(address, 2, 0, address, start_timeout=300))

@@ -1,6 +1,7 @@
 """The cache of executables: threads, memory mappings, and what programs hold."""
 
 import gc
+import sys
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ from helpers.other_threads import LIMIT, OtherThread, in_thread
 import handlax as hx
 from handlax import numpy as hnp
 from handlax.effects.base.caches import CACHES
+from handlax.effects.base.deep_calls import on_deep_stack
 from handlax.errors import CompileError
 from handlax.lowering.clients import platforms
 from handlax.lowering.compile import executable_cache
@@ -68,11 +70,42 @@ def test_a_listener_may_call_the_function_that_is_being_compiled():
         hx.monitoring.unregister_event_duration_listener(listener)
 
 
+def test_what_runs_within_a_compilation_on_another_stack_may_need_the_same_executable(cache):
+    def deep(n):
+        return on_deep_stack(deep, n - 1) if n else cache.get(KEY, object)
+
+    thread = threading.Thread(target=cache.get, args=(KEY, lambda: deep(sys.getrecursionlimit())), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive() and len(cache) == 1 and not cache.compiling
+
+
+def test_threads_may_need_within_a_compilation_what_the_other_compiles(cache):
+    both, made = threading.Barrier(2, timeout=60), []
+
+    def outer(name, other):
+        def make():
+            both.wait()
+            made.append(cache.get((KEY[0], other), object))
+            both.wait()
+            return object()
+
+        cache.get((KEY[0], name), make)
+
+    threads = [threading.Thread(target=outer, args=names, daemon=True) for names in ("fg", "gf")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(made) == 2 and not cache.compiling and len(cache) == 2
+
+
 @pytest.fixture
 def usual_collections():
     before = gc.get_threshold()
     yield
     gc.set_threshold(*before)
+    gc.collect()  # the finalizers of what is left use no cache of a later test
 
 
 @pytest.mark.usefixtures("usual_collections")

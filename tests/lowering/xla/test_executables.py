@@ -1,5 +1,6 @@
 """Executables: compiling, executing, serialising and analysing programs."""
 
+import time
 
 import ml_dtypes
 import numpy as np
@@ -9,7 +10,7 @@ from helpers.other_threads import together
 
 from handlax.effects.base.errors import CompileError
 from handlax.lowering.clients import platforms
-from handlax.lowering.xla import jaxlib_runtime
+from handlax.lowering.xla import executables, jaxlib_runtime
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +133,40 @@ def test_threads_may_compile_and_execute_at_once(device):
             assert read(out).tolist() == [2.0 * size] * size
 
     together(6, work)
+
+
+class Launched:
+    """What a launch over several devices gives; it notes when others wait for its end."""
+
+    def __init__(self, ended):
+        self.ended = ended
+
+    def consume_token(self):
+        return self
+
+    def block_until_ready(self):
+        self.ended.append(self)
+
+
+@pytest.mark.usefixtures("no_last_program")
+def test_programs_over_several_devices_are_launched_one_after_the_other_by_threads_too():
+    launching, most, ended = [], [], []
+
+    def execute(buffers, with_tokens):
+        launching.append(buffers)
+        most.append((len(launching), len(most) - len(ended)))
+        time.sleep(0.01)  # others launch meanwhile
+        launching.pop()
+        return Launched(ended)
+
+    launch = executables._one_after_the_other(execute)
+    together(6, lambda i: launch([i]))
+    assert most == [(1, 0)] * 6 and len(ended) == 5
+
+
+@pytest.fixture
+def no_last_program():
+    while executables._LAST:
+        executables._LAST.pop().block_until_ready()
+    yield
+    executables._LAST.clear()

@@ -14,9 +14,10 @@ import pytest
 from helpers.other_threads import in_thread, together
 
 import handlax as hx
-from handlax import debug, errors, lax
+from handlax import NamedSharding, P, debug, errors, lax
 from handlax import numpy as hnp
 from handlax.experimental import io_callback
+from handlax.lowering.xla import executables
 
 x = hnp.arange(3.0)
 
@@ -353,6 +354,18 @@ def test_a_program_on_another_device_calls_back_too(seen):
     assert y.device == device
     np.testing.assert_allclose(y, np.sin(x), rtol=1e-6)
     assert seen == [(1,)]
+
+
+@pytest.mark.skipif(not executables._STARVES, reason="the programs do not wait for each other")
+def test_a_callback_of_a_program_over_several_devices_launches_no_other_one():
+    split = hx.device_put(x[:2], NamedSharding(hx.make_mesh((2,), ("i",)), P("i")))
+    total = hx.jit(lambda a: a.sum() * 2)
+    function = lambda _: np.float32(total(split))
+    called = hx.jit(lambda a: hx.pure_callback(function, hx.ShapeDtypeStruct((), "float32"), a))
+    with pytest.raises(errors.CallbackError, match=r"BadCall: .* must launch programs of one device") as caught:
+        called(split)
+    assert caught.value.__cause__.hint is not None
+    assert called(x[:2]) == 2  # a program of one device may
 
 
 def test_the_text_of_a_program_says_what_it_calls_and_chains_what_is_ordered():

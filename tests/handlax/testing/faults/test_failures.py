@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import os
 import warnings
 
 import numpy as np
@@ -59,8 +60,31 @@ def test_what_is_stored_while_the_disk_fails_is_whole_or_not_there(tmp_path):
             path.unlink(missing_ok=True)
 
 
+@pytest.mark.parametrize(("change", "place"), [
+    (lambda entry, outside: os.replace(outside, entry), "os.rename of entry"),
+    (lambda entry, outside: os.replace(entry, outside), "os.rename of entry"),
+    (lambda entry, outside: os.symlink(outside, entry.with_name("new")), "os.symlink of new"),
+    (lambda entry, outside: os.link(outside, entry.with_name("new")), "os.link of new"),
+    (lambda entry, outside: entry.chmod(0o600), "os.chmod of entry"),
+    (lambda entry, outside: os.utime(entry, (0, 0)), "os.utime of entry"),
+    (lambda entry, outside: os.truncate(entry, 0), "os.truncate of entry"),
+], ids=["into", "out of", "symlink", "link", "chmod", "utime", "truncate"])
+def test_changes_of_any_kind_fail(tmp_path, change, place):
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    folder.mkdir()
+
+    def changed():
+        (folder / "new").exists() and (folder / "new").rename(tmp_path / "old")
+        for path in (folder / "entry", outside):
+            path.exists() or path.touch()
+        change(folder / "entry", outside)
+
+    assert place in [fault.place for fault in failing_files(changed, folder)]
+
+
 def test_changes_of_other_files_do_not_fail(tmp_path):
     (tmp_path / "other").mkdir()
     write = lambda: (tmp_path / "file").write_text("")
-    assert list(failing_files(write, tmp_path / "other")) == []
+    with pytest.raises(AssertionError, match="a fault must be possible"):
+        list(failing_files(write, tmp_path / "other"))
     assert [fault.place for fault in failing_files(write, tmp_path)] == ["open of file"]

@@ -1,6 +1,10 @@
 """What a call leaves in force, in memory or on disk is told, each kind of it, and put back."""
 
+import _thread
+import gc
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -15,9 +19,18 @@ from handlax import numpy as hnp
 from handlax.effects.base.config import PROCESS
 from handlax.effects.base.stack import STACK
 from handlax.effects.base.wrapping import context_variable
-from handlax.lowering.compile.executable_cache import Compilation, ExecutableCache
+from handlax.lowering.compile.executable_cache import ExecutableCache
 from handlax.testing.faults import IN_FORCE, Before, left_behind
-from handlax.testing.faults.left_behind import contexts, settings, temporary_files, threads, traced_values
+from handlax.testing.faults.left_behind import (
+    children,
+    contexts,
+    open_files,
+    settings,
+    temporary_files,
+    threads,
+    traced_values,
+    tracers,
+)
 
 KEPT = []
 DOUBLE = hx.handler({hx.operations.Sin: lambda op, x: x * 2})
@@ -93,8 +106,57 @@ def the_environment(undo):
     undo(lambda: os.environ.pop("TEST_LEFT_BEHIND"))
 
 
+def the_folder(undo):
+    before = os.getcwd()
+    os.chdir("/")
+    undo(lambda: os.chdir(before))
+
+
+def the_collector(undo):
+    gc.disable()
+    undo(gc.enable)
+
+
+def a_threshold(undo):
+    before = gc.get_threshold()
+    gc.set_threshold(before[0] + 1)
+    undo(lambda: gc.set_threshold(*before))
+
+
+def a_signal_handler(undo, number=signal.SIGUSR1):
+    before = signal.signal(number, lambda *_: None)
+    undo(lambda: signal.signal(number, before))
+
+
+def control_c(undo):
+    a_signal_handler(undo, signal.SIGINT)
+
+
+def an_alarm(undo):
+    signal.setitimer(signal.ITIMER_REAL, 500)
+    undo(lambda: signal.setitimer(signal.ITIMER_REAL, 0))
+
+
+def a_tracer(undo):
+    before = sys.gettrace()
+    sys.settrace(lambda *_: None)
+    undo(lambda: sys.settrace(before))
+
+
+def a_profiler(undo):
+    before = sys.getprofile()
+    sys.setprofile(lambda *_: None)
+    undo(lambda: sys.setprofile(before))
+
+
+def the_switches(undo):
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(before / 2)
+    undo(lambda: sys.setswitchinterval(before))
+
+
 def a_compilation(undo):
-    CACHE.compiling["key"] = Compilation()
+    CACHE.compiling["key"] = threading.Event()
     undo(lambda: CACHE.compiling.pop("key"))
 
 
@@ -114,10 +176,13 @@ def undo():
 
 @pytest.mark.parametrize(("leave", "said"), [
     (a_limit, "the recursion limit"), (a_filter, "the filters of warnings"), (the_environment, "the environment"),
+    (the_folder, "the working directory"), (the_collector, "the collector"), (a_threshold, "the collector"),
+    (a_signal_handler, "the handlers of signals"), (control_c, "the handlers of signals"), (an_alarm, "the alarm"),
+    (a_tracer, "the tracer"), (a_profiler, "the profiler"), (the_switches, "the time between switches of threads"),
     (a_compilation, "a compilation in progress"), (a_full_cache, "must have at most -1 entries"),
 ], ids=lambda x: getattr(x, "__name__", ""))
 def test_what_a_call_of_the_package_may_not_change_is_told(leave, said, undo):
-    (message,) = left(lambda: leave(undo), *IN_FORCE)
+    (message,) = left(lambda: leave(undo), tracers, *IN_FORCE)
     assert said in message
 
 
@@ -153,6 +218,41 @@ def test_a_thread_that_goes_on_is_told(monkeypatch):
     assert "'waits for the end'" in left(lambda: start(until), threads)[0]
     until.set()
     assert not left(lambda: start(until), threads)
+
+
+def test_a_thread_that_threading_does_not_know_is_told(monkeypatch):
+    monkeypatch.setattr(left_behind, "PATIENCE", 0.05)
+    begun, until = threading.Event(), threading.Event()
+
+    def begin():
+        _thread.start_new_thread(lambda: begun.set() or until.wait(), ())
+        begun.wait()
+
+    assert "started by _thread" in left(begin, threads)[0]
+    until.set()
+    monkeypatch.undo()
+    assert not left(begin, threads)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell its processes")
+def test_a_process_that_goes_on_is_told(monkeypatch):
+    monkeypatch.setattr(left_behind, "PATIENCE", 0.01)
+    started = []
+    begin = lambda: started.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+    (message,) = left(begin, children)
+    assert f"the process {started[0].pid} must have ended" in message
+    started[0].communicate()
+    assert not left(lambda: (begin(), started[1].communicate()), children)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not tell open files")
+def test_a_file_that_stays_open_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(left_behind, "PATIENCE", 0.01)
+    path, opened = tmp_path / "file", []
+    (message,) = left(lambda: opened.append(path.open("w")), open_files)
+    assert f"{path} must be closed" in message
+    opened[0].close()
+    assert not left(lambda: path.write_text("whole"), open_files)
 
 
 def test_a_temporary_file_that_stays_is_told_and_removed():

@@ -1,5 +1,8 @@
 """Interrupts come at each moment once, and what is not put back after one is found."""
 
+import sys
+import threading
+
 import pytest
 
 import handlax as hx
@@ -55,6 +58,31 @@ def test_an_error_of_the_function_itself_comes_out():
     calls = iter(range(10**6))
     with pytest.raises(ZeroDivisionError):
         list(interrupts(lambda: 1 / (1 - next(calls)) and program()))
+
+
+@pytest.mark.parametrize("at", ["blocks", "lines"])
+def test_a_function_that_is_never_interrupted_is_an_error(at):
+    def in_another_thread():
+        thread = threading.Thread(target=program)
+        thread.start()
+        thread.join()
+
+    with pytest.raises(AssertionError, match="in its own thread"):
+        list(interrupts(in_another_thread, at=at))
+
+
+@pytest.mark.parametrize(("at", "listen", "listening"), [
+    ("calls", sys.setprofile, sys.getprofile), ("lines", sys.settrace, sys.gettrace),
+])
+def test_who_listens_outside_listens_again(at, listen, listening):
+    before, outside = listening(), lambda frame, event, argument: None
+    try:
+        listen(outside)
+        next(interrupts(program, at=at))
+        after = listening()
+    finally:
+        listen(before)
+    assert after is outside
 
 
 def test_memory_that_is_used_up_leaves_the_library_whole():

@@ -30,6 +30,10 @@ def test_hidden_files_are_found(tmp_path):
         (tmp_path / "entry").touch()
     with pytest.raises(AssertionError, match=r"a hidden file must be removed, got .*\.writing"), faults.whole(tmp_path):
         (tmp_path / ".writing").touch()
+    (tmp_path / ".writing").unlink()
+    (tmp_path / "below").mkdir()
+    with pytest.raises(AssertionError, match=r"got .*/below/\.writing"), faults.whole(tmp_path):
+        (tmp_path / "below" / ".writing").touch()
 
 
 def test_other_values_of_a_program_are_found(monkeypatch):
