@@ -68,7 +68,7 @@ def test_the_timeout_is_that_of_all_whatever_visitors_say(meeting):
     visit(b"1\n")
     assert [*gather(2, 0.2)] == [1]
     ended.set()
-    thread.join()
+    thread.join(60)
 
 
 def test_one_that_has_left_is_waited_for_until_it_comes_again(meeting):

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 
 import numpy as np
 import pytest

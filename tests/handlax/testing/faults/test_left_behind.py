@@ -225,8 +225,8 @@ def test_a_thread_that_threading_does_not_know_is_told(monkeypatch):
     begun, until = threading.Event(), threading.Event()
 
     def begin():
-        _thread.start_new_thread(lambda: begun.set() or until.wait(), ())
-        begun.wait()
+        _thread.start_new_thread(lambda: begun.set() or until.wait(60), ())
+        begun.wait(60)
 
     assert "started by _thread" in left(begin, threads)[0]
     until.set()
@@ -241,8 +241,8 @@ def test_a_process_that_goes_on_is_told(monkeypatch):
     begin = lambda: started.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
     (message,) = left(begin, children)
     assert f"the process {started[0].pid} must have ended" in message
-    started[0].communicate()
-    assert not left(lambda: (begin(), started[1].communicate()), children)
+    started[0].communicate(timeout=60)
+    assert not left(lambda: (begin(), started[1].communicate(timeout=60)), children)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not tell open files")

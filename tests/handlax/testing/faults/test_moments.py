@@ -65,7 +65,7 @@ def test_a_function_that_is_never_interrupted_is_an_error(at):
     def in_another_thread():
         thread = threading.Thread(target=program)
         thread.start()
-        thread.join()
+        thread.join(60)
 
     with pytest.raises(AssertionError, match="in its own thread"):
         list(interrupts(in_another_thread, at=at))
