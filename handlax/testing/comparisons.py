@@ -139,7 +139,7 @@ def compare(
     drawn = DrawnInputs(inputs, seconds)
     return check_laws(
         name, laws, drawn.example, lacks={way.name: reason for way in ways if (reason := way.missing()) is not None},
-        examples=max(1, examples), seconds=seconds, seed=seed, reduce=drawn.simpler,
+        examples=examples, seconds=seconds, seed=seed, reduce=drawn.simpler,
     )
 
 
