@@ -92,6 +92,14 @@ def performed_backwards(f):
     return call
 
 
+@pytest.mark.parametrize("made", [lambda y: y.astype("float32"), lambda y: y * np.nan], ids=["float32", "NaN"])
+def test_results_without_difference_quotients_leave_out_the_law_of_tangents(made):
+    wrong = lambda f: lambda *xs: [made(y) for y in f(*xs) if y.dtype == np.float64]
+    laws = [law for law in TRANSFORMATION_LAWS if law.name in ("again", "tangent")]
+    report = check_transformation(wrong, laws=laws, examples=2)
+    assert held(report) == {"again"} and "no float64 result has a difference quotient" in report.left_out["tangent"]
+
+
 @pytest.mark.parametrize(("wrong", "message"), [
     (twice, r"it performs 4 effects, expected 2"),
     (never, r"it performs 0 effects, expected 2"),
