@@ -169,7 +169,8 @@ def test_each_law_has_an_operation_for_which_it_fails():
 def test_a_mistake_is_found_by_its_law_alone(name):
     op = WRONG[name]
     arity = 2 if name == "symmetric" else 1
-    draws = [[np.array([0.5, -1.0, 2.0], dtype)] * arity for dtype in ("float64", "float32", "float16", "int32")]
+    dtypes = ("float64", "float32", "float16", "int32", "int32", "int32")
+    draws = [[np.array([0.5, -1.0, 2.0 + k], dtype)] * arity for k, dtype in enumerate(dtypes)]
     assert failing(op, [x for x in draws if x[0].dtype in op.dtypes]) == [name]
 
 
@@ -311,6 +312,28 @@ def test_a_failure_shows_the_operation_its_fields_the_operands_and_both_values()
         "operand 0: f64[2] [ 0.5, -1. ]",
         "Found with seed=0.",
     ]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool"])
+def test_a_batching_rule_that_takes_an_operand_of_rank_0_of_one_lane_is_found(dtype):
+    def batch(op, dims, x, i):
+        return hx.perform(op, along(x, dims[0], i), i if dims[1] is None else i[0]), 0
+
+    def scalar_type(op, x, i):
+        if i.shape or i.dtype != dtype:
+            raise hx.errors.ShapeMismatch(f"scaled: the factor must be a scalar of {dtype}.")
+        return x
+
+    wrong = product(
+        result_type=scalar_type, evaluate=lambda op, x, i: x * x.dtype.type(i), batch=batch,
+        decompose=lambda op, x, i: x * i.astype(x.dtype))
+    laws = [law for law in OPERATION_LAWS if law.name == "vmap"]
+    domains = (Domain(), Domain(1, 4, dtype=dtype))
+    with pytest.raises(LawFails, match="vmap equals the loop over lanes"):
+        check_operation(Operands(wrong, domains, shapes=(((3,), ()),)), laws=laws, examples=1)
+    draws = [[np.ones(3), np.asarray(i, dtype)] for i in (1, 0, 2)]
+    with pytest.raises(LawFails, match="vmap equals the loop over lanes"):
+        check_operation(wrong, draws, laws=laws)
 
 
 def keyed(**cells):
