@@ -26,7 +26,8 @@ LONG = ("compiled", "vmap", "partial_eval", "commutes")
 
 
 def examples(case, law, *, all_pairs=True):
-    """One draw for every dtype and shape, one for each lane; for derivatives, of the widest dtypes, and in one shape of narrow ones.
+    """One draw for every dtype and shape, or one for each lane; for derivatives, of the widest dtypes, and in one shape
+    of narrow ones.
 
     Without ``all_pairs`` the shapes are dealt out to the dtypes, and each has one of the largest; for derivatives there
     are the widest dtypes alone, complex ones in one shape.
