@@ -193,7 +193,7 @@ def _equals(f: Compared, g: Compared, loose: float, exact: bool) -> Callable[...
     def check(*args: Any) -> None:
         expected, found = (h(*pytrees.map(_copied, args)) for h in (g, f))
         try:
-            assert_results_equal(found, expected, loose, exact)
+            assert_results_equal(found, expected, loose, exact=exact, weak=True)
         except AssertionError as error:
             raise AssertionError(f"{error}\nThe inputs: {args}") from error
 

@@ -104,7 +104,7 @@ class Snapshots:
         return compared
 
     def end(self) -> None:
-        """Raises: AssertionError: functions were given, and never called with arguments, so that nothing is compared."""
+        """Raises: AssertionError: functions were given, and never called, so that nothing of them is compared."""
         __tracebackhide__ = True
         if forgotten := sorted(self.names - self.compared):
             raise AssertionError(

@@ -50,6 +50,12 @@ def test_a_transformation_that_changes_values_is_found_and_the_program_is_shown(
         check_transformation(wrong, meaning=lambda f: f, seconds=60.0)
 
 
+def test_results_of_another_structure_than_those_of_the_meaning_are_found():
+    listed = lambda f: lambda *xs: {"results": list(f(*xs))}
+    with pytest.raises(LawFails, match=r"against its meaning: the results: a dict.*, expected a tuple"):
+        check_transformation(listed, meaning=lambda f: f, examples=1)
+
+
 def test_a_transformation_with_a_memory_is_found():
     seen = []
 
