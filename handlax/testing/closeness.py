@@ -138,6 +138,6 @@ def assert_quotients(tangents: Sequence[Any], moved: Callable[[float], Sequence[
             found, quotient = np.asarray(tangent), change / (2 * step)
             close = ~finite | np.isclose(found, quotient, rtol=1e-4, atol=1e-4)
             assert_all(close, found, quotient, f"the tangent of result {k}")
-            compared += np.count_nonzero(finite)
+            compared += int(np.count_nonzero(finite))
     if not compared:
         raise Inapplicable("no float64 result has a difference quotient: there is none, or it jumps or is not finite")
