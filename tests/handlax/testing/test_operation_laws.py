@@ -129,8 +129,8 @@ def namesakes():
 ALTERED = linear(decompose=lambda op, x: 3 * x)  # another function where it is compiled
 
 
-# For each law an operation for which it fails alone. "poles" has none: it is about how branches are selected in lanes,
-# and what rules get wrong there is found by other laws.
+# For each law an operation for which it fails alone, but for "poles": no operation is known yet for which that fails
+# alone, and the law is one of how the library selects branches in lanes.
 WRONG = {
     "typing": square(dtypes=hx.dtypes.FLOATING | {I32}, evaluate=signs_changed),
     "compiled": square(evaluate=lambda op, x: x * x + x.dtype.type(x.dtype == F16)),
