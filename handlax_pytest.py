@@ -167,23 +167,27 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 # snapshots
 
 
-def _snapshots(request: pytest.FixtureRequest, kind: str) -> Any:
+def _snapshots(request: pytest.FixtureRequest, kind: str) -> Generator[Any, None, None]:
     part = import_module("handlax.testing.pytest_plugin.snapshots")
     module, _, test = request.node.nodeid.partition("::")
     folder = request.path.parent / "snapshots" / request.path.stem
-    return part.Snapshots(folder, test or module, getattr(part, kind), request.config.getoption("--handlax-update"))
+    snapshots = part.Snapshots(
+        folder, test or module, getattr(part, kind), request.config.getoption("--handlax-update")
+    )
+    yield snapshots
+    snapshots.end()
 
 
 @pytest.fixture
-def stablehlo_snapshot(request: pytest.FixtureRequest) -> Any:
+def stablehlo_snapshot(request: pytest.FixtureRequest) -> Generator[Any, None, None]:
     """``stablehlo_snapshot(f)(*args)`` compares the StableHLO of ``f`` with what is recorded beside the test."""
-    return _snapshots(request, "STABLEHLO")
+    yield from _snapshots(request, "STABLEHLO")
 
 
 @pytest.fixture
-def program_snapshot(request: pytest.FixtureRequest) -> Any:
+def program_snapshot(request: pytest.FixtureRequest) -> Generator[Any, None, None]:
     """``program_snapshot(f)(*args)`` compares the program of ``f`` with what is recorded beside the test."""
-    return _snapshots(request, "PROGRAM")
+    yield from _snapshots(request, "PROGRAM")
 
 
 # seeds

@@ -20,6 +20,7 @@ if _typing.TYPE_CHECKING:
     from .generator.unrolled import UNROLLED as UNROLLED
     from .handler_laws import HANDLER_LAWS as HANDLER_LAWS
     from .handler_laws import check_handler as check_handler
+    from .law import Inapplicable as Inapplicable
     from .law import Law as Law
     from .law import LawFails as LawFails
     from .law import Report as Report

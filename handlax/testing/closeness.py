@@ -15,6 +15,7 @@ from ..effects.core.arrays import Array, as_array
 from ..effects.trees import pytrees
 from ..effects.trees.structure import at, difference
 from ..effects.types import dtypes
+from .law import Inapplicable
 
 # About 100 roundings: results of one function by two orders of evaluation. Narrow floats have fewer steps to lose bits
 # in, since they are mostly computed in float32 and rounded once; float64 also allows for differing libraries of
@@ -37,21 +38,29 @@ def assert_close(actual: Any, expected: Any, loose: float = 1.0, what: str = "")
     actual, expected = data(actual), data(expected)
     assert actual.shape == expected.shape, f"{what}: shapes {actual.shape} and {expected.shape}"
     assert actual.dtype == expected.dtype, f"{what}: dtypes {actual.dtype} and {expected.dtype}"
-    if not dtypes.is_inexact(actual.dtype):
-        equal = actual == expected
-    else:
-        wide = np.complex128 if actual.dtype.kind == "c" else np.float64
-        tolerance = TOLERANCE.get(actual.dtype.name, 0.1) * loose
-        a, b = actual.astype(wide), expected.astype(wide)
-        largest = float(np.abs(b[np.isfinite(b)]).max(initial=1e-30))
-        equal = np.isclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
-    assert_all(equal, actual, expected, what)
+    assert_all(equal(actual, expected, loose), actual, expected, what)
 
 
-def assert_all(equal: Any, actual: Any, expected: Any, what: str) -> None:
-    """Assert that all elements of two arrays are ``equal``; the message has what was got and expected."""
-    if not np.all(equal):
-        raise AssertionError(_difference(actual, expected, equal, what))
+def equal(actual: Any, expected: Any, loose: float = 1.0, loops: int = 0) -> Any:
+    """Which elements of two arrays of one shape are equal: integers exactly, floats as ``assert_close`` says.
+
+    With ``loops`` the tolerance is relative to the largest element for each index of so many leading axes.
+    """
+    inexact = [x.dtype for x in (actual, expected) if dtypes.is_inexact(x.dtype)]
+    if not inexact:
+        return np.asarray(actual == expected)
+    wide = np.complex128 if any([dtype.kind == "c" for dtype in inexact]) else np.float64
+    tolerance = loose * max([TOLERANCE.get(dtype.name, 0.1) for dtype in inexact])
+    a, b = actual.astype(wide), expected.astype(wide)
+    sizes = np.abs(np.where(np.isfinite(b), b, 0))
+    largest = sizes.max(tuple(range(loops, b.ndim)), keepdims=True, initial=1e-30)
+    return np.isclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+
+
+def assert_all(same: Any, actual: Any, expected: Any, what: str) -> None:
+    """Assert that all elements of two arrays are the ``same``; the message has what was got and expected."""
+    if not np.all(same):
+        raise AssertionError(_difference(actual, expected, same, what))
 
 
 def brief(x: Any) -> str:
@@ -59,39 +68,35 @@ def brief(x: Any) -> str:
     return " ".join(np.array2string(np.asarray(x), separator=", ", threshold=20, floatmode="unique").split())
 
 
-def _difference(actual: Any, expected: Any, equal: Any, what: str) -> str:
-    """The message for two arrays of which some elements are not ``equal``."""
-    lines = [f"{what}: {np.sum(~equal)} of {equal.size} elements differ", f"got      {brief(actual)}",
+def _difference(actual: Any, expected: Any, same: Any, what: str) -> str:
+    """The message for two arrays of which some elements are not the ``same``."""
+    lines = [f"{what}: {np.sum(~same)} of {same.size} elements differ", f"got      {brief(actual)}",
              f"expected {brief(expected)}"]
-    if equal.ndim:
-        at = tuple(map(int, np.argwhere(~equal)[0]))
+    if same.ndim:
+        at = tuple(map(int, np.argwhere(~same)[0]))
         lines.append(f"first at {list(at)}: got {actual[at]}, expected {expected[at]}")
     return "\n".join(lines)
 
 
-def assert_trees_close(actual: Any, expected: Any, loose: float = 10.0, what: str = "") -> None:
-    """Assert that two trees have as many leaves, and that these are close."""
-    xs, ys = ([as_array(x) for x in pytrees.leaves(tree)] for tree in (actual, expected))
-    assert len(xs) == len(ys), f"{what}: {len(xs)} results, expected {len(ys)}"
-    for k, (x, y) in enumerate(zip(xs, ys)):
-        assert_close(x, y, loose, f"{what}, result {k}")
-
-
-def assert_results_equal(actual: Any, expected: Any, loose: float = 1.0, exact: bool = True) -> None:
-    """Assert that two trees of results have one structure, and leaves of one type, weak or not, that are close.
+def assert_results_equal(
+    actual: Any, expected: Any, loose: float = 10.0, *, exact: bool = True, weak: bool = False, what: str = ""
+) -> None:
+    """Assert that two trees of results have one structure, and leaves of one type that are close; ``weak``: types that
+    are weak alike, too.
 
     With ``exact=False`` a leaf that is no array of this library need have a dtype of the same kind alone, and is
     compared in the narrower one of both.
     """
+    about = f"{what}: " if what else ""
     structures = pytrees.structure(actual), pytrees.structure(expected)
     if structures[0] != structures[1]:
         found, wanted, where = difference(*structures)
-        raise AssertionError(f"the results{where}: {found}, expected {wanted}")
+        raise AssertionError(f"{about}the results{where}: {found}, expected {wanted}")
     for (path, x), y in zip(pytrees.flatten_with_path(actual)[0], pytrees.leaves(expected)):
-        what = f"the result{at(path)}"
+        what = f"{about}the result{at(path)}"
         if exact or (isinstance(x, Array) and isinstance(y, Array)):
             types = as_array(x).type, as_array(y).type
-            assert types[0] == types[1], f"{what}: the type is {types[0]}, expected {types[1]}"
+            assert not weak or types[0] == types[1], f"{what}: the type is {types[0]}, expected {types[1]}"
             assert_close(x, y, loose, what)
         else:
             _assert_alike(x, y, loose, what)
@@ -119,12 +124,20 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = MappingProxyType({
 def assert_quotients(tangents: Sequence[Any], moved: Callable[[float], Sequence[Any]]) -> None:
     """Assert that tangents are central difference quotients of ``moved(d)``, the results a distance ``d`` along.
 
-    Results that jump in between, since another branch is taken or a loop is longer, have no quotient.
+    Elements that are not finite have no quotient, nor have results that jump in between, since another branch is taken
+    or a loop is longer.
+
+    Raises: Inapplicable: no element has a quotient.
     """
-    step = 1e-6
+    step, compared = 1e-6, 0
     up, down = [map(np.asarray, moved(d)) for d in (step, -step)]
-    for k, (tangent, a, b) in enumerate(zip(tangents, up, down)):
-        if np.abs(a - b).max(initial=0.0) < 1e-3:
-            found, quotient = np.asarray(tangent), (a - b) / (2 * step)
-            close = np.isclose(found, quotient, rtol=1e-4, atol=1e-4, equal_nan=True)
+    for k, (tangent, a, b) in enumerate(zip(tangents, up, down, strict=True)):
+        finite = np.isfinite(a) & np.isfinite(b)
+        change = np.subtract(a, b, where=finite, out=np.zeros_like(a))
+        if np.abs(change).max(initial=0.0) < 1e-3:
+            found, quotient = np.asarray(tangent), change / (2 * step)
+            close = ~finite | np.isclose(found, quotient, rtol=1e-4, atol=1e-4)
             assert_all(close, found, quotient, f"the tangent of result {k}")
+            compared += int(np.count_nonzero(finite))
+    if not compared:
+        raise Inapplicable("no float64 result has a difference quotient: there is none, or it jumps or is not finite")

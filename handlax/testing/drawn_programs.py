@@ -156,11 +156,12 @@ def refusal(f: Callable[..., Any], *args: Any) -> str | None:
 
 
 def reducer(seconds: float) -> Reducer:
-    """Gives the example with a smaller program, as small as is found in so many seconds."""
+    """Gives the example, which ends with a program and its seed, with a program as small as is found in the time."""
 
     def reduce(example: Any, fails: Callable[[Any], bool]) -> Any:
         end = time.monotonic() + seconds
-        smaller = lambda other: time.monotonic() < end and _runs(*other[1:]) and fails(other)
+        runs = _runs if _runs(*example[-2:]) else _ends  # a program may fail where it is traced
+        smaller = lambda other: time.monotonic() < end and runs(*other[-2:]) and fails(other)
         return reduced_example(example, smaller)
 
     return reduce
@@ -170,6 +171,14 @@ def _runs(nest: Nest, seed: int) -> bool:
     """Whether a program, of which something was left out, is one at all, and its loops end."""
     try:
         eval_shape(nest.by(CONTROL, tell=hnp.sin), *nest.inputs(seed))
+    except Exception:
+        return False
+    return _ends(nest, seed)
+
+
+def _ends(nest: Nest, seed: int) -> bool:
+    """Whether the loops of a program end, those of Python."""
+    try:
         for inputs in (nest.inputs(seed), nest.inputs(seed + 1000)):
             nest.by(UNROLLED, tell=hnp.sin, while_loop=ending_while_loop)(*inputs)
     except Exception:

@@ -32,7 +32,7 @@ from ..interpreters.transformations.derivatives import jacfwd
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.ahead_of_time import eval_shape
 from ..lowering.jit.jit import jit
-from .closeness import assert_close, assert_trees_close
+from .closeness import assert_close, assert_results_equal
 from .drawn_programs import DrawnPrograms
 from .generator.control import CONTROL
 from .generator.control_flow import CHOOSING
@@ -93,7 +93,7 @@ class HandlerCase:
 
     def same(self, actual: Any, expected: Any, what: str) -> None:
         """Assert that two answers are close, of a state its normal form."""
-        assert_trees_close(self.seen(actual), self.seen(expected), what=what)
+        assert_results_equal(self.seen(actual), self.seen(expected), what=what)
 
     def seen(self, answer: Any) -> Any:
         return (self.normal(answer[0]), answer[1]) if self.stateful else answer
@@ -168,7 +168,7 @@ def _each(across: Callable[..., Any]) -> Callable[..., None]:
     """The check that performing for each of three numbers ``across`` them is performing one after the other."""
 
     def check(case: HandlerCase, nest: Nest, seed: int) -> None:
-        xs = np.random.default_rng(seed).uniform(-1, 1, 3)
+        xs = as_array(np.random.default_rng(seed).uniform(-1, 1, 3))
         expected = case.handled(_in_turn(case, lambda f, xs: [f(x) for x in xs]))(xs)
         case.same(case.handled(_in_turn(case, across))(xs), expected, "against one after the other")
 
@@ -181,7 +181,7 @@ def _derivative(case: HandlerCase, nest: Nest, seed: int) -> None:
         jacfwd(lambda *xs, f=f: f(*xs)[1] if case.stateful else f(*xs), SMOOTH)(*inputs)
         for f in (case.handled(case.crossing(nest)), case.plain(case.unrolled(nest)))
     ]
-    assert_trees_close(by_loops, by_python, what="the jacobian, against that with Python's loops and branches")
+    assert_results_equal(by_loops, by_python, what="the jacobian, against that with Python's loops and branches")
 
 
 def _idle(case: HandlerCase, nest: Nest, seed: int) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from ..effects.base.errors import BadArgument
+
 Example = tuple[Any, ...]
 ATTEMPTS = 6  # examples that are tried for one that the subject does not refuse
 
@@ -25,6 +27,10 @@ def unreduced(example: Example, fails: Callable[[Example], bool]) -> Example:
 
 def nothing(error: Exception) -> str | None:
     return None
+
+
+class Inapplicable(Exception):
+    """Raised by the check of a law that has nothing to compare in an example; its text says why."""
 
 
 def sources(example: Example) -> str:
@@ -116,7 +122,7 @@ def check_laws(
 ) -> Report:
     """Check laws in turn on examples, until there were so many of each, or the time is over; of each at least one.
 
-    A law for which the subject refuses every example is left out, with the reason.
+    A law that applies to no example, or for which the subject refuses every one, is left out, with the reason.
 
     Args:
         subject: the name of what the laws are about.
@@ -126,13 +132,15 @@ def check_laws(
         show: the text of an example, for the message.
         refusal: why an exception that a check raises says that the subject refuses the example; None: the law fails.
 
-    Raises: LawFails: a law fails, with the reduced example.
+    Raises: LawFails: a law fails, with the reduced example. BadArgument: there are no laws.
     """
-    lacks = lacks or {}
+    laws, lacks = tuple(laws), lacks or {}
+    if not laws:
+        raise BadArgument(f"{subject}: there must be a law to check, got none.", hint="laws=[law, ...].")
     reasons = {law.name: reason for law in laws if (reason := law.reason(lacks)) is not None}
     clocks = {law: Held(law, 0, 0.0) for law in laws if law.name not in reasons}
     end = time.monotonic() + seconds
-    for k in range(examples):
+    for k in range(max(1, examples)):
         for law, clock in list(clocks.items()):
             start = time.monotonic()
             if k and start > end:
@@ -153,12 +161,12 @@ def check_law(
     subject: str, law: Law, example: Example, seed: int, reduce: Reducer = unreduced, show: Show = sources,
     refusal: Callable[[Exception], str | None] = nothing,
 ) -> str | None:
-    """Check a law for one example: None if it holds, or why the example is refused.
+    """Check a law for one example: None if it holds, or why it does not apply to it, or the example is refused.
 
     Raises: LawFails: it fails; with an example that fails alike, and is reduced.
     """
     found = failure(law, example)
-    reason = None if found is None else refusal(found)
+    reason = str(found) if isinstance(found, Inapplicable) else None if found is None else refusal(found)
     if found is not None and reason is None:
         small = reduce(example, lambda other: type(failure(law, other)) is type(found))
         raise LawFails(subject, law, small, failure(law, small) or found, seed, show) from found

@@ -160,11 +160,6 @@ def stored(x: np.ndarray) -> np.ndarray:
     return x if is_numpys(x.dtype) else x.view(f"uint{8 * x.dtype.itemsize}")
 
 
-def numbers(x: np.ndarray) -> np.ndarray:
-    """An array in a dtype in which NumPy computes."""
-    return x if is_numpys(x.dtype) else x.astype(np.float64)
-
-
 def logged_run(program: Any, args: Any, otherwise: Transformation = plain) -> tuple[Recording, Any]:
     """A run of a program under a transformation, and the structure of its log."""
     operands, room = [*map(as_array, pytrees.leaves(args))], dict[EquationPath, int]()

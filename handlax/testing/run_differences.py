@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
-from math import inf, prod
+from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -17,8 +17,8 @@ import numpy as np
 
 from ..effects.base.errors import BadArgument
 from ..interpreters.transformations.make_program import make_program
-from .closeness import TOLERANCE
-from .recordings import EquationPath, Recording, Transformation, bodies_of, logged_run, numbers, plain
+from .closeness import equal
+from .recordings import EquationPath, Recording, Transformation, bodies_of, logged_run, plain
 
 
 class Difference(NamedTuple):
@@ -63,10 +63,7 @@ class Comparison(NamedTuple):
 
     def close(self, y: Any, z: Any, loops: int) -> Any:
         """Whether values are close, for each iteration of the loops around them, relative to their largest element."""
-        rate = self.tolerance * max([TOLERANCE.get(x.dtype.name, 0.0) for x in (y, z)])
-        y, z = (numbers(x).reshape(*x.shape[:loops], prod(x.shape[loops:])) for x in (y, z))
-        largest = np.abs(np.where(np.isfinite(y), y, 0)).max(-1, keepdims=True, initial=1e-30)
-        return np.isclose(z, y, rtol=0, atol=rate * largest, equal_nan=True).all(-1)
+        return equal(z, y, self.tolerance, loops).all(tuple(range(loops, y.ndim)))
 
 
 def in_both(y: Any, z: Any, loops: int) -> tuple[Any, Any]:

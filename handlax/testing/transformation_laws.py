@@ -28,7 +28,7 @@ from ..interpreters.handlers.handler import handler
 from ..interpreters.transformations.derivatives import jvp
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
-from .closeness import assert_quotients, assert_trees_close
+from .closeness import assert_quotients, assert_results_equal
 from .drawn_programs import REFUSALS, DrawnPrograms, refusal
 from .generator.control import CONTROL, HANDLER, NestTell
 from .generator.control_flow import CHOOSING, NODES, TRACED_LENGTH
@@ -81,7 +81,7 @@ def _meaning(case: TransformationCase, nest: Nest, seed: int) -> None:
     assert case.meaning is not None
     f, inputs = under_handler(nest), nest.inputs(seed)
     found, expected = (t(f)(*inputs) for t in (case.transform, case.meaning))
-    assert_trees_close(found, expected, what="against its meaning")
+    assert_results_equal(found, expected, what="against its meaning")
 
 
 def _related(case: TransformationCase, nest: Nest, seed: int) -> None:
@@ -94,14 +94,14 @@ def _related(case: TransformationCase, nest: Nest, seed: int) -> None:
 def _unrolled(case: TransformationCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
     found, expected = (case.transform(under_handler(f))(*inputs) for f in (nest, unrolled(nest)))
-    assert_trees_close(found, expected, what="with loops and branches, against Python's")
+    assert_results_equal(found, expected, what="with loops and branches, against Python's")
 
 
 def _selected(case: TransformationCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
     found = case.transform(nest.by(CONTROL, tell=hnp.sin))(*inputs)
     expected = case.transform(nest.by(UNROLLED, tell=hnp.sin, **SELECTED))(*inputs)
-    assert_trees_close(found, expected, what="with loops and branches, against Python's loops and selected results")
+    assert_results_equal(found, expected, what="with loops and branches, against Python's loops and selected results")
 
 
 def _performed(case: TransformationCase, nest: Nest, seed: int) -> None:
@@ -111,7 +111,7 @@ def _performed(case: TransformationCase, nest: Nest, seed: int) -> None:
         found, expected = [count_effects(t(f))(*inputs)[0] for t in (case.transform, case.meaning or plain)]
         assert int(found[0]) == int(expected[0]), f"it performs {found[0]} effects, expected {expected[0]}"
         what = f"the {expected[0]} effects, in another order or with other operands: what they make of a state"
-        assert_trees_close(found[1], expected[1], what=what)
+        assert_results_equal(found[1], expected[1], what=what)
 
 
 def in_order(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
@@ -132,19 +132,19 @@ def _effects(case: TransformationCase, nest: Nest, seed: int) -> None:
     loops, python = (under_handler(case.transform(f)) for f in (nest, unrolled(nest)))
     refused = refusal(loops, *inputs)
     if refused is None:
-        assert_trees_close(loops(*inputs), python(*inputs), what="handled outside, against Python's loops")
+        assert_results_equal(loops(*inputs), python(*inputs), what="handled outside, against Python's loops")
     else:
         assert len(refused.splitlines()) == 3, f"refused without place and remedy: {refused}"
 
 
 def _jit(case: TransformationCase, nest: Nest, seed: int) -> None:
     f, inputs = case.transform(under_handler(nest)), nest.inputs(seed)
-    assert_trees_close(jit(f)(*inputs), f(*inputs), what="jit outside of it")
+    assert_results_equal(jit(f)(*inputs), f(*inputs), what="jit outside of it")
 
 
 def _compiled(case: TransformationCase, nest: Nest, seed: int) -> None:
     f, inputs = under_handler(nest), nest.inputs(seed)
-    assert_trees_close(case.transform(jit(f))(*inputs), case.transform(f)(*inputs), what="of a compiled function")
+    assert_results_equal(case.transform(jit(f))(*inputs), case.transform(f)(*inputs), what="of a compiled function")
 
 
 def _lanes(case: TransformationCase, nest: Nest, seed: int) -> None:
@@ -153,12 +153,12 @@ def _lanes(case: TransformationCase, nest: Nest, seed: int) -> None:
     found = vmap(f)(*[np.stack(column) for column in zip(*rows)])
     for lane, row in enumerate(rows):
         own = pytrees.map(lambda y, lane=lane: as_array(y)[lane], found)
-        assert_trees_close(own, f(*row), what=f"lane {lane} of vmap")
+        assert_results_equal(own, f(*row), what=f"lane {lane} of vmap")
 
 
 def _again(case: TransformationCase, nest: Nest, seed: int) -> None:
     f, inputs = case.transform(under_handler(nest)), nest.inputs(seed)
-    assert_trees_close(f(*inputs), f(*inputs), what="called again")
+    assert_results_equal(f(*inputs), f(*inputs), what="called again")
 
 
 def _tangent(case: TransformationCase, nest: Nest, seed: int) -> None:
@@ -180,10 +180,10 @@ def _parts(case: TransformationCase, nest: Nest, seed: int) -> None:
             mark, parts = run.split(y)
             again = run.split(run.box(mark, parts))
             assert again[0] == mark, f"split(box(mark, parts)) has the mark {again[0]}, not {mark}"
-            assert_trees_close(again[1], parts, what="split(box(mark, parts))")
+            assert_results_equal(again[1], parts, what="split(box(mark, parts))")
             types = tuple([as_array(part).type for part in parts])
             assert tuple(run.part_types(mark, y.type)) == types, f"part_types({mark}) of parts of {types}"
-            assert_trees_close(run.force(y, mark), parts, what="force(x, mark)")
+            assert_results_equal(run.force(y, mark), parts, what="force(x, mark)")
         return ys
 
     case.transform(watched)(*nest.inputs(seed))

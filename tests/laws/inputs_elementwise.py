@@ -98,6 +98,10 @@ COMPARISON = [
         Operands(c.Clamp(), (Domain(-1.0, -0.5), x, Domain(0.5, 1.0)))
         for x in (Domain(-0.4, 0.4), Domain(2.0, 3.0), Domain(-3.0, -2.0))
     ],
+    Operands(
+        c.Clamp(), (Domain(1.0, 3.0), Domain(0.0, 9.0), Domain(4.0, 6.0)),
+        dtypes=frozenset([d for d in dtypes.INTEGER if d.kind == "u"]),
+    ),
     Operands(c.SelectN(), (Domain(dtype=dtypes.bool_), REAL, REAL), shapes=INDEX_SHAPES),
     Operands(c.SelectN(), (Domain(-1.0, 3.0, dtype=dtypes.int32), REAL, REAL), shapes=INDEX_SHAPES),
     Operands(

@@ -71,7 +71,7 @@ class Snapshots:
     ``update``: the files are written anew.
     """
 
-    __slots__ = ("folder", "test", "kind", "update", "names")
+    __slots__ = ("folder", "test", "kind", "update", "names", "compared")
 
     def __init__(self, folder: Path, test: str, kind: SnapshotKind = STABLEHLO, update: bool = False):
         self.folder = folder
@@ -79,6 +79,7 @@ class Snapshots:
         self.kind = kind
         self.update = update
         self.names: set[str] = set()
+        self.compared: set[str] = set()
 
     def __call__(self, f: Callable[..., Any], name: str = "") -> Callable[..., str]:
         """``snapshot(f)(*args)`` compares the program of ``f`` for such arguments with the recorded one, and gives it.
@@ -95,11 +96,21 @@ class Snapshots:
 
         def compared(*args: Any, **kwargs: Any) -> str:
             __tracebackhide__ = True
+            self.compared.add(title)
             text = self.kind.text(f, *args, **kwargs)
             self.compare(self.folder / f"{title}{self.kind.suffix}", text)
             return text
 
         return compared
+
+    def end(self) -> None:
+        """Raises: AssertionError: functions were given, and never called, so that nothing of them is compared."""
+        __tracebackhide__ = True
+        if forgotten := sorted(self.names - self.compared):
+            raise AssertionError(
+                f"{', '.join(forgotten)}: a snapshot must be compared, got a function without arguments.\n"
+                "  hint: snapshot(f)(x)."
+            )
 
     def compare(self, file: Path, text: str) -> None:
         """Raises: AssertionError: the file does not exist, or has another text; not where it is to be updated."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from ...effects.base.errors import BadArgument
 from ...effects.base.wrapping import errors_ignored
 from ...effects.core.operation import Operation
 from ...effects.types.array_type import Shape
@@ -44,22 +46,29 @@ class Domain:
         dtype = named(self.dtype if self.dtype is not None else dtype)
         if is_bool(dtype):
             return st.booleans().map(np.bool_)
+        intervals = self._intervals(dtype)
         if is_integer(dtype):
-            return st.integers(*self._integers(dtype)).map(dtype.type)
-        real = st.floats(self.low, self.high).map(lambda x: float(self._moved(np.asarray(x))))
+            return st.one_of([st.integers(*ends) for ends in intervals]).map(dtype.type)
+        real = st.one_of([st.floats(*ends) for ends in intervals])
         if is_complex(dtype):
             imaginary = st.floats(*(self.imaginary or (self.low, self.high)))
             return st.builds(complex, real, imaginary).map(dtype.type)
         return real.map(dtype.type)
 
     def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-        """An array of this domain by a random generator, uniform between its ends."""
+        """An array of this domain by a random generator, uniform in each interval of it.
+
+        Raises: BadArgument: the dtype has no value in the domain.
+        """
         dtype = named(self.dtype if self.dtype is not None else dtype)
         if is_bool(dtype):
             return rng.integers(0, 2, shape).astype(bool)
+        intervals = self._intervals(dtype)
         if is_integer(dtype):
-            return np.asarray(rng.integers(*self._integers(dtype), shape, endpoint=True)).astype(dtype)
-        reals = self._moved(np.asarray(rng.uniform(self.low, self.high, shape)))
+            drawn = [np.asarray(rng.integers(*ends, shape, endpoint=True)) for ends in intervals]
+        else:
+            drawn = [np.asarray(rng.uniform(*ends, shape)) for ends in intervals]
+        reals = drawn[0] if len(drawn) == 1 else np.choose(rng.integers(len(drawn), size=shape), drawn)
         if is_complex(dtype):
             imaginary = rng.uniform(*(self.imaginary or (self.low, self.high)), shape)
             return np.asarray(reals + 1j * imaginary).astype(dtype)
@@ -74,18 +83,33 @@ class Domain:
         chosen = errors_ignored(drawn.astype, x.dtype)  # 1e30 is an extreme of float16 too: infinity
         return np.asarray(np.where(rng.random(x.shape) < 0.5, chosen, x).astype(x.dtype))
 
-    def _integers(self, dtype: np.dtype[Any]) -> tuple[int, int]:
-        """The least and the largest integer of the domain that the dtype can hold."""
-        least, most = integer_range(dtype)
-        low = max(least, int(np.ceil(self.low)))
-        return low, max(low, min(most, int(self.high)))
+    def holds(self, dtype: Any) -> bool:
+        """Whether the dtype has values in the domain."""
+        dtype = named(self.dtype if self.dtype is not None else dtype)
+        return is_bool(dtype) or bool(self._intervals_of(dtype))
 
-    def _moved(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """``x``, its elements that are near a kink moved away from it."""
-        for point in self.apart:
-            near = np.abs(x - point) < self.margin
-            x = np.where(near, point + np.copysign(self.margin, x - point), x)
-        return x
+    def _intervals(self, dtype: np.dtype[Any]) -> list[tuple[Any, Any]]:
+        """The ends of the intervals of values of the dtype. Raises: BadArgument: there are none."""
+        found = self._intervals_of(dtype)
+        if not found:
+            raise BadArgument(
+                f"Domain: there must be a value of {dtype} between {self.low} and {self.high}, apart from {self.apart} "
+                f"by {self.margin}, got none.", hint="another domain, or dtypes=, of those that have values in it.",
+            )
+        return found
+
+    def _intervals_of(self, dtype: np.dtype[Any]) -> list[tuple[Any, Any]]:
+        ends: list[float] = [self.low]
+        for point in sorted(self.apart):
+            ends += [point - self.margin, point + self.margin]
+        ends.append(self.high)
+        found: list[tuple[Any, Any]] = [
+            (max(low, self.low), min(high, self.high)) for low, high in zip(ends[::2], ends[1::2])
+        ]
+        if is_integer(dtype):
+            least, most = integer_range(dtype)
+            found = [(max(least, math.ceil(low)), min(most, math.floor(high))) for low, high in found]
+        return [(low, high) for low, high in found if low <= high]
 
 
 def _can_hold(dtype: Any, value: float) -> bool:
@@ -105,7 +129,8 @@ class Operands:
         domains: of each operand.
         shapes: the alternatives, each with a shape for each operand; by default those of elementwise operations, which
             are equal or of rank 0.
-        dtypes: the dtypes of the operands whose domain has none of its own; by default all that the operation accepts.
+        dtypes: the dtypes of the operands whose domain has none of its own; by default all that the operation accepts
+            and that have values in every domain.
     """
 
     op: Operation
@@ -117,7 +142,9 @@ class Operands:
         if not self.shapes:
             object.__setattr__(self, "shapes", elementwise_shapes(len(self.domains)))
         if self.dtypes is None:
-            object.__setattr__(self, "dtypes", self.op.dtypes if self.op.dtypes is not None else ANY)
+            accepted = self.op.dtypes if self.op.dtypes is not None else ANY
+            held = [dtype for dtype in accepted if all([domain.holds(dtype) for domain in self.domains])]
+            object.__setattr__(self, "dtypes", frozenset(held))
 
     def draw(
         self, dtype: Any, shapes: tuple[Shape, ...], rng: np.random.Generator, *, extremes: bool = False

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from handlax.testing import Law, LawFails, check_laws
+import handlax as hx
+from handlax.testing import Inapplicable, Law, LawFails, check_laws
 
 
 def refuse(n):
@@ -32,6 +33,33 @@ def test_each_law_is_checked_once_where_there_is_no_time():
 def test_a_law_whose_need_is_missing_is_left_out_with_the_reason():
     report = check_laws("numbers", [SMALL, EQUAL], lambda law, k: (k,), examples=1, lacks={"numbers": "there are none"})
     assert report.left_out == {"equal": "there are none"} and "there are none" in str(report)
+
+
+@pytest.mark.parametrize("examples", [0, -1])
+def test_a_law_that_holds_was_checked_once_at_least(examples):
+    with pytest.raises(LawFails):
+        check_laws("numbers", [SMALL], lambda law, k: (9,), examples=examples, seconds=0.0)
+    (held,) = check_laws("numbers", [EQUAL], lambda law, k: (k,), examples=examples).held
+    assert held.examples == 1
+
+
+def test_laws_may_be_an_iterator_and_there_must_be_one():
+    with pytest.raises(LawFails):
+        check_laws("numbers", iter([SMALL]), lambda law, k: (9,))
+    with pytest.raises(hx.errors.BadArgument, match="numbers: there must be a law to check, got none"):
+        check_laws("numbers", iter(()), lambda law, k: (k,))
+
+
+def test_a_law_that_applies_to_no_example_is_left_out_with_the_reason():
+    def odd(n):
+        if n % 2 == 0:
+            raise Inapplicable("there is no odd number")
+
+    law = Law("odd", "odd numbers are odd", odd)
+    report = check_laws("numbers", [law], lambda law, k: (0,), examples=3)
+    assert report.held == () and report.left_out == {"odd": "there is no odd number"}
+    (held,) = check_laws("numbers", [law], lambda law, k: (k,), examples=4, seed=1).held
+    assert held.examples == 2
 
 
 def test_a_law_that_fails_says_what_and_with_which_seed_and_has_the_reduced_example():

@@ -186,6 +186,20 @@ def test_snapshots_are_written_on_demand_and_compared_and_seeds_are_told(run, py
         result.stdout.fnmatch_lines([f"the seed of rng and key is {seed}, by --handlax-seed={number}."])
 
 
+FORGOTTEN = """
+from handlax import numpy as hnp
+
+def test_forgotten(program_snapshot):
+    program_snapshot(hnp.sin)
+"""
+
+
+def test_a_snapshot_that_is_never_compared_is_an_error(run):
+    result = run(FORGOTTEN, "--handlax-update")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*test_forgotten: a snapshot must be compared, got a function without arguments.*"])
+
+
 def test_the_seed_of_a_test_is_the_same_everywhere():
     assert [seed_of(0, "a"), seed_of(1, "a"), seed_of(0, "b")] == [3291919157, 3321157890, 1564467855]
 

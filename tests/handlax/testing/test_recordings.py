@@ -15,7 +15,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.library import autocast
-from handlax.operations import Exp
+from handlax.operations import Add, Exp
 from handlax.testing import first_difference, load, record
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -309,3 +309,9 @@ def test_a_recorded_run_of_another_program_or_of_other_shapes_is_refused():
         first_difference(lambda x: growing(hnp.sin(x)), 0.5, expected=recorded)
     with pytest.raises(hx.errors.BadArgument, match="of other shapes"):
         first_difference(hnp.sin, hnp.ones(3), expected=record(hnp.sin, hnp.ones(2)))
+
+
+def test_integers_that_are_one_float64_differ():
+    many = hnp.asarray(2**60, "int64")
+    found = first_difference(lambda x: x + 1, many, otherwise=hx.handle(hx.handler({Add: lambda op, x, y: x})))
+    assert found.op.name == "add" and int(found.expected[0]) == int(found.found[0]) + 1

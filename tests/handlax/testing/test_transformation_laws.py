@@ -50,6 +50,12 @@ def test_a_transformation_that_changes_values_is_found_and_the_program_is_shown(
         check_transformation(wrong, meaning=lambda f: f, seconds=60.0)
 
 
+def test_results_of_another_structure_than_those_of_the_meaning_are_found():
+    listed = lambda f: lambda *xs: {"results": list(f(*xs))}
+    with pytest.raises(LawFails, match=r"against its meaning: the results: a dict.*, expected a tuple"):
+        check_transformation(listed, meaning=lambda f: f, examples=1)
+
+
 def test_a_transformation_with_a_memory_is_found():
     seen = []
 
@@ -90,6 +96,14 @@ def performed_backwards(f):
         return y
 
     return call
+
+
+@pytest.mark.parametrize("made", [lambda y: y.astype("float32"), lambda y: y * np.nan], ids=["float32", "NaN"])
+def test_results_without_difference_quotients_leave_out_the_law_of_tangents(made):
+    wrong = lambda f: lambda *xs: [made(y) for y in f(*xs) if y.dtype == np.float64]
+    laws = [law for law in TRANSFORMATION_LAWS if law.name in ("again", "tangent")]
+    report = check_transformation(wrong, laws=laws, examples=2)
+    assert held(report) == {"again"} and "no float64 result has a difference quotient" in report.left_out["tangent"]
 
 
 @pytest.mark.parametrize(("wrong", "message"), [

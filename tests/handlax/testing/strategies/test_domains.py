@@ -22,6 +22,8 @@ def check(domain, x):
             assert (np.abs(wide - point) >= domain.margin - near).all()
         assert ((wide >= domain.low - near) & (wide <= domain.high + near)).all()
     elif x.dtype != bool:
+        for point in domain.apart:
+            assert (np.abs(wide - point) >= domain.margin).all()
         assert ((wide >= domain.low) & (wide <= domain.high)).all()
 
 
@@ -32,6 +34,24 @@ def test_values_lie_in_their_domain(dtype, data):
     assert x.dtype == dtype
     check(KINK, x)
     check(KINK, KINK.draw(dtype, (4, 3), np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(("domain", "dtype"), [
+    (Domain(0.2, 0.8), "int32"), (Domain(-0.5, 0.5, apart=(0.0,)), "int32"), (Domain(-3, -1), "uint8"),
+    (Domain(-0.05, 0.05, apart=(0.0,)), "float64"),
+])
+def test_a_domain_without_values_is_refused(domain, dtype):
+    for draw in (lambda: domain.draw(dtype, (3,), np.random.default_rng(0)), lambda: domain.elements(dtype)):
+        with pytest.raises(hx.errors.BadArgument, match=f"there must be a value of {dtype} between"):
+            draw()
+    assert np.dtype(dtype) not in Operands(Add(), (domain, Domain())).dtypes
+
+
+def test_overlapping_margins_and_negative_ends():
+    domain = Domain(-2.5, 2.5, apart=(0.3, 0.0), margin=1.0)
+    for dtype in ("int32", "float64"):
+        check(domain, domain.draw(dtype, (99,), np.random.default_rng(0)))
+    assert set(Domain(-1.0, -0.5).draw("int32", (9,), np.random.default_rng(0)).tolist()) == {-1}
 
 
 def test_both_sides_of_a_kink_are_reached():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import handlax as hx
 from handlax import numpy as hnp
 from handlax.testing import CONTROL, UNROLLED, Nest
-from handlax.testing.closeness import assert_trees_close
+from handlax.testing.closeness import assert_results_equal
 from handlax.testing.effect_programs.programs import EffectProgram
 from handlax.testing.effect_programs.random_handlers import MOVEMENTS
 from handlax.testing.generator.control_flow import NODES
@@ -41,7 +41,7 @@ def test_a_nest_shrinks_to_one_node(name):
 def test_a_nest_has_no_dead_code_and_is_its_reference(nest, seed):
     assert living(nest.source, ["tell"]) == nest.source
     inputs = nest.inputs(seed)
-    assert_trees_close(nest(*inputs), nest.unrolled(*inputs), what="with Python's loops")
+    assert_results_equal(nest(*inputs), nest.unrolled(*inputs), what="with Python's loops")
 
 
 def test_what_performs_is_not_dead():
@@ -98,14 +98,14 @@ def printed(value):
 @given(st.one_of(handlers(), stacks()))
 def test_what_a_handler_prints_does_what_it_does(drawn):
     found, expected = printed(drawn)(drawn.performs)(X), drawn(drawn.performs)(X)
-    assert_trees_close(found, expected, what="the expression that is printed")
+    assert_results_equal(found, expected, what="the expression that is printed")
 
 
 @settings(max_examples=30)
 @given(handlers())
 def test_a_handler_is_handled_from_its_state(drawn):
     found = hx.handle(drawn.handler, *drawn.state)(drawn.performs)(X)
-    assert_trees_close(found, drawn(drawn.performs)(X), what="by handle")
+    assert_results_equal(found, drawn(drawn.performs)(X), what="by handle")
 
 
 @settings(max_examples=30)
@@ -126,7 +126,7 @@ def test_handlers_that_answer_once_cross_every_nest(stack, nest, seed):
     inputs = nest.inputs(seed)
     with hx.configure(default_float="float64"):
         crossed, plain = [stack(total(control))(*inputs) for control in (CONTROL, UNROLLED)]
-        assert_trees_close(crossed, plain, what="through loops, against Python's")
+        assert_results_equal(crossed, plain, what="through loops, against Python's")
 
 
 @pytest.mark.parametrize(
