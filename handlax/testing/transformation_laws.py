@@ -105,13 +105,17 @@ def _selected(case: TransformationCase, nest: Nest, seed: int) -> None:
 
 
 def _performed(case: TransformationCase, nest: Nest, seed: int) -> None:
-    """Of a program without control flow too, in which nothing else may go wrong."""
+    """Of a program without control flow too, in which nothing else may go wrong.
+
+    Without a meaning the operands of effects are known there alone: in other programs they may be what it changes.
+    """
     inputs = nest.inputs(seed)
     for f in (in_order, nest):
         found, expected = [count_effects(t(f))(*inputs)[0] for t in (case.transform, case.meaning or plain)]
         assert int(found[0]) == int(expected[0]), f"it performs {found[0]} effects, expected {expected[0]}"
-        what = f"the {expected[0]} effects, in another order or with other operands: what they make of a state"
-        assert_results_equal(found[1], expected[1], what=what)
+        if f is in_order or case.meaning is not None:
+            what = f"the {expected[0]} effects, in another order or with other operands: what they make of a state"
+            assert_results_equal(found[1], expected[1], what=what)
 
 
 def in_order(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:

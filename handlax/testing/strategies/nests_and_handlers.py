@@ -51,7 +51,7 @@ def nests(
     <BLANKLINE>
         def g...(f...):
             return (...)
-        f..., = hx.vmap(g..., (0,), (0,))(v)
+        f..., = hx.vmap(g..., (...,), (0,))(...)
         return (v, w, f..., p)
     """
     nodes = nodes_named(only, without)
