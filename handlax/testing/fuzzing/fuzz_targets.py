@@ -61,8 +61,9 @@ class TimeLimit:
             raise BadCall(
                 f"fuzzing: inputs must be tried in the main thread, got {threading.current_thread().name!r}.",
                 hint="a process of its own, as of python -m handlax.testing.fuzzing.")
+        self.outer, self.interval = signal.setitimer(signal.ITIMER_REAL, 0)  # or it might end in ``stop``, unheard
         self.begun, self.handler = time.monotonic(), signal.signal(signal.SIGALRM, self.stop)
-        self.outer, self.interval = signal.setitimer(signal.ITIMER_REAL, self.seconds, _REPEATED)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds, _REPEATED)
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
