@@ -101,7 +101,7 @@ def test_an_alarm_that_was_set_before_goes_on():
     try:
         signal.setitimer(signal.ITIMER_REAL, 100.0, 7.0)
         assert check_input(Target("giving", len), b"") == "a result"
-        left, interval = signal.setitimer(signal.ITIMER_REAL, 0.001)
+        left, interval = signal.setitimer(signal.ITIMER_REAL, 0.001, 7.0)
         assert 0 < left < 100 and interval == 7.0
         check_input(Target("waiting", lambda data: time.sleep(0.01)), b"")
         end = time.monotonic() + 60
