@@ -159,6 +159,15 @@ def test_that_runs_on():
 """
 
 
+@pytest.fixture
+def heard_interrupts():
+    """Children hear Control-C, which those of a shell's background jobs ignore, as these do."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_tests_that_run(number, tmp_path):
     process = tmp_path / "process"
