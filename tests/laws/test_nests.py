@@ -83,7 +83,7 @@ def test_a_law_that_fails_is_reported_with_a_small_nest():
     law = Law("no loops", "there are no loops", refuse)
     nest = next(nest for nest in map(random_program, range(99)) if nest.source.count("hx.scan(") == 2)
     with pytest.raises(AssertionError, match="there are no loops") as caught:
-        check_nest_law(law, nest, 3)
+        check_nest_law(law, nest, 3, seconds=100.0)
     assert len(str(caught.value)) < 500
 
 
