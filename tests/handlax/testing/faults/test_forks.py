@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from helpers.new_process import in_new_process
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -18,14 +19,25 @@ def programs():
         np.testing.assert_allclose(f(np.ones(3, np.float32)), np.cos(np.ones(3)) * (n + 7), rtol=1e-5)
 
 
+COMPUTES = """
+import numpy as np
+import handlax as hx
+from handlax import numpy as hnp
+from handlax.testing.faults import forks
+
+x = hx.jit(lambda x: x * 11)(hnp.ones(3)).block_until_ready()
+
+def child():
+    assert (np.asarray(x) == 11).all() and hnp.sum(hnp.arange(4)) == 6
+    assert hx.handle(hx.handler({hx.operations.Sin: lambda op, x: x * 2}))(hnp.sin)(2.0) == 4.0
+
+print({fault.left for fault in forks(lambda: hx.jit(lambda x: x * 23)(2.0), child)})
+"""
+
+
 def test_a_child_computes_with_numpy_and_reads_what_was_computed():
-    x = hx.jit(lambda x: x * 11)(hnp.ones(3)).block_until_ready()
-
-    def child():
-        assert (np.asarray(x) == 11).all() and hnp.sum(hnp.arange(4)) == 6
-        assert hx.handle(hx.handler({hx.operations.Sin: lambda op, x: x * 2}))(hnp.sin)(2.0) == 4.0
-
-    assert {fault.left for fault in forks(programs, child)} == {None}
+    """In a process of its own: where arrays were placed on devices, the parent computes on these."""
+    assert in_new_process(COMPUTES) == "{None}"
 
 
 KNOWN = hx.jit(lambda x: x * 13)
