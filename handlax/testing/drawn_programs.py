@@ -36,6 +36,7 @@ class DrawnPrograms:
         self.crossed = crossed
         self.refused = dict(without or {})
         self.made: dict[tuple[int, tuple[str, ...]], Nest] = {}
+        self.broad: dict[tuple[str, ...], Nest | None] = {}  # None: it is refused
         loop = f"hx.fori_loop(0, k % 4, lambda i, c: {TOLD.format(x='c')}, x)"
         for name, text in {**VARIANTS, TRACED_LENGTH: loop}.items():
             self.probe(name, [Nest(f"def program(x, v, w, k, p):\n    return ({text},)\n")])
@@ -83,14 +84,12 @@ class DrawnPrograms:
             )
         return self.made[k, without]
 
-    def broad(self, without: tuple[str, ...] = ()) -> Nest | None:
-        """A program with every expression of floats, each of which its results depend on; None: it is refused."""
-        nest = broad_program({*self.refused, *without})
-        return nest if self.refusal(nest) is None else None
-
     def example(self, k: int, first: bool, without: tuple[str, ...]) -> Nest:
         """The program of a number; the first of a law is a broad one, which rules of any expression change."""
-        return (first and self.broad(without)) or self.program(k, without)
+        if first and without not in self.broad:
+            nest = broad_program({*self.refused, *without})
+            self.broad[without] = nest if self.refusal(nest) is None else None
+        return (first and self.broad[without]) or self.program(k, without)
 
     def drawn(self, seed: str, without: tuple[str, ...]) -> Nest:
         nodes = [name for name in NODES if name != "handled"]

@@ -377,7 +377,7 @@ def each(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Seq
 
 
 def smoothly(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Arrays], None]:
-    """The check of operands for which some result has a derivative. Raises: Inapplicable: none has."""
+    """``check``, but it raises ``Inapplicable`` where no result is real or complex, so that none has a derivative."""
 
     def check_smooth(op: Operation, operands: Arrays) -> None:
         types = op.as_results(op.result_type(*[as_array(x).type for x in operands]))

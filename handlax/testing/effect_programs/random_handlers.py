@@ -21,7 +21,7 @@ MOVEMENTS = (None, "carry", "append", "sum", "max", "split", "tally")
 
 
 def ways_of(kinds: Collection[str], movements: Collection[str | None]) -> Mapping[tuple[str, str | None], int]:
-    """Those of ``WAYS`` that are of these kinds and movements. Raises: BadArgument: there are none."""
+    """The ways to write a clause that are of these kinds and state movements. Raises: BadArgument: there are none."""
     ways = {way: often for way, often in WAYS.items() if way[0] in kinds and way[1] in movements}
     if not ways:
         raise BadArgument(

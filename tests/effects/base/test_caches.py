@@ -84,6 +84,7 @@ STATE |= {
 STATE |= {
     "effects.core.columns:Column.modes": "a registry",
     "handlax.testing.drawn_programs:DrawnPrograms.made": "one check: its programs",
+    "handlax.testing.drawn_programs:DrawnPrograms.broad": "one check: the first programs of its laws",
     "effects.functions.captured:_Copy.copies": "one pass: a copy of a function",
     "lowering.export.artifact_writer:Numbering.numbers": "one pass: the bytes of a function",
     "interpreters.differentiation.taylor:Jet.known": "one pass: the series of the operation that is answered",
