@@ -25,7 +25,7 @@ def exits(program: str, *, daemon: bool = True, every: int = 100, patience: floa
         patience: the seconds in which a process must end.
 
     Raises: AssertionError: a process does not end, is ended by a signal, or tells of another error; or the program
-    fails by itself.
+    fails by itself. BadArgument: ``every`` is below 1.
 
     >>> len([*exits("import handlax as hx; hx.jit(lambda x: x + 1)(1.0)", every=10**6)])
     1

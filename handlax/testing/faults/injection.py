@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+from ...effects.base.errors import BadArgument
 from .left_behind import IN_FORCE, Before, hidden_files, tracers
 from .wholeness import values
 
@@ -46,6 +47,13 @@ class Injection:
         return self.seen == self.number + 1
 
 
+def numbers(every: int) -> Iterator[int]:
+    """0, ``every``, twice ``every``, and so on. Raises: BadArgument: ``every`` is below 1."""
+    if every < 1:
+        raise BadArgument(f"faults: every must be at least 1, got {every!r}.", hint="1 is each fault, n each n-th.")
+    return count(0, every)
+
+
 def assert_some(count: int) -> None:
     """Raise AssertionError if there were no faults: what was to be checked was not."""
     assert count, "a fault must be possible, got a call or program that passes no place of one in its own thread."
@@ -65,11 +73,12 @@ def every_fault(
         every: 1 for each of the faults, n for every n-th.
         folders: in which no hidden file may remain.
 
-    Raises: AssertionError: a fault left something changed; or there is none.
+    Raises: AssertionError: a fault left something changed; or there is none. BadArgument: ``every`` is below 1.
     """
+    due = numbers(every)
     f()
     computed = Before(values)
-    for number in count(0, every):
+    for number in due:
         injection, left, before = Injection(number), None, Before(*IN_FORCE, tracers, hidden_files(*folders))
         try:
             with injected(injection):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import _thread
 import gc
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -118,6 +119,13 @@ def _differences(before: Configuration, now: Configuration) -> list[str]:
     return [name for name in DEFAULTS if name not in _REGISTRIES and getattr(before, name) != getattr(now, name)]
 
 
+def _umask() -> str:
+    """The mask of the modes of new files; "" where the system does not tell it: ``os.umask`` changes it to read it."""
+    status = Path("/proc/self/status")
+    found = re.search(r"^Umask:\s*(\w+)", status.read_text(), re.MULTILINE) if status.exists() else None
+    return found[1] if found else ""
+
+
 _SURROUNDINGS: Mapping[str, Callable[[], object]] = MappingProxyType({
     "the recursion limit": sys.getrecursionlimit,
     "the filters of warnings": lambda: list(warnings.filters),
@@ -127,6 +135,7 @@ _SURROUNDINGS: Mapping[str, Callable[[], object]] = MappingProxyType({
     "the time between switches of threads": sys.getswitchinterval,
     "the environment": lambda: dict(os.environ),
     "the working directory": os.getcwd,
+    "the modes of new files": _umask,
 })
 
 

@@ -69,6 +69,7 @@ def interrupts(
 
     Raises: AssertionError: an exception left something changed: handlers, settings, caches, threads, or the values of
     a program; or there is no moment in the thread of the caller, such as in a function that calls in another one.
+    BadArgument: ``every`` is below 1.
 
     >>> import handlax as hx
     >>> f = hx.jit(hx.grad(lambda x: x * x))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from itertools import count
 from typing import Any, NamedTuple
 
-from .injection import Fault, assert_some
+from .injection import Fault, assert_some, numbers
 
 _MARK = "fault: "
 PIPES: dict[str, Any] = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -50,7 +49,7 @@ def every_process(
     Raises: AssertionError: a process goes on after ``patience``, ends as ``may_end`` does not allow, or, without a
     fault, fails; or no fault befalls it.
     """
-    for number in count(0, every):
+    for number in numbers(every):
         end = ending(subprocess.Popen([sys.executable, "-c", source_of(number)], **PIPES), patience)
         if end.place is None:
             assert end.status == 0, f"a program must end by itself, got the status {end.status}.\n{end.errors}"

@@ -155,6 +155,11 @@ def the_switches(undo):
     undo(lambda: sys.setswitchinterval(before))
 
 
+def the_modes(undo):
+    before = os.umask(0o027)
+    undo(lambda: os.umask(before))
+
+
 def a_compilation(undo):
     CACHE.compiling["key"] = threading.Event()
     undo(lambda: CACHE.compiling.pop("key"))
@@ -179,6 +184,7 @@ def undo():
     (the_folder, "the working directory"), (the_collector, "the collector"), (a_threshold, "the collector"),
     (a_signal_handler, "the handlers of signals"), (control_c, "the handlers of signals"), (an_alarm, "the alarm"),
     (a_tracer, "the tracer"), (a_profiler, "the profiler"), (the_switches, "the time between switches of threads"),
+    pytest.param(the_modes, "the modes of new files", marks=pytest.mark.skipif(sys.platform != "linux", reason="proc")),
     (a_compilation, "a compilation in progress"), (a_full_cache, "must have at most -1 entries"),
 ], ids=lambda x: getattr(x, "__name__", ""))
 def test_what_a_call_of_the_package_may_not_change_is_told(leave, said, undo):

@@ -8,7 +8,7 @@ import pytest
 import handlax as hx
 from handlax import numpy as hnp
 from handlax.effects.base.wrapping import context_variable
-from handlax.testing.faults import interrupts
+from handlax.testing.faults import exits, interrupts
 
 VARIABLE = context_variable("test_moments", 0)
 
@@ -69,6 +69,13 @@ def test_a_function_that_is_never_interrupted_is_an_error(at):
 
     with pytest.raises(AssertionError, match="in its own thread"):
         list(interrupts(in_another_thread, at=at))
+
+
+@pytest.mark.parametrize("injector", [interrupts, lambda f, every: exits("pass", every=every)])
+@pytest.mark.parametrize("every", [0, -1])
+def test_faults_go_on_from_one_to_a_later_one(injector, every):
+    with pytest.raises(hx.errors.BadArgument, match="every must be at least 1"):
+        next(injector(program, every=every))
 
 
 @pytest.mark.parametrize(("at", "listen", "listening"), [
