@@ -17,17 +17,21 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...effects.base import config
-from ...effects.base.errors import ProcessFailure
+from ...effects.base.errors import HandlaxError, ProcessesDiffer, ProcessFailure
 from ...effects.base.lazy_module import LazyModule
+from ...effects.base.source_locations import user_site
 from .jaxlib_modules import Client, RuntimeFailure, _jax
+from .joint_actions import Joint, JointActions, count_with, first_difference
 from .runtime_access import empty_in_children
 
 if TYPE_CHECKING:  # a process that is alone needs none of them
@@ -42,9 +46,12 @@ _COORDINATOR = Path(__file__).with_name("coordinator.py")
 _CURRENT: list[Connection] = []
 empty_in_children(_CURRENT)
 _ENDED = "handlax/ended/"
+_COUNTS = "handlax/counts/"
+_DIFFERS = "handlax/differs/"
 _LONGEST_WAIT = 1800  # seconds
 _SHORTEST_START = 60  # seconds that the coordinator has to start, which loads jaxlib
-_SOON = 2  # seconds in which the coordinator tells of a process that has left
+_SOON = 6  # seconds in which the coordinator tells of a process that has left, or did something else
+_MET = 4096  # so many of the last new programs are known to have been launched
 _PATIENCE = 10.0  # seconds that the end waits for an answer of the coordinator
 
 
@@ -178,7 +185,7 @@ def _kill(coordinator: subprocess.Popen[str]) -> None:
 class Connection:
     """This process's connection with the others: barriers, exchanged messages, and the detection of dead processes.
 
-    ``failure`` describes the failure of another process, once there is one.
+    ``failure`` makes the error of another process's failure, once there is one.
     """
 
     def __init__(
@@ -190,13 +197,15 @@ class Connection:
         self.line = line
         os.register_at_fork(after_in_child=line.close)  # held by a child it would stay open at the end of this process
         self.count, self.index = membership.count, membership.index
-        self.failure: str | None = None
-        self._shared: Counter[frozenset[int]] = Counter()
+        self.failure: Callable[[], HandlaxError] | None = None
+        self.actions = JointActions(self.index)
+        self._told = ""
+        self._met: dict[tuple[frozenset[int], int], None] = {}
+        self._turns: dict[frozenset[int], threading.RLock] = {}
         self._said: Counter[frozenset[int]] = Counter()
-        self._counting = threading.RLock()
         self._at_end = False
         self.on_failure: Callable[[], None] = self._break_connections
-        self._ended = threading.Event()
+        self._ended, self._asked = False, threading.Event()
         self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
         self._asker.start()
         self._listener = threading.Thread(target=self._listen, name="handlax who leaves", daemon=True)
@@ -219,14 +228,14 @@ class Connection:
 
     # Waiting for others
 
-    def meet(self, name: str, timeout: int, who: Iterable[int] | None = None) -> None:
-        """A barrier: wait until all processes, or those with the indices ``who``, have called it with this name.
+    def meet(self, name: str, timeout: int) -> None:
+        """A barrier: wait until all processes have called it with this name.
 
         Raises: ProcessFailure: one has failed or ended, or does not come in time.
         """
-        numbers = frozenset(range(self.count) if who is None else who)
-        self.take_part(numbers)
-        self._wait(name, timeout, numbers)
+        everyone = frozenset(range(self.count))
+        self.take_part(everyone, name)
+        self._wait(name, timeout, everyone)
 
     def _wait(self, name: str, timeout: int, numbers: Iterable[int]) -> None:
         """A barrier that ends when a process dies, as the runtime's does not: tries of one second each, until all
@@ -248,21 +257,35 @@ class Connection:
         self._said[who] += 1  # two keys in turn: a process that writes one again knows that all have read it
         key = f"handlax/said/{sorted(who)}/{self._said[who] % 2}"
         self.client.key_value_set(f"{key}/{self.index}", text, allow_overwrite=True)
-        self.meet(key, _LONGEST_WAIT, who)
+        self._wait(key, _LONGEST_WAIT, who)
         texts = self.client.key_value_dir_get(key)
         return {int(name.rpartition("/")[2]): said for name, said in texts}
 
-    def take_part(self, who: frozenset[int]) -> None:
-        """Count a joint action of the processes with these indices, so that one that ended with a lower count is
-        reported missing.
+    def take_part(self, who: frozenset[int], what: str, number: int | None = None) -> None:
+        """Note a joint action of the processes with these indices before it begins; another ``number``, another action.
+
+        One that does something else, or has ended without it, is reported.
         """
-        with self._counting:
-            self._shared[who] += 1
+        self.actions.note(who, Joint(what, zlib.crc32(what.encode()) if number is None else number, user_site(1)))
+
+    def turn(self, who: frozenset[int]) -> threading.RLock:
+        """Held by a thread while it begins a joint action of these processes, so that the notes are in this order."""
+        return self._turns.setdefault(who, threading.RLock())
+
+    def has_met(self, who: frozenset[int], number: int) -> bool:
+        """Whether ``note_meeting`` was called so; all processes forget it at the same time."""
+        return (who, number) in self._met
+
+    def note_meeting(self, who: frozenset[int], number: int) -> None:
+        """Note that these processes have launched a program together, each at the same time."""
+        self._met[who, number] = None
+        if len(self._met) > _MET:
+            del self._met[next(iter(self._met))]
 
     def check(self) -> None:
-        """Raise ProcessFailure if another process has failed."""
+        """Raise the error of another process's failure, if one has failed."""
         if self.failure is not None:
-            raise self.error(self.failure)
+            raise self.failure()
 
     def error(self, reason: str) -> ProcessFailure:
         return ProcessFailure(
@@ -277,10 +300,13 @@ class Connection:
         timeout.
         """
         everyone, timeout = [*range(self.count)], self.membership.heartbeat_timeout
-        while self.failure is None and not self._ended.wait(min(timeout / 10, 2)):
+        while self.failure is None and not self._is_over(min(timeout / 10, 2)):
             try:
                 ended = self._look_who_has_ended()
+                self._answer_who_differs()
+                self._tell_counts()
                 alive = self.client.get_live_nodes(everyone)
+                self._compare_actions()
             except RuntimeFailure as error:
                 return self._fail(f"the coordinator does not answer ({str(error).partition(chr(10))[0]})")
             dead = [index for index in everyone if index not in alive and index not in ended]
@@ -290,10 +316,20 @@ class Connection:
             if dead:
                 return self._fail(f"process {_numbers(dead)} has left, or has not answered for {timeout} s")
 
+    def _is_over(self, seconds: float) -> bool:
+        """Whether this process has left, after so many seconds, or as soon as it has, or ``ask`` is called."""
+        self._asked.wait(seconds)
+        self._asked.clear()
+        return self._ended
+
+    def ask(self) -> None:
+        """Have the roll called now."""
+        self._asked.set()
+
     def _listen(self) -> None:
         """Hear from the coordinator whose connections have ended: at once where a process, not its machine, fails."""
         with suppress(OSError, RuntimeFailure):
-            while not self._ended.is_set() and (index := _line_of(self.line)):
+            while not self._ended and (index := _line_of(self.line)):
                 if int(index) not in self._look_who_has_ended():
                     self._fail(f"process {index} has left")
 
@@ -306,18 +342,55 @@ class Connection:
             self._fail(f"process {_numbers(missed)} has ended")
         return set(notes)
 
-    def _misses(self, index: int, waits: bool, shared: list[tuple[list[int], int]]) -> bool:
+    def _misses(self, index: int, waits: bool, counts: list[tuple[list[int], int, int]]) -> bool:
         """Whether this process waits in a joint action for process ``index``, which has ended or does not wait at its
         end.
         """
-        counts = {frozenset(who): count for who, count in shared}
-        return not waits if self._at_end else any([
-            index in who and count > counts.get(who, 0) for who, count in [*self._shared.items()]])
+        return not waits if self._at_end else self.actions.shared_with(index).count > count_with(self.index, counts)[0]
 
     def _fail(self, reason: str) -> None:
-        if not self._ended.is_set() and self.failure is None:
-            self.failure = reason
+        self._fail_by(partial(self.error, reason))
+
+    def _fail_by(self, failure: Callable[[], HandlaxError]) -> None:
+        if not self._ended and self.failure is None:
+            self.failure = failure
             self.on_failure()
+
+    # Whether all do the same. Each tells its counts before the roll is called; who is ahead of another one compares.
+
+    def _tell_counts(self) -> None:
+        counts = json.dumps(self.actions.counts())
+        if counts != self._told:
+            self.client.key_value_set(f"{_COUNTS}{self.index}", counts, allow_overwrite=True)
+            self._told = counts
+
+    def _compare_actions(self) -> None:
+        for index in self.actions.neighbours():
+            with suppress(RuntimeFailure):  # it has told nothing yet
+                count, digest = count_with(self.index, json.loads(self.client.key_value_try_get(f"{_COUNTS}{index}")))
+                if self.actions.shared_with(index).differs_at(count, digest):
+                    return self._fail_by(self._difference(index))
+
+    def _answer_who_differs(self) -> None:
+        """Fail if another process says that this one differs."""
+        for name, _ in self.client.key_value_dir_get(_DIFFERS):
+            teller, told = map(int, name.removeprefix(_DIFFERS).split("/"))
+            if told == self.index:
+                return self._fail_by(self._difference(teller))
+
+    def _difference(self, index: int) -> Callable[[], HandlaxError]:
+        """Makes the error that says what this process and another one did differently first."""
+        mine, theirs = self.actions.shared_with(index).recent(), []
+        with suppress(RuntimeFailure):
+            self.client.key_value_set(f"{_DIFFERS}{self.index}/{index}", json.dumps(mine), allow_overwrite=True)
+            theirs = json.loads(self.client.blocking_key_value_get(f"{_DIFFERS}{index}/{self.index}", 1000 * _SOON))
+        found = first_difference(mine, theirs)
+        said = "something else before that" if found is None else (
+            f"as number {found[0][0]} {found[0][2]} at {found[0][3]} here, and {found[1][2]} at {found[1][3]} "
+            f"in process {index}")
+        return partial(
+            ProcessesDiffer, f"process {self.index}: every process must launch the same programs over devices of all, "
+            f"in the same order, got {said}.", hint="what a process computes by itself uses its own devices only.")
 
     # The CPU's collectives wait for a process that is stopped, not ended, for half an hour, within the launch of a
     # program. Their connections are broken when it is dead by the roll call, so that they fail. Those of GPUs cannot
@@ -335,7 +408,10 @@ class Connection:
 
     def end_process(self) -> None:
         """Report the failure, and exit this process."""
-        sys.stderr.write(f"handlax.errors.ProcessFailure: {self.error(str(self.failure))}\n")
+        with suppress(Exception):  # what is written until now
+            sys.stdout.flush()
+        error = self.failure and self.failure()
+        sys.stderr.write(f"handlax.errors.{type(error).__name__}: {error}\n")
         sys.stderr.flush()
         os._exit(1)
 
@@ -353,15 +429,17 @@ class Connection:
         try:
             self._at_end = True
             with suppress(RuntimeFailure):
-                shared = [[sorted(who), count] for who, count in self._shared.items()]
-                note = json.dumps({"waits": together, "shared": shared})
+                note = json.dumps({"waits": together, "counts": self.actions.counts()})
                 self.client.key_value_set(f"{_ENDED}{self.index}", note)
             if together:
                 together = False
                 self._wait("the end", self.membership.end_timeout, range(self.count))
                 together = True
+                self._compare_at_end()
+                self.check()
         finally:
-            self._ended.set()
+            self._ended = True
+            self.ask()
             with suppress(OSError):
                 self.line.shutdown(socket.SHUT_RDWR)
             self._listener.join(_PATIENCE)
@@ -374,6 +452,15 @@ class Connection:
                 self.coordinator.stdin.write("done" if together else "")  # type: ignore[union-attr]
                 self.coordinator.stdin.close()  # type: ignore[union-attr]
 
+    def _compare_at_end(self) -> None:
+        """Compare all that was done with the neighbours, which have come to the end, too."""
+        for index in self.actions.neighbours():
+            with suppress(RuntimeFailure):  # it has ended without waiting
+                counts = json.loads(self.client.key_value_try_get(f"{_ENDED}{index}"))["counts"]
+                log = self.actions.shared_with(index)
+                if (log.count, log.digest) != count_with(self.index, counts):
+                    self._fail_by(self._difference(index))
+
 
 def _numbers(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
@@ -383,27 +470,33 @@ def _leave_at_exit() -> None:
     """Disconnect when Python exits; after an error without waiting for the others, as they may wait for this process.
     """
     if _CURRENT:
-        with suppress(ProcessFailure):
-            joined = _CURRENT.pop()
-            patience = _PATIENCE if joined.failure is None else 0
+        joined = _CURRENT.pop()
+        patience = _PATIENCE if joined.failure is None else 0
+        try:
             joined.close(getattr(sys, "last_value", None) is None, patience)
+        except ProcessFailure:
+            return
+        except ProcessesDiffer:
+            joined.end_process()
 
 
 _BY_OTHERS = re.compile(r"\bGloo\b|\bgloo\b|NCCL|GetKeyValue|coordination service", re.IGNORECASE)
 
 
-def failure_of_others(error: Exception) -> ProcessFailure | None:
-    """The ProcessFailure for a runtime error that the failure of another process has caused; None for any other error.
+def failure_of_others(error: Exception) -> HandlaxError | None:
+    """The ProcessFailure, or ProcessesDiffer, for a runtime error that the failure of another process has caused; None for any other error.
     """
     joined = connection()
     if joined is None or not _BY_OTHERS.search(str(error)):
         return None
+    joined.ask()
     until = time.monotonic() + _SOON
     while joined.failure is None and time.monotonic() < until:
         time.sleep(0.01)  # a broken connection is seen before it is told whose it was
     if joined.failure is None:
-        joined.failure = f"one has ended or cannot be reached ({str(error).partition(chr(10))[0]})"
-    failure = joined.error(joined.failure)
+        joined.failure = partial(
+            joined.error, f"one has ended or cannot be reached ({str(error).partition(chr(10))[0]})")
+    failure = joined.failure()
     failure.__cause__ = error
     return failure
 
