@@ -30,6 +30,7 @@ from ...effects.base import config
 from ...effects.base.errors import HandlaxError, ProcessesDiffer, ProcessFailure
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.source_locations import user_site
+from .coordinator import proof_of
 from .jaxlib_modules import Client, RuntimeFailure, _jax
 from .joint_actions import Joint, JointActions, count_with, first_difference
 from .runtime_access import empty_in_children
@@ -59,7 +60,7 @@ _PATIENCE = 10.0  # seconds that the end waits for an answer of the coordinator
 class Membership:
     """This process's index, the number of processes, the coordinator's address, and the timeouts, in seconds.
 
-    ``credentials`` are jaxlib's options for mutual TLS. ``local_devices`` are the GPUs of this process; None: all.
+    ``credentials`` are jaxlib's options for mutual TLS. ``secret`` is known to the processes of the launch alone. ``local_devices`` are the GPUs of this process; None: all.
     """
 
     coordinator_address: str
@@ -72,6 +73,7 @@ class Membership:
     heartbeat_timeout: int = 100
     end_timeout: int = 300
     credentials: Mapping[str, Any] = field(default_factory=dict)
+    secret: str = field(default="", repr=False)
 
 
 def connection() -> Connection | None:
@@ -101,31 +103,36 @@ def connect(membership: Membership) -> None:
 def _come_together(membership: Membership) -> socket.socket:
     """Wait until the coordinator says that all processes have come; the connection on which it tells who leaves.
 
-    Raises: ProcessFailure: they have not come within ``start_timeout``.
+    Raises: ProcessFailure: they have not come within ``start_timeout``, or one is there twice.
     """
     host, _, port = membership.coordinator_address.rpartition(":")
     deadline = time.monotonic() + membership.start_timeout
-    answer = ""
-    while True:
-        late = time.monotonic() > deadline
-        if late or answer:
-            reason = f"process {answer.removeprefix('missing ')} is missing" if answer else "it cannot be reached"
-            raise ProcessFailure(
-                f"distributed.initialize: all {membership.count} processes must come to "
-                f"{membership.coordinator_address} within {membership.start_timeout} s, {reason}.",
-                hint="start them all with the same address; initialization_timeout gives them more time.",
-            )
+    reason = "it cannot be reached"
+    while time.monotonic() <= deadline:
         with suppress(OSError), ExitStack() as closing:
             line = closing.enter_context(socket.create_connection((host.strip("[]"), int(port)), timeout=5))
-            line.sendall(f"{membership.index}\n".encode())
             line.settimeout(max(deadline - time.monotonic(), 0) + 5)  # the coordinator answers when the time is over
-            answer = _line_of(line)
+            proof = proof_of(membership.secret, _line_of(line), membership.index)
+            line.sendall(f"{membership.index} {socket.gethostname()}:{os.getpid()} {proof}\n".encode())
+            answer, _, about = _line_of(line).partition(" ")
             if answer == "go":
                 closing.pop_all()
                 line.settimeout(None)
                 return line
-        if not answer:
-            time.sleep(0.1)
+            if answer == "missing":
+                reason = f"process {about} is missing"
+                break
+            if answer == "duplicate":
+                index, *names = about.split()
+                reason = f"process {index} is there twice, {' and '.join(names)}"
+                break
+            reason = "it sends this process away, which has another secret or another number of processes"
+        time.sleep(0.1)
+    raise ProcessFailure(
+        f"distributed.initialize: all {membership.count} processes must come to "
+        f"{membership.coordinator_address} within {membership.start_timeout} s, {reason}.",
+        hint="start them all with the same address; initialization_timeout gives them more time.",
+    )
 
 
 def _line_of(connection: socket.socket) -> str:
@@ -159,7 +166,7 @@ def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
     with tempfile.TemporaryFile("w+") as errors:  # of any size: a pipe that nobody reads would stop the coordinator
         started = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path, "HANDLAX_LAUNCH_SECRET": membership.secret},
         )
         try:
             output: Any = started.stdout
