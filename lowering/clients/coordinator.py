@@ -3,9 +3,9 @@
     python coordinator.py ADDRESS PROCESSES START_TIMEOUT OPTIONS
 
 First it waits for all processes: each proves that it knows the secret of the launch and is answered ``go``, or, when
-the time is over, which are ``missing``, since XLA's runtime would abort those that wait. Then it runs jaxlib's distributed runtime service at the
-same port, with these options as JSON. The connections of the processes stay open: one that breaks tells at once that
-its process has left, and the others are told its index.
+the time is over, which are ``missing``, since XLA's runtime would abort those that wait. Then it runs jaxlib's
+distributed runtime service at the same port, with these options as JSON. The connections of the processes stay open:
+one that breaks tells at once that its process has left, and the others are told its index.
 
 It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until its standard input ends and
 no process is connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts,
@@ -27,7 +27,6 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 ESTABLISHED = "01"  # a connection's state in Linux's tables
 
@@ -60,12 +59,13 @@ class Visitor:
         self.said += more
         hello = _HELLO.fullmatch(self.said)
         if hello is None or self.index >= 0:  # it has left, says more, or has not come to the end of the line
-            return bool(more) and self.index < 0 and len(self.said) < _LONGEST and _BEGINNING.match(self.said) is not None
-        index, name, proof = hello.groups()
-        welcome = int(index) < processes and hmac.compare_digest(proof.decode(), proof_of(secret, self.number, int(index)))
-        if welcome:
-            self.index, self.name = int(index), name.decode()
-        return welcome
+            begins = len(self.said) < _LONGEST and _BEGINNING.match(self.said)
+            return bool(more and begins and self.index < 0)
+        index, proof = int(hello[1]), hello[3].decode()
+        if index >= processes or not hmac.compare_digest(proof, proof_of(secret, self.number, index)):
+            return False
+        self.index, self.name = index, hello[2].decode(errors="replace")
+        return True
 
 
 def proof_of(secret: str, number: str, index: int) -> str:
@@ -109,6 +109,9 @@ def gather(listener: socket.socket, processes: int, timeout: float, secret: str 
                         strangers.pop(visitor, None)
                         if by_index.get(visitor.index) is visitor:
                             del by_index[visitor.index]
+    except Duplicate:
+        strangers |= dict.fromkeys(by_index.values())
+        raise
     finally:
         for visitor in strangers:
             visitor.connection.close()
@@ -118,12 +121,12 @@ def gather(listener: socket.socket, processes: int, timeout: float, secret: str 
 def _seat(visitor: Visitor, by_index: dict[int, Visitor], strangers: dict[Visitor, None]) -> None:
     """Take a visitor among the processes once it has proved to be one. Raises: Duplicate."""
     if visitor in strangers and visitor.index >= 0:
-        del strangers[visitor]
         other = by_index.get(visitor.index, visitor)
         if other.name != visitor.name:
             said = f"duplicate {visitor.index} {other.name} {visitor.name}"
             answer([each.connection for each in (*by_index.values(), visitor)], said)
             raise Duplicate(said)
+        del strangers[visitor]
         by_index[visitor.index] = visitor  # of one that comes again, its first connection was lost
 
 

@@ -19,7 +19,7 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +32,8 @@ from ...effects.base.lazy_module import LazyModule
 from ...effects.base.source_locations import user_site
 from .coordinator import proof_of
 from .jaxlib_modules import Client, RuntimeFailure, _jax
-from .joint_actions import Joint, JointActions, count_with, first_difference
+from .joint_actions import Comparison, Joint, JointActions, count_with
+from .open_sockets import break_connections
 from .runtime_access import empty_in_children
 
 if TYPE_CHECKING:  # a process that is alone needs none of them
@@ -47,8 +48,6 @@ _COORDINATOR = Path(__file__).with_name("coordinator.py")
 _CURRENT: list[Connection] = []
 empty_in_children(_CURRENT)
 _ENDED = "handlax/ended/"
-_COUNTS = "handlax/counts/"
-_DIFFERS = "handlax/differs/"
 _LONGEST_WAIT = 1800  # seconds
 _SHORTEST_START = 60  # seconds that the coordinator has to start, which loads jaxlib
 _SOON = 6  # seconds in which the coordinator tells of a process that has left, or did something else
@@ -60,7 +59,8 @@ _PATIENCE = 10.0  # seconds that the end waits for an answer of the coordinator
 class Membership:
     """This process's index, the number of processes, the coordinator's address, and the timeouts, in seconds.
 
-    ``credentials`` are jaxlib's options for mutual TLS. ``secret`` is known to the processes of the launch alone. ``local_devices`` are the GPUs of this process; None: all.
+    ``credentials`` are jaxlib's options for mutual TLS, ``secret`` is known to the processes of the launch alone.
+    ``local_devices`` are the GPUs of this process; None: all.
     """
 
     coordinator_address: str
@@ -206,7 +206,7 @@ class Connection:
         self.count, self.index = membership.count, membership.index
         self.failure: Callable[[], HandlaxError] | None = None
         self.actions = JointActions(self.index)
-        self._told = ""
+        self.comparison = Comparison(client, self.actions)
         self._met: dict[tuple[frozenset[int], int], None] = {}
         self._turns: dict[frozenset[int], threading.RLock] = {}
         self._said: Counter[frozenset[int]] = Counter()
@@ -310,10 +310,10 @@ class Connection:
         while self.failure is None and not self._is_over(min(timeout / 10, 2)):
             try:
                 ended = self._look_who_has_ended()
-                self._answer_who_differs()
-                self._tell_counts()
+                self._fail_by(self.comparison.asked())
+                self.comparison.tell()
                 alive = self.client.get_live_nodes(everyone)
-                self._compare_actions()
+                self._fail_by(self.comparison.found())
             except RuntimeFailure as error:
                 return self._fail(f"the coordinator does not answer ({str(error).partition(chr(10))[0]})")
             dead = [index for index in everyone if index not in alive and index not in ended]
@@ -358,46 +358,10 @@ class Connection:
     def _fail(self, reason: str) -> None:
         self._fail_by(partial(self.error, reason))
 
-    def _fail_by(self, failure: Callable[[], HandlaxError]) -> None:
-        if not self._ended and self.failure is None:
+    def _fail_by(self, failure: Callable[[], HandlaxError] | None) -> None:
+        if failure is not None and not self._ended and self.failure is None:
             self.failure = failure
             self.on_failure()
-
-    # Whether all do the same. Each tells its counts before the roll is called; who is ahead of another one compares.
-
-    def _tell_counts(self) -> None:
-        counts = json.dumps(self.actions.counts())
-        if counts != self._told:
-            self.client.key_value_set(f"{_COUNTS}{self.index}", counts, allow_overwrite=True)
-            self._told = counts
-
-    def _compare_actions(self) -> None:
-        for index in self.actions.neighbours():
-            with suppress(RuntimeFailure):  # it has told nothing yet
-                count, digest = count_with(self.index, json.loads(self.client.key_value_try_get(f"{_COUNTS}{index}")))
-                if self.actions.shared_with(index).differs_at(count, digest):
-                    return self._fail_by(self._difference(index))
-
-    def _answer_who_differs(self) -> None:
-        """Fail if another process says that this one differs."""
-        for name, _ in self.client.key_value_dir_get(_DIFFERS):
-            teller, told = map(int, name.removeprefix(_DIFFERS).split("/"))
-            if told == self.index:
-                return self._fail_by(self._difference(teller))
-
-    def _difference(self, index: int) -> Callable[[], HandlaxError]:
-        """Makes the error that says what this process and another one did differently first."""
-        mine, theirs = self.actions.shared_with(index).recent(), []
-        with suppress(RuntimeFailure):
-            self.client.key_value_set(f"{_DIFFERS}{self.index}/{index}", json.dumps(mine), allow_overwrite=True)
-            theirs = json.loads(self.client.blocking_key_value_get(f"{_DIFFERS}{index}/{self.index}", 1000 * _SOON))
-        found = first_difference(mine, theirs)
-        said = "something else before that" if found is None else (
-            f"as number {found[0][0]} {found[0][2]} at {found[0][3]} here, and {found[1][2]} at {found[1][3]} "
-            f"in process {index}")
-        return partial(
-            ProcessesDiffer, f"process {self.index}: every process must launch the same programs over devices of all, "
-            f"in the same order, got {said}.", hint="what a process computes by itself uses its own devices only.")
 
     # The CPU's collectives wait for a process that is stopped, not ended, for half an hour, within the launch of a
     # program. Their connections are broken when it is dead by the roll call, so that they fail. Those of GPUs cannot
@@ -442,7 +406,7 @@ class Connection:
                 together = False
                 self._wait("the end", self.membership.end_timeout, range(self.count))
                 together = True
-                self._compare_at_end()
+                self._fail_by(self.comparison.at_end(_ENDED))
                 self.check()
         finally:
             self._ended = True
@@ -458,15 +422,6 @@ class Connection:
             if self.coordinator is not None:
                 self.coordinator.stdin.write("done" if together else "")  # type: ignore[union-attr]
                 self.coordinator.stdin.close()  # type: ignore[union-attr]
-
-    def _compare_at_end(self) -> None:
-        """Compare all that was done with the neighbours, which have come to the end, too."""
-        for index in self.actions.neighbours():
-            with suppress(RuntimeFailure):  # it has ended without waiting
-                counts = json.loads(self.client.key_value_try_get(f"{_ENDED}{index}"))["counts"]
-                log = self.actions.shared_with(index)
-                if (log.count, log.digest) != count_with(self.index, counts):
-                    self._fail_by(self._difference(index))
 
 
 def _numbers(numbers: Iterable[int]) -> str:
@@ -491,7 +446,7 @@ _BY_OTHERS = re.compile(r"\bGloo\b|\bgloo\b|NCCL|GetKeyValue|coordination servic
 
 
 def failure_of_others(error: Exception) -> HandlaxError | None:
-    """The ProcessFailure, or ProcessesDiffer, for a runtime error that the failure of another process has caused; None for any other error.
+    """The error for a runtime error that another process has caused, which has failed or differs; None for any other.
     """
     joined = connection()
     if joined is None or not _BY_OTHERS.search(str(error)):
@@ -506,29 +461,3 @@ def failure_of_others(error: Exception) -> HandlaxError | None:
     failure = joined.failure()
     failure.__cause__ = error
     return failure
-
-
-# Connections of this process, by the table of its open files
-
-
-def listening_ports() -> frozenset[int]:
-    """The ports at which this process listens; empty if the system has no table of open files."""
-    return frozenset([
-        each.getsockname()[1] for each in _sockets() if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)])
-
-
-def break_connections(ports: frozenset[int]) -> None:
-    """Shut down the connections of this process that lead from or to one of these ports."""
-    for each in _sockets():
-        with suppress(OSError):
-            if ports & {each.getsockname()[1], each.getpeername()[1]}:
-                each.shutdown(socket.SHUT_RDWR)
-
-
-def _sockets() -> Iterator[socket.socket]:
-    """The open TCP sockets of this process, each as a duplicate that is closed after its iteration."""
-    table = Path("/proc/self/fd")
-    for number in [int(entry.name) for entry in table.iterdir()] if table.exists() else ():
-        with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:  # OSError: no socket, or closed by now
-            if copy.type == socket.SOCK_STREAM and copy.family in (socket.AF_INET, socket.AF_INET6):
-                yield copy
