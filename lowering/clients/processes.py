@@ -211,6 +211,7 @@ class Connection:
         self._turns: dict[frozenset[int], threading.RLock] = {}
         self._said: Counter[frozenset[int]] = Counter()
         self._at_end = False
+        self._sync_points: Any = None
         self.on_failure: Callable[[], None] = self._break_connections
         self._ended, self._asked = False, threading.Event()
         self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
@@ -288,6 +289,13 @@ class Connection:
         self._met[who, number] = None
         if len(self._met) > _MET:
             del self._met[next(iter(self._met))]
+
+    def reached_sync_point(self, step: int) -> bool:
+        """Whether this is the step at which all processes save what they have: one was told by SIGTERM to end."""
+        if self._sync_points is None:
+            self._sync_points = _jax.create_preemption_sync_manager()
+            self._sync_points.initialize(self.client)
+        return bool(self._sync_points.reached_sync_point(step))
 
     def check(self) -> None:
         """Raise the error of another process's failure, if one has failed."""
@@ -416,6 +424,8 @@ class Connection:
             self._listener.join(_PATIENCE)
             self.line.close()
             self._asker.join(patience)
+            if self._sync_points is not None:
+                self._sync_points.shutdown()
             with suppress(RuntimeFailure):
                 if not self._asker.is_alive():  # while it asks, it must not be disconnected
                     self.client.shutdown()

@@ -213,6 +213,24 @@ def test_who_is_slow_is_waited_for():
     assert statuses == [0, 0] and lines == [["3.0", "3.0"]] * 2
 
 
+SAVING = """
+import os, signal, time
+from handlax.experimental import multihost_utils as mh
+for step in range(1000):
+    if mh.reached_preemption_sync_point(step):
+        print(step)
+        break
+    if step == 3 and hx.process_index() == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+    mh.sync_global_devices("step")
+"""
+
+
+def test_all_save_at_the_same_step_when_one_is_told_to_end():
+    (first,), (second,) = in_processes(SAVING, 2)
+    assert first == second and int(first) > 3
+
+
 # Processes that do not do the same
 
 DIFFERENT = """
