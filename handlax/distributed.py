@@ -5,12 +5,14 @@ What a process needs to know comes from arguments, variables of the environment,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from .effects.base.errors import BadArgument, BadCall, ProcessFailure
 from .effects.base.jax_settings import from_environment
-from .lowering.clients.clusters import Cluster, find
+from .lowering.clients.clusters import LAUNCH_SECRET, Cluster, find
 from .lowering.xla.lazy import runtime
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
@@ -39,6 +41,8 @@ def initialize(
         devices() == the devices of process 0, then those of process 1, ...
 
     Under ``python -m handlax.launch``, SLURM, Open MPI and in Kubernetes' indexed jobs no argument is needed.
+    Who does not know the secret of the launch, in ``HANDLAX_LAUNCH_SECRET`` or a file ``HANDLAX_LAUNCH_SECRET_FILE``,
+    cannot join.
     A process leaves the program when Python ends, or by ``shutdown``.
 
     Args:
@@ -50,7 +54,8 @@ def initialize(
         heartbeat_timeout_seconds: a process that has not answered for so long has failed; waiting for it raises
             ProcessFailure.
         shutdown_timeout_seconds: how long a process that has come to its end waits for the others.
-        coordinator_bind_address: where process 0 listens; by default at that port, on all interfaces.
+        coordinator_bind_address: where process 0 listens; by default at ``coordinator_address`` and nowhere else.
+            ``"[::]:1234"``: at this port on all interfaces.
         partition_index: the number of the group of machines, told to GPUs. ``slice_index`` is its former name.
         mtls_cert_file: with the other three files of mutual TLS, for which jaxlib 0.12 is needed.
 
@@ -83,10 +88,10 @@ def initialize(
         mtls_peer_uri_prefix=mtls_peer_uri_prefix, verify_secure_credentials=verify_secure_credentials,
     )
     runtime.connect(runtime.Membership(
-        address, count, index, bind or "[::]:" + address.rpartition(":")[2], local,
+        address, count, index, bind or address, local,
         int(text) if partition is None and text else partition,
         initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds,
-        {name: value for name, value in credentials.items() if value is not None},
+        {name: value for name, value in credentials.items() if value is not None}, _secret(),
     ))
 
 
@@ -129,6 +134,13 @@ class GlobalState:
 
 
 global_state = GlobalState()
+
+
+def _secret() -> str:
+    """What the processes of a launch know, and nobody else: of the environment, or of the file that it names; "": none.
+    """
+    file = os.environ.get(f"{LAUNCH_SECRET}_FILE")
+    return Path(file).read_text().strip() if file else os.environ.get(LAUNCH_SECRET, "")
 
 
 def _local_devices(given: int | Sequence[int] | None) -> tuple[int, ...] | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ProcessesDiffer, ProcessFailure
+from ..effects.base.errors import BadArgument, ProcessesDiffer
 from ..effects.core.arrays import Array, as_array
 from ..effects.sharding.mesh import Mesh
 from ..effects.sharding.named_sharding import NamedSharding
@@ -75,13 +75,13 @@ def sync_global_devices(name: str) -> None:
 
 def reached_preemption_sync_point(step_id: int) -> bool:
     """Whether this is the step at which all processes save what they have, because one of them is to end soon: it is
-    never where this process is alone.
+    the same step in all, and never where this process is alone.
 
-    Raises: ProcessFailure: there are others, of which nothing says that they are to end.
+    Every process calls it at each step. A process is told of its end by SIGTERM, which from the first call on does not
+    end it at once.
     """
-    if runtime.connection() is not None:
-        raise ProcessFailure("reached_preemption_sync_point: that a process is to end soon is not announced here.")
-    return False
+    joined = runtime.connection()
+    return joined is not None and joined.reached_sync_point(step_id)
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
@@ -118,7 +118,11 @@ def _check_same(facts: list[tuple[str, str, str]], message: str) -> None:
 def _said_by_all(text: str) -> dict[int, str]:
     """The ``text`` of each process, by process index; every process must call this function."""
     joined = runtime.connection()
-    return {0: text} if joined is None else joined.all_say(text, frozenset(range(joined.count)))
+    if joined is None:
+        return {0: text}
+    everyone = frozenset(range(joined.count))
+    joined.take_part(everyone, "multihost_utils")
+    return joined.all_say(text, everyone)
 
 
 def _digest(data: bytes) -> str:

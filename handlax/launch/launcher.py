@@ -4,54 +4,115 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import IO, Any
 
-from ..lowering.clients.clusters import LAUNCH_ADDRESS, LAUNCH_COUNT, LAUNCH_INDEX
+from ..lowering.clients.clusters import LAUNCH_ADDRESS, LAUNCH_COUNT, LAUNCH_INDEX, LAUNCH_RESTART, LAUNCH_SECRET
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE = 5  # seconds that the others have to end when one has failed
+_GUARD = """
+import os, signal, sys
+groups = []
+for line in sys.stdin:
+    if line == "done\\n":
+        sys.exit()
+    groups.append(int(line))
+for group in groups:        # the launcher has ended without a word
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except OSError:
+        pass
+"""
 
 
-def launch(program: Sequence[str], processes: int, devices: int | None = None) -> int:
+def launch(program: Sequence[str], processes: int, devices: int | None = None, restarts: int = 0) -> int:
     """Start a Python program so many times, and wait for all; the exit status of the first that fails, else 0.
 
-    What they write is passed on line by line, ``[2] text`` for process 2. When one fails the others are ended, first by
-    SIGTERM. Signals are passed on to all; the status of a process that a signal ended is 128 and its number.
+    What they write is passed on line by line, ``[2] text`` for process 2. When one fails it is said how, and the others
+    are ended, first by SIGTERM. Signals are passed on to all; the status of a process that a signal ended is 128 and
+    its number. However the launcher ends, all have ended then.
 
     Args:
         program: the arguments of Python: a script, ``-m`` and a module or ``-c`` and a text, and their own arguments.
         devices: the number of CPU devices of each process.
+        restarts: how often all are started again when one has failed; ``HANDLAX_LAUNCH_RESTART`` counts them.
     """
-    address = f"127.0.0.1:{free_port()}"
-    started = [start_process(program, processes, index, address, devices) for index in range(processes)]
-    readers = [reader for index, process in enumerate(started) for reader in _pass_on_output(index, process)]
-    before = {number: signal.signal(number, lambda n, _: _send(started, n)) for number in _SIGNALS}
+    for restart in range(restarts + 1):
+        status, signalled = _launch_once(program, processes, devices, restart)
+        if status == 0 or signalled or restart == restarts:
+            break
+        _say(f"all are started again, {restart + 1} of {restarts} times")
+    return status
+
+
+def _launch_once(program: Sequence[str], processes: int, devices: int | None, restart: int) -> tuple[int, bool]:
+    """``launch`` without restarts: the status, and whether it was told to end by a signal."""
+    address, secret = f"127.0.0.1:{free_port()}", secrets.token_hex(16)
+    signals: list[int] = []
+    started: list[subprocess.Popen[str]] = []
+    readers: list[threading.Thread] = []
+
+    def pass_on(number: int, frame: object) -> None:
+        signals.append(number)
+        _send(started, number)
+
+    with _guard() as guarded:
+        before = {number: signal.signal(number, pass_on) for number in _SIGNALS}
+        try:
+            for index in range(processes):
+                started.append(start_process(program, processes, index, address, devices, secret, restart))
+                guarded(started[-1].pid)
+            readers += [reader for index, each in enumerate(started) for reader in _pass_on_output(index, each)]
+            return _wait(started), bool(signals)
+        finally:
+            _send(started, signal.SIGKILL, ended=True)  # and what they have started
+            for reader in readers:
+                reader.join(_GRACE)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def _guard() -> Iterator[Callable[[int], None]]:
+    """A block at whose end, if it is not reached, a process kills the process groups whose numbers were given."""
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _GUARD], stdin=subprocess.PIPE, text=True, start_new_session=True)
+
+    def tell(word: object) -> None:
+        with suppress(BrokenPipeError):  # it was killed
+            guard.stdin.write(f"{word}\n")  # type: ignore[union-attr]
+            guard.stdin.flush()  # type: ignore[union-attr]
+
     try:
-        return _wait(started)
+        yield tell
     finally:
-        _send(started, signal.SIGKILL, ended=True)  # and what they have started
-        for reader in readers:
-            reader.join(_GRACE)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        tell("done")
+        guard.communicate()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"handlax.launch: {text}.\n")
+    sys.stderr.flush()
 
 
 def main(arguments: Sequence[str]) -> int:
     """``launch`` by the arguments of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m handlax.launch", description="Start a program as several processes of this machine.",
-        usage="%(prog)s --processes N [--devices M] (script.py | -m module | -c text) [arguments]",
+        usage="%(prog)s --processes N [--devices M] [--restarts R] (script.py | -m module | -c text) [arguments]",
     )
     parser.add_argument("--processes", "-n", type=int, required=True, help="how many")
     parser.add_argument("--devices", type=int, help="the CPU devices of each process")
+    parser.add_argument("--restarts", type=int, default=0, help="how often all are started again when one has failed")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="a module instead of a script")
     parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, help="a program text instead of a script")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="the script and its arguments")
@@ -61,7 +122,9 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("a script must be given, or -m and a module, or -c and a program text")
     if min(given.processes, 1 if given.devices is None else given.devices) < 1:
         parser.error("the numbers of processes and devices must be positive")
-    return launch(program, given.processes, given.devices)
+    if given.restarts < 0:
+        parser.error("the number of restarts must not be negative")
+    return launch(program, given.processes, given.devices, given.restarts)
 
 
 def free_port() -> int:
@@ -72,10 +135,12 @@ def free_port() -> int:
 
 
 def start_process(
-    program: Sequence[str], count: int, index: int, address: str, devices: int | None
+    program: Sequence[str], count: int, index: int, address: str, devices: int | None, secret: str = "",
+    restart: int = 0,
 ) -> subprocess.Popen[str]:
     """Start process ``index`` of ``count``, in a process group of its own."""
-    told = {LAUNCH_ADDRESS: address, LAUNCH_COUNT: str(count), LAUNCH_INDEX: str(index),
+    told = {LAUNCH_ADDRESS: address, LAUNCH_COUNT: str(count), LAUNCH_INDEX: str(index), LAUNCH_SECRET: secret,
+            LAUNCH_RESTART: str(restart),
             "HANDLAX_COORDINATOR_BIND_ADDRESS": address}
     if devices is not None:
         told["HANDLAX_NUM_CPU_DEVICES"] = str(devices)
@@ -104,13 +169,15 @@ def _pass_on(index: int, source: IO[str], sink: Any) -> None:
 
 
 def _wait(started: Sequence[subprocess.Popen[str]]) -> int:
-    """Wait for all processes; when one fails the other processes are ended."""
-    ends: SimpleQueue[int] = SimpleQueue()
-    for process in started:
-        threading.Thread(target=lambda process: ends.put(process.wait()), args=(process,), daemon=True).start()
+    """Wait for all processes; when one fails it is said how, and the other processes are ended."""
+    ends: SimpleQueue[tuple[int, int]] = SimpleQueue()
+    for index, process in enumerate(started):
+        threading.Thread(
+            target=lambda index, process: ends.put((index, process.wait())), args=(index, process), daemon=True).start()
     for _ in started:
-        status = ends.get()
+        index, status = ends.get()
         if status:
+            _say(f"process {index} ended {_cause(status)}, the others are ended")
             _send(started, signal.SIGTERM)
             for process in started:
                 try:
@@ -119,6 +186,13 @@ def _wait(started: Sequence[subprocess.Popen[str]]) -> int:
                     _send([process], signal.SIGKILL)
             return status if status > 0 else 128 - status
     return 0
+
+
+def _cause(status: int) -> str:
+    if status > 0:
+        return f"with status {status}"
+    name = signal.Signals(-status).name
+    return f"by {name} (was the memory used up?)" if -status == signal.SIGKILL else f"by {name}"
 
 
 def _send(started: Sequence[subprocess.Popen[str]], number: int, ended: bool = False) -> None:

@@ -24,6 +24,8 @@ from ...effects.base.errors import BadArgument, ProcessFailure
 LAUNCH_ADDRESS = "HANDLAX_LAUNCH_ADDRESS"
 LAUNCH_COUNT = "HANDLAX_LAUNCH_PROCESSES"
 LAUNCH_INDEX = "HANDLAX_LAUNCH_PROCESS"
+LAUNCH_RESTART = "HANDLAX_LAUNCH_RESTART"
+LAUNCH_SECRET = "HANDLAX_LAUNCH_SECRET"
 _ORTE_URI = "OMPI_MCA_orte_hnp_uri"
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

@@ -2,10 +2,10 @@
 
     python coordinator.py ADDRESS PROCESSES START_TIMEOUT OPTIONS
 
-First it waits for all processes: each sends its index and is answered ``go``, or, when the time is over, which are
-``missing``, since XLA's runtime would abort those that wait. Then it runs jaxlib's distributed runtime service at the
-same port, with these options as JSON. The connections of the processes stay open: one that breaks tells at once that
-its process has left, and the others are told its index.
+First it waits for all processes: each proves that it knows the secret of the launch and is answered ``go``, or, when
+the time is over, which are ``missing``, since XLA's runtime would abort those that wait. Then it runs jaxlib's
+distributed runtime service at the same port, with these options as JSON. The connections of the processes stay open:
+one that breaks tells at once that its process has left, and the others are told its index.
 
 It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until its standard input ends and
 no process is connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts,
@@ -13,6 +13,7 @@ within which the remaining processes learn which one died. When it exits, XLA's 
 still connected.
 """
 
+import hmac
 import importlib
 import json
 import os
@@ -26,7 +27,6 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 ESTABLISHED = "01"  # a connection's state in Linux's tables
 
@@ -38,53 +38,102 @@ def listen(address: str) -> socket.socket:
     return socket.create_server(address_of_socket[:2], family=family, dualstack_ipv6=both, backlog=4096)
 
 
-def gather(listener: socket.socket, processes: int, timeout: float) -> dict[int, socket.socket]:
+class Visitor:
+    """A connection to the coordinator, from which ``index`` is known when it has proved to be one of the processes.
+
+    The coordinator says a number once used; a process answers its index, its name, and the digest of the number and the
+    index by the secret of the launch (HMAC, RFC 2104).
+    """
+
+    def __init__(self, connection: socket.socket):
+        self.connection, self.number = connection, os.urandom(16).hex()
+        self.said, self.index, self.name = b"", -1, ""
+        answer([connection], self.number)
+
+    def hears(self, secret: str, processes: int) -> bool:
+        """Hear what it says now; whether it may stay: it has said nothing else than one of the processes would."""
+        try:
+            more = self.connection.recv(512, socket.MSG_DONTWAIT)
+        except OSError:
+            more = b""
+        self.said += more
+        hello = _HELLO.fullmatch(self.said)
+        if hello is None or self.index >= 0:  # it has left, says more, or has not come to the end of the line
+            begins = len(self.said) < _LONGEST and _BEGINNING.match(self.said)
+            return bool(more and begins and self.index < 0)
+        index, proof = int(hello[1]), hello[3].decode()
+        if index >= processes or not hmac.compare_digest(proof, proof_of(secret, self.number, index)):
+            return False
+        self.index, self.name = index, hello[2].decode(errors="replace")
+        return True
+
+
+def proof_of(secret: str, number: str, index: int) -> str:
+    """What process ``index`` answers to the coordinator's number."""
+    return hmac.new(secret.encode(), f"{number} {index}".encode(), "sha256").hexdigest()
+
+
+class Duplicate(Exception):
+    """Two processes with one index."""
+
+
+def gather(listener: socket.socket, processes: int, timeout: float, secret: str = "") -> dict[int, socket.socket]:
     """The connections of the processes that come before the timeout, and stay, by index. Closes the listener.
 
     Visitors are heard as they speak, so that one that says little, or is none of the processes, holds up no other.
+    Raises: Duplicate: two processes have one index; both are told.
     """
     deadline = time.monotonic() + timeout
-    by_index: dict[int, socket.socket] = {}
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(listener, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            ready = waiting.select(0 if len(by_index) == processes else left)
-            if not ready and len(by_index) == processes:
-                break
-            for key, _ in ready:
-                visitor: Any = key.fileobj
-                if visitor is listener:
-                    with suppress(OSError):  # it has left meanwhile
-                        waiting.register(listener.accept()[0], selectors.EVENT_READ, bytearray())
-                    continue
-                by_index = {index: known for index, known in by_index.items() if known is not visitor}
-                index = heard(visitor, key.data)
-                if index is not None and index < processes:
-                    by_index[index] = visitor
-                elif index is not None or not _BEGINNING.fullmatch(key.data):
-                    waiting.unregister(visitor)
-                    visitor.close()
-        strangers: list[Any] = [key.fileobj for key in waiting.get_map().values()]
-    for each in strangers:
-        if each not in by_index.values():
-            each.close()
-    return by_index
-
-
-_BEGINNING = re.compile(rb"\d{1,9}")  # of the line in which a process says its index
-
-
-def heard(visitor: socket.socket, said: bytearray) -> int | None:
-    """The index that a visitor has said in a line, with what it says now, which is added to ``said``.
-
-    None: no whole line, or something else; ``said`` is empty then where it has left.
-    """
+    by_index: dict[int, Visitor] = {}
+    strangers: dict[Visitor, None] = {}  # the first ones first
     try:
-        more = visitor.recv(64, socket.MSG_DONTWAIT)
-    except OSError:
-        more = b""
-    said[:] = said + more if more else b""
-    return int(said) if said.endswith(b"\n") and _BEGINNING.fullmatch(said[:-1]) else None
+        with listener, selectors.DefaultSelector() as waiting:
+            waiting.register(listener, selectors.EVENT_READ)
+            while (left := deadline - time.monotonic()) > 0:
+                ready = waiting.select(0 if len(by_index) == processes else left)
+                if not ready and len(by_index) == processes:
+                    break
+                for key, _ in ready:
+                    if key.data is None:
+                        with suppress(OSError):  # it has left meanwhile
+                            visitor = Visitor(listener.accept()[0])
+                            strangers[visitor] = None
+                            waiting.register(visitor.connection, selectors.EVENT_READ, visitor)
+                        leaving = [*strangers][:-_MOST]
+                    else:
+                        leaving = [] if key.data.hears(secret, processes) else [key.data]
+                        _seat(key.data, by_index, strangers)
+                    for visitor in leaving:
+                        waiting.unregister(visitor.connection)
+                        visitor.connection.close()
+                        strangers.pop(visitor, None)
+                        if by_index.get(visitor.index) is visitor:
+                            del by_index[visitor.index]
+    except Duplicate:
+        strangers |= dict.fromkeys(by_index.values())
+        raise
+    finally:
+        for visitor in strangers:
+            visitor.connection.close()
+    return {index: visitor.connection for index, visitor in by_index.items()}
+
+
+def _seat(visitor: Visitor, by_index: dict[int, Visitor], strangers: dict[Visitor, None]) -> None:
+    """Take a visitor among the processes once it has proved to be one. Raises: Duplicate."""
+    if visitor in strangers and visitor.index >= 0:
+        other = by_index.get(visitor.index, visitor)
+        if other.name != visitor.name:
+            said = f"duplicate {visitor.index} {other.name} {visitor.name}"
+            answer([each.connection for each in (*by_index.values(), visitor)], said)
+            raise Duplicate(said)
+        del strangers[visitor]
+        by_index[visitor.index] = visitor  # of one that comes again, its first connection was lost
+
+
+_BEGINNING = re.compile(rb"\d{1,9}( |$)")  # of the line in which a process says its index
+_HELLO = re.compile(rb"(\d{1,9}) (\S{1,255}) ([0-9a-f]{64})\n")
+_LONGEST = 400  # bytes of such a line
+_MOST = 256  # so many visitors may be about to say who they are
 
 
 def answer(visitors: Iterable[socket.socket], text: str) -> None:
@@ -120,7 +169,10 @@ def main(address: str, processes: int, start_timeout: int, options: str) -> None
     runtime = importlib.import_module("jaxlib._jax")  # takes seconds, which are none of the processes' time to come
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    visitors = gather(listener, processes, start_timeout)
+    try:
+        visitors = gather(listener, processes, start_timeout, os.environ.get("HANDLAX_LAUNCH_SECRET", ""))
+    except Duplicate:
+        return
     missing = [str(number) for number in range(processes) if number not in visitors]
     if missing:
         answer(visitors.values(), f"missing {', '.join(missing)}")

@@ -23,7 +23,8 @@ from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnav
 from ...effects.base.jax_settings import from_environment
 from .genuine_jax import jax_is_loaded
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
-from .processes import Connection, connection, listening_ports
+from .open_sockets import listening_ports
+from .processes import Connection, connection
 from .runtime_access import check_access, empty_in_children, end_threads_at_exit
 
 PLATFORMS_VARIABLE = "HANDLAX_PLATFORMS"

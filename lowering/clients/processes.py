@@ -17,17 +17,23 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...effects.base import config
-from ...effects.base.errors import ProcessFailure
+from ...effects.base.errors import HandlaxError, ProcessesDiffer, ProcessFailure
 from ...effects.base.lazy_module import LazyModule
+from ...effects.base.source_locations import user_site
+from .coordinator import proof_of
 from .jaxlib_modules import Client, RuntimeFailure, _jax
+from .joint_actions import Comparison, Joint, JointActions, count_with
+from .open_sockets import break_connections
 from .runtime_access import empty_in_children
 
 if TYPE_CHECKING:  # a process that is alone needs none of them
@@ -44,7 +50,8 @@ empty_in_children(_CURRENT)
 _ENDED = "handlax/ended/"
 _LONGEST_WAIT = 1800  # seconds
 _SHORTEST_START = 60  # seconds that the coordinator has to start, which loads jaxlib
-_SOON = 2  # seconds in which the coordinator tells of a process that has left
+_SOON = 6  # seconds in which the coordinator tells of a process that has left, or did something else
+_MET = 4096  # so many of the last new programs are known to have been launched
 _PATIENCE = 10.0  # seconds that the end waits for an answer of the coordinator
 
 
@@ -52,7 +59,8 @@ _PATIENCE = 10.0  # seconds that the end waits for an answer of the coordinator
 class Membership:
     """This process's index, the number of processes, the coordinator's address, and the timeouts, in seconds.
 
-    ``credentials`` are jaxlib's options for mutual TLS. ``local_devices`` are the GPUs of this process; None: all.
+    ``credentials`` are jaxlib's options for mutual TLS, ``secret`` is known to the processes of the launch alone.
+    ``local_devices`` are the GPUs of this process; None: all.
     """
 
     coordinator_address: str
@@ -65,6 +73,7 @@ class Membership:
     heartbeat_timeout: int = 100
     end_timeout: int = 300
     credentials: Mapping[str, Any] = field(default_factory=dict)
+    secret: str = field(default="", repr=False)
 
 
 def connection() -> Connection | None:
@@ -94,31 +103,36 @@ def connect(membership: Membership) -> None:
 def _come_together(membership: Membership) -> socket.socket:
     """Wait until the coordinator says that all processes have come; the connection on which it tells who leaves.
 
-    Raises: ProcessFailure: they have not come within ``start_timeout``.
+    Raises: ProcessFailure: they have not come within ``start_timeout``, or one is there twice.
     """
     host, _, port = membership.coordinator_address.rpartition(":")
     deadline = time.monotonic() + membership.start_timeout
-    answer = ""
-    while True:
-        late = time.monotonic() > deadline
-        if late or answer:
-            reason = f"process {answer.removeprefix('missing ')} is missing" if answer else "it cannot be reached"
-            raise ProcessFailure(
-                f"distributed.initialize: all {membership.count} processes must come to "
-                f"{membership.coordinator_address} within {membership.start_timeout} s, {reason}.",
-                hint="start them all with the same address; initialization_timeout gives them more time.",
-            )
+    reason = "it cannot be reached"
+    while time.monotonic() <= deadline:
         with suppress(OSError), ExitStack() as closing:
             line = closing.enter_context(socket.create_connection((host.strip("[]"), int(port)), timeout=5))
-            line.sendall(f"{membership.index}\n".encode())
             line.settimeout(max(deadline - time.monotonic(), 0) + 5)  # the coordinator answers when the time is over
-            answer = _line_of(line)
+            proof = proof_of(membership.secret, _line_of(line), membership.index)
+            line.sendall(f"{membership.index} {socket.gethostname()}:{os.getpid()} {proof}\n".encode())
+            answer, _, about = _line_of(line).partition(" ")
             if answer == "go":
                 closing.pop_all()
                 line.settimeout(None)
                 return line
-        if not answer:
-            time.sleep(0.1)
+            if answer == "missing":
+                reason = f"process {about} is missing"
+                break
+            if answer == "duplicate":
+                index, *names = about.split()
+                reason = f"process {index} is there twice, {' and '.join(names)}"
+                break
+            reason = "it sends this process away, which has another secret or another number of processes"
+        time.sleep(0.1)
+    raise ProcessFailure(
+        f"distributed.initialize: all {membership.count} processes must come to "
+        f"{membership.coordinator_address} within {membership.start_timeout} s, {reason}.",
+        hint="start them all with the same address; initialization_timeout gives them more time.",
+    )
 
 
 def _line_of(connection: socket.socket) -> str:
@@ -152,7 +166,7 @@ def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
     with tempfile.TemporaryFile("w+") as errors:  # of any size: a pipe that nobody reads would stop the coordinator
         started = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path, "HANDLAX_LAUNCH_SECRET": membership.secret},
         )
         try:
             output: Any = started.stdout
@@ -178,7 +192,7 @@ def _kill(coordinator: subprocess.Popen[str]) -> None:
 class Connection:
     """This process's connection with the others: barriers, exchanged messages, and the detection of dead processes.
 
-    ``failure`` describes the failure of another process, once there is one.
+    ``failure`` makes the error of another process's failure, once there is one.
     """
 
     def __init__(
@@ -190,13 +204,16 @@ class Connection:
         self.line = line
         os.register_at_fork(after_in_child=line.close)  # held by a child it would stay open at the end of this process
         self.count, self.index = membership.count, membership.index
-        self.failure: str | None = None
-        self._shared: Counter[frozenset[int]] = Counter()
+        self.failure: Callable[[], HandlaxError] | None = None
+        self.actions = JointActions(self.index)
+        self.comparison = Comparison(client, self.actions)
+        self._met: dict[tuple[frozenset[int], int], None] = {}
+        self._turns: dict[frozenset[int], threading.RLock] = {}
         self._said: Counter[frozenset[int]] = Counter()
-        self._counting = threading.RLock()
         self._at_end = False
+        self._sync_points: Any = None
         self.on_failure: Callable[[], None] = self._break_connections
-        self._ended = threading.Event()
+        self._ended, self._asked = False, threading.Event()
         self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
         self._asker.start()
         self._listener = threading.Thread(target=self._listen, name="handlax who leaves", daemon=True)
@@ -219,14 +236,14 @@ class Connection:
 
     # Waiting for others
 
-    def meet(self, name: str, timeout: int, who: Iterable[int] | None = None) -> None:
-        """A barrier: wait until all processes, or those with the indices ``who``, have called it with this name.
+    def meet(self, name: str, timeout: int) -> None:
+        """A barrier: wait until all processes have called it with this name.
 
         Raises: ProcessFailure: one has failed or ended, or does not come in time.
         """
-        numbers = frozenset(range(self.count) if who is None else who)
-        self.take_part(numbers)
-        self._wait(name, timeout, numbers)
+        everyone = frozenset(range(self.count))
+        self.take_part(everyone, name)
+        self._wait(name, timeout, everyone)
 
     def _wait(self, name: str, timeout: int, numbers: Iterable[int]) -> None:
         """A barrier that ends when a process dies, as the runtime's does not: tries of one second each, until all
@@ -248,21 +265,42 @@ class Connection:
         self._said[who] += 1  # two keys in turn: a process that writes one again knows that all have read it
         key = f"handlax/said/{sorted(who)}/{self._said[who] % 2}"
         self.client.key_value_set(f"{key}/{self.index}", text, allow_overwrite=True)
-        self.meet(key, _LONGEST_WAIT, who)
+        self._wait(key, _LONGEST_WAIT, who)
         texts = self.client.key_value_dir_get(key)
         return {int(name.rpartition("/")[2]): said for name, said in texts}
 
-    def take_part(self, who: frozenset[int]) -> None:
-        """Count a joint action of the processes with these indices, so that one that ended with a lower count is
-        reported missing.
+    def take_part(self, who: frozenset[int], what: str, number: int | None = None) -> None:
+        """Note a joint action of the processes with these indices before it begins; another ``number``, another action.
+
+        One that does something else, or has ended without it, is reported.
         """
-        with self._counting:
-            self._shared[who] += 1
+        self.actions.note(who, Joint(what, zlib.crc32(what.encode()) if number is None else number, user_site(1)))
+
+    def turn(self, who: frozenset[int]) -> threading.RLock:
+        """Held by a thread while it begins a joint action of these processes, so that the notes are in this order."""
+        return self._turns.setdefault(who, threading.RLock())
+
+    def has_met(self, who: frozenset[int], number: int) -> bool:
+        """Whether ``note_meeting`` was called so; all processes forget it at the same time."""
+        return (who, number) in self._met
+
+    def note_meeting(self, who: frozenset[int], number: int) -> None:
+        """Note that these processes have launched a program together, each at the same time."""
+        self._met[who, number] = None
+        if len(self._met) > _MET:
+            del self._met[next(iter(self._met))]
+
+    def reached_sync_point(self, step: int) -> bool:
+        """Whether this is the step at which all processes save what they have: one was told by SIGTERM to end."""
+        if self._sync_points is None:
+            self._sync_points = _jax.create_preemption_sync_manager()
+            self._sync_points.initialize(self.client)
+        return bool(self._sync_points.reached_sync_point(step))
 
     def check(self) -> None:
-        """Raise ProcessFailure if another process has failed."""
+        """Raise the error of another process's failure, if one has failed."""
         if self.failure is not None:
-            raise self.error(self.failure)
+            raise self.failure()
 
     def error(self, reason: str) -> ProcessFailure:
         return ProcessFailure(
@@ -277,10 +315,13 @@ class Connection:
         timeout.
         """
         everyone, timeout = [*range(self.count)], self.membership.heartbeat_timeout
-        while self.failure is None and not self._ended.wait(min(timeout / 10, 2)):
+        while self.failure is None and not self._is_over(min(timeout / 10, 2)):
             try:
                 ended = self._look_who_has_ended()
+                self._fail_by(self.comparison.asked())
+                self.comparison.tell()
                 alive = self.client.get_live_nodes(everyone)
+                self._fail_by(self.comparison.found())
             except RuntimeFailure as error:
                 return self._fail(f"the coordinator does not answer ({str(error).partition(chr(10))[0]})")
             dead = [index for index in everyone if index not in alive and index not in ended]
@@ -290,10 +331,20 @@ class Connection:
             if dead:
                 return self._fail(f"process {_numbers(dead)} has left, or has not answered for {timeout} s")
 
+    def _is_over(self, seconds: float) -> bool:
+        """Whether this process has left, after so many seconds, or as soon as it has, or ``ask`` is called."""
+        self._asked.wait(seconds)
+        self._asked.clear()
+        return self._ended
+
+    def ask(self) -> None:
+        """Have the roll called now."""
+        self._asked.set()
+
     def _listen(self) -> None:
         """Hear from the coordinator whose connections have ended: at once where a process, not its machine, fails."""
         with suppress(OSError, RuntimeFailure):
-            while not self._ended.is_set() and (index := _line_of(self.line)):
+            while not self._ended and (index := _line_of(self.line)):
                 if int(index) not in self._look_who_has_ended():
                     self._fail(f"process {index} has left")
 
@@ -306,17 +357,18 @@ class Connection:
             self._fail(f"process {_numbers(missed)} has ended")
         return set(notes)
 
-    def _misses(self, index: int, waits: bool, shared: list[tuple[list[int], int]]) -> bool:
+    def _misses(self, index: int, waits: bool, counts: list[tuple[list[int], int, int]]) -> bool:
         """Whether this process waits in a joint action for process ``index``, which has ended or does not wait at its
         end.
         """
-        counts = {frozenset(who): count for who, count in shared}
-        return not waits if self._at_end else any([
-            index in who and count > counts.get(who, 0) for who, count in [*self._shared.items()]])
+        return not waits if self._at_end else self.actions.shared_with(index).count > count_with(self.index, counts)[0]
 
     def _fail(self, reason: str) -> None:
-        if not self._ended.is_set() and self.failure is None:
-            self.failure = reason
+        self._fail_by(partial(self.error, reason))
+
+    def _fail_by(self, failure: Callable[[], HandlaxError] | None) -> None:
+        if failure is not None and not self._ended and self.failure is None:
+            self.failure = failure
             self.on_failure()
 
     # The CPU's collectives wait for a process that is stopped, not ended, for half an hour, within the launch of a
@@ -335,7 +387,10 @@ class Connection:
 
     def end_process(self) -> None:
         """Report the failure, and exit this process."""
-        sys.stderr.write(f"handlax.errors.ProcessFailure: {self.error(str(self.failure))}\n")
+        with suppress(Exception):  # what is written until now
+            sys.stdout.flush()
+        error = self.failure and self.failure()
+        sys.stderr.write(f"handlax.errors.{type(error).__name__}: {error}\n")
         sys.stderr.flush()
         os._exit(1)
 
@@ -353,20 +408,24 @@ class Connection:
         try:
             self._at_end = True
             with suppress(RuntimeFailure):
-                shared = [[sorted(who), count] for who, count in self._shared.items()]
-                note = json.dumps({"waits": together, "shared": shared})
+                note = json.dumps({"waits": together, "counts": self.actions.counts()})
                 self.client.key_value_set(f"{_ENDED}{self.index}", note)
             if together:
                 together = False
                 self._wait("the end", self.membership.end_timeout, range(self.count))
                 together = True
+                self._fail_by(self.comparison.at_end(_ENDED))
+                self.check()
         finally:
-            self._ended.set()
+            self._ended = True
+            self.ask()
             with suppress(OSError):
                 self.line.shutdown(socket.SHUT_RDWR)
             self._listener.join(_PATIENCE)
             self.line.close()
             self._asker.join(patience)
+            if self._sync_points is not None:
+                self._sync_points.shutdown()
             with suppress(RuntimeFailure):
                 if not self._asker.is_alive():  # while it asks, it must not be disconnected
                     self.client.shutdown()
@@ -383,52 +442,32 @@ def _leave_at_exit() -> None:
     """Disconnect when Python exits; after an error without waiting for the others, as they may wait for this process.
     """
     if _CURRENT:
-        with suppress(ProcessFailure):
-            joined = _CURRENT.pop()
-            patience = _PATIENCE if joined.failure is None else 0
+        joined = _CURRENT.pop()
+        patience = _PATIENCE if joined.failure is None else 0
+        try:
             joined.close(getattr(sys, "last_value", None) is None, patience)
+        except ProcessFailure:
+            return
+        except ProcessesDiffer:
+            joined.end_process()
 
 
 _BY_OTHERS = re.compile(r"\bGloo\b|\bgloo\b|NCCL|GetKeyValue|coordination service", re.IGNORECASE)
 
 
-def failure_of_others(error: Exception) -> ProcessFailure | None:
-    """The ProcessFailure for a runtime error that the failure of another process has caused; None for any other error.
+def failure_of_others(error: Exception) -> HandlaxError | None:
+    """The error for a runtime error that another process has caused, which has failed or differs; None for any other.
     """
     joined = connection()
     if joined is None or not _BY_OTHERS.search(str(error)):
         return None
+    joined.ask()
     until = time.monotonic() + _SOON
     while joined.failure is None and time.monotonic() < until:
         time.sleep(0.01)  # a broken connection is seen before it is told whose it was
     if joined.failure is None:
-        joined.failure = f"one has ended or cannot be reached ({str(error).partition(chr(10))[0]})"
-    failure = joined.error(joined.failure)
+        joined.failure = partial(
+            joined.error, f"one has ended or cannot be reached ({str(error).partition(chr(10))[0]})")
+    failure = joined.failure()
     failure.__cause__ = error
     return failure
-
-
-# Connections of this process, by the table of its open files
-
-
-def listening_ports() -> frozenset[int]:
-    """The ports at which this process listens; empty if the system has no table of open files."""
-    return frozenset([
-        each.getsockname()[1] for each in _sockets() if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)])
-
-
-def break_connections(ports: frozenset[int]) -> None:
-    """Shut down the connections of this process that lead from or to one of these ports."""
-    for each in _sockets():
-        with suppress(OSError):
-            if ports & {each.getsockname()[1], each.getpeername()[1]}:
-                each.shutdown(socket.SHUT_RDWR)
-
-
-def _sockets() -> Iterator[socket.socket]:
-    """The open TCP sockets of this process, each as a duplicate that is closed after its iteration."""
-    table = Path("/proc/self/fd")
-    for number in [int(entry.name) for entry in table.iterdir()] if table.exists() else ():
-        with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:  # OSError: no socket, or closed by now
-            if copy.type == socket.SOCK_STREAM and copy.family in (socket.AF_INET, socket.AF_INET6):
-                yield copy

@@ -43,7 +43,7 @@ class Executable:
     types: the caller ensures the types.
     """
 
-    __slots__ = ("_group", "arguments", "blob", "devices", "execute", "loaded", "results", "shardings", "text")
+    __slots__ = ("_joint", "arguments", "blob", "devices", "execute", "loaded", "results", "shardings", "text")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Executable:
         self.shardings: tuple[BufferSharding, ...] = (
             (sharding(self.devices[0]),) * len(self.results) if places is None else self._sharded(*places)
         )
-        self._group: frozenset[int] | None = None  # the processes that meet in the program, once they have met
+        self._joint: tuple[frozenset[int], str, int] | None = None  # who meets in the program, once it was launched
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
 
     def _sharded(
@@ -105,35 +105,46 @@ class Executable:
             return execute
 
         def launch(buffers: Sequence[Buffer]) -> Any:
-            if self._group is None:
-                self._group = self._meet(joined)
-            if self._group:
-                joined.take_part(self._group)
-            return execute(buffers)
+            if self._joint is None:
+                self._joint = self._joint_action()
+            group, name, number = self._joint
+            if not group:
+                return execute(buffers)
+            with joined.turn(group):
+                if not joined.has_met(group, number):
+                    self._meet(joined, group, name, number)
+                joined.take_part(group, name, number)
+                return execute(buffers)
 
         return launch
 
-    def _meet(self, joined: Connection) -> frozenset[int]:
-        """The processes that meet in the program, which have come to launch it; none where it has no collective.
+    def _joint_action(self) -> tuple[frozenset[int], str, int]:
+        """The processes that meet in the program, none where it has no collective, its name, and a number of its text.
+        """
+        if not _COLLECTIVES.search(self.hlo_text()):
+            return frozenset(), "", 0
+        text = self.text.encode() if isinstance(self.text, str) else self.text
+        name = _MODULE_NAME.search(text)
+        number = int.from_bytes(hashlib.sha256(text).digest()[:7], "big")
+        return frozenset([each.process_index for each in self.devices]), name[1].decode() if name else "program", number
+
+    def _meet(self, joined: Connection, group: frozenset[int], name: str, number: int) -> None:
+        """Wait until the processes have come to launch the program.
 
         Connections are made at the first collective, and for these XLA waits no longer than half a minute. Raises:
         ProcessesDiffer: another process has come with another program.
         """
-        if not _COLLECTIVES.search(self.hlo_text()):
-            return frozenset()
-        group = frozenset([device.process_index for device in self.devices])
-        text = self.text.encode() if isinstance(self.text, str) else self.text
-        name = _MODULE_NAME.search(text)
-        said = joined.all_say(f"{name[1].decode() if name else 'program'} {hashlib.sha256(text).hexdigest()}", group)
-        mine = said[joined.index]
-        others = [f"{words.split()[0]} in process {number}" for number, words in said.items() if words != mine]
+        joined.take_part(group, name, 0)  # until they agree, new programs are the same joint action
+        said = joined.all_say(f"{name} {number}", group)
+        others = [f"{words.split()[0]} in process {index}" for index, words in said.items()
+                  if words != said[joined.index]]
         if others:
             raise ProcessesDiffer(
-                f"{mine.split()[0]}: every process must launch the same programs over devices of all, in the same "
-                f"order, got {mine.split()[0]} here, and another program, {', '.join(others)}.",
+                f"{name}: every process must launch the same programs over devices of all, in the same "
+                f"order, got {name} here, and another program, {', '.join(others)}.",
                 hint="what a process computes by itself is given to the program as an argument.",
             )
-        return group
+        joined.note_meeting(group, number)
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate: "flops", "bytes accessed", "transcendentals", ..."""

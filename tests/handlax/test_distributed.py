@@ -48,11 +48,20 @@ SLURM = {
 def test_a_cluster_tells_what_is_left_out(joined):
     found = joined(environment=SLURM)
     assert (found.coordinator_address, found.count, found.index, found.local_devices) == ("n7:61441", 8, 5, (1,))
-    assert found.bind_address == "[::]:61441"
+    assert found.bind_address == "n7:61441"  # where the others find it, and nowhere else
     assert joined(num_processes=6, local_device_ids=3).count == 6
     assert joined(environment={"JAX_COORDINATOR_PORT": "77"}).coordinator_address == "n7:77"
     with pytest.raises(BadArgument, match="coordinator_address must be given"):
         joined(cluster_detection_method="deactivate")
+
+
+def test_the_secret_is_of_the_environment_or_of_a_file(joined, tmp_path):
+    assert joined("h:1", 2, 0).secret == ""
+    assert joined("h:1", 2, 0, environment={"HANDLAX_LAUNCH_SECRET": "swordfish"}).secret == "swordfish"
+    file = tmp_path / "secret"
+    file.write_text("shark\n")
+    found = joined("h:1", 2, 0, environment={"HANDLAX_LAUNCH_SECRET_FILE": str(file)})
+    assert found.secret == "shark" and "shark" not in repr(found)
 
 
 def test_variables_of_jax_are_read(joined):

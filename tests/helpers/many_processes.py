@@ -39,7 +39,7 @@ def launch(code, processes, devices=1, *, prefix=JOINED, timeout=90, **environme
     lines = defaultdict(list)
     for line in errors.splitlines():
         mark, _, text = line.partition("] ")
-        lines[int(mark[1:])].append(text)
+        lines[int(mark[1:]) if mark[1:].isdecimal() else -1].append(text or line)  # -1: of the launcher
     return Launched(launcher.returncode, lines)
 
 

@@ -163,6 +163,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("lowering/export/test_dimension_arguments.py", "lowering/compile/test_symbolic_sizes.py"),
         "what calls of functions with symbolic sizes do"),
     "lowering/xla/mlir_bindings.py": (("handlax/extend/test_mlir.py",), "what lowering rules of users build with it"),
+    "lowering/clients/open_sockets.py": (
+        ("lowering/clients/test_processes.py",), "the connections of a process that is stopped are broken"),
     "lowering/clients/genuine_jax.py": (("handlax/as_jax/test_views.py",), "it is about views of handlax.as_jax"),
     "lowering/xla/jaxlib_runtime.py": (
         ("lowering/xla/test_buffers.py", "lowering/xla/test_executables.py"), "the names of the runtime's files"),

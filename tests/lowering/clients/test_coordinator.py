@@ -7,23 +7,39 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from handlax.lowering.clients import coordinator
+from handlax.lowering.clients.coordinator import Duplicate, proof_of
+
+SECRET = "swordfish"
+
+
+def line_of(visitor):
+    visitor.settimeout(60)
+    return visitor.makefile("r").readline().strip()
+
+
+def hello(visitor, index, name="h:1", secret=SECRET):
+    """What process ``index`` says to the coordinator, whose number it has heard."""
+    return f"{index} {name} {proof_of(secret, line_of(visitor), index)}\n".encode()
 
 
 @pytest.fixture
 def meeting():
-    """``gather``, and a function that visits: it connects and says some words."""
+    """``gather``, and a function that visits: it connects and says some words, or what a process of an index says."""
     with ExitStack() as stack:
         listener = coordinator.listen("127.0.0.1:0")
         address = listener.getsockname()
         stack.callback(listener.close)
 
-        def visit(words):
+        def visit(words, **facts):
             visitor = stack.enter_context(socket.create_connection(address))
-            visitor.sendall(words)
+            if isinstance(words, int):
+                threading.Thread(target=lambda: visitor.sendall(hello(visitor, words, **facts)), daemon=True).start()
+            else:
+                visitor.sendall(words)
             return visitor
 
         def gather(processes, timeout):
-            found = coordinator.gather(listener, processes, timeout)
+            found = coordinator.gather(listener, processes, timeout, SECRET)
             for connection in found.values():
                 stack.enter_context(connection)
             return found
@@ -31,24 +47,64 @@ def meeting():
         yield gather, visit
 
 
-@pytest.mark.parametrize("stranger", [b"77\n", b"-1\n", b"GET / HTTP/1.1\r\n", b"\n", b"1" * 100, b"\xff\n", b"2\n"])
+@pytest.mark.parametrize("stranger", [
+    b"77\n", b"-1\n", b"GET / HTTP/1.1\r\n", b"\n", b"1" * 100, b"\xff\n", b"2\n", b"1 h:1 " + b"0" * 64 + b"\n",
+    b"1 " + b"x" * 1000,
+])
 def test_a_visitor_that_is_none_of_the_processes_is_sent_away(meeting, stranger):
     gather, visit = meeting
-    first, other = visit(b"0\n"), visit(stranger)
-    threading.Timer(0.1, visit, (b"1\n",)).start()
+    first, other = visit(0), visit(stranger)
+    threading.Timer(0.1, visit, (1,)).start()
     found = gather(2, 60.0)
     assert sorted(found) == [0, 1] and found[0].getpeername() == first.getsockname()
-    other.settimeout(60)
     with suppress(ConnectionResetError):  # it was closed before all was read
-        assert other.recv(1) == b""
+        assert line_of(other) and other.recv(1) == b""
+
+
+@pytest.mark.parametrize("facts", [{"secret": ""}, {"secret": "shark"}])
+def test_who_does_not_know_the_secret_is_sent_away_and_takes_no_number(meeting, facts):
+    gather, visit = meeting
+    visit(1, **facts)
+    right = visit(1)
+    threading.Timer(0.1, visit, (0,)).start()
+    assert gather(2, 60.0)[1].getpeername() == right.getsockname()
+
+
+def test_what_another_process_has_said_is_no_proof(meeting):
+    gather, visit = meeting
+    spy = visit(b"")
+    threading.Thread(target=lambda: visit(hello(spy, 1)), daemon=True).start()
+    visit(0)
+    assert [*gather(2, 0.5)] == [0]
+
+
+def test_two_processes_of_one_number_are_both_named_to_both(meeting):
+    gather, visit = meeting
+    first, second = visit(1, name="a:17"), visit(0)
+    threading.Timer(0.2, lambda: visits.append(visit(1, name="b:4"))).start()
+    visits = []
+    with pytest.raises(Duplicate):
+        gather(3, 60.0)
+    for visitor in (first, second, *visits):
+        assert visitor.makefile("r").readlines()[-1] == "duplicate 1 a:17 b:4\n"
+
+
+def test_many_silent_visitors_hold_up_no_process(meeting, monkeypatch):
+    monkeypatch.setattr(coordinator, "_MOST", 8)
+    gather, visit = meeting
+    silent = [visit(b"") for _ in range(20)]
+    threading.Timer(0.2, visit, (0,)).start()
+    threading.Timer(0.3, visit, (1,)).start()
+    assert sorted(gather(2, 60.0)) == [0, 1]
+    assert silent[0].makefile("r").read().count("\n") == 1  # its end
 
 
 def test_a_visitor_that_says_little_at_a_time_holds_up_no_other(meeting):
     gather, visit = meeting
     slow = visit(b"")
-    threading.Timer(0.1, visit, (b"1\n",)).start()
-    threading.Timer(0.2, slow.sendall, (b"0",)).start()
-    threading.Timer(0.3, slow.sendall, (b"\n",)).start()
+    words = threading.Thread(target=lambda: [slow.sendall(bytes([byte])) for byte in hello(slow, 0)])
+    threading.Timer(0.1, visit, (1,)).start()
+    threading.Timer(0.2, words.start).start()
     assert sorted(gather(2, 60.0)) == [0, 1]
 
 
@@ -65,23 +121,31 @@ def test_the_timeout_is_that_of_all_whatever_visitors_say(meeting):
 
     thread = threading.Thread(target=drip)
     thread.start()
-    visit(b"1\n")
-    assert [*gather(2, 0.2)] == [1]
+    visit(1)
+    assert [*gather(2, 0.4)] == [1]
     ended.set()
     thread.join(60)
 
 
 def test_one_that_has_left_is_waited_for_until_it_comes_again(meeting):
     gather, visit = meeting
-    visit(b"0\n").close()
-    visit(b"1\n")
-    assert [*gather(2, 0.5)] == [1]
+    gone = visit(0)
+    threading.Timer(0.2, gone.close).start()
+    visit(1)
+    assert [*gather(3, 0.6)] == [1]
 
 
 def test_the_latest_connection_of_a_process_is_taken(meeting):
     gather, visit = meeting
-    first = visit(b"0\n")
-    again = visit(b"0\n")
-    threading.Timer(0.1, first.close).start()
-    threading.Timer(0.2, visit, (b"1\n",)).start()
-    assert gather(2, 60.0)[0].getpeername() == again.getsockname()
+    first, seen = visit(0), threading.Event()
+    visits = []
+
+    def again():
+        visits.append(visit(0))
+        threading.Timer(0.1, first.close).start()
+        threading.Timer(0.3, visit, (1,)).start()
+        seen.set()
+
+    threading.Timer(0.2, again).start()
+    found = gather(2, 60.0)
+    assert seen.is_set() and found[0].getpeername() == visits[0].getsockname()

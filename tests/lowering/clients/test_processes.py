@@ -213,6 +213,76 @@ def test_who_is_slow_is_waited_for():
     assert statuses == [0, 0] and lines == [["3.0", "3.0"]] * 2
 
 
+SAVING = """
+import os, signal, time
+from handlax.experimental import multihost_utils as mh
+for step in range(1000):
+    if mh.reached_preemption_sync_point(step):
+        print(step)
+        break
+    if step == 3 and hx.process_index() == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+    mh.sync_global_devices("step")
+"""
+
+
+def test_all_save_at_the_same_step_when_one_is_told_to_end():
+    (first,), (second,) = in_processes(SAVING, 2)
+    assert first == second and int(first) > 3
+
+
+# Processes that do not do the same
+
+DIFFERENT = """
+import numpy as np
+from handlax import NamedSharding, P, lax
+me, mode = hx.process_index(), sys.argv[1]
+mesh = hx.make_mesh((2,), ("i",))
+x = hx.make_array_from_process_local_data(NamedSharding(mesh, P("i")), np.array([me + 1.0], np.float32))
+over = lambda f: hx.jit(hx.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P()))
+def total(x): return lax.psum(x, "i")
+def twice(x): return lax.psum(2 * x, "i")
+def largest(x): return lax.pmax(x, "i")
+programs = [over(total), over(twice)]
+print(*[float(f(x)[0]) for f in programs])
+if mode == "again":                         # compiled in one process once more, not in the other
+    if me:
+        hx.clear_caches()
+        programs[0] = over(total)
+    print(float(programs[0](x)[0]))
+    sys.exit()
+try:
+    if mode == "new" and me:                # a new program, where the other launches a known one
+        programs[1] = over(largest)
+    while mode != "ends":
+        programs[me](x)[0].block_until_ready()
+        programs[1 - me](x)[0].block_until_ready()
+except hx.errors.ProcessesDiffer as error:
+    print(error.what)
+    sys.exit(3)
+programs[me](x), programs[1 - me](x)        # known programs in different orders, then the end
+"""
+
+
+@pytest.mark.parametrize(("mode", "first", "second", "status"), [
+    ("ends", "jit_total", "jit_twice", 1),
+    pytest.param("known", "jit_total", "jit_twice", 3, marks=pytest.mark.sweep),
+    ("new", "jit_total", "jit_largest", 3),
+])
+def test_the_first_launch_that_is_not_the_same_is_told_to_both(mode, first, second, status):
+    statuses, lines = await_all(start(DIFFERENT, 2, mode))
+    assert statuses == [status, status]
+    for me, here, there in ((0, first, second), (1, second, first)):
+        said = next(line for line in lines[me] if "same programs" in line)
+        assert f"process {me}: every process must launch the same programs over devices of all" in said
+        assert f"got as number 6 {here} at <string>:" in said
+        assert f"here, and {there} at <string>:" in said and said.endswith(f"in process {1 - me}.")
+
+
+def test_a_program_that_one_process_compiles_once_more_is_the_same():
+    assert await_all(start(DIFFERENT, 2, "again")) == ([0, 0], [["3.0 6.0", "3.0"]] * 2)
+
+
 LEFT_ALONE = """
 import time
 import numpy as np
