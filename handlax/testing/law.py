@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -168,7 +169,7 @@ def check_law(
     found = failure(law, example)
     reason = str(found) if isinstance(found, Inapplicable) else None if found is None else refusal(found)
     if found is not None and reason is None:
-        small = reduce(example, lambda other: type(failure(law, other)) is type(found))
+        small = reduce(example, lambda other: manner(failure(law, other)) == manner(found))
         raise LawFails(subject, law, small, failure(law, small) or found, seed, show) from found
     return reason
 
@@ -180,3 +181,14 @@ def failure(law: Law, example: Example) -> Exception | None:
     except Exception as error:
         return error
     return None
+
+
+def manner(error: Exception | None) -> tuple[type, list[str]]:
+    """How a check fails: two failures are the same if the class of the error and the words of its first line are.
+
+    Words are of two letters at least, so that numbers, variables and shapes may differ; what a bare ``assert`` says is
+    none.
+    """
+    line = str(error).partition("\n")[0]
+    said = "" if line.startswith("assert ") else re.sub(r"0x\w+|\bnan\b|\binf\b", "", line)
+    return type(error), re.findall(r"[A-Za-z_]{2,}", said)

@@ -13,7 +13,8 @@ import itertools
 import pickle
 import sys
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.devices import disable_jit
 from ..lowering.jit.jit import jit
 from .closeness import assert_all, assert_close, brief, data
+from .generator.reducing import reduced
 from .law import Inapplicable, Law, Report, check_laws
 from .strategies import Domain, Operands
 
@@ -482,7 +484,7 @@ def check_operation(
         lacks["reals"] = "it accepts no real or complex numbers of 32 or 64 bits"
     return check_laws(
         repr(op), laws, draws, lacks=lacks, examples=1 if given else examples, seconds=seconds, seed=seed,
-        reduce=_fewer_draws, show=_shown,
+        reduce=partial(reduced, smaller=_smaller, seconds=seconds), show=_shown,
     )
 
 
@@ -558,8 +560,17 @@ def _shown(example: Any) -> str:
     return "\n".join(lines)
 
 
-def _fewer_draws(example: Any, fails: Callable[[Any], bool]) -> Any:
-    """The example with a single draw that fails, if there is one, or with those of one type."""
+def _smaller(example: Any) -> Iterator[Any]:
+    """The example with fewer draws, one or those of one type, or with shorter axes, all of one length."""
     op, draws = example
-    fewer = [*[[draw] for draw in draws], *of_one_type(draws)]
-    return op, next((some for some in fewer if fails((op, some))), draws)
+    for fewer in [*[[draw] for draw in draws], *of_one_type(draws)]:
+        if len(fewer) < len(draws):
+            yield op, fewer
+    for n in sorted({n for operands in draws for x in operands for n in x.shape if n > 1}, reverse=True):
+        for m in dict.fromkeys((1, n // 2, n - 1)):
+            yield op, [[_cut(x, n, m) for x in operands] for operands in draws]
+
+
+def _cut(x: Any, n: int, m: int) -> Any:
+    """An operand whose axes of length ``n`` are cut to ``m``."""
+    return x[tuple([slice(m) if size == n else slice(None) for size in x.shape])] if n in x.shape else x
