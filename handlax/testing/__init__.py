@@ -27,8 +27,8 @@ if _typing.TYPE_CHECKING:
     from .law import check_laws as check_laws
     from .nest_laws import NEST_LAWS as NEST_LAWS
     from .nest_laws import check_nest_law as check_nest_law
+    from .operation_checks import check_operation as check_operation
     from .operation_laws import OPERATION_LAWS as OPERATION_LAWS
-    from .operation_laws import check_operation as check_operation
     from .pytest_plugin.trace_counts import counted as counted
     from .random_programs import equations as equations
     from .random_programs import programs as programs

@@ -155,7 +155,7 @@ def _names(functions: Sequence[Compared]) -> list[str]:
     return [f"{name} {names[:i].count(name) + 1}" if times[name] > 1 else name for i, name in enumerate(names)]
 
 
-def _shown(args: Example) -> str:
+def _shown(law: Law, args: Example) -> str:
     return f"The inputs: {args}"
 
 

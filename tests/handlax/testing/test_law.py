@@ -88,8 +88,8 @@ def test_a_reduced_example_fails_in_the_same_way():
         assert n >= 10, f"{n} is too small"
         assert n <= 30, f"{n} is too large, it is {n}"
 
+    reduce = partial(reduced, smaller=lambda example: [(n,) for n in range(example[0])])
     with pytest.raises(LawFails, match="31 is too large, it is 31"):
-        reduce = partial(reduced, smaller=lambda example: [(n,) for n in range(example[0])])
         check_laws("numbers", [Law("small", "numbers are small", check)], lambda law, k: (99,), reduce=reduce)
 
 
