@@ -1,4 +1,4 @@
-"""Laws of operations are checked on operands that an operation accepts, which are drawn; those that fail are made small.
+"""Checks of the laws of operations, on drawn operands that an operation accepts; those that fail are made small.
 
     check_operation(op) == check_laws(repr(op), OPERATION_LAWS, draws of operands)
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -96,25 +96,23 @@ def check_operation(
         raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
     given = [[_drawn(x) for x in each] for each in operands or ()]
 
-    def draws(law: Law, k: int) -> tuple[Operation, list[Any]]:
+    def drawn(k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
         rng = np.random.default_rng(k)
-        needed = [NUMBERS[name] for name in law.needs if name in NUMBERS]
-        some = [each for each in types if all([each[1] in family for family in needed])]
+        some = [each for each in types if all([each[1] in NUMBERS[name] for name in needs if name in NUMBERS])]
         some = some[k % 4 :: 4] if len(some) > 8 else some  # XLA takes some ten milliseconds for each
-        times = LANES if "lanes" in law.wants else 1
-        drawn = given or [each.draw(dtype, shapes, rng) for each, dtype, shapes in some for _ in range(times)]
-        if "extremes" in law.wants and not given:  # at the ends of the dtypes, too
-            drawn += [each.draw(dtype, shapes, rng, extremes=True) for each, dtype, shapes in some]
-        return op, [each for each in drawn if _has_numbers(law, each)]
+        times = LANES if "lanes" in wants else 1
+        draws = given or [each.draw(dtype, shapes, rng) for each, dtype, shapes in some for _ in range(times)]
+        if "extremes" in wants and not given:  # at the ends of the dtypes, too
+            draws += [each.draw(dtype, shapes, rng, extremes=True) for each, dtype, shapes in some]
+        return [operands for operands in draws if all([_has(name, operands) for name in needs if name in NUMBERS])]
 
-    lacks = dict(op.exempt)
-    for name, bits in (("reals", "real or complex numbers of 32 or 64 bits"), ("halves", "floats of 16 bits")):
-        if not draws(Law("", "", draws, (name,)), 0)[1]:
-            lacks[name] = f"it accepts no {bits}"
+    missing = {name: f"it accepts no {said}" for name, said in NUMBER_NAMES.items() if not drawn(0, [name])}
+    laws = tuple(laws)
     about = {name for law in laws for name in law.rules}
     report = check_laws(
-        repr(op), laws, draws, lacks=lacks, examples=1 if given else examples, seconds=seconds, seed=seed,
-        reduce=partial(reduced, smaller=_smaller, seconds=seconds), show=_shown,
+        repr(op), laws, lambda law, k: (op, drawn(k, law.needs, law.wants)), lacks={**op.exempt, **missing},
+        examples=1 if given else examples, seconds=seconds, seed=seed, show=_shown,
+        reduce=partial(reduced, smaller=_smaller, seconds=seconds),
     )
     return replace(report, unchecked={name: place for name, place in rules_of(op).items() if name not in about})
 
@@ -167,14 +165,15 @@ def _drawn(x: Any) -> Any:
     return np.asarray(x)
 
 
-NUMBERS = MappingProxyType({"reals": REALS, "halves": HALVES})  # which numbers a law needs, if not any
+# which numbers a law needs, if not any, and what they are called
+NUMBERS: Mapping[str, frozenset[Any]] = MappingProxyType({"reals": REALS, "halves": HALVES})
+NUMBER_NAMES = MappingProxyType({"reals": "real or complex numbers of 32 or 64 bits", "halves": "floats of 16 bits"})
 
 
-def _has_numbers(law: Law, operands: Arrays) -> bool:
-    """Whether the operands have real or complex numbers, if the law needs some, of the dtypes that it needs alone."""
+def _has(name: str, operands: Arrays) -> bool:
+    """Whether the operands have real or complex numbers, of the dtypes of this name alone."""
     smooth = [x.dtype for x in operands if dtypes.is_inexact(x.dtype)]
-    needed = [NUMBERS[name] for name in law.needs if name in NUMBERS]
-    return all([bool(smooth) and family.issuperset(smooth) for family in needed])
+    return bool(smooth) and NUMBERS[name].issuperset(smooth)
 
 
 def rules_of(op: Operation) -> dict[str, str]:

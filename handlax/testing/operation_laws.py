@@ -319,7 +319,7 @@ def _ragged(op: Operation, operands: Arrays) -> None:
     try:
         expected = [results(op, with_rows(rows)) for rows in lanes]
         axes = [0 if y.shape == z.shape else ragged_axis for y, z in zip(*expected[:2])]
-        mapped = vmap(lambda rows: results(op, with_rows(rows)), in_axes=ragged_axis, out_axes=axes)
+        mapped = vmap(lambda rows: results(op, with_rows(rows)), in_axes=(ragged_axis,), out_axes=axes)
         found = [mapped(Ragged(packed, *given)) for given in ((lengths,), (np.array(lengths, np.int32), size))]
     except HandlaxError as error:
         raise Inapplicable(str(error).partition("\n")[0]) from error
@@ -473,7 +473,8 @@ OPERATION_LAWS = (
     Law("symmetric", "second derivatives are symmetric", each(smoothly(_symmetric)), ("jvp", "reals"), rules=("jvp",)),
     Law("vmap", "vmap equals the loop over lanes", _lanes, wants=("lanes",), rules=("batch",)),
     Law("ragged", "vmap equals the loop over lanes that have lengths of their own", each(_ragged), rules=("ragged",)),
-    Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals"), rules=("jvp", "batch", "lower", "decompose")),
+    Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals"),
+        rules=("jvp", "batch", "lower", "decompose")),
     Law("poles", "grad of vmap equals vmap of grad, over branches with poles outside of their domain",
         each(smoothly(_poles)), ("transpose", "jvp", "reals"), rules=("jvp", "transpose", "batch")),
     Law("partial_eval", "the known and the unknown part of a program compute its results", each(_partition)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import linecache
 import subprocess
 import sys
 from functools import partial
@@ -15,7 +17,7 @@ import handlax as hx
 from handlax.effects.core.operation import operation
 from handlax.effects.programs.higher_order import Call
 from handlax.interpreters.analysis.typecheck import typecheck
-from handlax.testing import equations, programs, random_program, reduced
+from handlax.testing import Nest, equations, programs, random_program, reduced
 from handlax.testing.generator.author import Author, Scope, Unfit, Vocabulary
 from handlax.testing.generator.equations import arguments, random_equations
 from handlax.testing.generator.reducing import living
@@ -48,6 +50,18 @@ def test_a_program_is_recorded():
     typecheck(recorded)
     for y, z in zip(recorded(*inputs), program(*inputs), strict=True):
         np.testing.assert_array_equal(y, z)
+
+
+def test_lines_of_a_program_are_known_as_long_as_its_functions_live():
+    before = {*linecache.cache}
+    f = Nest("def program(x, v, w, k, p):\n    return (x + 1234,)\n").function()
+    (name,) = {*linecache.cache} - before
+    hx.clear_caches()
+    gc.collect()
+    assert linecache.getline(name, 2) == "    return (x + 1234,)\n"
+    del f
+    gc.collect()
+    assert name not in linecache.cache
 
 
 def test_a_vocabulary_that_there_is_not_is_refused():
