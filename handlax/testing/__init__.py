@@ -35,7 +35,7 @@ if _typing.TYPE_CHECKING:
     from .random_programs import random_program as random_program
     from .recordings import Recording as Recording
     from .recordings import load as load
-    from .recordings import record as record
+    from .recordings import record_run as record_run
     from .run_differences import Difference as Difference
     from .run_differences import first_difference as first_difference
     from .transformation_laws import INTERPRETER_LAWS as INTERPRETER_LAWS

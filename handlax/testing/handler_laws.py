@@ -36,7 +36,7 @@ from .closeness import assert_close, assert_results_equal
 from .drawn_programs import DrawnPrograms
 from .generator.control import CONTROL
 from .generator.control_flow import CHOOSING
-from .generator.nests import SMOOTH, Nest
+from .generator.nests import DIFFERENTIABLE, Nest
 from .generator.unrolled import UNROLLED
 from .law import Law, Report
 
@@ -178,7 +178,7 @@ def _each(across: Callable[..., Any]) -> Callable[..., None]:
 def _derivative(case: HandlerCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
     by_loops, by_python = [
-        jacfwd(lambda *xs, f=f: f(*xs)[1] if case.stateful else f(*xs), SMOOTH)(*inputs)
+        jacfwd(lambda *xs, f=f: f(*xs)[1] if case.stateful else f(*xs), DIFFERENTIABLE)(*inputs)
         for f in (case.handled(case.crossing(nest)), case.plain(case.unrolled(nest)))
     ]
     assert_results_equal(by_loops, by_python, what="the jacobian, against that with Python's loops and branches")

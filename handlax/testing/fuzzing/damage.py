@@ -8,7 +8,7 @@ from random import Random
 
 # a text in quotes, a name with brackets, parentheses around plain words, a name, a number, anything else, blanks
 _WORD = re.compile(rb"'[^'\n]*'|\w+\[[^\]\n]*\]|\([\w, -]*\)|[A-Za-z_]\w*|-?[0-9.]+(?:e[+-]?[0-9]+)?|[^\w\s]|\s+")
-_EDGES = (b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\0")
+_LIMITS = (b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\0")
 MOST = 1 << 16  # bytes
 
 
@@ -20,7 +20,7 @@ def damaged(data: bytes, rng: Random, others: Sequence[bytes] = (), words: Seque
         words: what means something to the function that is given the bytes: it replaces words, or stands beside them.
     """
     for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
-        data = rng.choice(_CHANGES)(data, rng, others or (data,), words or _EDGES)
+        data = rng.choice(_CHANGES)(data, rng, others or (data,), words or _LIMITS)
     return data[:MOST]
 
 
@@ -39,7 +39,7 @@ def _bit(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[byte
 
 def _byte(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     start, end = _piece(data, rng)
-    return data[:start] + rng.choice((rng.choice(_EDGES), bytes([rng.randrange(256)]))) + data[end:]
+    return data[:start] + rng.choice((rng.choice(_LIMITS), bytes([rng.randrange(256)]))) + data[end:]
 
 
 def _removed(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:

@@ -8,7 +8,6 @@ All laws of nests, transformations and handlers are checked for a new higher-ord
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np

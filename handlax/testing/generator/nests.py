@@ -25,7 +25,7 @@ from .random_program import RandomProgram
 from .unrolled import UNROLLED
 from .writer import Body, Writer, function_text
 
-SMOOTH = (0, 1, 2)  # the inputs that are differentiable
+DIFFERENTIABLE = (0, 1, 2)  # the inputs that are differentiable
 
 
 class Nest(RandomProgram):

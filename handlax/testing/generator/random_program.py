@@ -68,13 +68,13 @@ def _literal(x: Any) -> str:
     return f"hnp.asarray({listed.tolist()}, {str(x.dtype)!r})"
 
 
-_NUMBERS = itertools.count()
+_SERIAL = itertools.count()
 
 
 @cached("random_programs", 1000)
 def _compiled(source: str) -> Any:
     """The code of a text, whose lines are in ``linecache``, for tracebacks, as long as it lives."""
-    name = f"<program {next(_NUMBERS)}>"
+    name = f"<program {next(_SERIAL)}>"
     code = compile(source, name, "exec")
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     weakref.finalize(code, linecache.cache.pop, name, None)
