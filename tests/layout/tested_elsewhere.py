@@ -210,10 +210,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("handlax/testing/faults/test_kills.py", "handlax/testing/faults/test_exits.py"),
         "what faults of processes have in common"),
     "handlax/testing/fuzzing/__main__.py": (("handlax/testing/fuzzing/test_fuzz_command.py",), "it calls the command"),
-    "handlax/testing/fuzzing/argument_targets.py": (
-        ("handlax/testing/fuzzing/test_package_targets.py",), "targets among those of the package"),
-    "handlax/testing/fuzzing/odd_values.py": (
-        ("handlax/testing/fuzzing/test_package_targets.py",), "what the targets are given"),
     "handlax/testing/mutants/__main__.py": (("docs/test_pages.py",), "what the page of how-to/mutants.md executes"),
     "handlax/testing/mutants/fork_server.py": ((MUTANTS,), "a run is many forks"),
     "handlax/testing/mutants/mutant_worker.py": ((MUTANTS,), "a program of its own, which a run starts"),

@@ -1,6 +1,8 @@
 """``handlax.testing.fuzzing``: any bytes are a result or an error with its lines, in bounded time, and leave nothing.
 
     python -m handlax.testing.fuzzing --seconds 60 --target parser --corpora tests/corpora
+
+fuzzes the targets of a project: ``TARGETS``, by name, in its package ``fuzz_targets``.
 """
 
 from __future__ import annotations
@@ -17,4 +19,3 @@ from .fuzz_loop import read_corpus as read_corpus
 from .fuzz_targets import OverTime as OverTime
 from .fuzz_targets import Target as Target
 from .fuzz_targets import check_input as check_input
-from .package_targets import TARGETS as TARGETS
