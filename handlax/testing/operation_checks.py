@@ -97,16 +97,17 @@ def check_operation(
     given = [[_drawn(x) for x in each] for each in operands or ()]
 
     def drawn(k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
-        rng = np.random.default_rng(k)
-        some = [each for each in types if all([each[1] in NUMBERS[name] for name in needs if name in NUMBERS])]
+        rng, family = np.random.default_rng(k), _numbers(needs)
+        some = [each for each in types if family is None or each[1] in family]
         some = some[k % 4 :: 4] if len(some) > 8 else some  # XLA takes some ten milliseconds for each
         times = LANES if "lanes" in wants else 1
         draws = given or [each.draw(dtype, shapes, rng) for each, dtype, shapes in some for _ in range(times)]
         if "extremes" in wants and not given:  # at the ends of the dtypes, too
             draws += [each.draw(dtype, shapes, rng, extremes=True) for each, dtype, shapes in some]
-        return [operands for operands in draws if all([_has(name, operands) for name in needs if name in NUMBERS])]
+        return [each for each in draws if _all_of(family, each)]
 
-    missing = {name: f"it accepts no {said}" for name, said in NUMBER_NAMES.items() if not drawn(0, [name])}
+    shown = lambda family: " or ".join(sorted([dtype.name for dtype in family]))
+    missing = {name: f"there are no operands of {shown(family)}" for name, family in NUMBERS.items() if not drawn(0, [name])}
     laws = OPERATION_LAWS if laws is None else tuple(laws)
     about = {name for law in laws for name in law.rules}
     report = check_laws(
@@ -165,15 +166,18 @@ def _drawn(x: Any) -> Any:
     return np.asarray(x)
 
 
-# which numbers a law needs, if not any, and what they are called
 NUMBERS: Mapping[str, frozenset[Any]] = MappingProxyType({"reals": REALS, "halves": HALVES})
-NUMBER_NAMES = MappingProxyType({"reals": "real or complex numbers of 32 or 64 bits", "halves": "floats of 16 bits"})
 
 
-def _has(name: str, operands: Arrays) -> bool:
-    """Whether the operands have real or complex numbers, of the dtypes of this name alone."""
+def _numbers(needs: Sequence[str]) -> frozenset[Any] | None:
+    """The dtypes of numbers that a law needs; None: any."""
+    return next((NUMBERS[name] for name in needs if name in NUMBERS), None)
+
+
+def _all_of(family: frozenset[Any] | None, operands: Arrays) -> bool:
+    """Whether operands have real or complex numbers, of these dtypes alone."""
     smooth = [x.dtype for x in operands if dtypes.is_inexact(x.dtype)]
-    return bool(smooth) and NUMBERS[name].issuperset(smooth)
+    return family is None or (bool(smooth) and family.issuperset(smooth))
 
 
 def rules_of(op: Operation) -> dict[str, str]:

@@ -307,7 +307,7 @@ def _mapped(op: Operation, lanes: Sequence[Arrays], rng: np.random.Generator) ->
 def _ragged(op: Operation, operands: Arrays) -> None:
     """``vmap`` over lanes whose first axes have lengths of their own, known ones and values, equals each lane alone."""
     if not RAGGED.complete().has(type(op)):
-        raise Inapplicable("it has no rule for them")
+        raise Inapplicable("it has no rule for such lanes")
     inner = {size for x in operands for size in x.shape[1:]}
     size = next((x.shape[0] for x in operands if x.shape and x.shape[0] > 1 and x.shape[0] not in inner), None)
     if size is None or any([isinstance(x, Array) for x in operands]):
