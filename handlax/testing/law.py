@@ -41,8 +41,8 @@ def sources(example: Example) -> str:
 class Law(NamedTuple):
     """A property, as a value: a name, one English sentence, and ``check(*example)``, which raises where it fails.
 
-    ``needs``: what a subject must have for the law to apply to it, such as a ``jvp``. ``without``: the statements that
-    the programs on which it is checked must not have.
+    ``needs``: what a subject and its examples must have for the law to apply, such as a ``jvp``, or several lanes.
+    ``without``: the statements that the programs on which it is checked must not have.
     """
 
     name: str

@@ -171,7 +171,7 @@ def _tangent_types(op: Operation, operands: Arrays) -> None:
         check("cotangent", operands, pull(_direction([data(part) for part in y], 6)))
 
 
-def _pairing(us: Sequence[Any], vs: Sequence[Any]) -> float:
+def pairing(us: Sequence[Any], vs: Sequence[Any]) -> float:
     """The pairing <u, v>: the real part of the sum of products, without float0 elements."""
     pairs = [(data(u), data(v)) for u, v in zip(us, vs) if getattr(u, "dtype", None) != dtypes.float0]
     return sum(float(np.real(np.sum(_widened(u) * _widened(v)))) for u, v in pairs)
@@ -182,8 +182,8 @@ def _adjoint(op: Operation, operands: Arrays) -> None:
     y, push = linearize(lambda *xs: results(op, xs), *operands)
     _, pull = vjp(lambda *xs: results(op, xs), *operands)
     cts = _direction([data(part) for part in y], 2)
-    left = _pairing(cts, push(*direction))
-    right = _pairing(direction, pull(cts))
+    left = pairing(cts, push(*direction))
+    right = pairing(direction, pull(cts))
     size = max(1.0, abs(left), abs(right), sum(float(np.abs(data(part)).sum()) for part in push(*direction) if part.size
                                                 and part.dtype != dtypes.float0))
     narrow = any(x.dtype in WIDER for x in [*operands, *map(data, y)])
