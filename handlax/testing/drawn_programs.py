@@ -18,7 +18,7 @@ from .generator.control import CONTROL
 from .generator.control_flow import NODES, TRACED_LENGTH
 from .generator.expressions import SMOOTH, TOLD, VARIANTS
 from .generator.nests import Nest, random_nest
-from .generator.reducing import living, reduced_example
+from .generator.reducing import living, reduced
 from .generator.unrolled import UNROLLED
 from .law import Law, Reducer, Report, check_laws
 
@@ -166,10 +166,10 @@ def reducer(seconds: float) -> Reducer:
     """Gives the example, which ends with a program and its seed, with a program as small as is found in the time."""
 
     def reduce(example: Any, fails: Callable[[Any], bool]) -> Any:
-        end = time.monotonic() + seconds
-        runs = _runs if _runs(*example[-2:]) else _ends  # a program may fail where it is traced
-        smaller = lambda other: time.monotonic() < end and runs(*other[-2:]) and fails(other)
-        return reduced_example(example, smaller)
+        *others, nest, seed = example
+        runs = _runs if _runs(nest, seed) else _ends  # a program may fail where it is traced
+        still = lambda nest: runs(nest, seed) and fails((*others, nest, seed))
+        return (*others, reduced(nest, still, seconds=seconds), seed)
 
     return reduce
 

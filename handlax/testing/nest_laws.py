@@ -26,7 +26,7 @@ from .closeness import assert_quotients, assert_results_equal
 from .crossing_laws import drawn_direction, smooth_part
 from .drawn_programs import reducer, refusal_of
 from .generator.control import CONTROL
-from .generator.nests import SMOOTH, Nest
+from .generator.nests import DIFFERENTIABLE, Nest
 from .generator.unrolled import UNROLLED, evaluated
 from .law import Law, check_law, nothing
 from .operation_laws import assert_preserved, joined_results, pairing
@@ -82,7 +82,7 @@ def backwards(control: Any, f: Callable[..., Any], *inputs: Any) -> Any:
     def loss(*inputs: Any) -> Any:
         return sum([hnp.sum(hnp.cos(y + i)) for i, y in enumerate(smooth_part(f(*inputs)))], hnp.asarray(0.0))
 
-    return control.grad(loss, SMOOTH)(*inputs)
+    return control.grad(loss, DIFFERENTIABLE)(*inputs)
 
 
 def pulled(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:

@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from helpers.failing_laws import failing, under
+from helpers.new_process import in_new_process
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -185,6 +186,12 @@ def test_generated_nests_have_every_kind_of_node_and_are_deep():
     for name in NODES:
         assert sum(f"hx.{name}(" in text for text in texts) > 10, name
     assert max(len(line) - len(line.lstrip()) for text in texts for line in text.splitlines()) >= 16
+
+
+def test_every_word_has_both_meanings_where_no_nest_was_written():
+    words = "[sorted(vars(words)) for words in (handlax.testing.CONTROL, handlax.testing.UNROLLED)]"
+    ours, reference = eval(in_new_process(f"import handlax.testing; print({words})"))
+    assert ours == reference and {*NODES} <= {*ours}
 
 
 def test_the_same_seed_gives_the_same_nest():

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from .byte_choices import ByteChoices as ByteChoices
 from .damage import damaged as damaged
-from .damage import minimised as minimised
 from .damage import reworded as reworded
+from .damage import smaller_bytes as smaller_bytes
 from .fuzz_command import main as main
 from .fuzz_loop import Finding as Finding
 from .fuzz_loop import FuzzReport as FuzzReport

@@ -30,7 +30,7 @@ def test_fuzzing_ends_when_its_time_is_over():
 def test_an_input_is_no_longer_made_small_when_the_time_for_this_is_over(monkeypatch):
     tried = []
     target = Target("failing", lambda data: tried.append(data) or data[100])
-    monkeypatch.setattr(fuzz_loop, "_MINIMISING", 0.0)
+    monkeypatch.setattr(fuzz_loop, "_REDUCING", 0.0)
     (finding,) = fuzz(target, [b"some bytes"], inputs=1).findings
     assert finding.data == b"some bytes" and {*tried} == {b"some bytes"}
 
