@@ -49,7 +49,7 @@ def check_operation(
     op: Operation | Operands,
     operands: Sequence[Arrays] | None = None,
     *,
-    laws: Sequence[Law] = OPERATION_LAWS,
+    laws: Sequence[Law] | None = None,
     examples: int = 4,
     seconds: float = 10.0,
     seed: int = 0,
@@ -69,7 +69,7 @@ def check_operation(
             extremes of the domains.
         operands: draws of operands to be used instead, each a list of NumPy arrays, or of arrays of handlax where they
             are keys.
-        laws: those to check.
+        laws: those to check, all by default.
         examples: how many times operands are drawn.
         seconds: how long; each law is checked once at least.
         seed: of the first draw.
@@ -107,7 +107,7 @@ def check_operation(
         return [operands for operands in draws if all([_has(name, operands) for name in needs if name in NUMBERS])]
 
     missing = {name: f"it accepts no {said}" for name, said in NUMBER_NAMES.items() if not drawn(0, [name])}
-    laws = tuple(laws)
+    laws = OPERATION_LAWS if laws is None else tuple(laws)
     about = {name for law in laws for name in law.rules}
     report = check_laws(
         repr(op), laws, lambda law, k: (op, drawn(k, law.needs, law.wants)), lacks={**op.exempt, **missing},

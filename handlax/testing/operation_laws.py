@@ -30,6 +30,7 @@ from ..effects.operations.random_bits import random_wrap
 from ..effects.programs.parse_result import parse_program
 from ..effects.programs.program import Program, interpret
 from ..effects.types import dtypes
+from ..effects.types.array_type import Shape
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
@@ -102,7 +103,8 @@ def _widened(x: Any) -> Any:
 
 
 def _differences(op: Operation, operands: Arrays) -> None:
-    """The derivative equals the difference quotient, where all operands move, and where each does alone.
+    """The results of ``jvp`` are those of the operation, and the derivative equals the difference quotient, where all
+    operands move, and where each does alone.
 
     The quotient is one of 64 bits, which the derivative in 32 bits is to equal too; of an operation that takes 32 bits
     alone it is one of these.
@@ -114,7 +116,9 @@ def _differences(op: Operation, operands: Arrays) -> None:
         wide, wide_direction = list(operands), direction
     for moving in (every, *[[i] for i in smooth if len(smooth) > 1]):
         what = f"{op}: derivative by operand{'s' * (len(moving) > 1)} {', '.join(map(str, moving))}"
-        _, exact = _along(op, wide, wide_direction, moving)
+        y, exact = _along(op, wide, wide_direction, moving)
+        for value, own in zip(y, results(op, wide), strict=True):
+            assert_close(value, own, what=f"{op}: the result of jvp")
         _is_quotient(op, wide, wide_direction, moving, exact, what)
         if any(x.dtype != y.dtype for x, y in zip(operands, wide)):
             for value, tangent, expected in zip(*_along(op, operands, direction, moving), exact):
@@ -276,28 +280,36 @@ def of_one_type(draws: Sequence[Arrays]) -> list[list[Arrays]]:
 
 
 def _lanes(op: Operation, draws: Sequence[Arrays]) -> None:
-    """``vmap`` of lanes that are draws of one type; where there are too few, with permutations of their elements."""
+    """``vmap`` of lanes that are draws of one type; where there are too few, with permutations of their elements.
+
+    Types of the same shapes take turns, in which each operand is mapped along each of its dimensions.
+    """
+    alike: dict[tuple[Shape, ...], list[list[Arrays]]] = {}
     for group in of_one_type(draws):
-        drawn = str([(x.dtype, x.shape) for x in group[0]])  # other dtypes and shapes are mapped along other dimensions
-        rng = np.random.default_rng([3, zlib.crc32(drawn.encode())])
-        for start in range(0, len(group), LANES):
-            lanes = group[start : start + LANES]
-            lanes = [*lanes, *[[_shuffled(x, rng) for x in lanes[0]] for _ in range(LANES - len(lanes))]]
-            _mapped(op, lanes, rng)
+        alike.setdefault(tuple([x.shape for x in group[0]]), []).append(group)
+    for shapes, groups in alike.items():
+        for turn in range(max([len(groups), *[len(shape) + 1 for shape in shapes]])):
+            group = groups[turn % len(groups)]
+            rng = np.random.default_rng([3, zlib.crc32(str(shapes).encode())])
+            for start in range(0, len(group), LANES):
+                lanes = group[start : start + LANES]
+                lanes = [*lanes, *[[_shuffled(x, rng) for x in lanes[0]] for _ in range(LANES - len(lanes))]]
+                _mapped(op, lanes, turn, rng)
 
 
-def _mapped(op: Operation, lanes: Sequence[Arrays], rng: np.random.Generator) -> None:
-    """``vmap`` over every subset of the operands, each along a random dimension, against a loop over lanes."""
+def _mapped(op: Operation, lanes: Sequence[Arrays], turn: int, rng: np.random.Generator) -> None:
+    """``vmap`` over every subset of the operands, each along the next dimension in turn, against a loop over lanes."""
     operands = lanes[0]
     for mapped in itertools.product((True, False), repeat=len(operands)):
         if not any(mapped):
             continue
-        stacked, axes = [], []
-        for x, column, yes in zip(operands, zip(*lanes), mapped):
-            axis = int(rng.integers(x.ndim + 1)) if yes else None
-            stacked.append(_stacked(column, axis) if axis is not None else x)
-            axes.append(axis)
+        firsts = [int(rng.integers(x.ndim + 1)) for x in operands]
+        axes = [(k + turn) % (x.ndim + 1) if yes else None for k, x, yes in zip(firsts, operands, mapped)]
+        stacked = [x if axis is None else _stacked(column, axis) for x, column, axis in zip(
+            operands, zip(*lanes), axes)]
         mapped_results = vmap(lambda *xs: results(op, xs), in_axes=tuple(axes))(*stacked)
+        for y in mapped_results:
+            assert y.shape[:1] == (len(lanes),), f"{op} under vmap{tuple(axes)} of {len(lanes)} lanes gives {y.type}"
         for lane in range(len(lanes)):
             own = [x if a is None else _lane(x, lane, a) for x, a in zip(stacked, axes)]
             for y, expected in zip(mapped_results, results(op, own)):

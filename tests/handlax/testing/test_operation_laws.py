@@ -188,6 +188,27 @@ def test_a_mistake_is_found_by_its_law_alone(name):
     assert failing(op, [x for x in draws if x[0].dtype in op.dtypes]) == [name]
 
 
+def test_a_rule_whose_result_is_another_is_found():
+    """Though the derivative is right."""
+    wrong = square(jvp=lambda op, primals, tangents: (2 * hx.perform(op, *primals), 2 * primals[0] * tangents[0]))
+    assert failing(wrong, [[np.array([0.5, -1.0, 2.0])]]) == ["finite_differences"]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_operands_that_are_given_are_mapped_along_each_dimension(axis):
+    def batch(op, dims, x):
+        return hx.perform(op, x[::-1] if dims == (axis,) else x), dims[0]
+
+    assert failing(square(batch=batch), [[np.arange(6.0).reshape(2, 3)]]) == ["vmap"]
+
+
+def test_a_batching_rule_that_gives_too_many_lanes_is_found():
+    def batch(op, dims, x):
+        return hx.perform(op, hnp.concatenate([x, x], dims[0])), dims[0]
+
+    assert "vmap" in failing(square(batch=batch), [[np.array([0.5, -1.0, 2.0])]])
+
+
 def test_a_right_operation_passes():
     report = check_operation(square())
     assert set(report.left_out) == {"adjoint", "poles", "ragged"} and not report.unchecked
