@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import lax
-from .. import numpy as hnp
 from ..effects.base.errors import HandlaxError
 from ..effects.core.arrays import Array, as_array, perform
 from ..effects.core.columns import DECOMPOSE, RAGGED
@@ -37,7 +35,6 @@ from ..interpreters.differentiation.partial_eval import partial_eval_program
 from ..interpreters.ragged.ragged_array import Ragged, ragged_axis
 from ..interpreters.transformations.derivatives import jvp, linearize, vjp
 from ..interpreters.transformations.vmap import vmap
-from ..lowering.jit.devices import disable_jit
 from ..lowering.jit.jit import jit
 from .closeness import assert_all, assert_close, data
 from .law import Inapplicable, Law
@@ -234,38 +231,6 @@ def _symmetric(op: Operation, operands: Arrays) -> None:
     along = lambda a, b: jvp(lambda *xs: jvp(f, xs, a)[1], tuple(operands), b)[1]
     for k, (left, right) in enumerate(zip(along(u, v), along(v, u))):
         assert_close(left, right, 100.0, f"{op}: the second derivative of result {k} along (u, v) and along (v, u)")
-
-
-POLES = (np.nan, np.inf, -np.inf, 0.0, -1.0, 1.0, 1e30)
-
-
-def _poles(op: Operation, operands: Arrays) -> None:
-    """The lanes of a branch that is not taken have gradient 0, whatever their operands, and the others their own."""
-    outside = [[_filled(x, pole) for x in operands] for pole in POLES]
-    stacked = [_stacked(column, 0) for column in zip(operands, *outside)]
-    inside = np.arange(len(POLES) + 1) == 0
-
-    def branch(*xs: Any) -> list[Any]:
-        return [y for y in results(op, xs) if _smooth(y)]
-
-    def chosen(taken: Any, *xs: Any) -> Any:
-        return lax.cond(taken, branch, lambda *xs: [hnp.zeros(y.shape, y.dtype) for y in like], *xs)
-
-    like = branch(*operands)
-    with disable_jit():
-        y, pull = vjp(lambda *xs: vmap(chosen)(inside, *xs), *stacked)
-        u = _direction([data(part) for part in y], 9)
-        _, alone = vjp(branch, *operands)
-        pulled = pull(u), alone([np.asarray(part[0]) for part in u])
-    for k, (cts, expected) in enumerate(zip(*pulled)):
-        if cts.dtype != dtypes.float0:
-            assert_close(data(cts)[0], expected, 10.0, f"{op}: the gradient by operand {k} in the lane of the branch")
-            beside = data(cts)[1:]
-            assert not np.any(beside), f"{op}: the gradient by operand {k} is {beside}, in lanes that are not in it"
-
-
-def _filled(x: Any, value: float) -> Any:
-    return np.full_like(x, value) if dtypes.is_inexact(x.dtype) else x
 
 
 LANES = 3
@@ -487,8 +452,6 @@ OPERATION_LAWS = (
     Law("ragged", "vmap equals the loop over lanes that have lengths of their own", each(_ragged), rules=("ragged",)),
     Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals"),
         rules=("jvp", "batch", "lower", "decompose")),
-    Law("poles", "grad of vmap equals vmap of grad, over branches with poles outside of their domain",
-        each(smoothly(_poles)), ("transpose", "jvp", "reals"), rules=("jvp", "transpose", "batch")),
     Law("partial_eval", "the known and the unknown part of a program compute its results", each(_partition)),
     Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )
