@@ -69,7 +69,7 @@ def check_operation(
             extremes of the domains.
         operands: draws of operands to be used instead, each a list of NumPy arrays, or of arrays of handlax where they
             are keys.
-        laws: those to check, by default ``OPERATION_LAWS``.
+        laws: those to check, all by default.
         examples: how many times operands are drawn.
         seconds: how long; each law is checked once at least.
         seed: of the first draw.
@@ -107,7 +107,8 @@ def check_operation(
         return [each for each in draws if _all_of(family, each)]
 
     shown = lambda family: " or ".join(sorted([dtype.name for dtype in family]))
-    missing = {name: f"there are no operands of {shown(family)}" for name, family in NUMBERS.items() if not drawn(0, [name])}
+    missing = {name: f"there are no operands of {shown(family)}"
+               for name, family in NUMBERS.items() if not drawn(0, [name])}
     laws = OPERATION_LAWS if laws is None else tuple(laws)
     about = {name for law in laws for name in law.rules}
     report = check_laws(
