@@ -35,8 +35,8 @@ HELP = {
     "leaks": "no handler, setting or value of a trace is left behind by a test",
     "threads": "the threads that a test starts have ended",
     "files": "the temporary files that a test makes are removed",
-    "max_traces": "the most functions that a test may trace",
-    "max_compiles": "the most programs that a test may compile",
+    "max_traces": "the most functions that a test may trace, without its fixtures",
+    "max_compiles": "the most programs that a test may compile, without its fixtures",
 }
 UNCHECKED = Checks()
 ASKED: pytest.StashKey[Checks] = pytest.StashKey()  # of a session: what the ini file asks for

@@ -27,15 +27,15 @@ if _typing.TYPE_CHECKING:
     from .law import check_laws as check_laws
     from .nest_laws import NEST_LAWS as NEST_LAWS
     from .nest_laws import check_nest_law as check_nest_law
+    from .operation_checks import check_operation as check_operation
     from .operation_laws import OPERATION_LAWS as OPERATION_LAWS
-    from .operation_laws import check_operation as check_operation
     from .pytest_plugin.trace_counts import counted as counted
     from .random_programs import equations as equations
     from .random_programs import programs as programs
     from .random_programs import random_program as random_program
     from .recordings import Recording as Recording
     from .recordings import load as load
-    from .recordings import record as record
+    from .recordings import record_run as record_run
     from .run_differences import Difference as Difference
     from .run_differences import first_difference as first_difference
     from .transformation_laws import INTERPRETER_LAWS as INTERPRETER_LAWS

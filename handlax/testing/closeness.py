@@ -105,7 +105,7 @@ def assert_results_equal(
 def _assert_alike(x: Any, y: Any, loose: float, what: str) -> None:
     """Assert that two arrays have dtypes of one kind and close values; floats are compared in the narrower dtype."""
     x, y = (np.asarray(z) if isinstance(z, np.generic | int | float | complex) else data(z) for z in (x, y))
-    kinds = [next(name for name, has in _KINDS.items() if has(z.dtype)) for z in (x, y)]
+    kinds = [next(name for name, has in _FAMILIES.items() if has(z.dtype)) for z in (x, y)]
     assert kinds[0] == kinds[1], f"{what}: {kinds[0]} of {x.dtype}, expected {kinds[1]} of {y.dtype}"
     narrower = min((x.dtype, y.dtype), key=lambda dtype: dtype.itemsize)
     if dtypes.is_inexact(narrower):
@@ -115,7 +115,7 @@ def _assert_alike(x: Any, y: Any, loose: float, what: str) -> None:
         np.testing.assert_array_equal(x, y, err_msg=what)
 
 
-_KINDS: Mapping[str, Callable[[Any], bool]] = MappingProxyType({
+_FAMILIES: Mapping[str, Callable[[Any], bool]] = MappingProxyType({
     "booleans": dtypes.is_bool, "integers": dtypes.is_integer, "real numbers": dtypes.is_floating,
     "complex numbers": dtypes.is_complex, "others": lambda dtype: True,
 })

@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
 import hypothesis
 import numpy as np
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import Flaky, NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
@@ -111,6 +113,9 @@ def compare(
     values. A leaf that NumPy or another library gives need have the same kind of dtype alone, since defaults differ: it
     is compared in the narrower dtype of both.
 
+    The first inputs are the simplest that the strategy draws, then such, if it draws any, with an array that is empty,
+    of one element, or of zeros, and with a zero, a negative, an infinite or a large number, or NaN.
+
     Args:
         others: functions that ``f`` is to equal, of NumPy arrays; they may be other libraries'.
         inputs: a strategy for tuples of arguments. NumPy arrays are copied for each function.
@@ -127,64 +132,107 @@ def compare(
     >>> from hypothesis import strategies as st
     >>> from handlax import numpy as hnp
     >>> print(compare(hnp.sinh, np.sinh, inputs=st.tuples(st.floats(-5, 5)), loose=10.0, examples=10))
-    sinh: laws that hold: 1
-      sinh  ...
+    sinh 1: laws that hold: 1
+      sinh 2 ...
     """
     ways = () if others and ways is None else WAYS if ways is None else ways
     if not (others or ways):
         raise BadArgument("compare: there must be another function or a way to execute this one, got neither.")
-    name = name_of(f)
-    laws = [Law(name_of(g), f"{name} equals {name_of(g)}", _equals(f, g, loose, exact=False)) for g in others]
+    name, *names = _names([f, *others])
+    laws = [Law(other, f"{name} equals {other}", _equals(f, g, loose, exact=False)) for g, other in zip(others, names)]
     laws += [Law(way.name, f"{name} is the same by {way.name}", _same_by(f, way, loose)) for way in ways]
     drawn = DrawnInputs(inputs, seconds)
     return check_laws(
         name, laws, drawn.example, lacks={way.name: reason for way in ways if (reason := way.missing()) is not None},
-        examples=examples, seconds=seconds, seed=seed, reduce=drawn.simpler,
+        examples=examples, seconds=seconds, seed=seed, reduce=drawn.simpler, show=_shown,
     )
+
+
+def _names(functions: Sequence[Compared]) -> list[str]:
+    """The names of functions, of several with one name numbered."""
+    names = [name_of(f) for f in functions]
+    times = Counter(names)
+    return [f"{name} {names[:i].count(name) + 1}" if times[name] > 1 else name for i, name in enumerate(names)]
+
+
+def _shown(law: Law, args: Example) -> str:
+    return f"The inputs: {args}"
+
+
+# what the leaves of inputs may have that breaks functions; numbers without an array count as arrays of rank 0
+EDGES: tuple[Callable[[np.ndarray[Any, Any]], Any], ...] = (
+    lambda x: not x.size, lambda x: x.ndim and x.size == 1, lambda x: x.size > 1 and not np.any(x),
+    lambda x: np.any(x == 0), lambda x: np.any(x < 0), lambda x: np.any(np.isinf(x)), lambda x: np.any(np.isnan(x)),
+    lambda x: np.any(np.abs(x) > 1e6),
+)
+PERIOD = 32  # numbers of inputs, of which the first have the edges
+DRAWN = 30  # inputs that are drawn to find an edge
+
+
+def _has(edge: Callable[[Any], Any], args: Any) -> bool:
+    """Whether a leaf of the inputs has an edge."""
+    for x in pytrees.leaves(args):
+        with suppress(TypeError, ValueError):  # keys are no numbers
+            if edge(np.asarray(x)):
+                return True
+    return False
 
 
 class DrawnInputs:
     """Inputs by number, which a strategy of Hypothesis draws, and simpler ones in place of the last."""
 
     def __init__(self, strategy: SearchStrategy[Any], seconds: float):
-        self.strategy, self.seconds, self.last = strategy, seconds, 0
+        self.strategy, self.seconds = strategy, seconds
+        self.last: int | None = None  # the number of the last inputs
+        self.place, self.args = 0, ()  # which of the drawn ones they are, and they themselves
 
     def example(self, law: Law, number: int) -> Example:
-        """The inputs of a number: the second that Hypothesis draws, since the first are its simplest."""
-        self.last, drawn = number, list[Any]()
+        """The inputs of a number, the same for all laws."""
+        if number != self.last:
+            self.last, self.args = number, self.drawn(number)
+        return self.args
 
-        def keep(args: Any) -> bool:
-            drawn.append(args)
-            return False
+    def drawn(self, number: int) -> Example:
+        """The first inputs that Hypothesis draws, its simplest; in later turns those with an edge, or the second."""
+        turn, self.place, drawn = number % PERIOD, 0, list[Any]()
+        edge = EDGES[turn - 1] if 0 < turn <= len(EDGES) else None
 
-        self.search(keep)
-        if not isinstance(drawn[-1], tuple):
+        def is_wanted(args: Any) -> bool:
+            if not self.place:
+                drawn.append(args)
+                if _has(edge, args) if edge else len(drawn) > min(turn, 1):
+                    self.place = len(drawn)
+            return self.place > 0
+
+        self.search(number, is_wanted, Phase.generate)
+        self.place = self.place or min(2, len(drawn))  # none has the edge
+        args = drawn[self.place - 1]
+        if not isinstance(args, tuple):
             raise BadArgument(
-                f"compare: inputs must draw tuples of arguments, got {type(drawn[-1]).__name__}.",
+                f"compare: inputs must draw tuples of arguments, got {type(args).__name__}.",
                 hint="inputs=st.tuples(strategy) for a single argument.",
             )
-        return drawn[-1]
+        return args
 
     def simpler(self, example: Example, fails: Callable[[Example], bool]) -> Example:
         """The simplest inputs found that still fail."""
-        found, end = [example], time.monotonic() + self.seconds
+        found, end, before = [example], time.monotonic() + self.seconds, iter(range(1, self.place))
 
         def shows(args: Any) -> bool:
-            if time.monotonic() > end or not fails(args):
+            if next(before, None) is not None or time.monotonic() > end or not fails(args):
                 return False
             found.append(args)
             return True
 
-        self.search(shows)
+        self.search(self.last, shows, Phase.generate, Phase.shrink)
         return found[-1]
 
-    def search(self, condition: Callable[[Any], bool]) -> None:
-        """Draw inputs of the last number, and, if the condition holds for some, simpler and simpler ones."""
-        options = settings(max_examples=2, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-        try:
-            hypothesis.find(self.strategy, condition, settings=options, random=Random(self.last))
-        except (NoSuchExample, Flaky):  # flaky where the time has ended
-            return
+    def search(self, number: int | None, condition: Callable[[Any], bool], *phases: Phase) -> None:
+        """Draw inputs of a number until the condition holds for some; in phases with ``shrink`` then simpler ones."""
+        options = settings(
+            max_examples=DRAWN, deadline=None, database=None, phases=phases, suppress_health_check=list(HealthCheck))
+        with suppress(NoSuchExample, Flaky):  # flaky where the time has ended
+            hypothesis.find(self.strategy, condition, settings=options, random=Random(number))
 
 
 def _equals(f: Compared, g: Compared, loose: float, exact: bool) -> Callable[..., None]:
@@ -192,10 +240,7 @@ def _equals(f: Compared, g: Compared, loose: float, exact: bool) -> Callable[...
 
     def check(*args: Any) -> None:
         expected, found = (h(*pytrees.map(_copied, args)) for h in (g, f))
-        try:
-            assert_results_equal(found, expected, loose, exact=exact, weak=True)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\nThe inputs: {args}") from error
+        assert_results_equal(found, expected, loose, exact=exact, weak=True)
 
     return check
 

@@ -6,35 +6,39 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, CannotCross, MissingRule, NotDifferentiable
 from ..interpreters.handlers.open_log import UnknownLog
 from ..lowering.jit.ahead_of_time import eval_shape
+from .crossing_laws import CrossingCase
 from .generator.control import CONTROL
 from .generator.control_flow import NODES, TRACED_LENGTH
 from .generator.expressions import SMOOTH, TOLD, VARIANTS
 from .generator.nests import Nest, random_nest
-from .generator.reducing import living, reduced_example
+from .generator.reducing import living, reduced
 from .generator.unrolled import UNROLLED
 from .law import Law, Reducer, Report, check_laws
 
 REFUSALS = (CannotCross, MissingRule, NotDifferentiable)
 TRIES = 100  # programs that are tried for one that is not refused
+NONE: Mapping[str, str] = MappingProxyType({})
 DRAWS = 16  # programs that are drawn for one, the one whose results depend most on its bodies
 
 
 class DrawnPrograms:
     """Random programs by number, of the statements and expressions that a subject does not refuse.
 
-    ``crossed(nest)`` is the program as the subject executes it. ``refused``: what it refuses, and why, by the name of
-    the statement or the text of the expression. A statement is refused if most programs are that perform effects in it.
+    ``case.crossed(nest)`` is the program as the subject executes it. ``refused``: what it refuses, and why, by the name
+    of the statement or the text of the expression. A statement is refused if most programs are that perform effects in
+    it. The ``seconds`` of a check begin here.
     """
 
-    def __init__(self, crossed: Callable[[Nest], Callable[..., Any]], without: Mapping[str, str] | None = None):
-        self.crossed = crossed
-        self.refused = dict(without or {})
+    def __init__(self, case: CrossingCase, seconds: float, without: Mapping[str, str] = NONE):
+        self.case, self.seconds, self.end = case, seconds, time.monotonic() + seconds
+        self.refused = dict(without)
         self.made: dict[tuple[int, tuple[str, ...]], Nest] = {}
         self.broad: dict[tuple[str, ...], Nest | None] = {}  # None: it is refused
         loop = f"hx.fori_loop(0, k % 4, lambda i, c: {TOLD.format(x='c')}, x)"
@@ -52,11 +56,11 @@ class DrawnPrograms:
                 self.refused[name] = reasons[0].splitlines()[0]
 
     def refusal(self, nest: Nest) -> str | None:
-        return refusal(self.crossed(nest), *nest.inputs(0))
+        return refusal(self.case.crossed(nest), *nest.inputs(0))
 
     def performing_in(self, name: str, seed: int) -> Nest:
         """A small program with this statement, in a body of which it performs, if programs do so at all."""
-        for k in range(30):
+        for k in range(8):
             nest = random_nest(
                 Random(f"{name} {seed} {k}"), depth=1, size=3, only=[name], without=[*self.refused], tells=True
             )
@@ -98,13 +102,17 @@ class DrawnPrograms:
         )
 
     def check(
-        self, subject: str, case: Any, laws: Iterable[Law], lacks: Mapping[str, str],
-        *, examples: int, seconds: float, seed: int,
+        self, subject: str, laws: Iterable[Law], lacks: Mapping[str, str], *, examples: int, seed: int
     ) -> Report:
-        """Check laws of a case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails."""
+        """Check laws of the case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails."""
+        kept = self.seconds / 4  # to reduce a program that fails
+
+        def reduce(example: Any, fails: Callable[[Any], bool]) -> Any:
+            return reducer(max(kept, self.end - time.monotonic()))(example, fails)
+
         return check_laws(
-            subject, laws, lambda law, k: (case, self.example(k, k == seed, law.without), k), lacks=lacks,
-            examples=examples, seconds=seconds, seed=seed, reduce=reducer(seconds), refusal=refusal_of,
+            subject, laws, lambda law, k: (self.case, self.example(k, k == seed, law.without), k), lacks=lacks,
+            examples=examples, seconds=self.end - kept - time.monotonic(), seed=seed, reduce=reduce, refusal=refusal_of,
         ).with_refused(self.refused)
 
 
@@ -158,10 +166,10 @@ def reducer(seconds: float) -> Reducer:
     """Gives the example, which ends with a program and its seed, with a program as small as is found in the time."""
 
     def reduce(example: Any, fails: Callable[[Any], bool]) -> Any:
-        end = time.monotonic() + seconds
-        runs = _runs if _runs(*example[-2:]) else _ends  # a program may fail where it is traced
-        smaller = lambda other: time.monotonic() < end and runs(*other[-2:]) and fails(other)
-        return reduced_example(example, smaller)
+        *others, nest, seed = example
+        runs = _runs if _runs(nest, seed) else _ends  # a program may fail where it is traced
+        still = lambda nest: runs(nest, seed) and fails((*others, nest, seed))
+        return (*others, reduced(nest, still, seconds=seconds), seed)
 
     return reduce
 

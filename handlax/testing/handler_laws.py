@@ -18,27 +18,28 @@ from .. import numpy as hnp
 from ..effects.base.config import configure
 from ..effects.base.errors import BadArgument, some_of
 from ..effects.base.stack import STACK, Run, installed
-from ..effects.core.arrays import as_array, perform
-from ..effects.core.operation import Operation, effect
+from ..effects.core.arrays import as_array
+from ..effects.core.operation import Operation
 from ..effects.operations.elementwise.transcendental import Tanh
 from ..effects.trees import pytrees
 from ..interpreters.direct.install import direct
 from ..interpreters.handlers.handle import handle
-from ..interpreters.handlers.handler import Handler, handler
+from ..interpreters.handlers.handler import Handler
 from ..interpreters.handlers.installation import NO_STATE, HandlerRun
 from ..interpreters.handlers.state_movements import When, append, merge, split
 from ..interpreters.transformations.checkpoint import checkpoint
-from ..interpreters.transformations.derivatives import jacfwd
+from ..interpreters.transformations.derivatives import jvp
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.ahead_of_time import eval_shape
-from ..lowering.jit.jit import jit
-from .closeness import assert_close, assert_results_equal
+from .closeness import assert_close
+from .crossing_laws import COMPILED, JIT, LANES, assert_arrays_equal, drawn_direction, smooth_part, unrolled
 from .drawn_programs import DrawnPrograms
 from .generator.control import CONTROL
 from .generator.control_flow import CHOOSING
-from .generator.nests import SMOOTH, Nest
-from .generator.unrolled import UNROLLED
+from .generator.nests import Nest
+from .generator.unrolled import UNROLLED, evaluated
 from .law import Law, Report
+from .recordings import Transformation, plain
 
 
 @dataclass(frozen=True)
@@ -64,39 +65,42 @@ class HandlerCase:
         return handle(self.handler, self.state if state is None else state)(f)
 
     def tell(self, x: Any) -> Any:
-        """Performs effects, and gives a number made of their answer."""
+        """Performs effects, and gives a number made of their answer, another one for each answer."""
         answer = self.performs(x)
-        return hnp.tanh(x + total(answer)) if pytrees.leaves(answer) else x
+        return hnp.arcsinh(x + total(answer)) if pytrees.leaves(answer) else x
 
     @property
     def ends(self) -> bool:
         """Whether clauses give the answer of the whole program, as those of ``ctl`` and ``final`` do."""
         return self.handler.resumes or self.handler.aborts
 
-    def crossing(self, nest: Nest) -> Callable[..., Any]:
-        """The nest with the loops and branches of the library."""
-        return self.answered(nest.by(CONTROL, tell=self.tell))
-
-    def unrolled(self, nest: Nest) -> Callable[..., Any]:
-        """The nest with those of Python."""
-        return self.answered(nest.by(UNROLLED, tell=self.tell))
+    def program(self, nest: Nest, control: Any = CONTROL) -> Callable[..., Any]:
+        """The nest as a program that performs, with the loops and branches of a control."""
+        return self.answered(nest.by(control, tell=self.tell))
 
     def answered(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """A function that gives a tuple of arrays; where a clause gives its answer, that is a number, their sum."""
         return (lambda *xs: total(f(*xs))) if self.ends else f
 
-    def plain(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function under the handler, executed by Python as far as its control flow goes."""
-        if not self.ends:
-            return self.handled(f)
-        return direct(self.handler, *[self.state] * (self.state is not NO_STATE))(f)
+    def crossed(self, nest: Nest, of: Transformation = plain) -> Callable[..., Any]:
+        """The program under the handler, or what a transformation makes of the program."""
+        return self.handled(of(self.program(nest)))
+
+    def unrolled(self, nest: Nest) -> Callable[..., Any]:
+        """The program of Python's loops and branches under the handler, executed by Python as far as these go."""
+        f = self.program(nest, UNROLLED)
+        return direct(self.handler, *[self.state] * (self.state is not NO_STATE))(f) if self.ends else self.handled(f)
 
     def same(self, actual: Any, expected: Any, what: str) -> None:
         """Assert that two answers are close, of a state its normal form."""
-        assert_results_equal(self.seen(actual), self.seen(expected), what=what)
+        assert_arrays_equal(self.seen(actual), self.seen(expected), what)
 
     def seen(self, answer: Any) -> Any:
         return (self.normal(answer[0]), answer[1]) if self.stateful else answer
+
+    def results(self, answer: Any) -> Any:
+        """An answer without the state."""
+        return answer[1] if self.stateful else answer
 
 
 def total(tree: Any) -> Any:
@@ -125,65 +129,77 @@ def log_values(log: Any) -> Any:
 # the laws: check(case, nest, seed)
 
 
-def _unrolled(case: HandlerCase, nest: Nest, seed: int) -> None:
-    inputs = nest.inputs(seed)
-    crossed, plain = case.handled(case.crossing(nest)), case.plain(case.unrolled(nest))
-    case.same(crossed(*inputs), plain(*inputs), "with loops and branches, against Python's")
+@evaluated()
+def _typed(case: HandlerCase, nest: Nest, seed: int) -> None:
+    state, _ = case.handled(case.tell)(nest.inputs(seed)[0])
+    before, after = (pytrees.map(lambda x: as_array(x).type.update(weak=False), s) for s in (case.state, state))
+    assert after == before, f"the type of the state changes: {before} at the start, {after} after one effect"
 
 
-def _jit(case: HandlerCase, nest: Nest, seed: int) -> None:
-    f, inputs = case.handled(case.crossing(nest)), nest.inputs(seed)
-    case.same(jit(f)(*inputs), f(*inputs), "jit around the handler")
+@evaluated()
+def _prefix(case: HandlerCase, nest: Nest, seed: int) -> None:
+    f, inputs = case.program(nest), nest.inputs(seed)
+    first, _ = case.handled(f)(*inputs)
+    second, _ = case.handled(f, first)(*inputs)
+    assert len(first) <= len(second), f"the log has {len(second)} entries, {len(first)} before"
+    before, after = ([as_array(x) for x in pytrees.leaves(log)] for log in (first, second[: len(first)]))
+    for x, y in zip(after, before, strict=True):
+        assert_close(x, y, what="an earlier entry of the log")
 
 
-def _compiled(case: HandlerCase, nest: Nest, seed: int) -> None:
-    f, inputs = case.crossing(nest), nest.inputs(seed)
-    case.same(case.handled(jit(f))(*inputs), case.handled(f)(*inputs), "a compiled function under the handler")
+@evaluated()
+def _merged(case: HandlerCase, nest: Nest, seed: int) -> None:
+    """The laws of a commutative monoid, at the start and at states that programs reach, which perform once at least."""
+    moves, body = cast("merge", case.handler.moves), nest.by(CONTROL, tell=case.tell)
+    f = case.answered(lambda x, *rest: (case.tell(x), *body(x, *rest)))
+    op, unit, start = moves.op, moves.unit, case.state
+    (t, alone), (u, _) = (case.handled(f, unit)(*nest.inputs(number)) for number in (seed, seed + 1000))
+    after, y = case.handled(f, u)(*nest.inputs(seed))
+    case.same((t, y), (t, alone), "an answer reads the state that is merged")
+    for what, actual, expected in (
+        ("the unit of merge, left", (op(unit, start), op(unit, t)), (start, t)),
+        ("the unit of merge, right", (op(start, unit), op(t, unit)), (start, t)),
+        ("merge is commutative", (op(start, t), op(u, t)), (op(t, start), op(t, u))),
+        ("merge is associative", (op(op(start, t), u), op(op(t, u), u)), (op(start, op(t, u)), op(t, op(u, u)))),
+        ("a merged state", (after, case.handled(f)(*nest.inputs(seed))[0]), (op(u, t), op(start, t))),
+    ):
+        for one, other in zip(actual, expected):
+            case.same((one, ()), (other, ()), what)
 
 
+@evaluated()
 def _checkpoint(case: HandlerCase, nest: Nest, seed: int) -> None:
-    f, inputs = case.crossing(nest), nest.inputs(seed)
-    case.same(case.handled(checkpoint(f))(*inputs), case.handled(f)(*inputs), "checkpoint inside the handler")
-
-
-def _lanes(case: HandlerCase, nest: Nest, seed: int) -> None:
-    f = case.handled(case.crossing(nest))
-    rows = [nest.inputs(seed), nest.inputs(seed + 1000)]
-    answers = vmap(f)(*[np.stack(column) for column in zip(*rows)])
-    for lane, row in enumerate(rows):
-        own = pytrees.tree_map(lambda y, lane=lane: as_array(y)[lane], answers)
-        case.same(own, f(*row), f"lane {lane} of vmap around the handler")
-
-
-def _in_turn(case: HandlerCase, across: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of three numbers that performs for each of them."""
-    return case.answered(lambda xs: (hnp.stack([*across(case.tell, xs)]),))
-
-
-def _mapped(f: Callable[..., Any], xs: Any) -> Any:
-    return vmap(f)(xs)
+    inputs = nest.inputs(seed)
+    case.same(case.crossed(nest, checkpoint)(*inputs), case.crossed(nest)(*inputs), "checkpoint inside the handler")
 
 
 def _each(across: Callable[..., Any]) -> Callable[..., None]:
     """The check that performing for each of three numbers ``across`` them is performing one after the other."""
 
+    @evaluated()
     def check(case: HandlerCase, nest: Nest, seed: int) -> None:
         xs = as_array(np.random.default_rng(seed).uniform(-1, 1, 3))
-        expected = case.handled(_in_turn(case, lambda f, xs: [f(x) for x in xs]))(xs)
-        case.same(case.handled(_in_turn(case, across))(xs), expected, "against one after the other")
+        found, expected = [
+            case.handled(case.answered(lambda xs, each=each: (hnp.stack([*each(case.tell, xs)]),)))(xs)
+            for each in (across, lambda f, xs: [f(x) for x in xs])
+        ]
+        case.same(found, expected, "against one after the other")
 
     return check
 
 
+@evaluated()
 def _derivative(case: HandlerCase, nest: Nest, seed: int) -> None:
-    inputs = nest.inputs(seed)
-    by_loops, by_python = [
-        jacfwd(lambda *xs, f=f: f(*xs)[1] if case.stateful else f(*xs), SMOOTH)(*inputs)
-        for f in (case.handled(case.crossing(nest)), case.plain(case.unrolled(nest)))
+    x, v, w, k, p = nest.inputs(seed)
+    loops, python = [
+        lambda *xs, f=f: smooth_part(case.results(f(*xs, k, p))) for f in (case.crossed(nest), case.unrolled(nest))
     ]
-    assert_results_equal(by_loops, by_python, what="the jacobian, against that with Python's loops and branches")
+    found, expected = (jvp(f, (x, v, w), drawn_direction(seed, x, v, w)) for f in (loops, python))
+    assert_arrays_equal(found, expected, "jvp, against that with Python's loops and branches")
+    assert_arrays_equal(found[0], loops(x, v, w), "the results of jvp")
 
 
+@evaluated()
 def _idle(case: HandlerCase, nest: Nest, seed: int) -> None:
     f, inputs = case.answered(nest.by(CONTROL, tell=hnp.sin)), nest.inputs(seed)
     start = (case.state,) * (case.state is not NO_STATE)
@@ -192,83 +208,19 @@ def _idle(case: HandlerCase, nest: Nest, seed: int) -> None:
     case.same(case.handled(f)(*inputs), expected, "of a function that performs none of its effects")
 
 
-def _forwarded(case: HandlerCase, nest: Nest, seed: int) -> None:
-    f, inputs = case.crossing(nest), nest.inputs(seed)
-    forwards = handler({kind: lambda op, *xs: perform(op, *xs) for kind in case.handler.clauses})
-    case.same(case.handled(handle(forwards)(f))(*inputs), case.handled(f)(*inputs), "with a handler that forwards")
-
-
-@effect(vmap="per_lane", diff="stop")
-class EndReached:
-    """The handled function has ended, or what its handler makes of its result."""
-
-    end: str
-
-    def result_type(op) -> None:
-        return None
-
-
-def _returned(case: HandlerCase, nest: Nest, seed: int) -> None:
-    counts = handler({EndReached: lambda n, op: ({**n, op.end: n[op.end] + 1}, None)})
-    inner, f = case.handler.returns, case.crossing(nest)
-
-    def marked(*xs: Any) -> Any:
-        y = f(*xs)
-        perform(EndReached("body"))
-        return y
-
-    def returns(*answer: Any) -> Any:
-        perform(EndReached("returns"))
-        return inner(*answer)  # type: ignore[misc]
-
-    case = replace(case, handler=case.handler | handler(returns=returns, moves=case.handler.moves))
-    counted, _ = handle(counts, {"body": 0, "returns": 0})(case.handled(marked))(*nest.inputs(seed))
-    assert int(counted["body"]) == int(counted["returns"]), f"the function ended {counted['body']} times, {counted}"
-
-
-def _prefix(case: HandlerCase, nest: Nest, seed: int) -> None:
-    f, inputs = case.handled(case.crossing(nest)), nest.inputs(seed)
-    first, _ = f(*inputs)
-    second, _ = case.handled(case.crossing(nest), first)(*inputs)
-    assert len(first) <= len(second), f"the log has {len(second)} entries, {len(first)} before"
-    before, after = ([as_array(x) for x in pytrees.leaves(log)] for log in (first, second[: len(first)]))
-    for x, y in zip(after, before, strict=True):
-        assert_close(x, y, what="an earlier entry of the log")
-
-
-def _merged(case: HandlerCase, nest: Nest, seed: int) -> None:
-    """The laws of a commutative monoid, at states that a program reaches, which performs once at least."""
-    moves, body, inputs = cast("merge", case.handler.moves), nest.by(CONTROL, tell=case.tell), nest.inputs(seed)
-    f = case.answered(lambda x, *rest: (case.tell(x), *body(x, *rest)))
-    op, unit = moves.op, moves.unit
-    after, y = case.handled(f)(*inputs)
-    t, alone = case.handled(f, unit)(*inputs)
-    s = case.state
-    for what, actual, expected in (
-        ("the unit of merge, left", op(unit, t), t),
-        ("the unit of merge, right", op(t, unit), t),
-        ("merge is commutative", op(s, t), op(t, s)),
-        ("merge is associative", op(op(s, t), t), op(s, op(t, t))),
-        ("a merged state", after, op(s, t)),
-    ):
-        case.same((actual, ()), (expected, ()), what)
-    case.same((t, y), (t, alone), "an answer reads the state that is merged")
-
-
 HANDLER_LAWS = (
+    Law("typing", "its state keeps its type", _typed),
     Law("prefix", "a log is a prefix of the next one", _prefix),
     Law("merge", "merge is commutative and associative, and has a unit", _merged),
-    Law("unrolled", "it crosses loops, branches and calls as it crosses those of Python", _unrolled),
-    Law("jit", "jit outside of it changes nothing", _jit),
-    Law("compiled", "a compiled function means under it what the function does", _compiled),
+    Law("unrolled", "it crosses loops, branches and calls as it crosses those of Python", unrolled),
+    JIT,
+    COMPILED,
     Law("checkpoint", "what it handles may be computed again for a derivative", _checkpoint),
     Law("in a loop", "the iterations of a loop perform one after the other", _each(lax.map)),
-    Law("in lanes", "lanes perform in order of their index", _each(_mapped)),
-    Law("lanes", "vmap around it equals the lanes handled one by one", _lanes),
+    Law("in lanes", "lanes perform in order of their index", _each(lambda f, xs: vmap(f)(xs))),
+    LANES,
     Law("derivative", "its derivative is that of the program with Python's loops and branches", _derivative),
     Law("idle", "without an effect to answer it returns the result", _idle, ("effects alone",)),
-    Law("forwarding", "a handler that forwards all effects is the identity", _forwarded),
-    Law("returns", "returns is executed once for each time that the function ends", _returned),
 )
 
 
@@ -278,7 +230,7 @@ def check_handler(
     *,
     performs: Callable[[Any], Any],
     normal: Callable[[Any], Any] | None = None,
-    laws: Sequence[Law] = HANDLER_LAWS,
+    laws: Sequence[Law] | None = None,
     examples: int = 20,
     seconds: float = 10.0,
     seed: int = 0,
@@ -298,9 +250,10 @@ def check_handler(
         normal: maps a state to the part that has to be equal; by default the whole state, and of a log its values. Of a
             handler that answers pure operations, too, it is nothing: programs may perform others of these, and more or
             fewer, and mean the same.
-        laws: those to check.
+        laws: those to check, all by default.
         examples: the number of programs.
-        seconds: how long; each law is checked for one program at least.
+        seconds: how long it takes, of which a quarter is kept to make a program that fails smaller; each law is checked
+            for one program at least.
         seed: of the first program.
 
     Raises: LawFails: a law fails; the error has the program, reduced, as Python text. BadArgument: ``performs``
@@ -325,8 +278,8 @@ def check_handler(
             missing["merge"] = missing["prefix"] = f"states are not compared: {missing['effects alone']}"
             case = replace(case, normal=lambda state: ())
         counted = dict.fromkeys(CHOOSING, "a tally counts by the text what may be executed")
-        drawn = DrawnPrograms(lambda nest: case.handled(case.crossing(nest)), counted if handler.tallies else None)
-        return drawn.check(repr(handler), case, laws, missing, examples=examples, seconds=seconds, seed=seed)
+        drawn = DrawnPrograms(case, seconds, counted if handler.tallies else {})
+        return drawn.check(repr(handler), HANDLER_LAWS if laws is None else laws, missing, examples=examples, seed=seed)
 
 
 def need_performed(case: HandlerCase) -> None:
@@ -374,8 +327,8 @@ def lacks(case: HandlerCase) -> dict[str, str]:
         pure.append("all others")
     if pure:
         reasons["effects alone"] = f"it answers pure operations, {some_of(pure)}"
-    if case.handler.returns is None:
-        reasons["returns"] = "the handler has no returns"
+    if not case.stateful or case.ends or case.handler.tallies or moves == append:
+        reasons["typing"] = "it has no state that clauses change"
     if moves != append or not case.stateful:
         reasons["prefix"] = "its state is no log"
     if not isinstance(moves, merge) or not case.stateful:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ ATTEMPTS = 6  # examples that are tried for one that the subject does not refuse
 
 # reduce(example, fails): a smaller example that still fails
 Reducer = Callable[[Example, Callable[[Example], bool]], Example]
-Show = Callable[[Example], str]
+Show = Callable[["Law", Example], str]
 
 
 def unreduced(example: Example, fails: Callable[[Example], bool]) -> Example:
@@ -33,7 +34,7 @@ class Inapplicable(Exception):
     """Raised by the check of a law that has nothing to compare in an example; its text says why."""
 
 
-def sources(example: Example) -> str:
+def sources(law: Law, example: Example) -> str:
     """The Python text of the programs of an example."""
     return "\n".join([part.source for part in example if hasattr(part, "source")])
 
@@ -42,7 +43,8 @@ class Law(NamedTuple):
     """A property, as a value: a name, one English sentence, and ``check(*example)``, which raises where it fails.
 
     ``needs``: what a subject must have for the law to apply to it, such as a ``jvp``. ``without``: the statements that
-    the programs on which it is checked must not have.
+    the programs on which it is checked must not have. ``wants``: what its examples have beside others. ``rules``: the
+    names of the rules of a subject that it is about.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Law(NamedTuple):
     check: Callable[..., None]
     needs: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    wants: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
 
     def reason(self, lacks: Mapping[str, str]) -> str | None:
         """Why it does not apply to a subject, of which ``lacks`` says what it does not have, and why; None: it does."""
@@ -69,25 +73,28 @@ class Report:
     """What a check found.
 
     ``held``: the laws that held. ``left_out``: the laws that do not apply, by name, and why. ``refused``: what the
-    subject refuses, statements and expressions, and why; the programs of the check do not have them.
+    subject refuses, statements and expressions, and why; the programs of the check do not have them. ``unchecked``: the
+    rules of the subject that no law is about, and where they are written.
     """
 
     subject: str
     held: tuple[Held, ...]
     left_out: Mapping[str, str]
     refused: Mapping[str, str] = field(default_factory=dict)
+    unchecked: Mapping[str, str] = field(default_factory=dict)
 
     def with_refused(self, refused: Mapping[str, str]) -> Report:
         """The report that also says what the programs of the check did not have."""
         return replace(self, refused=refused)
 
     def __str__(self) -> str:
-        names = [*[each.law.name for each in self.held], *self.left_out, *self.refused]
+        names = [*[each.law.name for each in self.held], *self.left_out, *self.refused, *self.unchecked]
         width = max(map(len, names), default=0)
         lines = [f"{self.subject}: laws that hold: {len(self.held)}"]
         for law, examples, seconds in self.held:
             lines.append(f"  {law.name:{width}}  {examples:4} examples  {seconds:5.2f} s  {law.sentence}")
-        for title, reasons in (("laws left out", self.left_out), ("refused, and in no program", self.refused)):
+        for title, reasons in (("laws left out", self.left_out), ("refused, and in no program", self.refused),
+                               ("rules that no law is about", self.unchecked)):
             lines += [f"{title}: {len(reasons)}"] * bool(reasons)
             lines += [f"  {name:{width}}  {reason}" for name, reason in reasons.items()]
         return "\n".join(lines)
@@ -100,7 +107,7 @@ class LawFails(AssertionError):
         self, subject: str, law: Law, example: Example, found: BaseException, seed: int, show: Show = sources
     ):
         self.law, self.example = law, example
-        shown = "".join([f"{line}\n" for line in show(example).splitlines() if line.strip()])
+        shown = "".join([f"{line}\n" for line in show(law, example).splitlines() if line.strip()])
         kind = "" if isinstance(found, AssertionError) else f"{type(found).__name__}: "
         said = str(found).partition("\nassert ")[0]  # pytest adds what it compared
         text = "\n".join([f"  {line}" for line in f"{kind}{said}".strip().splitlines()])
@@ -129,7 +136,7 @@ def check_laws(
         example: the example of a number for a law; the numbers are ``seed``, ``seed + 1``, ...
         lacks: what the subject does not have, and why: a law that needs it is left out.
         reduce: a smaller example for which ``fails`` still holds.
-        show: the text of an example, for the message.
+        show: the text of an example of a law, for the message.
         refusal: why an exception that a check raises says that the subject refuses the example; None: the law fails.
 
     Raises: LawFails: a law fails, with the reduced example. BadArgument: there are no laws.
@@ -168,7 +175,7 @@ def check_law(
     found = failure(law, example)
     reason = str(found) if isinstance(found, Inapplicable) else None if found is None else refusal(found)
     if found is not None and reason is None:
-        small = reduce(example, lambda other: type(failure(law, other)) is type(found))
+        small = reduce(example, lambda other: manner(failure(law, other)) == manner(found))
         raise LawFails(subject, law, small, failure(law, small) or found, seed, show) from found
     return reason
 
@@ -180,3 +187,14 @@ def failure(law: Law, example: Example) -> Exception | None:
     except Exception as error:
         return error
     return None
+
+
+def manner(error: Exception | None) -> tuple[type, list[str]]:
+    """How a check fails: two failures are the same if the class of the error and the words of its first line are.
+
+    Words are of two letters at least, so that numbers, variables and shapes may differ; what a bare ``assert`` says is
+    none.
+    """
+    line = str(error).partition("\n")[0]
+    said = "" if line.startswith("assert ") else re.sub(r"0x\w+|\bnan\b|\binf\b", "", line)
+    return type(error), re.findall(r"[A-Za-z_]{2,}", said)

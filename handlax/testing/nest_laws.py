@@ -7,7 +7,6 @@ The reference of every law is the same nest with Python's loops and branches, ev
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
@@ -16,21 +15,21 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as hnp
-from ..effects.base import config
+from ..effects.base.config import configure
 from ..effects.core.arrays import as_array
 from ..effects.programs.program import Program, interpret
-from ..effects.types import dtypes
 from ..interpreters.analysis.simplify import dead_code_elimination
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
 from .closeness import assert_quotients, assert_results_equal
+from .crossing_laws import drawn_direction, smooth_part
 from .drawn_programs import reducer, refusal_of
 from .generator.control import CONTROL
-from .generator.nests import SMOOTH, Nest
+from .generator.nests import DIFFERENTIABLE, Nest
 from .generator.unrolled import UNROLLED, evaluated
 from .law import Law, check_law, nothing
-from .operation_laws import assert_preserved, joined_results
+from .operation_laws import assert_preserved, joined_results, pairing
 
 
 def check_nest_law(law: Law, nest: Nest, seed: int, *, seconds: float = 10.0) -> str | None:
@@ -55,14 +54,9 @@ def check_nest_law(law: Law, nest: Nest, seed: int, *, seconds: float = 10.0) ->
 Change = Callable[..., Any]
 
 
-def _smooth(ys: Sequence[Any]) -> list[Any]:
-    """The results that have derivatives, which are those of inexact dtype, as arrays."""
-    return [y for y in map(as_array, ys) if dtypes.is_inexact(y.dtype)]
-
-
 def _of_floats(f: Callable[..., Any], k: Any, p: Any) -> Callable[..., Any]:
     """A function of x, v, w, k, p with fixed k and p, and without the results that have no derivatives."""
-    return lambda *xs: tuple(_smooth(f(*xs, k, p)))
+    return lambda *xs: tuple(smooth_part(f(*xs, k, p)))
 
 
 def compiled(control: Any, f: Callable[..., Any], *inputs: Any) -> Any:
@@ -86,9 +80,9 @@ def backwards(control: Any, f: Callable[..., Any], *inputs: Any) -> Any:
     """The gradient of a weighted sum of the results."""
 
     def loss(*inputs: Any) -> Any:
-        return sum([hnp.sum(hnp.cos(y + i)) for i, y in enumerate(_smooth(f(*inputs)))], hnp.asarray(0.0))
+        return sum([hnp.sum(hnp.cos(y + i)) for i, y in enumerate(smooth_part(f(*inputs)))], hnp.asarray(0.0))
 
-    return control.grad(loss, SMOOTH)(*inputs)
+    return control.grad(loss, DIFFERENTIABLE)(*inputs)
 
 
 def pulled(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
@@ -144,16 +138,12 @@ def changes_of(seed: int, among: Sequence[Change], most: int = 3) -> list[Change
 
 def _agree(nest: Nest, seed: int, changes: Sequence[Change]) -> None:
     """Assert that the changed nest and the changed reference have equal results."""
-    inputs = nest.inputs(seed)
+    inputs = [as_array(x) for x in nest.inputs(seed)]
     names = " of ".join([change.__name__ for change in reversed(changes)]) or "value"
-    with evaluated():
-        expected = tower(UNROLLED, nest.function(hx=UNROLLED), changes)(*map(as_array, inputs))
-    with contextlib.ExitStack() as scope:
-        scope.enter_context(config.configure(default_float="float64"))
-        if compiled not in changes:
-            scope.enter_context(evaluated())
-        actual = tower(CONTROL, nest, changes)(*map(as_array, inputs))
-    assert_results_equal(actual, expected, what=f"{names}, against loops in Python")
+    changed = lambda control: tower(control, nest.function(hx=control), changes)
+    expected = evaluated()(changed(UNROLLED))(*inputs)
+    in_force = configure(default_float="float64") if compiled in changes else evaluated()
+    assert_results_equal(in_force(changed(CONTROL))(*inputs), expected, what=f"{names}, against loops in Python")
 
 
 def agrees(*changes: Change) -> Callable[[Nest, int], None]:
@@ -161,27 +151,28 @@ def agrees(*changes: Change) -> Callable[[Nest, int], None]:
     return lambda nest, seed: _agree(nest, seed, changes)
 
 
+@evaluated()
 def _differences(nest: Nest, seed: int) -> None:
-    """The derivative of ``jvp`` equals the difference quotient, unless a branch or trip count changes in between."""
+    """Of ``jvp``: the results are those of the nest, and the derivative is the difference quotient of it.
+
+    Unless a branch or trip count changes in between.
+    """
     x, v, w, k, p = nest.inputs(seed)
-    with evaluated():
-        results = forwards(CONTROL, nest, x, v, w, k, p)
-        tangents = results[len(results) // 2 :]
-        assert_quotients(tangents, lambda d: _smooth(nest(x + d * np.sin(x), v + d * np.cos(v), w + d, k, p)))
+    results = forwards(CONTROL, nest, x, v, w, k, p)
+    y, tangents = results[: len(results) // 2], results[len(results) // 2 :]
+    assert_results_equal([*y], smooth_part(nest(x, v, w, k, p)), what="the results of jvp")
+    assert_quotients(tangents, lambda d: smooth_part(nest(x + d * np.sin(x), v + d * np.cos(v), w + d, k, p)))
 
 
+@evaluated()
 def _adjoint(nest: Nest, seed: int) -> None:
     """<u, Jv> = <J^T u, v>."""
     x, v, w, k, p = nest.inputs(seed)
-    rng = np.random.default_rng(seed)
-    with evaluated():
-        f = _of_floats(nest, k, p)
-        direction = [np.asarray(rng.normal(size=a.shape)) for a in (x, v, w)]
-        _, dy = CONTROL.jvp(f, (x, v, w), tuple(direction))
-        y, pull = CONTROL.vjp(f, x, v, w)
-        u = [np.asarray(rng.normal(size=part.shape)) for part in y]
-        left = sum([float(np.sum(a * np.asarray(b))) for a, b in zip(u, dy)])
-        right = sum([float(np.sum(a * np.asarray(b))) for a, b in zip(direction, pull(tuple(u)))])
+    f, direction = _of_floats(nest, k, p), drawn_direction(seed, x, v, w)
+    _, dy = CONTROL.jvp(f, (x, v, w), direction)
+    y, pull = CONTROL.vjp(f, x, v, w)
+    u = drawn_direction(seed + 1, *y)
+    left, right = pairing(u, dy), pairing(direction, pull(u))
     size = 1.0 + sum([float(np.abs(b).sum()) for b in map(np.asarray, dy)])
     assert abs(left - right) <= 1e-10 * size, f"<u, Jv> = {left}, <J^T u, v> = {right}"
 
@@ -194,33 +185,33 @@ def _program(nest: Nest, seed: int, among: Sequence[Change]) -> tuple[Program, l
     return program, inputs, list(interpret(program, inputs))
 
 
+@evaluated()
 def _partition(nest: Nest, seed: int) -> None:
     """The known and the unknown part of a program compute its results together."""
-    with evaluated():
-        program, inputs, expected = _program(nest, seed, FORWARD)
-        random = Random(seed)
-        for unknown in [[random.random() < 0.5 for _ in inputs] for _ in range(3)]:
-            parts = partial_eval_program(program, unknown)
-            for half in (parts.known, parts.rest):
-                typecheck(half)
-            assert_results_equal(joined_results(parts, unknown, inputs), expected, what=f"partitioned at {unknown}")
+    program, inputs, expected = _program(nest, seed, FORWARD)
+    random = Random(seed)
+    for unknown in [[random.random() < 0.5 for _ in inputs] for _ in range(3)]:
+        parts = partial_eval_program(program, unknown)
+        for half in (parts.known, parts.rest):
+            typecheck(half)
+        assert_results_equal(joined_results(parts, unknown, inputs), expected, what=f"partitioned at {unknown}")
 
 
+@evaluated()
 def _text(nest: Nest, seed: int) -> None:
     """The program of a nest is the same after printing and parsing, after pickling, and after type checking."""
-    with evaluated():
-        assert_preserved(_program(nest, seed, FORWARD)[0])
+    assert_preserved(_program(nest, seed, FORWARD)[0])
 
 
+@evaluated()
 def _dead_code(nest: Nest, seed: int) -> None:
     """A program without its dead code computes the results that are used."""
-    with evaluated():
-        program, inputs, expected = _program(nest, seed, FORWARD)
-        random = Random(seed)
-        used = [random.random() < 0.5 for _ in expected]
-        smaller, live = dead_code_elimination(program, used)
-        typecheck(smaller)
-        actual = list(interpret(smaller, [x for x, yes in zip(inputs, live) if yes]))
+    program, inputs, expected = _program(nest, seed, FORWARD)
+    random = Random(seed)
+    used = [random.random() < 0.5 for _ in expected]
+    smaller, live = dead_code_elimination(program, used)
+    typecheck(smaller)
+    actual = list(interpret(smaller, [x for x, yes in zip(inputs, live) if yes]))
     wanted = [y for y, yes in zip(expected, used) if yes]
     assert_results_equal(actual, wanted, what=f"without dead code, {used} being used")
 

@@ -4,11 +4,13 @@
 
 ``draws`` are lists of operands, NumPy arrays and arrays of keys. An operation to which a law does not apply declares
 it, with the reason: ``exempt = {name: reason}``.
+
+A law needs ``"reals"``: operands of 32 or 64 bits, ``"halves"``: of 16; its draws want ``"lanes"``, several of one
+type, or ``"extremes"`` of dtypes; and it is about ``rules``, columns of the operation.
 """
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import pickle
 import sys
@@ -18,32 +20,31 @@ from typing import Any
 
 import numpy as np
 
-from .. import lax
-from .. import numpy as hnp
-from ..effects.base.errors import BadArgument, HandlaxError
+from ..effects.base.errors import HandlaxError
 from ..effects.core.arrays import Array, as_array, perform
+from ..effects.core.columns import DECOMPOSE, RAGGED
 from ..effects.core.operation import Operation
-from ..effects.operations.random_bits import KEY, random_wrap
+from ..effects.operations.random_bits import random_wrap
 from ..effects.programs.parse_result import parse_program
 from ..effects.programs.program import Program, interpret
 from ..effects.types import dtypes
-from ..effects.types.array_type import Shape, array_type
+from ..effects.types.array_type import Shape
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
+from ..interpreters.ragged.ragged_array import Ragged, ragged_axis
 from ..interpreters.transformations.derivatives import jvp, linearize, vjp
 from ..interpreters.transformations.vmap import vmap
-from ..lowering.jit.devices import disable_jit
 from ..lowering.jit.jit import jit
-from .closeness import assert_all, assert_close, brief, data
-from .law import Inapplicable, Law, Report, check_laws
-from .strategies import Domain, Operands
+from .closeness import assert_all, assert_close, data
+from .law import Inapplicable, Law
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
-WIDER = {np.dtype("float32"): np.dtype("float64"), np.dtype("complex64"): np.dtype("complex128")}
-REALS = frozenset([*WIDER, *WIDER.values()])
+NARROW = frozenset(map(np.dtype, ("float32", "complex64")))
+REALS = NARROW | frozenset(map(np.dtype, ("float64", "complex128")))
+HALVES = frozenset([dtypes.float16, dtypes.bfloat16])
 
 
 def results(op: Operation, operands: Sequence[Any]) -> list[Any]:
@@ -93,13 +94,14 @@ def _direction(operands: Arrays, seed: int) -> list[Any]:
 
 
 def _widened(x: Any) -> Any:
-    """``x`` in 64 bits, if it is real or complex in 32."""
-    dtype = WIDER.get(x.dtype)
-    return x if dtype is None else x.astype(dtype)
+    """``x`` in 64 bits, if it is real or complex in 32 or 16."""
+    return x.astype(f"{x.dtype.kind}{2 * x.dtype.itemsize}") if x.dtype in NARROW else (
+        x.astype("float64") if x.dtype in HALVES else x)
 
 
 def _differences(op: Operation, operands: Arrays) -> None:
-    """The derivative equals the difference quotient, where all operands move, and where each does alone.
+    """The results of ``jvp`` are those of the operation, and the derivative equals the difference quotient, where all
+    operands move, and where each does alone.
 
     The quotient is one of 64 bits, which the derivative in 32 bits is to equal too; of an operation that takes 32 bits
     alone it is one of these.
@@ -111,7 +113,9 @@ def _differences(op: Operation, operands: Arrays) -> None:
         wide, wide_direction = list(operands), direction
     for moving in (every, *[[i] for i in smooth if len(smooth) > 1]):
         what = f"{op}: derivative by operand{'s' * (len(moving) > 1)} {', '.join(map(str, moving))}"
-        _, exact = _along(op, wide, wide_direction, moving)
+        y, exact = _along(op, wide, wide_direction, moving)
+        for value, own in zip(y, results(op, wide), strict=True):
+            assert_close(value, own, what=f"{op}: the result of jvp")
         _is_quotient(op, wide, wide_direction, moving, exact, what)
         if any(x.dtype != y.dtype for x, y in zip(operands, wide)):
             for value, tangent, expected in zip(*_along(op, operands, direction, moving), exact):
@@ -120,11 +124,40 @@ def _differences(op: Operation, operands: Arrays) -> None:
                     assert_close(tangent, data(expected).astype(value.dtype), 10.0, f"{what} in 32 bits")
 
 
+def _narrow_derivatives(op: Operation, operands: Arrays) -> None:
+    """The derivatives in 16 bits, forwards and backwards, are those in 64, rounded."""
+    f, wide = lambda *xs: results(op, xs), list(map(_widened, operands))
+    if not _takes_widened(op, operands, wide):
+        raise Inapplicable("it takes no operands of 64 bits, of which the derivative is known better")
+
+    def assert_rounded(found: Sequence[Any], exact: Sequence[Any], of: str) -> None:
+        for y, z in zip(found, exact, strict=True):
+            if y.dtype != dtypes.float0:
+                assert_close(y, data(z).astype(y.dtype), 10.0, f"{op}: the {of} in 16 bits")
+
+    direction = _direction(operands, 0)
+    y, tangents = jvp(f, tuple(operands), tuple(direction))
+    assert_rounded(tangents, jvp(f, tuple(wide), tuple(map(_widened, direction)))[1], "tangent")
+    if not {"transpose", "adjoint"} & set(op.exempt):
+        cts = _direction([data(part) for part in y], 6)
+        exact = vjp(f, *wide)[1](list(map(_widened, cts)))
+        assert_rounded(vjp(f, *operands)[1](cts), exact, "cotangent")
+
+
 def _takes_widened(op: Operation, operands: Arrays, wide: Arrays) -> bool:
     """Whether the operation takes the operands in 64 bits."""
     changed = [y.dtype for x, y in zip(operands, wide) if x.dtype != y.dtype]
     declared = op.dtypes is None or all([dtype in op.dtypes for dtype in changed])
-    return not changed or (declared and _has_type(op, [as_array(x).type for x in wide]))
+    return not changed or (declared and has_type(op, [as_array(x).type for x in wide]))
+
+
+def has_type(op: Operation, types: Sequence[Any]) -> bool:
+    """Whether ``result_type`` gives a type for operands of these."""
+    try:
+        op.result_type(*types)
+    except (HandlaxError, TypeError, ValueError, IndexError, AssertionError):
+        return False
+    return True
 
 
 def _along(op: Operation, operands: Sequence[Any], direction: Sequence[Any], moving: Sequence[int]) -> Any:
@@ -138,7 +171,7 @@ def _is_quotient(
     op: Operation, operands: Sequence[Any], direction: Sequence[Any], moving: Sequence[int], dy: Any, what: str
 ) -> None:
     """Assert that tangents equal the central difference quotient, which of 32 bits is a rough one."""
-    narrow = any([x.dtype in WIDER for x in operands])
+    narrow = any([x.dtype in NARROW for x in operands])
     step, tolerance = (1e-2, 2e-2) if narrow else (1e-6, 2e-4)
 
     def moved(sign: float) -> list[Any]:
@@ -171,7 +204,7 @@ def _tangent_types(op: Operation, operands: Arrays) -> None:
         check("cotangent", operands, pull(_direction([data(part) for part in y], 6)))
 
 
-def _pairing(us: Sequence[Any], vs: Sequence[Any]) -> float:
+def pairing(us: Sequence[Any], vs: Sequence[Any]) -> float:
     """The pairing <u, v>: the real part of the sum of products, without float0 elements."""
     pairs = [(data(u), data(v)) for u, v in zip(us, vs) if getattr(u, "dtype", None) != dtypes.float0]
     return sum(float(np.real(np.sum(_widened(u) * _widened(v)))) for u, v in pairs)
@@ -182,11 +215,11 @@ def _adjoint(op: Operation, operands: Arrays) -> None:
     y, push = linearize(lambda *xs: results(op, xs), *operands)
     _, pull = vjp(lambda *xs: results(op, xs), *operands)
     cts = _direction([data(part) for part in y], 2)
-    left = _pairing(cts, push(*direction))
-    right = _pairing(direction, pull(cts))
+    left = pairing(cts, push(*direction))
+    right = pairing(direction, pull(cts))
     size = max(1.0, abs(left), abs(right), sum(float(np.abs(data(part)).sum()) for part in push(*direction) if part.size
                                                 and part.dtype != dtypes.float0))
-    narrow = any(x.dtype in WIDER for x in [*operands, *map(data, y)])
+    narrow = any(x.dtype in NARROW for x in [*operands, *map(data, y)])
     tolerance = 1e-5 if narrow else 1e-9
     assert abs(left - right) <= tolerance * size, f"{op}: <u, Jv> = {left}, <J^T u, v> = {right}"
 
@@ -198,38 +231,6 @@ def _symmetric(op: Operation, operands: Arrays) -> None:
     along = lambda a, b: jvp(lambda *xs: jvp(f, xs, a)[1], tuple(operands), b)[1]
     for k, (left, right) in enumerate(zip(along(u, v), along(v, u))):
         assert_close(left, right, 100.0, f"{op}: the second derivative of result {k} along (u, v) and along (v, u)")
-
-
-POLES = (np.nan, np.inf, -np.inf, 0.0, -1.0, 1.0, 1e30)
-
-
-def _poles(op: Operation, operands: Arrays) -> None:
-    """The lanes of a branch that is not taken have gradient 0, whatever their operands, and the others their own."""
-    outside = [[_filled(x, pole) for x in operands] for pole in POLES]
-    stacked = [_stacked(column, 0) for column in zip(operands, *outside)]
-    inside = np.arange(len(POLES) + 1) == 0
-
-    def branch(*xs: Any) -> list[Any]:
-        return [y for y in results(op, xs) if _smooth(y)]
-
-    def chosen(taken: Any, *xs: Any) -> Any:
-        return lax.cond(taken, branch, lambda *xs: [hnp.zeros(y.shape, y.dtype) for y in like], *xs)
-
-    like = branch(*operands)
-    with disable_jit():
-        y, pull = vjp(lambda *xs: vmap(chosen)(inside, *xs), *stacked)
-        u = _direction([data(part) for part in y], 9)
-        _, alone = vjp(branch, *operands)
-        pulled = pull(u), alone([np.asarray(part[0]) for part in u])
-    for k, (cts, expected) in enumerate(zip(*pulled)):
-        if cts.dtype != dtypes.float0:
-            assert_close(data(cts)[0], expected, 10.0, f"{op}: the gradient by operand {k} in the lane of the branch")
-            beside = data(cts)[1:]
-            assert not np.any(beside), f"{op}: the gradient by operand {k} is {beside}, in lanes that are not in it"
-
-
-def _filled(x: Any, value: float) -> Any:
-    return np.full_like(x, value) if dtypes.is_inexact(x.dtype) else x
 
 
 LANES = 3
@@ -244,32 +245,76 @@ def of_one_type(draws: Sequence[Arrays]) -> list[list[Arrays]]:
 
 
 def _lanes(op: Operation, draws: Sequence[Arrays]) -> None:
-    """``vmap`` of lanes that are draws of one type; where there are too few, with permutations of their elements."""
+    """``vmap`` of lanes that are draws of one type; where there are too few, with permutations of their elements.
+
+    Types of the same shapes take turns, in which each operand is mapped along each of its dimensions.
+    """
+    alike: dict[tuple[Shape, ...], list[list[Arrays]]] = {}
     for group in of_one_type(draws):
-        drawn = str([(x.dtype, x.shape) for x in group[0]])  # other dtypes and shapes are mapped along other dimensions
-        rng = np.random.default_rng([3, zlib.crc32(drawn.encode())])
-        for start in range(0, len(group), LANES):
-            lanes = group[start : start + LANES]
-            lanes = [*lanes, *[[_shuffled(x, rng) for x in lanes[0]] for _ in range(LANES - len(lanes))]]
-            _mapped(op, lanes, rng)
+        alike.setdefault(tuple([x.shape for x in group[0]]), []).append(group)
+    for shapes, groups in alike.items():
+        for turn in range(max([len(groups), *[len(shape) + 1 for shape in shapes]])):
+            group = groups[turn % len(groups)]
+            rng = np.random.default_rng([3, zlib.crc32(str(shapes).encode())])
+            for start in range(0, len(group), LANES):
+                lanes = group[start : start + LANES]
+                lanes = [*lanes, *[[_shuffled(x, rng) for x in lanes[0]] for _ in range(LANES - len(lanes))]]
+                _mapped(op, lanes, turn, rng)
 
 
-def _mapped(op: Operation, lanes: Sequence[Arrays], rng: np.random.Generator) -> None:
-    """``vmap`` over every subset of the operands, each along a random dimension, against a loop over lanes."""
+def _mapped(op: Operation, lanes: Sequence[Arrays], turn: int, rng: np.random.Generator) -> None:
+    """``vmap`` over every subset of the operands, each along the next dimension in turn, against a loop over lanes."""
     operands = lanes[0]
     for mapped in itertools.product((True, False), repeat=len(operands)):
         if not any(mapped):
             continue
-        stacked, axes = [], []
-        for x, column, yes in zip(operands, zip(*lanes), mapped):
-            axis = int(rng.integers(x.ndim + 1)) if yes else None
-            stacked.append(_stacked(column, axis) if axis is not None else x)
-            axes.append(axis)
+        firsts = [int(rng.integers(x.ndim + 1)) for x in operands]
+        axes = [(k + turn) % (x.ndim + 1) if yes else None for k, x, yes in zip(firsts, operands, mapped)]
+        stacked = [x if axis is None else _stacked(column, axis) for x, column, axis in zip(
+            operands, zip(*lanes), axes)]
         mapped_results = vmap(lambda *xs: results(op, xs), in_axes=tuple(axes))(*stacked)
+        for y in mapped_results:
+            assert y.shape[:1] == (len(lanes),), f"{op} under vmap{tuple(axes)} of {len(lanes)} lanes gives {y.type}"
         for lane in range(len(lanes)):
             own = [x if a is None else _lane(x, lane, a) for x, a in zip(stacked, axes)]
             for y, expected in zip(mapped_results, results(op, own)):
                 assert_close(np.asarray(data(y)[lane]), expected, 1.0, f"{op} under vmap{tuple(axes)}, lane {lane}")
+
+
+def _ragged(op: Operation, operands: Arrays) -> None:
+    """``vmap`` over lanes whose first axes have lengths of their own, known ones and values, equals each lane alone."""
+    if not RAGGED.complete().has(type(op)):
+        raise Inapplicable("it has no rule for such lanes")
+    inner = {size for x in operands for size in x.shape[1:]}
+    size = next((x.shape[0] for x in operands if x.shape and x.shape[0] > 1 and x.shape[0] not in inner), None)
+    if size is None or any([isinstance(x, Array) for x in operands]):
+        raise Inapplicable("no operand has a first axis of a length of its own")
+    lengths, numbers = (size, 1, size - 1), [i for i, x in enumerate(operands) if x.shape[:1] == (size,)]
+    with_rows = lambda rows: [rows[numbers.index(i)] if i in numbers else x for i, x in enumerate(operands)]
+    lanes = [[operands[i][-n:] for i in numbers] for n in lengths]
+    packed = [np.concatenate(column) for column in zip(*lanes)]
+    try:
+        expected = [results(op, with_rows(rows)) for rows in lanes]
+        axes = [0 if y.shape == z.shape else ragged_axis for y, z in zip(*expected[:2])]
+        mapped = vmap(lambda rows: results(op, with_rows(rows)), in_axes=(ragged_axis,), out_axes=axes)
+        found = [mapped(Ragged(packed, *given)) for given in ((lengths,), (np.array(lengths, np.int32), size))]
+    except HandlaxError as error:
+        raise Inapplicable(str(error).partition("\n")[0]) from error
+    for results_of_all in found:
+        for k, y in enumerate(results_of_all):
+            for lane, part in enumerate(y if axes[k] == 0 else y.to_list()):
+                assert_close(part, expected[lane][k], 1.0, f"{op} in lanes of lengths {lengths}, lane {lane}")
+
+
+def _decomposes(op: Operation, operands: Arrays) -> None:
+    """The decomposition gives the results, of their types."""
+    if not DECOMPOSE.has(type(op)):
+        raise Inapplicable("it has no decomposition")
+    arrays = [as_array(x) for x in operands]
+    found = op.as_results(DECOMPOSE.find(type(op))(op, *arrays))
+    for y, z in zip(map(as_array, found), results(op, arrays), strict=True):
+        assert y.type == z.type, f"{op} decomposed: the type is {y.type}, expected {z.type}"
+        assert_close(y, z, what=f"{op} decomposed")
 
 
 def _shuffled(x: Any, rng: np.random.Generator) -> Any:
@@ -389,177 +434,24 @@ def smoothly(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation,
 
 
 OPERATION_LAWS = (
-    Law("typing", "the data of a result have the type that result_type gives", each(_types)),
-    Law("compiled", "NumPy evaluation equals compiled StableHLO", _compiled),
-    Law("finite_differences", "jvp equals the difference quotient", each(smoothly(_differences)), ("jvp", "reals")),
+    Law("typing", "the data of a result have the type that result_type gives", each(_types), rules=("evaluate",)),
+    Law("compiled", "NumPy evaluation equals compiled StableHLO", _compiled, wants=("extremes",),
+        rules=("evaluate", "lower", "decompose")),
+    Law("decomposition", "the decomposition equals NumPy evaluation", each(_decomposes), wants=("extremes",),
+        rules=("decompose", "evaluate")),
+    Law("finite_differences", "jvp equals the difference quotient", each(smoothly(_differences)), ("jvp", "reals"),
+        rules=("jvp",)),
+    Law("narrow_derivatives", "derivatives in 16 bits equal those in 64, rounded",
+        each(smoothly(_narrow_derivatives)), ("jvp", "halves"), rules=("jvp", "transpose")),
     Law("tangent_types", "a tangent has the shape and dtype of its primal, of integers float0", each(_tangent_types),
-        ("jvp",)),
-    Law("adjoint", "<u, Jv> = <J^T u, v>", each(smoothly(_adjoint)), ("transpose", "jvp", "reals")),
-    Law("symmetric", "second derivatives are symmetric", each(smoothly(_symmetric)), ("jvp", "reals")),
-    Law("vmap", "vmap equals the loop over lanes", _lanes),
-    Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals")),
-    Law("poles", "grad of vmap equals vmap of grad, over branches with poles outside of their domain",
-        each(smoothly(_poles)), ("transpose", "jvp", "reals")),
+        ("jvp",), rules=("jvp", "transpose")),
+    Law("adjoint", "<u, Jv> = <J^T u, v>", each(smoothly(_adjoint)), ("transpose", "jvp", "reals"),
+        rules=("transpose", "jvp")),
+    Law("symmetric", "second derivatives are symmetric", each(smoothly(_symmetric)), ("jvp", "reals"), rules=("jvp",)),
+    Law("vmap", "vmap equals the loop over lanes", _lanes, wants=("lanes",), rules=("batch",)),
+    Law("ragged", "vmap equals the loop over lanes that have lengths of their own", each(_ragged), rules=("ragged",)),
+    Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals"),
+        rules=("jvp", "batch", "lower", "decompose")),
     Law("partial_eval", "the known and the unknown part of a program compute its results", each(_partition)),
     Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )
-
-
-SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3), (0,))
-PRODUCTS = (((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)))  # what is not square
-DTYPES = tuple(map(dtypes.canonical, (
-    "float64", "float32", "complex128", "complex64", "bfloat16", "float16", "int32", "int64", "int8", "uint8", "uint32",
-    "bool",
-)))
-BESIDE_KEYS = tuple(map(dtypes.canonical, ("uint32", "int32", "float32")))  # the dtypes of operands beside a key
-FLOATS = Domain(extremes=(0.0, -0.0, 1.0, -1.0, 1e3, -1e3, np.inf, -np.inf, np.nan))
-
-
-class Keys(Domain):
-    """Random keys, whatever the dtype of the operands beside them."""
-
-    def draw(self, dtype: Any, shape: Shape, rng: np.random.Generator) -> Any:
-        return random_wrap(rng.integers(0, 2**32, (*shape, 2), np.uint32))
-
-
-def check_operation(
-    op: Operation | Operands,
-    operands: Sequence[Arrays] | None = None,
-    *,
-    laws: Sequence[Law] = OPERATION_LAWS,
-    examples: int = 4,
-    seconds: float = 10.0,
-    seed: int = 0,
-) -> Report:
-    """Check the laws of operations, ``OPERATION_LAWS``, for an operation.
-
-        jit(op) == evaluate(op),   jvp(op) == differences,   <u, Jv> == <J^T u, v>,   vmap(op) == the loop over lanes
-
-    and so on: the report has a sentence for each. A law that the operation declares exempt, or that is about numbers
-    that it does not accept, is left out, with the reason.
-
-    Args:
-        op: an operation, or one with the domains, shapes and dtypes of its operands. By default these are numbers
-            between -3 and 3, of the dtypes and shapes that ``result_type`` accepts: all operands of one dtype, and of
-            one shape, rank 0, or shapes of a product of matrices; where it takes no such numbers, random keys, and
-            numbers after them. For the law of compiled values there are zeros, infinities and NaN among them, or the
-            extremes of the domains.
-        operands: draws of operands to be used instead, each a list of NumPy arrays, or of arrays of handlax where they
-            are keys.
-        laws: those to check.
-        examples: how many times operands are drawn.
-        seconds: how long; each law is checked once at least.
-        seed: of the first draw.
-
-    Raises: LawFails: a law fails; the error has the operands, those of one draw if it fails for one. BadArgument:
-        ``result_type`` accepts no operands that are tried.
-
-    >>> from handlax.operations import Sin
-    >>> report = check_operation(Sin(), examples=1)
-    >>> [law.name for law, *_ in report.held]
-    ['typing', 'compiled', ...]
-    """
-    described = [op] if isinstance(op, Operands) else accepted_operands(op) if operands is None else []
-    op = op.op if isinstance(op, Operands) else op
-    types = [(each, dtype, shapes) for each in described for dtype in each.family for shapes in each.shapes]
-    types = [types[i] for i in np.random.default_rng(0).permutation(len(types))]  # each quarter of them is of all kinds
-    if operands is not None and not len(operands):
-        raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
-    given = [[_drawn(x) for x in each] for each in operands or ()]
-
-    def draws(law: Law, k: int) -> tuple[Operation, list[Any]]:
-        rng = np.random.default_rng(k)
-        some = [each for each in types if "reals" not in law.needs or each[1] in REALS]
-        some = some[k % 4 :: 4] if len(some) > 8 else some  # XLA takes some ten milliseconds for each
-        times = LANES if law.name == "vmap" else 1
-        drawn = given or [each.draw(dtype, shapes, rng) for each, dtype, shapes in some for _ in range(times)]
-        if law.name == "compiled" and not given:  # at the ends of the dtypes, too
-            drawn += [each.draw(dtype, shapes, rng, extremes=True) for each, dtype, shapes in some]
-        return op, [each for each in drawn if "reals" not in law.needs or _of_reals(each)]
-
-    lacks = dict(op.exempt)
-    if not draws(Law("", "", _types, ("reals",)), 0)[1]:
-        lacks["reals"] = "it accepts no real or complex numbers of 32 or 64 bits"
-    return check_laws(
-        repr(op), laws, draws, lacks=lacks, examples=1 if given else examples, seconds=seconds, seed=seed,
-        reduce=_fewer_draws, show=_shown,
-    )
-
-
-def accepted_operands(op: Operation) -> list[Operands]:
-    """What an operation accepts, by shapes, of the operands that are tried: numbers; if it takes none, keys first.
-
-    Raises: BadArgument: there are none.
-    """
-    parameters = list(inspect.signature(type(op).result_type).parameters.values())[1:]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    fixed = sum(p.kind is not p.VAR_POSITIONAL for p in parameters)
-    arities = range(fixed, fixed + 3 * variadic + 1)
-    found = [each for arity in arities for each in _accepted(op, 0, arity)]
-    found = found or [each for arity in arities for keys in range(1, arity + 1) for each in _accepted(op, keys, arity)]
-    if not found:
-        raise BadArgument(
-            f"check_operation: {op} accepts none of the operands that are tried, numbers of one dtype and keys.",
-            hint="give some: check_operation(Operands(op, domains, shapes)), or operands=[[x, y], ...].",
-        )
-    return found
-
-
-def _accepted(op: Operation, keys: int, arity: int) -> list[Operands]:
-    """So many keys, and then numbers, that an operation accepts, by their shapes, of those tried for an arity."""
-    families = [(shape,) * arity for shape in SHAPES]
-    families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
-    families += PRODUCTS if arity == 2 else ()
-    tried = DTYPES if not keys else BESIDE_KEYS if keys < arity else BESIDE_KEYS[:1]
-    found = []
-    for shapes in families:
-        types = lambda dtype: [array_type(shape, KEY if i < keys else dtype) for i, shape in enumerate(shapes)]
-        family = {dtype for dtype in tried if _accepts(op, types(dtype))}
-        for numbers, some in ((FLOATS, family & dtypes.FLOATING), (Domain(), family - dtypes.FLOATING)):
-            if some:
-                domains = (Keys(),) * keys + (numbers,) * (arity - keys)
-                found.append(Operands(op, domains, (shapes,), frozenset(some)))
-    return found
-
-
-def _accepts(op: Operation, types: Sequence[Any]) -> bool:
-    first = [t for t in types if t.dtype == KEY] or types  # beside keys numbers are of other dtypes
-    return (op.dtypes is None or all([t.dtype in op.dtypes for t in first])) and _has_type(op, types)
-
-
-def _has_type(op: Operation, types: Sequence[Any]) -> bool:
-    """Whether ``result_type`` gives a type for operands of these."""
-    try:
-        op.result_type(*types)
-    except (HandlaxError, TypeError, ValueError, IndexError, AssertionError):
-        return False
-    return True
-
-
-def _drawn(x: Any) -> Any:
-    """An operand as draws have it: a NumPy array, or an array of keys."""
-    if isinstance(x, Array):
-        return x if x.type.dtype == KEY else data(x)
-    return np.asarray(x)
-
-
-def _of_reals(operands: Arrays) -> bool:
-    smooth = [x.dtype for x in operands if dtypes.is_inexact(x.dtype)]
-    return bool(smooth) and all(d in REALS for d in smooth)
-
-
-def _shown(example: Any) -> str:
-    """The operation and the operands of each draw, of large arrays a part."""
-    op, draws = example
-    lines = [f"of {op}"]
-    for operands in draws:
-        for i, x in enumerate(operands):
-            lines.append(f"operand {i}: {as_array(x).type} {brief(data(x))}")
-    return "\n".join(lines)
-
-
-def _fewer_draws(example: Any, fails: Callable[[Any], bool]) -> Any:
-    """The example with a single draw that fails, if there is one, or with those of one type."""
-    op, draws = example
-    fewer = [*[[draw] for draw in draws], *of_one_type(draws)]
-    return op, next((some for some in fewer if fails((op, some))), draws)

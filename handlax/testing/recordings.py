@@ -1,4 +1,4 @@
-"""Recorded runs: ``record(f, *args)`` executes a program, and keeps the results of every equation in it.
+"""Recorded runs: ``record_run(f, *args)`` executes a program, and keeps the results of every equation in it.
 
 The program becomes a function that returns, besides its results, a log: for each equation its results and the logs of
 its bodies, those of a loop stacked over its iterations, those of a branch that is not taken zeros. In the log of a loop
@@ -172,16 +172,16 @@ def logged_run(program: Any, args: Any, otherwise: Transformation = plain) -> tu
         room |= {path: count for path, count in found.items() if count > ROOM}
 
 
-def record(f: Callable[..., Any], *args: Any, otherwise: Transformation = plain) -> Recording:
+def record_run(f: Callable[..., Any], *args: Any, otherwise: Transformation = plain) -> Recording:
     """The values of all equations of ``f(*args)``, executed under a transformation ``otherwise`` such as ``jit``.
 
-        record(f, *args).leaves[-1] == f(*args)         bit for bit, where f ends with the operation that it returns
+        record_run(f, *args).leaves[-1] == f(*args)         bit for bit, where f ends with the operation that it returns
 
     Numbers among the arguments are inputs of the program, weakly typed as those of ``jit``. In which order the results
     stand, and those in bodies, follows from the program.
 
     >>> from handlax import numpy as hnp
-    >>> record(lambda x: hnp.sin(2.0 * x), 0.5).names
+    >>> record_run(lambda x: hnp.sin(2.0 * x), 0.5).names
     ['mul', 'sin']
     """
     return logged_run(make_program(f)(*args), args, otherwise)[0]

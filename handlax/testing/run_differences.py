@@ -2,7 +2,7 @@
 
 Two runs of one program are compared equation by equation, in bodies too, and iteration by iteration. The other run
 is made here, by ``otherwise``: a transformation of functions, such as ``jit`` with options, ``handle(h)``, or
-``handle(autocast(dtype))``; or it was recorded before, by ``record``, in whatever process.
+``handle(autocast(dtype))``; or it was recorded before, by ``record_run``, in whatever process.
 """
 
 from __future__ import annotations

@@ -26,14 +26,13 @@ from ..interpreters.core.body_transform import BodyTransformer
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import handler
 from ..interpreters.transformations.derivatives import jvp
-from ..interpreters.transformations.vmap import vmap
-from ..lowering.jit.jit import jit
 from .closeness import assert_quotients, assert_results_equal
+from .crossing_laws import COMPILED, JIT, LANES, assert_arrays_equal, drawn_direction, unrolled
 from .drawn_programs import REFUSALS, DrawnPrograms, refusal
 from .generator.control import CONTROL, HANDLER, NestTell
 from .generator.control_flow import CHOOSING, NODES, TRACED_LENGTH
 from .generator.nests import Nest
-from .generator.unrolled import SELECTED, UNROLLED, next_state
+from .generator.unrolled import SELECTED, UNROLLED, evaluated, next_state
 from .law import Law, Report
 from .recordings import Transformation, plain
 
@@ -50,9 +49,21 @@ class TransformationCase:
     meaning: Transformation | None = None
     related: Callable[[Any, Any], bool] | None = None
 
+    def crossed(self, nest: Nest, of: Transformation = plain) -> Callable[..., Any]:
+        """What it makes of a program, or of what a transformation makes of the program."""
+        return self.transform(of(under_handler(nest)))
 
-def unrolled(nest: Nest) -> Callable[..., Any]:
-    """The program with those of Python, and with effects for handlers as before."""
+    def unrolled(self, nest: Nest) -> Callable[..., Any]:
+        """What it makes of the program with loops and branches of Python."""
+        return self.transform(under_handler(by_python(nest)))
+
+    def same(self, actual: Any, expected: Any, what: str) -> None:
+        """Assert that two trees of results are close."""
+        assert_arrays_equal(actual, expected, what)
+
+
+def by_python(nest: Nest) -> Callable[..., Any]:
+    """The program with loops and branches of Python, and with effects for handlers as before."""
     return nest.by(UNROLLED, tell=CONTROL.tell, handled=CONTROL.handled)
 
 
@@ -64,6 +75,7 @@ def under_handler(f: Callable[..., Any]) -> Callable[..., Any]:
 # the laws: check(case, nest, seed)
 
 
+@evaluated()
 def _called(case: TransformationCase, nest: Nest, seed: int) -> None:
     f, calls = under_handler(nest), 0
 
@@ -77,13 +89,14 @@ def _called(case: TransformationCase, nest: Nest, seed: int) -> None:
     assert pytrees.leaves(found), f"what it gave has no arrays, got {found!r:.200}"
 
 
+@evaluated()
 def _meaning(case: TransformationCase, nest: Nest, seed: int) -> None:
     assert case.meaning is not None
     f, inputs = under_handler(nest), nest.inputs(seed)
-    found, expected = (t(f)(*inputs) for t in (case.transform, case.meaning))
-    assert_results_equal(found, expected, what="against its meaning")
+    case.same(case.transform(f)(*inputs), case.meaning(f)(*inputs), "against its meaning")
 
 
+@evaluated()
 def _related(case: TransformationCase, nest: Nest, seed: int) -> None:
     assert case.related is not None
     f, inputs = under_handler(nest), nest.inputs(seed)
@@ -91,19 +104,15 @@ def _related(case: TransformationCase, nest: Nest, seed: int) -> None:
     assert case.related(found, y), f"{found} is not what belongs to {y}"
 
 
-def _unrolled(case: TransformationCase, nest: Nest, seed: int) -> None:
-    inputs = nest.inputs(seed)
-    found, expected = (case.transform(under_handler(f))(*inputs) for f in (nest, unrolled(nest)))
-    assert_results_equal(found, expected, what="with loops and branches, against Python's")
-
-
+@evaluated()
 def _selected(case: TransformationCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
     found = case.transform(nest.by(CONTROL, tell=hnp.sin))(*inputs)
     expected = case.transform(nest.by(UNROLLED, tell=hnp.sin, **SELECTED))(*inputs)
-    assert_results_equal(found, expected, what="with loops and branches, against Python's loops and selected results")
+    case.same(found, expected, "with loops and branches, against Python's loops and selected results")
 
 
+@evaluated()
 def _performed(case: TransformationCase, nest: Nest, seed: int) -> None:
     """Of a program without control flow too, in which nothing else may go wrong.
 
@@ -131,49 +140,35 @@ def count_effects(f: Callable[..., Any]) -> Callable[..., Any]:
 COUNTING = handler({NestTell: lambda s, op, x: ((s[0] + 1, next_state(s[1], x)), s[1])})
 
 
+@evaluated()
 def _effects(case: TransformationCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
-    loops, python = (under_handler(case.transform(f)) for f in (nest, unrolled(nest)))
+    loops, python = (under_handler(case.transform(f)) for f in (nest, by_python(nest)))
     refused = refusal(loops, *inputs)
     if refused is None:
-        assert_results_equal(loops(*inputs), python(*inputs), what="handled outside, against Python's loops")
+        case.same(loops(*inputs), python(*inputs), "handled outside, against Python's loops")
     else:
         assert len(refused.splitlines()) == 3, f"refused without place and remedy: {refused}"
 
 
-def _jit(case: TransformationCase, nest: Nest, seed: int) -> None:
-    f, inputs = case.transform(under_handler(nest)), nest.inputs(seed)
-    assert_results_equal(jit(f)(*inputs), f(*inputs), what="jit outside of it")
-
-
-def _compiled(case: TransformationCase, nest: Nest, seed: int) -> None:
-    f, inputs = under_handler(nest), nest.inputs(seed)
-    assert_results_equal(case.transform(jit(f))(*inputs), case.transform(f)(*inputs), what="of a compiled function")
-
-
-def _lanes(case: TransformationCase, nest: Nest, seed: int) -> None:
-    f = case.transform(under_handler(nest))
-    rows = [nest.inputs(seed), nest.inputs(seed + 1000)]
-    found = vmap(f)(*[np.stack(column) for column in zip(*rows)])
-    for lane, row in enumerate(rows):
-        own = pytrees.map(lambda y, lane=lane: as_array(y)[lane], found)
-        assert_results_equal(own, f(*row), what=f"lane {lane} of vmap")
-
-
+@evaluated()
 def _again(case: TransformationCase, nest: Nest, seed: int) -> None:
-    f, inputs = case.transform(under_handler(nest)), nest.inputs(seed)
-    assert_results_equal(f(*inputs), f(*inputs), what="called again")
+    f, inputs = case.crossed(nest), nest.inputs(seed)
+    case.same(f(*inputs), f(*inputs), "called again")
 
 
+@evaluated()
 def _tangent(case: TransformationCase, nest: Nest, seed: int) -> None:
-    """Along (1, 1, 1), unless a branch or trip count changes in between."""
-    f, (x, v, w, k, p) = case.transform(under_handler(nest)), nest.inputs(seed)
+    """Unless a branch or trip count changes in between."""
+    f, (x, v, w, k, p) = case.crossed(nest), nest.inputs(seed)
     smooth = lambda *xs: [y for y in map(as_array, pytrees.leaves(f(*xs, k, p))) if y.dtype == np.float64]
-    ones = tuple(map(np.ones_like, (x, v, w)))
-    _, tangents = jvp(smooth, (x, v, w), ones)
-    assert_quotients(tangents, lambda d: smooth(x + d, v + d, w + d))
+    dx, dv, dw = direction = drawn_direction(seed, x, v, w)
+    y, tangents = jvp(smooth, (x, v, w), direction)
+    assert_results_equal(y, smooth(x, v, w), what="the results of jvp")
+    assert_quotients(tangents, lambda d: smooth(x + d * dx, v + d * dv, w + d * dw))
 
 
+@evaluated()
 def _parts(case: TransformationCase, nest: Nest, seed: int) -> None:
     """Of every box that the program computes with: ``box(*split(x))`` is as ``x``, and ``part_types`` are its types."""
 
@@ -195,14 +190,14 @@ def _parts(case: TransformationCase, nest: Nest, seed: int) -> None:
 
 LOOPS_AND_BRANCHES = ("scan", "fori_loop", "map", "cond", "switch")
 SHARED_LAWS = (
-    Law("unrolled", "it crosses loops and calls as it crosses those of Python", _unrolled, without=CHOOSING),
-    Law("choices", "it crosses branches and loops of unknown length as it crosses those of Python", _unrolled,
+    Law("unrolled", "it crosses loops and calls as it crosses those of Python", unrolled, without=CHOOSING),
+    Law("choices", "it crosses branches and loops of unknown length as it crosses those of Python", unrolled,
         ("values",)),
     Law("effects", "a handler outside of it gets the effects of loops as those of Python's, or they are refused",
         _effects, without=CHOOSING),
-    Law("jit", "jit outside of it changes nothing", _jit),
-    Law("compiled", "of a compiled function it gives what it gives of the function", _compiled),
-    Law("lanes", "vmap of it equals the lanes one by one", _lanes),
+    JIT,
+    COMPILED,
+    LANES,
     Law("again", "it gives the same when it is called again", _again),
 )
 CALLED = Law("called", "it calls its function, and gives arrays", _called)
@@ -227,7 +222,7 @@ def check_transformation(
     transform: Transformation,
     *,
     meaning: Transformation | None = None,
-    laws: Sequence[Law] = TRANSFORMATION_LAWS,
+    laws: Sequence[Law] | None = None,
     examples: int = 20,
     seconds: float = 10.0,
     seed: int = 0,
@@ -245,9 +240,10 @@ def check_transformation(
         meaning: the transformation that it is to equal, in results and in effects. Without one it is to perform the
             effects of the function, each once and in order; a transformation that does not leaves out this law,
             ``laws=[law for law in TRANSFORMATION_LAWS if law.name != "performed"]``.
-        laws: those to check.
+        laws: those to check, all by default.
         examples: the number of programs.
-        seconds: how long; each law is checked for one program at least.
+        seconds: how long it takes, of which a quarter is kept to make a program that fails smaller; each law is checked
+            for one program at least.
         seed: of the first program.
 
     Raises: LawFails: a law fails; the error has the program, reduced, as Python text.
@@ -260,6 +256,7 @@ def check_transformation(
     'Python cannot branch on values of the function: they are recorded, or are in boxes'
     """
     case = TransformationCase(transform, meaning=meaning)
+    laws = TRANSFORMATION_LAWS if laws is None else laws
     return _checked(getattr(transform, "__name__", "the transformation"), case, laws, examples, seconds, seed)
 
 
@@ -267,7 +264,7 @@ def check_interpreter(
     interpret: Transformation,
     *,
     related: Callable[[Any, Any], bool] | None = None,
-    laws: Sequence[Law] = INTERPRETER_LAWS,
+    laws: Sequence[Law] | None = None,
     examples: int = 20,
     seconds: float = 10.0,
     seed: int = 0,
@@ -290,6 +287,7 @@ def check_interpreter(
     Raises: LawFails: a law fails; the error has the program, reduced, as Python text.
     """
     case = TransformationCase(interpret, related=related)
+    laws = INTERPRETER_LAWS if laws is None else laws
     return _checked(getattr(interpret, "__name__", "the interpreter"), case, laws, examples, seconds, seed)
 
 
@@ -297,8 +295,8 @@ def _checked(
     name: str, case: TransformationCase, laws: Sequence[Law], examples: int, seconds: float, seed: int
 ) -> Report:
     with configure(default_float="float64"):
-        drawn = DrawnPrograms(lambda nest: case.transform(under_handler(nest)))
-        return drawn.check(name, case, laws, _lacks(case), examples=examples, seconds=seconds, seed=seed)
+        drawn = DrawnPrograms(case, seconds)
+        return drawn.check(name, laws, _lacks(case), examples=examples, seed=seed)
 
 
 def _lacks(case: TransformationCase) -> dict[str, str]:

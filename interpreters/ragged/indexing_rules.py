@@ -74,9 +74,14 @@ def _clamped(at: Any, last: Any, which: int, marked: bool) -> Any:
 def write(op: Any, run: RaggedBatch, types: ResultTypes, x: Any, index: Any, updates: Any) -> Any:
     """Scatter, on padded lanes; an index out of its lane becomes -1, and is dropped."""
     numbers = op.dimension_numbers
-    window = window_sizes(numbers, x.type.shape, updates.type.shape)
+    window, ragged = window_sizes(numbers, x.type.shape, updates.type.shape), run.ragged_axes(index.type.shape)
+    if ragged and not numbers.scatter_dims_to_operand_dims:  # no index says that an update is padding
+        raise CannotCross(
+            f"{op.name}: index vectors along a ragged axis must have an entry, got {index.type}.",
+            hint="reduce the updates over the axis: what is left has one shape in all lanes.",
+        )
     parts = _within(run, numbers, x, index, window, op.mode is not GatherScatterMode.CLIP)
-    for axis, extent in run.ragged_axes(index.type.shape):
+    for axis, extent in ragged:
         for k, at in enumerate(parts):
             mask = run.lanes.mask(extent, run.lanes.rounded, k)
             parts[k] = select(broadcast_in_dim(mask, at.type.shape, (0, 1 + axis)), at, full(at.type, -1))

@@ -13,7 +13,7 @@ from helpers.package_source import LAYERS, ROOT, module_name
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 SECTION = re.compile(r"^### (.+)\n((?:(?!###).*\n)*)", re.MULTILINE)
 FENCE = re.compile(r"^```(diff|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-NUMBERS = {"One": 1, "Two": 2, "Three": 3, "Four": 4}
+NUMBERS = {"One": 1, "Two": 2, "Three": 3, "Four": 4, "Five": 5}
 RECIPES = {name: (text, dict(FENCE.findall(text))) for name, text in SECTION.findall(PAGE.partition("## Recipes")[2])}
 
 

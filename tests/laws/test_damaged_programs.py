@@ -8,17 +8,18 @@ import zlib
 
 import numpy as np
 import pytest
+from fuzz_targets.readers import PARSER as READER
+from fuzz_targets.readers import parse
 from laws.test_laws import CASES
 
 import handlax as hx
 from handlax import numpy as hnp
 from handlax.errors import CompileError, HandlaxError
-from handlax.testing.fuzzing import TARGETS, reworded
+from handlax.testing.fuzzing import reworded
 from handlax.testing.fuzzing.fuzz_targets import outcome
-from handlax.testing.fuzzing.package_targets import parse
 from handlax.testing.operation_laws import results
 
-PARSER = TARGETS["parser"]._replace(seconds=120.0)  # in which a program may be compiled on a busy machine
+PARSER = READER._replace(seconds=120.0)  # in which a program may be compiled on a busy machine
 
 
 def sizes(program):

@@ -15,24 +15,26 @@ import pytest
 import handlax
 from handlax.effects.core.operation import OPERATIONS, Operation
 from handlax.testing import OPERATION_LAWS, Inapplicable
-from handlax.testing.operation_laws import LANES
+from handlax.testing.operation_checks import NUMBERS
+from handlax.testing.operation_laws import LANES, NARROW
 
 FAMILIES = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("inputs_*.py"))
 CASES = [case for family in FAMILIES for case in importlib.import_module(f"laws.{family}").CASES]
-WIDE = frozenset(map(np.dtype, ("float64", "complex128")))
-NARROW = frozenset(map(np.dtype, ("float32", "complex64")))  # where derivatives are checked too, in one shape
+WIDE = frozenset(map(np.dtype, ("float64", "complex128")))  # narrower ones are checked too, in one shape
 # The laws that take some ten milliseconds for each pair of a dtype and shapes, to compile it or to compute all lanes.
-LONG = ("compiled", "vmap", "partial_eval", "commutes")
+LONG = ("compiled", "vmap", "partial_eval", "commutes", "decomposition", "ragged")
 
 
 def examples(case, law, *, all_pairs=True):
     """One draw for every dtype and shape, or one for each lane; for derivatives, of the widest dtypes, and in one shape
-    of narrow ones.
+    of narrower ones.
 
     Without ``all_pairs`` the shapes are dealt out to the dtypes, and each has one of the largest; for derivatives there
     are the widest dtypes alone, complex ones in one shape.
     """
-    family = sorted(case.dtypes & (WIDE | NARROW) if "reals" in law.needs else case.dtypes, key=lambda d: d.name)
+    family = sorted(family_of(case, law), key=lambda d: d.name)
+    if law.name == "ragged" and not all_pairs:  # rows are moved, whatever is in them
+        family = family[-1:]
     hands = min(len(family), len(case.shapes))
     size = {shapes: sum(map(math.prod, shapes)) for shapes in case.shapes}
     for turn, dtype in enumerate(family):
@@ -46,13 +48,18 @@ def examples(case, law, *, all_pairs=True):
             if "reals" in law.needs and not all_pairs and dtype in NARROW and case.dtypes & WIDE:
                 continue
             short = dtype in NARROW or (not all_pairs and dtype.kind == "c")
-            one_shape = ("reals" in law.needs and short) or law.name == "tangent_types"
+            one_shape = ("reals" in law.needs and short) or law.name in ("tangent_types", "narrow_derivatives")
             if one_shape and i != min(1, len(case.shapes) - 1):
                 continue
             seed = zlib.crc32(f"{case} {dtype.name} {shapes}".encode())
             rng = np.random.default_rng(seed)
-            for _ in range(LANES if law.name == "vmap" else 1):
-                yield case.draw(dtype, shapes, rng, extremes=law.name == "compiled")
+            for _ in range(LANES if "lanes" in law.wants else 1):
+                yield case.draw(dtype, shapes, rng, extremes="extremes" in law.wants)
+
+
+def family_of(case, law):
+    """The dtypes of a case of which a law is, all, or those of derivatives."""
+    return case.dtypes.intersection(*[NUMBERS[name] for name in law.needs if name in NUMBERS])
 
 
 @pytest.mark.parametrize("law", OPERATION_LAWS, ids=lambda law: law.name)
@@ -60,8 +67,8 @@ def examples(case, law, *, all_pairs=True):
 def test_law(case, law):
     if reason := law.reason(case.op.exempt):
         pytest.skip(f"exempt: {reason}")
-    if "reals" in law.needs and not case.dtypes & (WIDE | NARROW):
-        pytest.skip("there is no derivative: the case has no real or complex dtype")
+    if not family_of(case, law):
+        pytest.skip("there is no derivative: the case has no real or complex dtype of these bits")
     try:
         law.check(case.op, list(examples(case, law, all_pairs=law.name not in LONG)))
     except Inapplicable as reason:
@@ -72,7 +79,7 @@ def test_law(case, law):
 @pytest.mark.parametrize("law", [law for law in OPERATION_LAWS if law.name in LONG], ids=lambda law: law.name)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_long_laws_hold_for_every_dtype_in_every_shape(case, law):
-    if law.reason(case.op.exempt) or ("reals" in law.needs and not case.dtypes & (WIDE | NARROW)):
+    if law.reason(case.op.exempt) or not family_of(case, law):
         pytest.skip("exempt, or without derivative")
     law.check(case.op, list(examples(case, law)))
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import runpy
+from types import FunctionType
+from unittest import mock
+
+import numpy as np
 import pytest
+from helpers.failing_laws import failing, under
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import handlax as hx
+from handlax import numpy as hnp
 from handlax.effects.core.arrays import as_array
 from handlax.effects.operations.elementwise.arithmetic import Rem
+from handlax.effects.programs.program import interpret
 from handlax.interpreters.analysis.typecheck import typecheck
+from handlax.interpreters.batching.batch import Batch
 from handlax.interpreters.core.record import record
-from handlax.testing import NEST_LAWS, Law, LawFails, Nest, check_nest_law, programs, random_program, reduced
+from handlax.operations import Sin
+from handlax.testing import NEST_LAWS, Law, LawFails, Nest, check_nest_law, nest_laws, programs, random_program, reduced
 from handlax.testing.closeness import assert_results_equal
 from handlax.testing.generator.control import CONTROL
 from handlax.testing.generator.control_flow import NODES
 from handlax.testing.generator.unrolled import UNROLLED
-from handlax.testing.nest_laws import FORWARD, REVERSE, changes_of, tower
+from handlax.testing.nest_laws import FORWARD, REVERSE, changes_of, chosen_by_lane, forwards, pushed, tower
 
 COMPILED = 20  # examples of a law that compiles every one
 EXAMPLES = {"compiled": COMPILED, "forward towers": 2 * COMPILED, "reverse towers": 2 * COMPILED}
@@ -65,11 +75,122 @@ def test_cached_rule_programs_give_what_rules_give(changes, evaluated_in_float64
     assert hx.cache_info()["rule_programs"].size
 
 
+# For each law a mistake for which it fails alone: a word of ``CONTROL`` that means something else, a wrong rule, or
+# another program in place of the one that the law is about.
+
+
+def word(name, change):
+    """The word means ``change(word, *args)``."""
+    was = getattr(CONTROL, name)
+    return mock.patch.object(CONTROL, name, lambda *args: change(was, *args))
+
+
+def doubled(ys):
+    return hx.tree.map(lambda y: 2 * y, ys)
+
+
+def doubled_map(t, f, *xs):
+    """Of what gives results and a linear map, the map."""
+    y, linear = t(f, *xs)
+    return y, lambda *ts: doubled(linear(*ts))
+
+
+def mapped_along(axes):
+    """The results of nests that are mapped along these axes."""
+    wrong = lambda vmap, f, own: lambda *xs: doubled(vmap(f, own)(*xs))
+    is_wrong = lambda f, own: own == axes and type(f) is FunctionType
+    return word("vmap", lambda vmap, *args: (wrong if is_wrong(*args) else apply)(vmap, *args))
+
+
+def apply(f, *args):
+    return f(*args)
+
+
+def slightly(jvp, f, xs, dxs):
+    """In the last digits, where it is evaluated in the direction of the laws of ``jvp``."""
+    y, dy = jvp(f, xs, dxs)
+    return y, dy if under(object) or np.any(dxs[2] != np.ones((2, 3))) else [each * (1 + 1e-8) for each in dy]
+
+
+def in_lanes(wrong):
+    return lambda t, *args: (wrong if under(Batch) else apply)(t, *args)
+
+
+def not_in_lanes(wrong):
+    return lambda t, *args: (apply if under(Batch) else wrong)(t, *args)
+
+
+def another(name):
+    """A function of programs gets one whose results are doubled."""
+    was = getattr(nest_laws, name)
+    twice = lambda program: record(lambda *xs: doubled(interpret(program, xs)), program.in_types)
+    return mock.patch.object(nest_laws, name, lambda program, *args: was(twice(program), *args))
+
+
+def namesake():
+    """The identity, an operation whose name is another one's, too."""
+    own = {
+        "result_type": lambda op, x: x, "evaluate": lambda op, x: x, "decompose": lambda op, x: x,
+        "batch": lambda op, dims, x: (hx.perform(op, x), dims[0]), "jvp": hx.columns.linear,
+        "transpose": lambda op, ct, x: hx.perform(op, ct),
+    }
+    first, _ = [hx.operation(type("NestNamesake", (), own))() for _ in range(2)]
+    return first
+
+
+WRONG = {
+    "value": lambda: word("cond", lambda cond, *args: [y + (not under(object)) for y in cond(*args)]),
+    "compiled": lambda: word("jit", lambda jit, f: lambda *xs: doubled(jit(f)(*xs))),
+    "differences": lambda: hx.rules(jvp={Sin: lambda op, xs, dxs: (hx.perform(op, *xs), dxs[0])}),
+    "jvp": lambda: word("jvp", slightly),
+    "linearize": lambda: word("linearize", not_in_lanes(doubled_map)),
+    "adjoint": lambda: word("vjp", doubled_map),
+    "grad": lambda: word("grad", lambda grad, *args: lambda *xs: doubled(grad(*args)(*xs))),
+    "transpose": lambda: word("linear_transpose", lambda t, *args: lambda ct: doubled(t(*args)(ct))),
+    "vmap": lambda: mapped_along((0, 1, 1, 0, 0)),
+    "choices": lambda: mapped_along((None, None, None, 0, 0)),
+    "forward towers": lambda: word("jvp", in_lanes(lambda jvp, *args: doubled(jvp(*args)))),
+    "reverse towers": lambda: word("linearize", in_lanes(doubled_map)),
+    "partial_eval": lambda: another("partial_eval_program"),
+    "text": lambda: word("scan", lambda scan, *args: hx.tree.map(lambda y: hx.perform(namesake(), y), scan(*args))),
+    "dead_code": lambda: another("dead_code_elimination"),
+}
+NEST = Nest("""def program(x, v, w, k, p):
+    (n,) = hx.cond(p, lambda n: (n + 1,), lambda n: (n,), k)
+    z, ys = hx.scan(lambda c, y: (hnp.sin(c) + y, c), x, v)
+    return (z, ys, w, n)
+""")
+SEED = 35  # of towers over lanes
+
+
+def test_each_law_has_a_mistake_for_which_it_fails():
+    assert [*WRONG] == [law.name for law in NEST_LAWS]
+    assert changes_of(SEED, FORWARD) == [forwards, chosen_by_lane]
+    assert changes_of(SEED, REVERSE) == [pushed, chosen_by_lane]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_is_found_by_its_law_alone(name):
+    with WRONG[name]():
+        assert failing(NEST_LAWS, (NEST, SEED), lacks={}) == [name]
+
+
+def test_a_rule_whose_result_is_another_is_found():
+    """Though its derivative is right."""
+    with hx.rules(jvp={Sin: lambda op, xs, dxs: (2 * hx.perform(op, *xs), hnp.cos(xs[0]) * dxs[0])}):
+        assert failing(NEST_LAWS, (NEST, SEED), lacks={}) == ["differences"]
+
+
 def test_generated_nests_have_every_kind_of_node_and_are_deep():
     texts = [random_program(seed).source for seed in range(200)]
     for name in NODES:
         assert sum(f"hx.{name}(" in text for text in texts) > 10, name
     assert max(len(line) - len(line.lstrip()) for text in texts for line in text.splitlines()) >= 16
+
+
+def test_every_word_has_both_meanings_where_no_nest_was_written():
+    reference = runpy.run_module("handlax.testing.generator.unrolled")["UNROLLED"]
+    assert {*NODES} < {*vars(CONTROL)} == {*vars(reference)}
 
 
 def test_the_same_seed_gives_the_same_nest():

@@ -203,6 +203,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/scipy/linalg/": (("handlax/scipy/test_linalg.py",), "against SciPy, function by function"),
     "handlax/testing/closeness.py": (("handlax/testing/test_comparisons.py", LAWS), "the comparison of all laws"),
     "handlax/testing/drawn_programs.py": (("handlax/testing/test_handler_laws.py",), "the programs of its checks"),
+    "handlax/testing/operation_checks.py": (("handlax/testing/test_operation_laws.py",), "the draws of its laws"),
     "handlax/testing/run_differences.py": (("handlax/testing/test_recordings.py",), "the comparison of recordings"),
     "handlax/testing/faults/injection.py": (
         ("handlax/testing/faults/test_moments.py", "handlax/testing/faults/test_failures.py"),
@@ -211,10 +212,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("handlax/testing/faults/test_kills.py", "handlax/testing/faults/test_exits.py"),
         "what faults of processes have in common"),
     "handlax/testing/fuzzing/__main__.py": (("handlax/testing/fuzzing/test_fuzz_command.py",), "it calls the command"),
-    "handlax/testing/fuzzing/argument_targets.py": (
-        ("handlax/testing/fuzzing/test_package_targets.py",), "targets among those of the package"),
-    "handlax/testing/fuzzing/odd_values.py": (
-        ("handlax/testing/fuzzing/test_package_targets.py",), "what the targets are given"),
     "handlax/testing/mutants/__main__.py": (("docs/test_pages.py",), "what the page of how-to/mutants.md executes"),
     "handlax/testing/mutants/fork_server.py": ((MUTANTS,), "a run is many forks"),
     "handlax/testing/mutants/mutant_worker.py": ((MUTANTS,), "a program of its own, which a run starts"),

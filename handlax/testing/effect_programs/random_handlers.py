@@ -11,7 +11,7 @@ from .blocks import ASKING, ONCE, SCOPED, RandomClause, RandomHandler
 from .refusals import UNTOLD, Place, marked
 
 # how often the first clause of a handler is of a kind, and the state of a movement
-WAYS: dict[tuple[str, str | None], int] = {
+RATES: dict[tuple[str, str | None], int] = {
     ("fun", None): 10, ("fun", "carry"): 20,
     ("fun", "append"): 15, ("fun", "sum"): 15, ("fun", "max"): 15, ("fun", "split"): 15, ("fun", "tally"): 15,
     ("ctl", None): 14, ("ctl", "carry"): 28, ("final", None): 14, ("final", "carry"): 28,
@@ -20,21 +20,21 @@ KINDS = ("fun", "ctl", "final")
 MOVEMENTS = (None, "carry", "append", "sum", "max", "split", "tally")
 
 
-def ways_of(kinds: Collection[str], movements: Collection[str | None]) -> Mapping[tuple[str, str | None], int]:
-    """The ways to write a clause that are of these kinds and state movements. Raises: BadArgument: there are none."""
-    ways = {way: often for way, often in WAYS.items() if way[0] in kinds and way[1] in movements}
-    if not ways:
+def rates_of(kinds: Collection[str], movements: Collection[str | None]) -> Mapping[tuple[str, str | None], int]:
+    """The rates of clauses that are of these kinds and state movements. Raises: BadArgument: there are none."""
+    rates = {pair: often for pair, often in RATES.items() if pair[0] in kinds and pair[1] in movements}
+    if not rates:
         raise BadArgument(
             f"handlers: there must be some of a kind and a movement, got kinds {kinds} and movements {movements}.",
             hint=f"kinds are {KINDS}; movements {MOVEMENTS}, of ctl and final None and 'carry' alone.",
         )
-    return ways
+    return rates
 
 
 class EffectAuthor(Author):
     """Chooses statements, effects and handlers.
 
-    ``left``: how many structures and handlers it may still write. ``ways``: of handlers, see ``ways_of``. ``styles``:
+    ``left``: how many structures and handlers it may still write. ``rates``: of handlers, see ``rates_of``. ``styles``:
     how one is installed whose clauses take, or drop, the rest of a program. ``compiles``: a compiled function may stand
     where nothing is traced. ``eager``: the arguments are known values. ``daring``: how often an effect is performed
     that will be refused; ``dared``: the refusal of the one that was.
@@ -46,7 +46,7 @@ class EffectAuthor(Author):
         vocabulary: Vocabulary,
         *,
         size: int = 8,
-        ways: Mapping[tuple[str, str | None], int] = WAYS,
+        rates: Mapping[tuple[str, str | None], int] = RATES,
         styles: Sequence[str] = ("handle",),
         compiles: bool = True,
         eager: bool = False,
@@ -54,7 +54,7 @@ class EffectAuthor(Author):
     ):
         super().__init__(random, vocabulary)
         self.left, self.styles, self.compiles, self.eager, self.daring = size, styles, compiles, eager, daring
-        self.ways = ways
+        self.rates = rates
         self.dared: str | None = None
 
     def number(self, low: float = -0.9, high: float = 0.9) -> float:
@@ -85,8 +85,8 @@ def random_handler(a: EffectAuthor, place: Place, kind: str | None = None, style
 
     What may not be is chosen, too, and left out: an example with fewer choices counts as simpler, whatever it is.
     """
-    ways = {way: often for way, often in a.ways.items() if kind in (None, way[0])}
-    kind, moves = a.weighted(ways or {(kind, None): 1})
+    rates = {pair: often for pair, often in a.rates.items() if kind in (None, pair[0])}
+    kind, moves = a.weighted(rates or {(kind, None): 1})
     open = a.chance(0.7) and kind == "final" and place.has("lanes") and not place.opened
     style = style or ("handle" if kind == "fun" else a.choice(a.styles))
     start = {None: None, "append": (), "tally": 0}.get(moves, a.number())

@@ -1,14 +1,14 @@
-"""Bytes changed at random: the mutations of a fuzzer, and the smallest bytes that still do the same."""
+"""Bytes changed at random: the mutations of a fuzzer; and smaller ones."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 # a text in quotes, a name with brackets, parentheses around plain words, a name, a number, anything else, blanks
 _WORD = re.compile(rb"'[^'\n]*'|\w+\[[^\]\n]*\]|\([\w, -]*\)|[A-Za-z_]\w*|-?[0-9.]+(?:e[+-]?[0-9]+)?|[^\w\s]|\s+")
-_EDGES = (b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\0")
+_LIMITS = (b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\0")
 MOST = 1 << 16  # bytes
 
 
@@ -20,7 +20,7 @@ def damaged(data: bytes, rng: Random, others: Sequence[bytes] = (), words: Seque
         words: what means something to the function that is given the bytes: it replaces words, or stands beside them.
     """
     for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
-        data = rng.choice(_CHANGES)(data, rng, others or (data,), words or _EDGES)
+        data = rng.choice(_CHANGES)(data, rng, others or (data,), words or _LIMITS)
     return data[:MOST]
 
 
@@ -39,7 +39,7 @@ def _bit(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[byte
 
 def _byte(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
     start, end = _piece(data, rng)
-    return data[:start] + rng.choice((rng.choice(_EDGES), bytes([rng.randrange(256)]))) + data[end:]
+    return data[:start] + rng.choice((rng.choice(_LIMITS), bytes([rng.randrange(256)]))) + data[end:]
 
 
 def _removed(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
@@ -71,26 +71,17 @@ def reworded(data: bytes, rng: Random, others: Sequence[bytes], words: Sequence[
 _CHANGES = (_bit, _byte, _removed, _repeated, _spliced, reworded, reworded)
 
 
-def minimised(data: bytes, keeps: Callable[[bytes], bool], tries: int = 400) -> bytes:
-    """The shortest bytes that are found from ``data`` by removing pieces and lowering bytes while ``keeps`` holds.
+def smaller_bytes(data: bytes) -> Iterator[bytes]:
+    """Bytes without a piece, large ones first, or with a byte that is 0.
 
-    >>> minimised(b"a text with an x in it", lambda data: b"x i" in data)
+    >>> from handlax.testing import reduced
+    >>> reduced(b"a text with an x in it", lambda data: b"x i" in data, smaller_bytes)
     b'x i'
     """
-    size = len(data) // 2 or 1
-    while tries > 0:
-        before = data
+    size = len(data)
+    while size:
         for at in range(len(data) - size, -1, -size):
-            shorter = data[:at] + data[at + size :]
-            tries -= 1
-            if tries > 0 and keeps(shorter):
-                data = shorter
-        if size == 1 and data == before:
-            break
-        size = max(1, size // 2)
+            yield data[:at] + data[at + size :]
+        size //= 2
     for at in range(len(data)):
-        lower = data[:at] + b"\0" + data[at + 1 :]
-        tries -= 1
-        if tries > 0 and lower != data and keeps(lower):
-            data = lower
-    return data
+        yield data[:at] + b"\0" + data[at + 1 :]

@@ -1,4 +1,4 @@
-"""The command that fuzzes the package: each target in a process of its own, which XLA or a hang in C may end.
+"""The command that fuzzes the targets of a project, each in a process of its own, which XLA or a hang in C may end.
 
     make fuzz ARGS="--seconds 600 --target parser"
 """
@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
+from ...effects.base.errors import BadArgument
 from .fuzz_loop import fuzz, keep, read_corpus
 from .fuzz_targets import Target
-from .package_targets import TARGETS
 
+MODULE = "fuzz_targets"
 _PATIENCE = 6  # so many times as long as an input may take in Python it may take in C: then the process ends
 _REST = 3600.0  # seconds that a process has to make findings small, beside ten times those in which it looks for them
 
@@ -25,22 +28,39 @@ _REST = 3600.0  # seconds that a process has to make findings small, beside ten 
 def main(words: Sequence[str]) -> int:
     """Fuzz the targets that the words of a command line name; gives the number of findings.
 
+    They are in the mapping ``TARGETS`` of the module ``fuzz_targets``, in the working directory or in its ``tests``.
     Inputs that reach new lines, and findings, are kept in the folder of corpora if one is given.
     """
+    targets = targets_here()
     parser = argparse.ArgumentParser(prog="python -m handlax.testing.fuzzing", description=main.__doc__)
-    parser.add_argument("--target", action="append", choices=[*TARGETS], help="all, if none is named")
+    parser.add_argument("--target", action="append", choices=[*targets], help="all, if none is named")
     parser.add_argument("--seconds", type=float, default=60.0, help="for all targets together")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--corpora", type=Path, help="a folder with a folder of inputs for each target")
     parser.add_argument("--here", type=Path, metavar="FILE", help="in this process, which writes each input to a file")
     chosen = parser.parse_args(words)
-    names = chosen.target or [*TARGETS]
+    names = chosen.target or [*targets]
     findings = 0
     for name in names:
         folder = chosen.corpora and chosen.corpora / name
-        arguments = TARGETS[name], folder, chosen.seconds / len(names), chosen.seed
+        arguments = targets[name], folder, chosen.seconds / len(names), chosen.seed
         findings += _here(*arguments, chosen.here) if chosen.here else _apart(*arguments)
     return min(findings, 100)
+
+
+def targets_here() -> Mapping[str, Target]:
+    """The targets of the project in the working directory. Raises: BadArgument: it has none."""
+    sys.path += [place for place in (os.getcwd(), os.path.abspath("tests")) if place not in sys.path]
+    try:
+        found: Mapping[str, Target] = import_module(MODULE).TARGETS
+    except ModuleNotFoundError as error:
+        if error.name != MODULE:
+            raise
+        raise BadArgument(
+            f"fuzzing: {os.getcwd()} or its tests must have a module {MODULE}, got none.",
+            hint=f"{MODULE}.py with TARGETS = {{name: Target(name, run)}}.",
+        ) from None
+    return found
 
 
 def _here(target: Target, folder: Path | None, seconds: float, seed: int, file: Path) -> int:

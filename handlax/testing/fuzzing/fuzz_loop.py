@@ -14,13 +14,14 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from .damage import damaged, minimised
+from ..generator.reducing import reduced
+from .damage import damaged, smaller_bytes
 from .fuzz_targets import Target, check_input
 from .line_coverage import LineCoverage, is_covered
 
 
 class Finding(NamedTuple):
-    """An input for which the law does not hold: ``failure`` says how, in one line; ``data`` is minimised."""
+    """An input for which the law does not hold: ``failure`` says how, in one line; ``data`` is reduced."""
 
     failure: str
     data: bytes
@@ -74,7 +75,7 @@ def fuzz(
             data = damaged(rng.choice((rng.choice(pool), pool[-1])), rng, pool, target.words)
             if trial.run(data):
                 pool.append(data)
-    findings = [Finding(failure, _minimised(target, failure, data)) for failure, data in trial.failures.items()]
+    findings = [Finding(failure, _small(target, failure, data)) for failure, data in trial.failures.items()]
     added, lines = adding(target, known, [data for data in pool if data not in trial.failures.values()])
     return FuzzReport(trial.outcomes, lines, added, findings)
 
@@ -98,7 +99,7 @@ class _Trial:
 
 
 _FAILED = "failed: "
-_MINIMISING = 60.0  # seconds for each finding: inputs that are too slow take many
+_REDUCING = 60.0  # seconds for each finding: inputs that are too slow take many
 
 
 def ending(target: Target, data: bytes) -> str:
@@ -114,10 +115,9 @@ def ending(target: Target, data: bytes) -> str:
         return f"{_FAILED}{type(error).__name__} at {frames[-1] if frames else '?'} {said}".rstrip()
 
 
-def _minimised(target: Target, failure: str, data: bytes) -> bytes:
+def _small(target: Target, failure: str, data: bytes) -> bytes:
     """A shorter input that fails in the same way, as short as is found in time."""
-    end = time.monotonic() + _MINIMISING
-    return minimised(data, lambda shorter: time.monotonic() < end and ending(target, shorter) == failure)
+    return reduced(data, lambda shorter: ending(target, shorter) == failure, smaller_bytes, _REDUCING)
 
 
 def adding(target: Target, known: Sequence[bytes], inputs: Sequence[bytes]) -> tuple[list[bytes], int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from ... import lax
 from ...effects.control.checkpoint_policies import everything_saveable, nothing_saveable
 from ...effects.core.arrays import perform
 from ...effects.core.operation import effect
@@ -36,8 +37,9 @@ def some_saveable(op: Any, *types: Any, **fields: Any) -> bool:
 
 HANDLER = handler({NestTell: lambda state, op, x: (next_state(state, x), state)})
 
-# the words of texts, without those that nodes bring
+# the words of texts
 CONTROL = SimpleNamespace(
+    scan=lax.scan, fori_loop=lax.fori_loop, while_loop=lax.while_loop, cond=lax.cond, switch=lax.switch, map=lax.map,
     jit=jit, vmap=vmap, grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,
     linear_transpose=linear_transpose,
     checkpoint=checkpoint, nothing=nothing_saveable, everything=everything_saveable, some=some_saveable,

@@ -1,6 +1,6 @@
 """The statements of nests with bodies: control flow, transformations and handlers.
 
-    @node_of(lax.scan, unrolled.scan)
+    @node
     def scan(a, scope): ...                     ``a`` writes the text, ``scope`` has the variables
 
 All laws of nests, transformations and handlers are checked for a new higher-order operation once it has a node here.
@@ -8,15 +8,11 @@ All laws of nests, transformations and handlers are checked for a new higher-ord
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ... import lax
-from . import unrolled
 from .author import Statement, Unfit
-from .control import CONTROL
 from .expressions import COUNT, NUMBER, TRUTH, examples, of_kind, start, value, values
 from .writer import FUNCTION, Body, Writer, text_of
 
@@ -26,23 +22,9 @@ CHOOSING = ("cond", "switch", "while_loop", TRACED_LENGTH)  # what is executed i
 
 
 def node(write: Statement) -> Statement:
-    """Register a node under the name of its function, a word that has both meanings."""
+    """Register a node under the name of its function, a word of ``CONTROL`` and ``UNROLLED``."""
     NODES[write.__name__] = write
     return write
-
-
-def node_of(meaning: Callable[..., Any], reference: Callable[..., Any]) -> Callable[[Statement], Statement]:
-    """Register a node, and what its name means in texts: a function of the library, and by Python's loops and branches.
-
-    Both take the arguments that the node writes, functions of the text and arrays.
-    """
-
-    def register(write: Statement) -> Statement:
-        setattr(CONTROL, write.__name__, meaning)
-        setattr(unrolled.UNROLLED, write.__name__, reference)
-        return node(write)
-
-    return register
 
 
 def sliced(x: Any, axis: int = 0) -> Any:
@@ -59,7 +41,7 @@ def has_axes(x: Any) -> bool:
     return x.ndim > 0
 
 
-@node_of(lax.scan, unrolled.scan)
+@node
 def scan(a: Writer, scope: Body) -> None:
     carried = examples(a, scope, 0, 3)
     sizes = [scope[name].shape[0] for name in scope.names if has_axes(scope[name])]
@@ -77,7 +59,7 @@ def scan(a: Writer, scope: Body) -> None:
           (carried, [stacked(size, y) for y in outs]))
 
 
-@node_of(lax.fori_loop, unrolled.fori_loop)
+@node
 def fori_loop(a: Writer, scope: Body) -> None:
     carried = examples(a, scope, 1, 3)
     f, body = a.function(scope, [COUNT, tuple(carried)])
@@ -95,7 +77,7 @@ def choosing(scope: Body) -> None:
         raise Unfit
 
 
-@node_of(lax.while_loop, unrolled.while_loop)
+@node
 def while_loop(a: Writer, scope: Body) -> None:
     choosing(scope)
     carried = examples(a, scope, 1, 2)
@@ -130,21 +112,21 @@ def applied(a: Writer, scope: Body, text: str) -> None:
     a.let(scope, f"{text.format(f=f)}({operands[2:]})", results)
 
 
-@node_of(lax.cond, unrolled.cond)
+@node
 def cond(a: Writer, scope: Body) -> None:
     choosing(scope)
     (f, g), operands, results = branches(a, scope, 2)
     a.let(scope, f"hx.cond({value(a, scope, a.choice((TRUTH, TRUTH, COUNT)))}, {f}, {g}{operands})", results)
 
 
-@node_of(lax.switch, unrolled.switch)
+@node
 def switch(a: Writer, scope: Body) -> None:
     choosing(scope)
     names, operands, results = branches(a, scope, a.choice((1, 2, 3)))
     a.let(scope, f"hx.switch({value(a, scope, COUNT)} - 1, {text_of(names)}{operands})", results)
 
 
-@node_of(lax.map, unrolled.map_)
+@node
 def map(a: Writer, scope: Body) -> None:
     xs = a.variable(scope, has_axes)
     options = ", batch_size=2" if scope[xs].shape[0] and a.chance() else ""

@@ -20,7 +20,7 @@ from ...effects.core.operation import effect
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...interpreters.handlers.handler import handler
-from .lane_statements import LANES, SMALL
+from .lane_statements import LANE_VOCABULARY, SMALL
 from .random_program import RandomProgram
 from .reducing import living
 from .writer import Body, Writer, function_text
@@ -128,7 +128,7 @@ def _written(a: Writer, scope: Body, examples: Any) -> tuple[Body, int]:
 
 def random_lane_program(random: Random, *, depth: int = 2) -> LaneProgram:
     """A program of 4 to 9 statements, with functions in them up to ``depth`` deep."""
-    a = Writer(random, LANES, size=2, nesting=0.0)
+    a = Writer(random, LANE_VOCABULARY, size=2, nesting=0.0)
     dtype = a.choice(["float64"] * 8 + ["float32", "bfloat16", "complex64"])
     kinds: list[Any] = [tuple(random.sample([*RAGGED], a.integer(1, 2)))]
     if a.chance(0.3):

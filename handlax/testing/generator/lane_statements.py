@@ -386,7 +386,7 @@ PLAIN: Mapping[Statement, float] = {
 BODIED: Mapping[Statement, float] = {
     called: 3, own_rule: 2, derivative: 3, mapped: 3, loop: 4, branch: 3, effectful: 1,
 }
-LANES = Vocabulary(
+LANE_VOCABULARY = Vocabulary(
     PLAIN, BODIED, fits, interest=lambda x: 3.0 if ragged(x.shape) else 1.0,
     executed=True, refused=(HandlaxError, TypeError, ValueError, IndexError, OverflowError),
 )

@@ -25,13 +25,13 @@ from .random_program import RandomProgram
 from .unrolled import UNROLLED
 from .writer import Body, Writer, function_text
 
-SMOOTH = (0, 1, 2)  # the inputs that are differentiable
+DIFFERENTIABLE = (0, 1, 2)  # the inputs that are differentiable
 
 
 class Nest(RandomProgram):
     """A function of ``x: f64[], v: f64[3], w: f64[2,3], k: i32[], p: bool[]``, to a tuple of arrays."""
 
-    prelude = "from handlax import numpy as hnp\nfrom handlax.testing.generator.control_flow import CONTROL as hx\n"
+    prelude = "from handlax import numpy as hnp\nfrom handlax.testing import CONTROL as hx\n"
 
     def function(self, **meanings: Any) -> Callable[..., Any]:
         """The function, with ``hx`` as its loops, branches and transformations."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -27,8 +29,9 @@ class RandomProgram(ABC):
 
     def function(self, **meanings: Any) -> Callable[..., Any]:
         """The function, with other meanings of some names of the prelude."""
-        space = {**imported(self.prelude), **meanings}
-        exec(_compiled(self.source), space)
+        code = _compiled(self.source)
+        space = {**imported(self.prelude), **meanings, "__code__": code}  # its lines live as long as its functions
+        exec(code, space)
         return space["program"]
 
     def __call__(self, *inputs: Any) -> Any:
@@ -65,12 +68,17 @@ def _literal(x: Any) -> str:
     return f"hnp.asarray({listed.tolist()}, {str(x.dtype)!r})"
 
 
+_SERIAL = itertools.count()
+
+
 @cached("random_programs", 1000)
 def _compiled(source: str) -> Any:
-    """The code of a text, whose lines are in ``linecache``, for tracebacks."""
-    name = f"<program {hash(source):x}>"
+    """The code of a text, whose lines are in ``linecache``, for tracebacks, as long as it lives."""
+    name = f"<program {next(_SERIAL)}>"
+    code = compile(source, name, "exec")
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    return compile(source, name, "exec")
+    weakref.finalize(code, linecache.cache.pop, name, None)
+    return code
 
 
 @cached("preludes", 10)

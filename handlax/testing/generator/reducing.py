@@ -1,4 +1,5 @@
-"""Smaller programs: statements are removed, and expressions replaced by subexpressions or arguments.
+"""The one way in which values that fail are made small; and smaller programs: statements are removed, and expressions
+replaced by subexpressions or arguments.
 
 Source: Zeller & Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28 (2002), section 3
 """
@@ -6,22 +7,24 @@ Source: Zeller & Hildebrandt, "Simplifying and Isolating Failure-Inducing Input"
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Protocol, Self, TypeVar
+from operator import methodcaller
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
-class Reducible(Protocol):
-    """What has ``smaller()``: values of its kind, each with a part less."""
+def reduced(
+    value: T, fails: Callable[[T], bool], smaller: Callable[[T], Iterable[T]] = methodcaller("smaller"),
+    seconds: float = float("inf"),
+) -> T:
+    """A smaller value that still ``fails``, and is minimal: none that is ``smaller`` by one step does.
 
-    def smaller(self) -> Iterator[Self]: ...
-
-
-P = TypeVar("P", bound=Reducible)
-
-
-def reduced(program: P, fails: Callable[[P], bool]) -> P:
-    """A smaller program that still ``fails``, and is minimal: no single statement or expression of it can go.
+    Args:
+        smaller: the values of its kind with a part less, by default those of its method ``smaller``.
+        seconds: after which the smallest that is found so far is returned.
 
     >>> from handlax.testing import Nest
     >>> nest = Nest("def program(x, v, w, k, p):\\n    y = hnp.sin(x)\\n    return (hnp.cos(v), y)\\n")
@@ -31,25 +34,20 @@ def reduced(program: P, fails: Callable[[P], bool]) -> P:
         return x.cos
     ''')
     """
-    tried, position = {program}, 0  # it goes on where the last part went, and once more from the start
-    while True:
-        for i, other in enumerate(program.smaller()):
-            if i >= position and other not in tried:
-                tried.add(other)
+    tried, position, end = {repr(value)}, 0, time.monotonic() + seconds
+    while True:  # it goes on where the last part went, and once more from the start
+        for i, other in enumerate(smaller(value)):
+            if i >= position and repr(other) not in tried:
+                if time.monotonic() >= end:
+                    return value
+                tried.add(repr(other))
                 if fails(other):
-                    program, position = other, i
+                    value, position = other, i
                     break
         else:
             if position == 0:
-                return program
+                return value
             position = 0
-
-
-def reduced_example(example: tuple[Any, ...], fails: Callable[[tuple[Any, ...]], bool]) -> tuple[Any, ...]:
-    """An example of a law with its program reduced: that part of it which has smaller ones."""
-    place = next(i for i, part in enumerate(example) if hasattr(part, "smaller"))
-    with_program = lambda program: (*example[:place], program, *example[place + 1 :])
-    return with_program(reduced(example[place], lambda program: fails(with_program(program))))
 
 
 def smaller_texts(source: str) -> Iterator[str]:

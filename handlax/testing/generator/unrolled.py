@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
@@ -47,9 +48,9 @@ def scan(
         carry, y = f(carry, pytrees.map(lambda x: x[i], xs))
         rows.append(y)
     if not size:  # a call for the types of its results, which performs nothing
-        states = _STATES[:]
-        _, row = handle(UNPERFORMED)(f)(carry, pytrees.map(lambda x: hnp.zeros(x.shape[1:], x.dtype), xs))
-        _STATES[:] = states
+        like = pytrees.map(lambda x: hnp.zeros(x.shape[1:], x.dtype), xs)
+        state = _STATE.get(None)
+        _, (_, row) = handled(handle(UNPERFORMED)(f), 0.0 if state is None else state.value)(carry, like)
         return carry, pytrees.map(lambda y: hnp.zeros((0, *hnp.shape(y)), hnp.asarray(y).dtype), row)
     return carry, pytrees.map(lambda *ys: hnp.stack(ys), *(reversed(rows) if reverse else rows))
 
@@ -107,7 +108,7 @@ def linear_transpose(f: Callable[..., Any], *like: Any) -> Callable[..., Any]:
     return vjp(f, *like)[1]
 
 
-_STATES: list[Any] = []  # the states of the handlers in force, innermost last
+_STATE: ContextVar[SimpleNamespace] = ContextVar("_STATE")  # of the innermost handler in force, its ``value``
 
 
 def next_state(state: Any, x: Any) -> Any:
@@ -116,25 +117,27 @@ def next_state(state: Any, x: Any) -> Any:
 
 
 def tell(x: Any) -> Any:
-    state = _STATES[-1]
-    _STATES[-1] = next_state(state, x)
-    return state
+    state = _STATE.get()
+    before, state.value = state.value, next_state(state.value, x)
+    return before
 
 
 def handled(f: Callable[..., Any], state: Any) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
-        _STATES.append(as_array(state))
+        own = SimpleNamespace(value=as_array(state))
+        outer = _STATE.set(own)
         try:
             y = f(*args)
-            return _STATES[-1], y
         finally:
-            _STATES.pop()
+            _STATE.reset(outer)
+        return own.value, y
 
     return call
 
 
-# the words of texts, without those that nodes bring
+# the words of texts
 UNROLLED = SimpleNamespace(
+    scan=scan, fori_loop=fori_loop, while_loop=while_loop, cond=cond, switch=switch, map=map_,
     vmap=vmap, jit=lambda f: f, checkpoint=lambda f, policy=None: f, nothing=None, everything=None, some=None,
     custom_jvp=custom_jvp, custom_vjp=custom_vjp,
     handled=handled, tell=tell, linear_transpose=linear_transpose,

@@ -20,7 +20,7 @@ from .outcomes import KILLED, SURVIVED, TIMED_OUT, UNREACHED, Outcome, Outcomes,
 PACKAGE = Path(__file__).resolve().parents[3]  # where this package lies
 # what tests of other projects import of it
 LIBRARY = (
-    "handlax", "handlax.testing.comparisons", "handlax.testing.handler_laws", "handlax.testing.operation_laws",
+    "handlax", "handlax.testing.comparisons", "handlax.testing.handler_laws", "handlax.testing.operation_checks",
 )
 FIRST_BATCH = 4.0  # seconds of the tests that are run in one process at first; each further batch has twice as much
 SLOWEST = 64.0  # times as slow as where the times of the tests were recorded: what still does not end is not waited for

@@ -21,7 +21,6 @@ Options: TypeAlias = "tuple[Shape, dict[str, Any]]"
 REDUCTIONS = ("psum", "pmean", "pmax", "pmin", "pprod")
 SCANS = ("pcumsum", "pcumprod", "pcummax", "pcummin")
 _OF_GROUPS_OF_ANY_SIZES = (*REDUCTIONS, *SCANS, "pargmax", "pargmin", "axis_index")
-_WITHOUT_GROUPS = ("ppermute", "pshuffle", "pgather")
 
 
 class CollectiveCall(NamedTuple):
@@ -154,7 +153,7 @@ def collectives(draw: st.DrawFn, sizes: Mapping[str, int], names: Sequence[str] 
     axes = draw(st.lists(st.sampled_from([*sizes]), unique=True) if sizes else st.just([]))
     total = prod([sizes[axis] for axis in axes])
     groups = None
-    if name not in _WITHOUT_GROUPS:
+    if "axis_index_groups" in signature(getattr(lax, name)).parameters:
         groups = draw(st.none() | lane_groups(total, equal=name not in _OF_GROUPS_OF_ANY_SIZES))
     shape, options = _OPTIONS[name](draw, draw(shapes(max_dims=2, max_side=3)), len(groups[0]) if groups else total)
     items: list[Any] = [*axes]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ...effects.base.errors import BadArgument
 from ..effect_programs.programs import DrawnHandler, DrawnStack, random_handlers
-from ..effect_programs.random_handlers import KINDS, MOVEMENTS, ways_of
+from ..effect_programs.random_handlers import KINDS, MOVEMENTS, rates_of
 from ..generator.drawn_choices import written
 from ..generator.nests import Nest, nodes_named, random_nest
 from ..generator.reducing import living
@@ -94,8 +94,8 @@ def stacks(
     """
     if not 1 <= min_handlers <= max_handlers:
         raise BadArgument(f"stacks: 1 <= min_handlers <= max_handlers, got {min_handlers} and {max_handlers}.")
-    ways = ways_of(kinds, movements)
-    return written(lambda random: random_handlers(random, least=min_handlers, most=max_handlers, ways=ways))
+    rates = rates_of(kinds, movements)
+    return written(lambda random: random_handlers(random, least=min_handlers, most=max_handlers, rates=rates))
 
 
 def handlers(

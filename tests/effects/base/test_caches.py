@@ -66,7 +66,6 @@ STATE = {
 }
 # Lists and sets of a module that grow while the process runs and are no caches.
 STATE |= {
-    "handlax.testing.generator.unrolled:_STATES": "the states of the handlers in force",
     "effects.base.caches:CACHES": "the registry of caches",
     "effects.base.stack:_WATCHERS": "who asks for the runs that begin, while their blocks last",
     "handlax.interop.jax_modules:_OF_JAX": "the primitives of the modules of JAX that are loaded",

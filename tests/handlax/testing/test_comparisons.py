@@ -52,7 +52,39 @@ def test_each_way_gets_its_share_of_the_time():
 
 def test_several_functions_and_ways_are_compared_at_once():
     report = compare(hnp.sinh, np.sinh, hnp.sinh, inputs=VECTORS, ways=WAYS[:1], examples=2, loose=10.0)
-    assert [law.name for law, *_ in report.held] == ["sinh", "sinh", "NumPy"]
+    assert [law.name for law, *_ in report.held] == ["sinh 2", "sinh 3", "NumPy"]
+
+
+def test_functions_of_one_name_are_numbered():
+    with pytest.raises(LawFails, match="<lambda> 1 equals <lambda> 2"):
+        compare(lambda x: x, lambda x: -x - 1, inputs=VECTORS)
+
+
+@pytest.mark.parametrize(("broken", "of"), [
+    (lambda x: not np.any(x), arrays("float64", (3,))),
+    (lambda x: x.size == 0, arrays("float64", st.sampled_from([(3,), (4,), (0,)]))),
+    (lambda x: x.ndim and x.size == 1, arrays("float64", st.sampled_from([(3,), (4,), (1,)]))),
+    (lambda x: np.any(x == 0), arrays("float64", (3,))),
+    (lambda x: np.any(x < 0), arrays("float64", (3,))),
+    (lambda x: np.any(np.isnan(x)), arrays("float64", (3,))),
+    (lambda x: np.any(np.isinf(x)), arrays("float64", (3,))),
+    (lambda x: np.any(np.abs(x) > 1e6), arrays("float64", (3,))),
+], ids=["zeros", "empty", "one element", "a zero", "a negative number", "NaN", "infinity", "a large number"])
+def test_what_breaks_functions_is_among_the_first_inputs(broken, of):
+    def partial(x):
+        assert not broken(x), "what breaks it"
+        return hnp.asarray(x)
+
+    with pytest.raises(LawFails, match="what breaks it"):
+        compare(hnp.asarray, partial, inputs=st.tuples(of), examples=9)
+
+
+def test_an_exception_comes_with_the_inputs():
+    def broken(x):
+        raise ValueError(f"there is no way, of {x.size}")
+
+    with pytest.raises(LawFails, match=r"(?s)ValueError: there is no way, of 8\n.*The inputs: \(array\(\[0"):
+        compare(hnp.sin, broken, inputs=VECTORS)
 
 
 def test_a_report_says_that_there_is_one_device(monkeypatch):
@@ -99,7 +131,7 @@ def test_a_weak_type_that_a_way_makes_strong_is_found():
 
 def test_a_way_that_is_one_for_this_function_alone_is_compared_too():
     with pytest.raises(LawFails, match="The first operation that differs: unknown, since TypeError"):
-        compare(hnp.sin, inputs=VECTORS, ways=[Way("one array", lambda f: lambda x: 2.0 * f(x))], examples=1)
+        compare(hnp.sin, inputs=VECTORS, ways=[Way("one array", lambda f: lambda x: 1.0 + f(x))], examples=1)
 
 
 def test_defaults_of_other_libraries_are_no_differences():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 import handlax as hx
-from handlax.testing import Inapplicable, Law, LawFails, check_laws
+from handlax.testing import Inapplicable, Law, LawFails, check_laws, reduced
 
 
 def refuse(n):
@@ -78,3 +79,21 @@ def test_an_exception_of_another_kind_fails_too_and_programs_are_shown():
     with pytest.raises(LawFails, match="ZeroDivisionError") as caught:
         check_laws("numbers", [Law("one", "one is one", lambda program: 1 // 0)], lambda law, k: (program,))
     assert "def f(x):\n    return x\n" in str(caught.value)
+
+
+def test_a_reduced_example_fails_in_the_same_way():
+    """Not in another one that has the same exception."""
+
+    def check(n):
+        assert n >= 10, f"{n} is too small"
+        assert n <= 30, f"{n} is too large, it is {n}"
+
+    reduce = partial(reduced, smaller=lambda example: [(n,) for n in range(example[0])])
+    with pytest.raises(LawFails, match="31 is too large, it is 31"):
+        check_laws("numbers", [Law("small", "numbers are small", check)], lambda law, k: (99,), reduce=reduce)
+
+
+def test_a_value_is_reduced_as_long_as_there_is_time():
+    smaller = lambda n: [n - 1] if n else []
+    assert reduced(9, lambda n: n > 3, smaller) == 4
+    assert reduced(9, lambda n: n > 3, smaller, seconds=0.0) == 9

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import gc
+import linecache
+import threading
 from functools import partial
 from random import Random
 
 import numpy as np
 import pytest
+from helpers.other_threads import OtherThread
 from hypothesis import given, settings
 
 import handlax as hx
 from handlax.effects.core.operation import operation
 from handlax.effects.programs.higher_order import Call
 from handlax.interpreters.analysis.typecheck import typecheck
-from handlax.testing import equations, programs, random_program, reduced
+from handlax.testing import UNROLLED, Nest, equations, programs, random_program, reduced
 from handlax.testing.generator.author import Author, Scope, Unfit, Vocabulary
 from handlax.testing.generator.equations import arguments, random_equations
 from handlax.testing.generator.reducing import living
@@ -28,13 +30,11 @@ def test_the_program_of_a_seed_is_always_the_same(vocabulary):
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
-def test_a_program_is_a_script(vocabulary, tmp_path):
-    """Of the same results as in this process."""
+def test_a_program_is_a_script(vocabulary, capsys):
+    """Which needs nothing but what it imports, and prints the results."""
     program = random_program(1, vocabulary, depth=1)
-    path = tmp_path / "program.py"
-    path.write_text(program.script(4))
-    printed = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, timeout=300).stdout
-    assert printed == f"{program(*map(as_arrays, program.inputs(4)))}\n"
+    exec(program.script(4), {})
+    assert capsys.readouterr().out == f"{program(*map(as_arrays, program.inputs(4)))}\n"
 
 
 def as_arrays(x):
@@ -48,6 +48,39 @@ def test_a_program_is_recorded():
     typecheck(recorded)
     for y, z in zip(recorded(*inputs), program(*inputs), strict=True):
         np.testing.assert_array_equal(y, z)
+
+
+def test_lines_of_a_program_are_known_as_long_as_its_functions_live():
+    before = {*linecache.cache}
+    f = Nest("def program(x, v, w, k, p):\n    return (x + 1234,)\n").function()
+    (name,) = {*linecache.cache} - before
+    hx.clear_caches()
+    gc.collect()
+    assert linecache.getline(name, 2) == "    return (x + 1234,)\n"
+    del f
+    gc.collect()
+    assert name not in linecache.cache
+
+
+def test_states_of_the_reference_are_those_of_a_thread():
+    entered, told, others = threading.Event(), threading.Event(), []
+
+    def waiting():
+        first = UNROLLED.tell(1.0)
+        entered.set()
+        assert told.wait(300)
+        return first, UNROLLED.tell(1.0)
+
+    def telling(x):
+        others.append(OtherThread(UNROLLED.handled(waiting, 5.0)))
+        assert entered.wait(300)
+        first = UNROLLED.tell(x)
+        told.set()
+        return first, UNROLLED.tell(x)
+
+    state, (first, second) = UNROLLED.handled(telling, 1.0)(1.0)
+    assert (state, first, second) == (1.0, 1.0, 1.0)
+    assert others[0].result() == (2.0, (5.0, 3.0))
 
 
 def test_a_vocabulary_that_there_is_not_is_refused():

@@ -16,7 +16,7 @@ from handlax import lax
 from handlax import numpy as hnp
 from handlax.library import autocast
 from handlax.operations import Add, Exp
-from handlax.testing import first_difference, load, record
+from handlax.testing import first_difference, load, record_run
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -96,7 +96,7 @@ def test_runs_of_loops_of_other_lengths_are_compared_as_far_as_both_go(tmp_path)
         inner = lambda c: lax.while_loop(lambda d: d < c, lambda d: d + hnp.exp(d) / hnp.exp(d), 0.0)
         return lax.while_loop(lambda c: c < end, lambda c: c + hnp.sign(inner(c)), x)
 
-    record(f, 1.0, 20.0).save(tmp_path / "run.npz")
+    record_run(f, 1.0, 20.0).save(tmp_path / "run.npz")
     recorded = load(tmp_path / "run.npz")
     assert first_difference(f, 1.0, 20.0, expected=recorded, otherwise=hx.jit) is None
     other = first_difference(f, 1.0, 5.0, expected=recorded)
@@ -180,14 +180,14 @@ def test_an_effect_in_a_branch_is_performed_once_in_a_recorded_run():
         return first, hx.perform(Count())
 
     seen = []
-    record(f, 1.0, otherwise=lambda g: lambda *xs: seen.append(counter(g)(*xs)) or seen[-1][1])
+    record_run(f, 1.0, otherwise=lambda g: lambda *xs: seen.append(counter(g)(*xs)) or seen[-1][1])
     assert seen[0][0] == 2
 
 
 def test_what_lanes_perform_is_recorded():
     counter = hx.handler({Count: lambda n, op: (n + 1, n)})
     f = lambda xs: hx.vmap(lambda x: x * hnp.float32(hx.perform(Count()) + 5))(xs)
-    recorded = record(f, hnp.ones(3), otherwise=lambda g: lambda *xs: hx.handle(counter, hnp.int32(0))(g)(*xs)[1])
+    recorded = record_run(f, hnp.ones(3), otherwise=lambda g: lambda *xs: hx.handle(counter, hnp.int32(0))(g)(*xs)[1])
     assert [5, 6, 7] in [leaf.tolist() for leaf in recorded.leaves if leaf.dtype == "int32"]
     assert recorded.leaves[-1].tolist() == [5.0, 6.0, 7.0]
 
@@ -214,7 +214,7 @@ BITS = {
 def test_a_recorded_run_has_the_bits_of_the_run(case, x64, otherwise, tmp_path):
     f, x = BITS[case]
     with hx.configure(enable_x64=x64):
-        recorded, y = record(f, x, otherwise=otherwise), otherwise(f)(x)
+        recorded, y = record_run(f, x, otherwise=otherwise), otherwise(f)(x)
     recorded.save(tmp_path / "run.npz")
     for leaf in (recorded.leaves[-1], load(tmp_path / "run.npz").leaves[-1]):
         assert (leaf.dtype, leaf.tobytes()) == (np.asarray(y).dtype, np.asarray(y).tobytes())
@@ -226,7 +226,7 @@ def test_random_keys_in_a_run_are_recorded(tmp_path):
         keys = lax.cond(seed > 2, lambda: hx.random.split(key), lambda: hx.random.split(hx.random.fold_in(key, 1)))
         return hx.random.normal(keys[0])
 
-    recorded = record(f, 3)
+    recorded = record_run(f, 3)
     recorded.save(tmp_path / "run.npz")
     assert recorded.leaves[-1] == f(3)
     assert first_difference(f, 3, expected=load(tmp_path / "run.npz"), otherwise=hx.jit) is None
@@ -243,13 +243,13 @@ ANOTHER = """
 import sys
 import handlax as hx
 from handlax import lax, numpy as hnp
-from handlax.testing import first_difference, load, record
+from handlax.testing import first_difference, load, record_run
 
 def f(x):
     return lax.fori_loop(0, 100, lambda i, c: c + 2e-2 * hnp.exp(-c) * hnp.cos(c), x)
 
 if sys.argv[1] == "record":
-    record(f, 0.5, otherwise=hx.jit).save(sys.argv[2])
+    record_run(f, 0.5, otherwise=hx.jit).save(sys.argv[2])
 else:
     worse = hx.handler({hx.operations.Exp: lambda op, x: hx.perform(op, x) * hnp.where(x < -0.6, 1.01, 1.0)})
     for otherwise in (hx.jit, hx.handle(worse)):
@@ -288,7 +288,7 @@ OPTIONS = {
 @pytest.mark.parametrize("otherwise", OPTIONS.values(), ids=OPTIONS)
 def test_a_recorded_run_is_the_same_under_other_options(otherwise):
     f = lambda x: hx.grad(lambda x: growing(lax.cond(x > 0, hnp.sin, hnp.cos, x))[0])(x)
-    recorded = record(f, hnp.float32(0.5))
+    recorded = record_run(f, hnp.float32(0.5))
     assert first_difference(f, hnp.float32(0.5), expected=recorded, otherwise=otherwise) is None
     less = first_difference(f, hnp.float32(0.5), expected=recorded, otherwise=otherwise, tolerance=0.0)
     assert less is None or less.line
@@ -297,18 +297,18 @@ def test_a_recorded_run_is_the_same_under_other_options(otherwise):
 def test_a_run_in_another_dtype_is_compared_with_a_recorded_one():
     x = np.linspace(0.1, 1.0, 12).reshape(3, 4)
     f = lambda x: hnp.tanh(x @ x.T)
-    recorded = record(f, x)
+    recorded = record_run(f, x)
     assert first_difference(f, x.astype("float32"), expected=recorded) is None
     narrow = first_difference(f, x, expected=recorded, otherwise=hx.handle(autocast("bfloat16")))
     assert (narrow.op.name, narrow.line) == ("dot_general", f.__code__.co_firstlineno)
 
 
 def test_a_recorded_run_of_another_program_or_of_other_shapes_is_refused():
-    recorded = record(growing, hnp.float32(0.5))
+    recorded = record_run(growing, hnp.float32(0.5))
     with pytest.raises(hx.errors.BadArgument, match="another program: its operation 0 is broadcast_in_dim, not sin"):
         first_difference(lambda x: growing(hnp.sin(x)), 0.5, expected=recorded)
     with pytest.raises(hx.errors.BadArgument, match="of other shapes"):
-        first_difference(hnp.sin, hnp.ones(3), expected=record(hnp.sin, hnp.ones(2)))
+        first_difference(hnp.sin, hnp.ones(3), expected=record_run(hnp.sin, hnp.ones(2)))
 
 
 def test_integers_that_are_one_float64_differ():

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import types
 
 import numpy as np
 import pytest
 from docs.test_pages import ROOT, blocks
+from helpers.failing_laws import failing, under
 from helpers.interpreter_examples import example, folder
 
 import handlax as hx
 from handlax import numpy as hnp
 from handlax import operations as o
 from handlax.extend import STACK, BodyTransformer, as_array, installed
+from handlax.interpreters.batching.batch import Batch
+from handlax.interpreters.core.record import Record
 from handlax.operations import Cos, Exp, Sin, Tanh
-from handlax.testing import TRANSFORMATION_LAWS, LawFails, check_interpreter, check_transformation
+from handlax.testing import (
+    INTERPRETER_LAWS,
+    TRANSFORMATION_LAWS,
+    LawFails,
+    Nest,
+    check_interpreter,
+    check_transformation,
+)
 from handlax.testing.generator.control import NestTell
+from handlax.testing.transformation_laws import TransformationCase, _lacks
 
 __all__ = ["folder"]    # a fixture, which pytest finds here
 
@@ -121,6 +133,136 @@ def test_a_transformation_that_performs_other_effects_is_found(wrong, message, m
 def test_a_transformation_that_performs_twice_by_its_meaning_passes():
     laws = [law for law in TRANSFORMATION_LAWS if law.name == "performed"]
     assert held(check_transformation(twice, meaning=twice, laws=laws, examples=2)) == {"performed"}
+
+
+# For each law a transformation for which it fails alone.
+
+
+def floats(f):
+    return lambda *xs: [y for y in f(*xs) if y.dtype == np.float64]
+
+
+def doubling(*forgotten):
+    """Sines are doubled, but those in the bodies of these operations."""
+    handed_on = dict.fromkeys(forgotten, lambda op, *xs: hx.perform(op, *xs))
+    return hx.handle(hx.handler({Sin: lambda op, x: 2 * hx.perform(op, x), **handed_on}))
+
+
+def recorded(transform, hint="handle them inside."):
+    """Of the recorded function, which performs no effects."""
+
+    def of(f):
+        def call(*xs):
+            program = hx.make_program(transform(f))(*xs)
+            if program.effects:
+                raise hx.errors.CannotCross("recorded: it performs effects.", hint=hint)
+            return program(*xs)
+
+        return call
+
+    return of
+
+
+def added(amount):
+    """A number is added to the results, which depends on what surrounds the function."""
+    return lambda f: lambda *xs: [y + amount() for y in floats(f)(*xs)]
+
+
+@hx.operation
+class InTooManyLanes:
+    def result_type(op, x):
+        return x
+
+    def evaluate(op, x):
+        return x
+
+    def batch(op, dims, x):
+        return hx.perform(op, hnp.concatenate([x, x], dims[0])), dims[0]
+
+    jvp = hx.columns.linear
+
+    def decompose(op, x):
+        return x
+
+
+def remembering(f):
+    """Another number is added if it is called again for the same vector."""
+    vectors = []
+
+    def call(*xs):
+        seen = None if under(object) else bytes(hnp.asarray(xs[1]))
+        vectors.append(seen)
+        return [y + (seen is not None and vectors.count(seen) > 1) for y in floats(f)(*xs)]
+
+    return call
+
+
+def with_rule(y_factor, dy_factor):
+    """The function with a rule of its own, which multiplies its results and their tangents."""
+
+    def of(f):
+        def call(x, v, w, k, p):
+            own = hx.custom_jvp(lambda *xs: floats(f)(*xs, k, p))
+
+            @own.defjvp
+            def rule(xs, dxs):
+                y, dy = hx.jvp(lambda *xs: floats(f)(*xs, k, p), xs, dxs)
+                return [y_factor * each for each in y], [dy_factor * each for each in dy]
+
+            return own(x, v, w)
+
+        return call
+
+    return of
+
+
+WRONG = {
+    "called": lambda f: lambda *xs: f(*xs) and None,
+    "meaning": lambda f: lambda *xs: tuple([2 * y for y in f(*xs)]),
+    "performed": twice,
+    "unrolled": recorded(doubling(o.Checkpoint)),
+    "choices": doubling(o.While),
+    "effects": recorded(lambda f: f, hint=None),
+    "jit": added(lambda: under(Record)),
+    "compiled": doubling(o.Call),
+    "lanes": added(lambda: under(Batch)),
+    "again": remembering,
+    "selected": recorded(doubling(o.Cond)),
+    "tangent": with_rule(1, 2),
+}
+NESTS = [Nest(f"def program(x, v, w, k, p):\n    return ({text},)\n") for text in (
+    "hx.tell(x), hnp.sin(hx.tell(hnp.sin(x))), v",
+    "hx.checkpoint(hnp.sin)(hx.tell(x)), v",
+    "*hx.scan(lambda c, y: (hnp.sin(c) + hx.tell(y), c), x, v), v",
+    "hx.cond(p, hnp.sin, hnp.cos, x), v",
+    "*hx.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, hnp.sin(c[1])), (0, x)), v",
+)]
+
+
+def case_of(law, wrong):
+    return TransformationCase(wrong, meaning=(lambda f: f) if law == "meaning" else None)
+
+
+def test_each_law_has_a_transformation_for_which_it_fails():
+    assert [*WRONG] == [law.name for law in TRANSFORMATION_LAWS]
+
+
+@pytest.mark.parametrize(("name", "wrong"), [
+    *WRONG.items(),
+    ("lanes", lambda f: lambda *xs: [hx.perform(InTooManyLanes(), y) for y in floats(f)(*xs)]),
+    ("tangent", with_rule(2, 1)),  # of the results alone
+])
+def test_a_mistake_is_found_by_its_law_alone(name, wrong):
+    case = case_of(name, wrong)
+    assert failing(TRANSFORMATION_LAWS, *[(case, nest, 0) for nest in NESTS], lacks=_lacks(case)) == [name]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_is_found_by_programs_that_are_drawn(name):
+    (law,) = [law for law in TRANSFORMATION_LAWS if law.name == name]
+    with pytest.raises(LawFails, match=f"it is not so that {re.escape(law.sentence)}(?s:.*)def program"):
+        check_transformation(
+            WRONG[name], meaning=case_of(name, WRONG[name]).meaning, laws=[law], examples=40, seconds=4.0)
 
 
 def rewritten(f):
@@ -254,6 +396,29 @@ def test_a_box_that_is_not_made_of_its_parts_is_found(tutorial):
 
     with pytest.raises(LawFails, match=r"made of its mark and its parts(?s:.*)def program"):
         check_interpreter(bounds_by(Reversed, tutorial.Interval), seconds=5.0)
+
+
+class WithUpperEnds:
+    """Mixed in: a box is joined with others as if both ends were the upper one."""
+
+    def force(self, x, mark):
+        return [super().force(x, mark)[-1]] * 2 if mark else super().force(x, mark)
+
+
+@pytest.mark.parametrize(("name", "laws"), [("related", ["related"]), ("parts", ["parts", "compiled"])])
+def test_a_mistake_of_an_interpreter_is_found_by_its_law(tutorial, name, laws):
+    """What leaves the body of a compiled function is joined, too."""
+    wrong = type("Wrong", (WithUpperEnds, tutorial.Intervals), {})
+    upper = lambda op, *xs: (hx.perform(op, *[hi for lo, hi in xs]), hx.perform(op, *[hi for lo, hi in xs]))
+    interpreter, rules = (wrong, {}) if name == "parts" else (tutorial.Intervals, {o.Add: upper})
+    case = TransformationCase(bounds_by(interpreter, tutorial.Interval), related=within)
+    nest = Nest("def program(x, v, w, k, p):\n    return (0.5 * (x + x), hnp.exp(-x * x), v)\n")
+    with hx.rules(ends=rules):
+        assert failing(INTERPRETER_LAWS, (case, nest, 0), lacks=_lacks(case)) == laws
+
+
+def test_each_law_of_interpreters_alone_has_an_interpreter_for_which_it_fails():
+    assert [law.name for law in INTERPRETER_LAWS if law not in TRANSFORMATION_LAWS] == ["related", "parts"]
 
 
 def test_interpreters_of_the_gallery_pass():

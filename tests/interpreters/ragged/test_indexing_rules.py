@@ -107,3 +107,11 @@ def test_slices_of_lanes_that_have_them(name, compiled):
     run = hx.jit(lambda *xs: case.mapped(*xs)) if compiled else case.mapped
     case.check_values(run(*case.args))
     case.check_gradients(hx.grad(case.loss)(case.data))
+
+
+def test_updates_without_an_index_are_refused_and_not_added_for_padding():
+    numbers = lax.ScatterDimensionNumbers((), (), ())
+    total = lambda rows: lax.scatter_add(hnp.float32(0), hnp.zeros((rows.shape[0], 0), "int32"), rows, numbers)
+    assert total(hnp.ones(3)) == 3
+    with pytest.raises(hx.errors.CannotCross, match="index vectors along a ragged axis must have an entry"):
+        hx.vmap(total, in_axes=R)(hx.Ragged(hnp.ones(4), (3, 1)))

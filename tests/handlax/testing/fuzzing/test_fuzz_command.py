@@ -8,33 +8,34 @@ from pathlib import Path
 
 import pytest
 
+import handlax as hx
 from handlax.testing.fuzzing import fuzz_command, main, read_corpus
 
 
 def test_a_target_is_fuzzed_and_what_reaches_new_lines_is_kept(tmp_path, capfd):
-    assert main(["--target", "entry", "--seconds", "3", "--corpora", str(tmp_path)]) == 0
+    assert main(["--target", "entry", "--seconds", "1", "--corpora", str(tmp_path)]) == 0
     assert "entry: " in (said := capfd.readouterr().out) and "inputs (" in said
     assert read_corpus(tmp_path / "entry")
 
 
-WITH_A_TARGET = """
-import sys
-from handlax.testing.fuzzing import Target, fuzz_command
-fuzz_command.TARGETS = {"broken": Target("broken", %s, seconds=0.2)}
-print("findings:", fuzz_command.main(sys.argv[1:]))
+TARGETS = """
+from handlax.testing.fuzzing import Target
+TARGETS = {"broken": Target("broken", %s, seconds=0.2)}
 """
 
 
 def fuzzed(run, folder):
     """The end of a process that fuzzes a function, whose timer is the process'."""
+    (folder / "fuzz_targets.py").write_text(TARGETS % run)
     words = ["--seconds", "0.2", "--corpora", str(folder), "--here", str(folder / "input")]
-    command = [sys.executable, "-c", WITH_A_TARGET % run, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    command = [sys.executable, "-m", "handlax.testing.fuzzing", *words]
+    return subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                          capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_findings_are_counted_and_kept(tmp_path):
-    said = fuzzed("lambda data: data[0]", tmp_path).stdout
-    assert "failed: IndexError" in said and "findings: 1" in said
+    done = fuzzed("lambda data: data[0]", tmp_path)
+    assert "failed: IndexError" in done.stdout and done.returncode == 1
     assert b"" in read_corpus(tmp_path / "broken") and not (tmp_path / "input").exists()
 
 
@@ -66,6 +67,10 @@ def test_an_input_at_which_the_process_ends_is_a_finding(tmp_path, monkeypatch, 
     assert read_corpus(tmp_path / "entry") == [b"the last input"]
 
 
-def test_a_target_that_is_not_there_is_refused():
+def test_a_target_that_is_not_there_is_refused(tmp_path, monkeypatch):
     with pytest.raises(SystemExit):
         main(["--target", os.devnull])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fuzz_command, "MODULE", "no_targets")
+    with pytest.raises(hx.errors.BadArgument, match="or its tests must have a module no_targets"):
+        main([])

@@ -1,7 +1,9 @@
 """Fuzzing finds what breaks the law, keeps what reaches new lines, and makes what it finds small."""
 
+from fuzz_targets.readers import PARSER
+
 from handlax.effects.programs.program import Program
-from handlax.testing.fuzzing import TARGETS, Target, fuzz, fuzz_loop, read_corpus
+from handlax.testing.fuzzing import Target, fuzz, fuzz_loop, read_corpus
 from handlax.testing.fuzzing.fuzz_loop import adding, keep
 
 
@@ -10,8 +12,9 @@ def parse(data):
     assert "scan" not in str(program), "no loops"
 
 
-def test_a_failure_is_found_once_and_made_small():
-    report = fuzz(Target("parsing", parse, TARGETS["parser"].seeds), inputs=60)
+def test_a_failure_is_found_once_and_made_small(monkeypatch):
+    monkeypatch.setattr(fuzz_loop, "_REDUCING", 1.0)
+    report = fuzz(Target("parsing", parse, PARSER.seeds), inputs=60)
     assert any("no loops" in failure and b"scan" in data for failure, data in report.findings)
     assert len({failure for failure, _ in report.findings}) == len(report.findings)
     assert "no loops" in str(report) and report.outcomes["ParseError"] and report.outcomes["a result"]
@@ -30,13 +33,13 @@ def test_fuzzing_ends_when_its_time_is_over():
 def test_an_input_is_no_longer_made_small_when_the_time_for_this_is_over(monkeypatch):
     tried = []
     target = Target("failing", lambda data: tried.append(data) or data[100])
-    monkeypatch.setattr(fuzz_loop, "_MINIMISING", 0.0)
+    monkeypatch.setattr(fuzz_loop, "_REDUCING", 0.0)
     (finding,) = fuzz(target, [b"some bytes"], inputs=1).findings
     assert finding.data == b"some bytes" and {*tried} == {b"some bytes"}
 
 
 def test_inputs_are_added_that_reach_lines_of_their_own():
-    target, seeds = TARGETS["parser"], [*TARGETS["parser"].seeds()]
+    target, seeds = PARSER, [*PARSER.seeds()]
     short = b"program f(a: f32[]) -> (f32[]) { return (a) }"
     added, lines = adding(target, [short], [short, short + b" ", *seeds, *seeds])
     assert 1 < len(added) <= len(seeds) and lines > 100 and short not in added

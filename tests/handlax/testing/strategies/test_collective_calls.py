@@ -1,6 +1,8 @@
 """Calls of collectives: each runs wherever its axes are bound, and with every option."""
 
 import itertools
+from inspect import signature
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import handlax as hx
+from handlax import lax
 from handlax.testing.strategies import collectives, lane_groups
 from handlax.testing.strategies.collective_calls import COLLECTIVES
 
@@ -27,6 +30,19 @@ def test_every_call_runs_in_shard_map_as_in_vmap(name, data):
     by_lanes, by_devices = (mapped(lambda x: (call(x),), "ij", (2, 3), owners)(x)[0]
                             for owners in ((0, 1), [Devices((0, 1), MESH, True)]))
     np.testing.assert_allclose(by_devices, by_lanes, rtol=1e-6)
+
+
+# functions of an axis that no call is of, and why
+WITHOUT_CALLS = {
+    "axis_size": "it is a number of Python", "pdot": "it has two operands", "ragged_all_to_all": "it has six operands",
+    "pcast": "it changes the type alone", "pvary": "it changes the type alone",
+}
+
+
+def test_every_collective_has_calls_or_a_reason():
+    functions = {name: f for name, f in vars(lax).items() if isinstance(f, FunctionType)}
+    of_axes = {name for name, f in functions.items() if "axis_name" in signature(f).parameters}
+    assert of_axes | {"pgather"} == {*COLLECTIVES, *WITHOUT_CALLS}
 
 
 def option(key, value):

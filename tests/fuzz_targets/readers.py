@@ -1,43 +1,38 @@
-"""The targets of the package: its readers of texts and bytes, and the arguments of its public functions.
-
-    TARGETS["parser"].run(b"program f() -> () { return () }")
-"""
+"""Targets that read texts and bytes: programs, artifacts, entries of the disk cache, executables, notations."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from returns.result import Failure, Success
 
-from ... import lax, random
-from ... import numpy as hnp
-from ...effects.base.caches import per_process
-from ...effects.base.errors import HandlaxError, ParseError
-from ...effects.control.callbacks import pure_callback
-from ...effects.core.arrays import as_array
-from ...effects.programs.program import Program
-from ...effects.types.array_type import array_type
-from ...effects.types.dtypes import float32
-from ...effects.types.symbolic_shapes import symbolic_shape
-from ...interpreters.analysis.typecheck import typecheck
-from ...interpreters.transformations.checkpoint import checkpoint
-from ...interpreters.transformations.derivatives import grad
-from ...interpreters.transformations.make_program import make_program
-from ...lowering.export.artifact_reader import deserialize
-from ...lowering.export.artifact_schema import SCHEMA
-from ...lowering.export.export import export
-from ...lowering.export.flat_tables import Fields, decode, encode
-from ...lowering.export.serialized_executables import deserialize_and_load
-from ...lowering.jit.jit import jit
-from ...lowering.xla import disk_cache
-from .argument_targets import ARGUMENT_TARGETS
-from .fuzz_targets import Target
+from handlax import lax, random
+from handlax import numpy as hnp
+from handlax.effects.base.caches import per_process
+from handlax.effects.base.errors import HandlaxError, ParseError
+from handlax.effects.control.callbacks import pure_callback
+from handlax.effects.core.arrays import as_array
+from handlax.effects.programs.program import Program
+from handlax.effects.types.array_type import array_type
+from handlax.effects.types.dtypes import float32
+from handlax.effects.types.symbolic_shapes import symbolic_shape
+from handlax.interpreters.analysis.typecheck import typecheck
+from handlax.interpreters.transformations.checkpoint import checkpoint
+from handlax.interpreters.transformations.derivatives import grad
+from handlax.interpreters.transformations.make_program import make_program
+from handlax.lowering.export.artifact_reader import deserialize
+from handlax.lowering.export.artifact_schema import SCHEMA
+from handlax.lowering.export.export import export
+from handlax.lowering.export.flat_tables import Fields, decode, encode
+from handlax.lowering.export.serialized_executables import deserialize_and_load
+from handlax.lowering.jit.jit import jit
+from handlax.lowering.xla import disk_cache
+from handlax.testing.fuzzing import Target
 
 _X = np.arange(3, dtype=np.float32)
 _CONSTANTS = (as_array(_X), as_array(np.float32(2.0)))
@@ -190,14 +185,12 @@ def _notations() -> Iterable[bytes]:
     return [bytes([number]) + text.encode() for number, text in enumerate(texts)]
 
 
+PARSER = Target("parser", parse, _programs, tuple([word.encode() for word in PROGRAM_WORDS]))
 _PIECES = (b"a", b"9" * 30, b"(", b"**", b"mod(a, 0)", b"->", b"...", b"-1", b"=")
-_READERS = (
-    Target("parser", parse, _programs, tuple([word.encode() for word in PROGRAM_WORDS])),
+READERS = (
+    PARSER,
     Target("artifact", read_artifact, _artifacts),
     Target("entry", read_entry, _entries),
     Target("executable", read_executable, lambda: [b"handlax executable 1\n" + _KEY]),
     Target("notation", read_notation, _notations, _PIECES),
 )
-
-TARGETS: Mapping[str, Target] = MappingProxyType({target.name: target for target in _READERS} | ARGUMENT_TARGETS)
-"""The targets of the package by name: ``python -m handlax.testing.fuzzing`` fuzzes them all."""

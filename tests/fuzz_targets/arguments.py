@@ -6,16 +6,15 @@ import string
 from collections.abc import Callable
 from typing import Any
 
-from ... import lax
-from ... import numpy as hnp
-from ...effects.sharding.mesh import AbstractMesh, AxisType
-from ...effects.sharding.named_sharding import NamedSharding
-from ...effects.sharding.partition_spec import PartitionSpec
-from ...interpreters.transformations.vmap import vmap
-from ...lowering.jit.jit import jit
-from .byte_choices import ByteChoices
-from .fuzz_targets import Target
-from .odd_values import array, mostly, odd, several_of, shape, small
+from fuzz_targets.odd_values import array, mostly, odd, several_of, shape, small
+from handlax import lax
+from handlax import numpy as hnp
+from handlax.effects.sharding.mesh import AbstractMesh, AxisType
+from handlax.effects.sharding.named_sharding import NamedSharding
+from handlax.effects.sharding.partition_spec import PartitionSpec
+from handlax.interpreters.transformations.vmap import vmap
+from handlax.lowering.jit.jit import jit
+from handlax.testing.fuzzing import ByteChoices, Target
 
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
     lambda *xs, **named: xs,
@@ -163,12 +162,9 @@ def einsums(data: bytes) -> object:
     return hnp.einsum(mostly(choices, choices.text(_SUBSCRIPTS, 12)), *operands, **optimize)
 
 
-ARGUMENT_TARGETS = {
-    target.name: target
-    for target in (
-        Target("vmap", vmap_arguments), Target("jit", jit_arguments), Target("index", indices),
-        Target("sharding", shardings), Target("reduce_window", reductions), Target("convolution", convolutions),
-        Target("einsum", einsums),
-    )
-}
-"""Functions whose arguments are read from bytes; all inputs mean something, so that they have no seeds."""
+# of which all inputs mean something, so that they have no seeds
+ARGUMENTS = (
+    Target("vmap", vmap_arguments), Target("jit", jit_arguments), Target("index", indices),
+    Target("sharding", shardings), Target("reduce_window", reductions), Target("convolution", convolutions),
+    Target("einsum", einsums),
+)

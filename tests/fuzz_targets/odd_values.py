@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import numpy as hnp
-from ...effects.core.arrays import Array
-from .byte_choices import ByteChoices
+from handlax import numpy as hnp
+from handlax.effects.core.arrays import Array
+from handlax.testing.fuzzing import ByteChoices
 
 SIZES = (2, 3, 1, 0, 4)
 _ODD: tuple[Any, ...] = (

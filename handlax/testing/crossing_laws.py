@@ -1,0 +1,90 @@
+"""The laws that handlers and transformations share: whatever they do to operations, they cross bodies by one law.
+
+    JIT.check(case, nest, seed)
+
+Operations are evaluated by NumPy, but for the laws that are about compiled functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..effects.base.config import configure
+from ..effects.core.arrays import as_array
+from ..effects.trees import pytrees
+from ..effects.types import dtypes
+from ..interpreters.transformations.vmap import vmap
+from ..lowering.jit.jit import jit
+from .closeness import assert_results_equal
+from .generator.nests import Nest
+from .generator.unrolled import evaluated
+from .law import Inapplicable, Law
+from .recordings import Transformation, plain
+
+
+class CrossingCase(Protocol):
+    """How the subject of a check executes programs, and when two of its answers are equal."""
+
+    def crossed(self, nest: Nest, of: Transformation = plain) -> Callable[..., Any]:
+        """What the subject makes of a program, or of what a transformation makes of the program."""
+
+    def unrolled(self, nest: Nest) -> Callable[..., Any]:
+        """What the subject makes of a program with loops and branches of Python."""
+
+    def same(self, actual: Any, expected: Any, what: str) -> None:
+        """Assert that two answers are equal. Raises: Inapplicable: they have no arrays."""
+
+
+def smooth_part(tree: Any) -> list[Any]:
+    """The arrays of a tree that have derivatives, which are those of inexact dtype."""
+    return [y for y in map(as_array, pytrees.leaves(tree)) if dtypes.is_inexact(y.dtype)]
+
+
+def drawn_direction(seed: int, *xs: Any) -> tuple[Any, ...]:
+    """Random tangents of float64 arrays."""
+    rng = np.random.default_rng([seed, 1])  # other numbers than those of inputs
+    return tuple([np.asarray(rng.normal(size=np.shape(x))) for x in xs])
+
+
+def assert_arrays_equal(actual: Any, expected: Any, what: str) -> None:
+    """Assert that two trees of results are close. Raises: Inapplicable: they have no arrays to compare."""
+    assert_results_equal(actual, expected, what=what)
+    if not pytrees.leaves(expected):
+        raise Inapplicable(f"there are no arrays to compare, in {expected!r:.60}")
+
+
+@evaluated()
+def unrolled(case: CrossingCase, nest: Nest, seed: int) -> None:
+    inputs = nest.inputs(seed)
+    case.same(case.crossed(nest)(*inputs), case.unrolled(nest)(*inputs), "with loops and branches, against Python's")
+
+
+@configure(default_float="float64")
+def _jit(case: CrossingCase, nest: Nest, seed: int) -> None:
+    f, inputs = case.crossed(nest), nest.inputs(seed)
+    case.same(jit(f)(*inputs), evaluated()(f)(*inputs), "jit outside of it")
+
+
+@configure(default_float="float64")
+def _compiled(case: CrossingCase, nest: Nest, seed: int) -> None:
+    inputs = nest.inputs(seed)
+    case.same(case.crossed(nest, jit)(*inputs), evaluated()(case.crossed(nest))(*inputs), "of a compiled function")
+
+
+@evaluated()
+def _lanes(case: CrossingCase, nest: Nest, seed: int) -> None:
+    f, rows = case.crossed(nest), [nest.inputs(seed), nest.inputs(seed + 1000)]
+    found = vmap(f)(*[np.stack(column) for column in zip(*rows)])
+    for y in map(as_array, pytrees.leaves(found)):
+        assert y.shape[:1] == (len(rows),), f"vmap of it over {len(rows)} lanes gives an array of the type {y.type}"
+    for lane, row in enumerate(rows):
+        own = pytrees.map(lambda y, lane=lane: as_array(y)[lane], found)
+        case.same(own, f(*row), f"lane {lane} of vmap")
+
+
+JIT = Law("jit", "jit outside of it changes nothing", _jit)
+COMPILED = Law("compiled", "of a compiled function it gives what it gives of the function", _compiled)
+LANES = Law("lanes", "vmap of it equals the lanes one by one", _lanes)
