@@ -33,7 +33,7 @@ NOTES = ROOT / ".branches"
 FOLDERS = ("effects", "interpreters", "lowering", "handlax")
 TOOL = 1            # an identifier for coverage tools, by PEP 669
 UNWATCHED = ("test_cpp_pytrees.py", "test_deep_calls.py")     # at the recursion limit no call of ours has room
-SAME = 20           # a jump that always goes the same way is noted so often in a test
+SAME = 20           # a jump that always goes the same way is noted so often in a test, that of a loop until it ends
 WORDS = {           # what a conditional jump finds where it jumps, and where it does not
     "POP_JUMP_IF_FALSE": ("false", "true"),
     "POP_JUMP_IF_TRUE": ("true", "false"),
@@ -41,6 +41,7 @@ WORDS = {           # what a conditional jump finds where it jumps, and where it
     "POP_JUMP_IF_NOT_NONE": ("not None", "None"),
     "FOR_ITER": ("the end", "an element"),
 }
+FOR_ITER = dis.opmap["FOR_ITER"]
 ADDED = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START"}     # the compiler adds the jump that follows
 
 
@@ -92,7 +93,7 @@ class TakenBranches:
         jump = (code, offset)
         self.targets[jump].add(target)
         self.counts[jump] += 1
-        ended = len(self.targets[jump]) == 2 or self.counts[jump] % SAME == 0
+        ended = len(self.targets[jump]) == 2 or self.counts[jump] % SAME == 0 and code.co_code[offset] != FOR_ITER
         return sys.monitoring.DISABLE if ended else None
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -141,7 +142,7 @@ def jumps(path: str) -> Iterator[tuple[Jump, int, Branch, Branch | None]]:
             if each.opname not in WORDS or ADDED.intersection(names[i:i + 2]) or each.positions is None:
                 continue
             line, end_line, column, end_column = each.positions
-            if line is None or lines[line - 1].startswith("if TYPE_CHECKING"):
+            if line is None or lines[line - 1].strip() == "if TYPE_CHECKING:":
                 continue
             jumped, passed = (Branch(path, line, column, end_line, end_column, word) for word in WORDS[each.opname])
             asserts = "LOAD_ASSERTION_ERROR" in names[i + 3:i + 5]
