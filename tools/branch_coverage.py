@@ -33,7 +33,7 @@ NOTES = ROOT / ".branches"
 FOLDERS = ("effects", "interpreters", "lowering", "handlax")
 TOOL = 1            # an identifier for coverage tools, by PEP 669
 UNWATCHED = ("test_cpp_pytrees.py", "test_deep_calls.py")     # at the recursion limit no call of ours has room
-SAME = 20           # a jump that always goes the same way is noted so often in a test, that of a loop until it ends
+FIRST, SAME = 1000, 20      # a jump that always goes the same way is noted so often, and then so often in a test
 WORDS = {           # what a conditional jump finds where it jumps, and where it does not
     "POP_JUMP_IF_FALSE": ("false", "true"),
     "POP_JUMP_IF_TRUE": ("true", "false"),
@@ -41,7 +41,6 @@ WORDS = {           # what a conditional jump finds where it jumps, and where it
     "POP_JUMP_IF_NOT_NONE": ("not None", "None"),
     "FOR_ITER": ("the end", "an element"),
 }
-FOR_ITER = dis.opmap["FOR_ITER"]
 ADDED = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START"}     # the compiler adds the jump that follows
 
 
@@ -93,7 +92,7 @@ class TakenBranches:
         jump = (code, offset)
         self.targets[jump].add(target)
         self.counts[jump] += 1
-        ended = len(self.targets[jump]) == 2 or self.counts[jump] % SAME == 0 and code.co_code[offset] != FOR_ITER
+        ended = len(self.targets[jump]) == 2 or self.counts[jump] > FIRST and self.counts[jump] % SAME == 0
         return sys.monitoring.DISABLE if ended else None
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
