@@ -100,6 +100,22 @@ def test_arrays_are_compared_by_type_and_bytes(size):
     assert isinstance(array_key(x), ByBytes) == (size == 5000)
 
 
+def test_arrays_of_one_hash_are_told_apart():
+    zeros = np.zeros(1 << 18, np.float32)
+    one, other = zeros.copy(), zeros.copy()
+    one[0], other[1] = 1.0, 1.0  # the first is in the sample of bytes
+    x, y, z, turned = map(hnp.asarray, (zeros, one, other, zeros.reshape(2, -1)))
+    keys = [ByBytes(x), ByBytes(y), ByBytes(z), ByBytes(turned), ByBytes(x).array]
+    assert [keys[0] == key for key in keys] == [True, False, False, False, False]
+    assert ByBytes(x) == ByBytes(hnp.asarray(zeros)) and hash(ByBytes(x)) == hash(ByBytes(y)) == hash(ByBytes(z))
+
+
+@pytest.mark.parametrize("key", [ByIdentity, ByData, ByEquality, KeyedValue])
+def test_a_key_equals_no_value(key):
+    x = (1, 2)
+    assert key(x) == key(x) and hash(key(x)) == hash(key(x)) and key(x) != x
+
+
 def test_static_containers_are_compared_by_what_they_hold():
     assert static_key([1, {"a": {2}}]) == static_key([1, {"a": {2}}])
     assert static_key([1]) != static_key((1,)) != static_key([1.0])
