@@ -1,5 +1,6 @@
 """When two values are one."""
 
+import dataclasses
 import math
 import pickle
 
@@ -122,6 +123,23 @@ def test_static_containers_are_compared_by_what_they_hold():
     assert static_key(np.ones(2)) == static_key(np.ones(2)) != static_key(np.ones(2, np.float32))
     x = hnp.ones(2)
     assert static_key([x]) == static_key([x]) != static_key([hnp.ones(2)])
+
+
+def test_static_dataclasses_without_a_hash_are_compared_by_their_fields():
+    @dataclasses.dataclass
+    class Options:
+        sizes: list
+
+    options = Options([1])
+    before = static_key(options)
+    assert static_key(Options([1])) == before != static_key(Options([1.0]))
+    options.sizes.append(2)
+    assert static_key(options) != before
+
+
+def test_static_containers_deeper_than_most_are_compared_by_equality():
+    deep = lambda x, depth: x if depth == 0 else [deep(x, depth - 1)]
+    assert static_key(deep(1, 20)) == static_key(deep(1, 20)) != static_key(deep(2, 20))
 
 
 def test_what_may_change_is_like_nothing_that_was_held():
