@@ -92,7 +92,7 @@ class TakenBranches:
         jump = (code, offset)
         self.targets[jump].add(target)
         self.counts[jump] += 1
-        ended = len(self.targets[jump]) == 2 or self.counts[jump] > FIRST and self.counts[jump] % SAME == 0
+        ended = len(self.targets[jump]) == 2 or (self.counts[jump] > FIRST and self.counts[jump] % SAME == 0)
         return sys.monitoring.DISABLE if ended else None
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

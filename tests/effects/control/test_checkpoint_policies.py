@@ -86,8 +86,8 @@ def test_jax_style_policies_run_unchanged():
 
 @pytest.mark.parametrize(
     ("answer", "names"),
-    [(True, PLAIN), (False, []), (np.True_, PLAIN), (Saveable(), PLAIN), (Saveable, PLAIN), (Recompute(), []), (Recompute, []),
-     (Offloadable("device", "pinned_host"), PLAIN)],
+    [(True, PLAIN), (False, []), (np.True_, PLAIN), (Saveable(), PLAIN), (Saveable, PLAIN), (Recompute(), []),
+     (Recompute, []), (Offloadable("device", "pinned_host"), PLAIN)],
 )
 def test_a_policy_answers_with_a_bool_or_a_verdict(answer, names):
     assert kept(lambda primitive, *types, **params: answer) == names

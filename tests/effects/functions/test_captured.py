@@ -35,7 +35,8 @@ def capturing(x):
     trees = {"a": [x]}
     jitted = hx.jit(closure)
     by_tree = lambda: trees["a"][0] + trees["a"][0]
-    return [closure, default, keyword, functools.partial(lambda a, b: a + b, x, b=x), Holder(), nested, by_tree, jitted, Method().doubled]
+    partial = functools.partial(lambda a, b: a + b, x, b=x)
+    return [closure, default, keyword, partial, Holder(), nested, by_tree, jitted, Method().doubled]
 
 
 def test_a_box_is_found_once_however_it_is_held():

@@ -69,7 +69,8 @@ def test_what_is_no_value_of_a_field_is_refused(value):
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    (line("b: f32[3] = neg a }"), "an operand or the end of the line"), (line("b: f32[3] = neg a )"), "an operand: a value, a number"),
+    (line("b: f32[3] = neg a }"), "an operand or the end of the line"),
+    (line("b: f32[3] = neg a )"), "an operand: a value, a number"),
     (line("b: f32[3] = neg a\n  c: f32[3] = neg b\n  b: f32[3] = neg a"), "a new name"),
     (line("b: f32[3] = neg a\n  c: f32[3] = optimization_barrier b\n  c: f32[3] = neg b"), "a new name"),
     ("program f() -> () ! {Chime", "'}'"), ("program 'f", "a name, number, string"), ("'program' f", "'program'"),
