@@ -22,6 +22,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -45,10 +46,10 @@ ADDED = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START"}     # the com
 
 
 class Jump(NamedTuple):
-    """A conditional jump: its function, the function's first line, and its offset there."""
+    """A conditional jump: where its condition stands, and its offset in the function, of which it may have copies."""
 
-    function: str
-    first_line: int
+    line: int
+    column: int
     offset: int
 
 
@@ -103,9 +104,9 @@ class TakenBranches:
         sys.monitoring.set_events(TOOL, 0)
         found: dict[str, list[list[Any]]] = defaultdict(list)
         for (code, offset), targets in list(self.targets.items()):
+            line, _, column, _ = next(islice(code.co_positions(), offset // 2, None))  # its name may have been changed
             for target in targets:
-                jump = Jump(code.co_qualname, code.co_firstlineno, offset)
-                found[self.path(code.co_filename)].append([*jump, target])
+                found[self.path(code.co_filename)].append([line, column, offset, target])
         NOTES.mkdir(exist_ok=True)
         (NOTES / f"{time.time_ns()}-{os.getpid()}.json").write_text(json.dumps(found))
 
@@ -145,8 +146,7 @@ def jumps(path: str) -> Iterator[tuple[Jump, int, Branch, Branch | None]]:
                 continue
             jumped, passed = (Branch(path, line, column, end_line, end_column, word) for word in WORDS[each.opname])
             asserts = "LOAD_ASSERTION_ERROR" in names[i + 3:i + 5]
-            jump = Jump(code.co_qualname, code.co_firstlineno, each.offset)
-            yield jump, instructions[i + 1].offset, jumped, None if asserts else passed
+            yield Jump(line, column, each.offset), instructions[i + 1].offset, jumped, None if asserts else passed
 
 
 def noted() -> Mapping[str, Mapping[Jump, set[int]]]:
