@@ -22,6 +22,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ NOTES = ROOT / ".branches"
 FOLDERS = ("effects", "interpreters", "lowering", "handlax")
 TOOL = 1            # an identifier for coverage tools, by PEP 669
 UNWATCHED = ("test_cpp_pytrees.py", "test_deep_calls.py")     # at the recursion limit no call of ours has room
-SAME = 20           # a jump that always goes the same way is noted so often in a test
+FIRST, SAME = 1000, 20      # a jump that always goes the same way is noted so often, and then so often in a test
 WORDS = {           # what a conditional jump finds where it jumps, and where it does not
     "POP_JUMP_IF_FALSE": ("false", "true"),
     "POP_JUMP_IF_TRUE": ("true", "false"),
@@ -45,10 +46,10 @@ ADDED = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START"}     # the com
 
 
 class Jump(NamedTuple):
-    """A conditional jump: its function, the function's first line, and its offset there."""
+    """A conditional jump: where its condition stands, and its offset in the function, of which it may have copies."""
 
-    function: str
-    first_line: int
+    line: int
+    column: int
     offset: int
 
 
@@ -92,7 +93,7 @@ class TakenBranches:
         jump = (code, offset)
         self.targets[jump].add(target)
         self.counts[jump] += 1
-        ended = len(self.targets[jump]) == 2 or self.counts[jump] % SAME == 0
+        ended = len(self.targets[jump]) == 2 or (self.counts[jump] > FIRST and self.counts[jump] % SAME == 0)
         return sys.monitoring.DISABLE if ended else None
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -103,9 +104,9 @@ class TakenBranches:
         sys.monitoring.set_events(TOOL, 0)
         found: dict[str, list[list[Any]]] = defaultdict(list)
         for (code, offset), targets in list(self.targets.items()):
+            line, _, column, _ = next(islice(code.co_positions(), offset // 2, None))  # its name may have been changed
             for target in targets:
-                jump = Jump(code.co_qualname, code.co_firstlineno, offset)
-                found[self.path(code.co_filename)].append([*jump, target])
+                found[self.path(code.co_filename)].append([line, column, offset, target])
         NOTES.mkdir(exist_ok=True)
         (NOTES / f"{time.time_ns()}-{os.getpid()}.json").write_text(json.dumps(found))
 
@@ -141,12 +142,11 @@ def jumps(path: str) -> Iterator[tuple[Jump, int, Branch, Branch | None]]:
             if each.opname not in WORDS or ADDED.intersection(names[i:i + 2]) or each.positions is None:
                 continue
             line, end_line, column, end_column = each.positions
-            if line is None or lines[line - 1].startswith("if TYPE_CHECKING"):
+            if line is None or lines[line - 1].strip() == "if TYPE_CHECKING:":
                 continue
             jumped, passed = (Branch(path, line, column, end_line, end_column, word) for word in WORDS[each.opname])
             asserts = "LOAD_ASSERTION_ERROR" in names[i + 3:i + 5]
-            jump = Jump(code.co_qualname, code.co_firstlineno, each.offset)
-            yield jump, instructions[i + 1].offset, jumped, None if asserts else passed
+            yield Jump(line, column, each.offset), instructions[i + 1].offset, jumped, None if asserts else passed
 
 
 def noted() -> Mapping[str, Mapping[Jump, set[int]]]:

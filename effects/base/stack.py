@@ -327,7 +327,7 @@ def site() -> Site:
 def runs(top: Run | None = None) -> Iterator[Run]:
     """The runs of the stack (of ``top``, if it is passed), innermost first, without the base."""
     run = current() if top is None else top
-    while run is not None and run is not BASE:
+    while run is not BASE:
         yield run
         run = run.outer
 

@@ -395,19 +395,10 @@ def linear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tupl
 
 def multilinear(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """Linear in each operand with the others fixed: the derivative is a sum of one term per operand."""
-    y = perform(op, *primals)
-    if len(primals) == 2:
-        a, b = primals
-        da, db = tangents
-        if da is None:
-            return y, perform(op, a, db)
-        dy = perform(op, da, b)
-        return y, dy if db is None else TangentArithmetic.add(dy, perform(op, a, db))
-    dy = None
+    y, dy = perform(op, *primals), None
     for i, dx in enumerate(tangents):
         if dx is not None:
-            term = perform(op, *primals[:i], dx, *primals[i + 1 :])
-            dy = term if dy is None else add_tangents(dy, term)
+            dy = add_tangents(dy, perform(op, *primals[:i], dx, *primals[i + 1 :]))
     return y, dy
 
 
@@ -424,12 +415,11 @@ class LinearIn(Value):
 
     def __call__(self, op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         y = perform(op, *primals)
-        if all(tangents[i] is None for i in self.positions if i < len(tangents)):
+        if all([tangents[i] is None for i in self.positions]):
             return y, None
         operands = list(primals)
         for i in self.positions:
-            if i < len(operands):
-                operands[i] = zeros_like(primals[i]) if tangents[i] is None else tangents[i]
+            operands[i] = zeros_like(primals[i]) if tangents[i] is None else tangents[i]
         return y, perform(op, *operands)
 
     def __repr__(self) -> str:

@@ -354,7 +354,7 @@ class BodyParser:
             if reader.kind == "name" and reader.token == "return":
                 break
             self.line()
-            if reader.kind != "line" and not (reader.kind == "name" and reader.token == "return"):
+            if reader.kind not in ("line", "name"):  # the name is ``return``
                 reader.fail("an operand or the end of the line")
         self.returned = reader.start
         reader.advance()

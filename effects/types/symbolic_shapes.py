@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..base.errors import BadArgument, BadShape
 from ..base.immutables import OwnCopy
-from .extent import SYMBOLIC, Extent, extent, length, positive, unbound
+from .extent import SYMBOLIC, Extent, extent, least, length, positive, unbound
 from .extent_factors import VARIABLES, PositivePart, Quotient, Remainder, Symbol
 from .sized import larger, smaller
 
@@ -129,9 +129,9 @@ class SymbolicScope(OwnCopy):
         return f"SymbolicScope({', '.join(map(str, self.constraints))})"
 
 
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+_FUNCTIONS: dict[Any, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: lambda size, exponent: prod([size] * exponent),
+    ast.Mod: operator.mod, "floordiv": operator.floordiv, "mod": operator.mod, "max": larger, "min": smaller,
 }
 
 
@@ -153,21 +153,17 @@ def _size(node: ast.expr, scope: SymbolicScope, text: str) -> Any:
             return scope.variable(name)
         case ast.UnaryOp(ast.USub(), x):
             return -size(x)
-        case ast.BinOp(x, kind, y) if type(kind) in _OPERATORS:
-            return _OPERATORS[type(kind)](size(x), size(y))
-        case ast.Call(ast.Name("floordiv"), [x, y], []):
-            return size(x) // size(y)
-        case ast.Call(ast.Name("mod"), [x, y], []):
-            return size(x) % size(y)
-        case ast.Call(ast.Name("max"), [x, y], []):
-            return larger(size(x), size(y))
-        case ast.Call(ast.Name("min"), [x, y], []):
-            return smaller(size(x), size(y))
+        case ast.BinOp(x, ast.Pow(), ast.Constant(int() as exponent)) if type(exponent) is int:
+            return prod([size(x)] * exponent)
         case ast.Call(ast.Name("non_negative"), [x], []):
             return positive(size(x))
+        case ast.BinOp(x, name, y) | ast.Call(ast.Name(name), [x, y], []):
+            f, left, right = _FUNCTIONS.get(name if type(name) is str else type(name)), size(x), size(y)
+            if f is not None and (f not in (operator.floordiv, operator.mod) or least(right) > 0):
+                return f(left, right)
     raise BadShape(
-        f"symbolic_shape: sizes must be numbers, variables, and sums, products and floordiv, mod, max and min of "
-        f"these, got {ast.unparse(node)!r} in {text!r}.",
+        f"symbolic_shape: sizes must be numbers, variables, and sums, products and max, min, and floordiv and mod by "
+        f"positive sizes, of these, got {ast.unparse(node)!r} in {text!r}.",
     )
 
 

@@ -141,7 +141,7 @@ def boundary(op: Any, operands: Sequence[ArrayType]) -> Iterator[str]:
                 each = f" per iteration, of {whole}" if whole is not stated else ""
                 yield f"{body.name} takes {stated} as input {k}{each}, it is given {given}"
     for body in bodies:
-        if len(body.outs) != len(bodies[0].outs) or body.out_types != bodies[0].out_types:
+        if body.out_types != bodies[0].out_types:
             yield f"{body.name} gives {_shown(body.out_types)}, {bodies[0].name} gives {_shown(bodies[0].out_types)}"
         if op.runs in ("loop", "until") and op.carry:
             carried, stated = body.out_types[: op.carry], body.in_types[op.shared : first_each]

@@ -336,8 +336,8 @@ def cross(run: BodyTransformer, op: HigherOrder, operands: tuple[Any, ...]) -> A
         op = op.in_order()
     values = [run.split(x) for x in operands]
     if op.stacks:
-        first = op.selects + op.shared + op.carry
-        types = op.bodies[0].in_types[first - op.selects :]
+        moving = op.shared + op.carry
+        types, first = op.bodies[0].in_types[moving:], op.selects + moving
         values[first:] = [run.slice(*x) if op.slices(t) else x for x, t in zip(values[first:], types)]
     crossed = _transformed_operation(run, op, flow, tuple([mark for mark, _ in values]))
     if crossed is None:

@@ -86,10 +86,10 @@ class Gather:
     def result_type(op, x, i):
         dims = op.dimension_numbers
         check_dimension_numbers("gather", dims, x, i, op.slice_sizes)
-        shape = gathered_shape(dims, i.shape, op.slice_sizes)
-        if any(not 0 <= d < len(shape) for d in dims.offset_dims):
-            raise ShapeMismatch(f"gather: offset dimensions {dims.offset_dims} are out of range for a result {shape}.")
-        return array_type(shape, x.dtype, x.weak)
+        rank = len(i.shape) - 1 + len(dims.offset_dims)
+        if any(not 0 <= d < rank for d in dims.offset_dims):
+            raise ShapeMismatch(f"gather: {dims.offset_dims} must be dimensions of a result of rank {rank}.")
+        return array_type(gathered_shape(dims, i.shape, op.slice_sizes), x.dtype, x.weak)
 
     def workload_size(op, x, *starts):
         """The number of elements taken."""

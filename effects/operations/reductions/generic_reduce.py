@@ -233,14 +233,19 @@ def body_of(name: str, computation: Callable[[Any, Any], Any], tree: Any, types:
 
 
 def starts_and_operands(name: str, init_values: Any, operands: Any) -> tuple[list[Any], list[Any], Any]:
-    """The leaves of two trees with the same structure, and the structure. Raises: BadArgument: the structures differ.
+    """The leaves of two trees with the same structure, and the structure.
+
+    Raises: BadArgument: the structures differ. ShapeMismatch: a start is no scalar.
     """
     leaves, tree = tree_flatten(operands)
     initial, start_tree = tree_flatten(init_values)
     if tree != start_tree or not leaves:
         raise BadArgument(f"{name}: starts must form a tree like the operands, {tree}, got {start_tree}.")
     xs = [as_array(x) for x in leaves]
-    return [start_of(value, x) for value, x in zip(initial, xs)], xs, tree
+    starts = [start_of(value, x) for value, x in zip(initial, xs)]
+    if any([start.type.shape for start in starts]):
+        raise ShapeMismatch(f"{name}: starts must be scalars, got {', '.join([str(start.type) for start in starts])}.")
+    return starts, xs, tree
 
 
 @boundary

@@ -42,6 +42,12 @@ def test_a_record_that_was_read_elsewhere_may_be_put_in_force():
     assert current() is before
 
 
+def test_a_record_shows_every_setting():
+    with configure(debug_nans=True):
+        text = repr(current())
+    assert "debug_nans=True, " in text and all([f"{name}=" in text for name in DEFAULTS])
+
+
 def test_equal_settings_are_one_record():
     with configure(default_int="int64") as one:
         pass
@@ -214,7 +220,8 @@ def test_flags_of_the_command_line_are_settings_where_they_are_asked_for(monkeyp
         hx.config.parse_flags_with_absl()
     try:
         assert hx.config.debug_nans and not hx.config.debug_infs
-        monkeypatch.setattr("sys.argv", ["test", "--nojax_debug_nans", "--jax_default_matmul_precision=highest"])
+        monkeypatch.setattr("sys.argv", [
+            "test", "--nojax_debug_nans", "--jax_default_matmul_precision=highest", "--jax_threefry_partitionable"])
         hx.config.parse_flags_with_absl()
         assert not hx.config.debug_nans and hx.config.default_matmul_precision == "highest"
     finally:
@@ -225,10 +232,11 @@ def test_flags_of_the_command_line_are_settings_where_they_are_asked_for(monkeyp
 @pytest.mark.parametrize(
     ("flag", "words"),
     [("--jax_debug_nans=maybe", "--jax_debug_nans must be 0 or 1"), ("--jax_something", "no setting 'jax_something'"),
-     ("--jax_num_cpu_devices=none", "positive integer")],
+     ("--jax_num_cpu_devices=none", "positive integer"), ("--jax_num_cpu_devices=1000", "fixed at the first use")],
 )
 def test_a_wrong_flag_is_refused(flag, words, monkeypatch):
     monkeypatch.setattr("sys.argv", ["test", flag])
+    hx.devices()
     with pytest.raises(ConfigurationError, match=words):
         hx.config.parse_flags_with_absl()
 

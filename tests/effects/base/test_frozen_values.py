@@ -47,6 +47,7 @@ def test_values_are_equal_by_type_and_fields():
 
 @pytest.mark.parametrize("make", [
     lambda: Pair(), lambda: Pair(1, 2, 3), lambda: Pair(1, first=1), lambda: Pair(1, third=1), lambda: Pair(second=1),
+    lambda: Pair(1, 2, third=3),
 ])
 def test_arguments_that_do_not_fit_are_an_error_that_says_which_fields_there_are(make):
     with pytest.raises(BadCall, match="Pair takes first, second, got"):

@@ -1,5 +1,6 @@
 """When two values are one."""
 
+import dataclasses
 import math
 import pickle
 
@@ -100,12 +101,45 @@ def test_arrays_are_compared_by_type_and_bytes(size):
     assert isinstance(array_key(x), ByBytes) == (size == 5000)
 
 
+def test_arrays_of_one_hash_are_told_apart():
+    zeros = np.zeros(1 << 18, np.float32)
+    one, other = zeros.copy(), zeros.copy()
+    one[0], other[1] = 1.0, 1.0  # the first is in the sample of bytes
+    x, y, z, turned = map(hnp.asarray, (zeros, one, other, zeros.reshape(2, -1)))
+    keys = [ByBytes(x), ByBytes(y), ByBytes(z), ByBytes(turned), ByBytes(x).array]
+    assert [keys[0] == key for key in keys] == [True, False, False, False, False]
+    assert ByBytes(x) == ByBytes(hnp.asarray(zeros)) and hash(ByBytes(x)) == hash(ByBytes(y)) == hash(ByBytes(z))
+
+
+@pytest.mark.parametrize("key", [ByIdentity, ByData, ByEquality, KeyedValue])
+def test_a_key_equals_no_value(key):
+    x = (1, 2)
+    assert key(x) == key(x) and hash(key(x)) == hash(key(x)) and key(x) != x
+
+
 def test_static_containers_are_compared_by_what_they_hold():
     assert static_key([1, {"a": {2}}]) == static_key([1, {"a": {2}}])
     assert static_key([1]) != static_key((1,)) != static_key([1.0])
     assert static_key(np.ones(2)) == static_key(np.ones(2)) != static_key(np.ones(2, np.float32))
     x = hnp.ones(2)
     assert static_key([x]) == static_key([x]) != static_key([hnp.ones(2)])
+
+
+def test_static_dataclasses_without_a_hash_are_compared_by_their_fields():
+    @dataclasses.dataclass
+    class Options:
+        sizes: list
+
+    options = Options([1])
+    before = static_key(options)
+    assert static_key(Options([1])) == before != static_key(Options([1.0]))
+    options.sizes.append(2)
+    assert static_key(options) != before
+
+
+def test_static_containers_deeper_than_most_are_compared_by_equality():
+    deep = lambda x, depth: x if depth == 0 else [deep(x, depth - 1)]
+    assert static_key(deep(1, 20)) == static_key(deep(1, 20)) != static_key(deep(2, 20))
 
 
 def test_what_may_change_is_like_nothing_that_was_held():

@@ -88,3 +88,14 @@ def test_what_all_branches_return_unchanged_is_the_operand_itself():
 def test_cond_takes_an_operand_for_each_branch(chosen, transformed):
     f = transformed(lambda p: hx.lax.cond(p, (1.0,), lambda x: x[0] + 1.0, {"a": 2.0}, lambda y: y["a"] * 3.0))
     assert f(chosen) == (2.0 if chosen else 6.0)
+
+
+def test_an_operand_may_be_given_by_its_name() -> None:
+    branches = [lambda x: x, lambda x: 2 * x]
+    assert lax.switch(1, branches, operand=3.0) == lax.cond(False, *branches, operand=3.0) == 6.0
+
+
+@pytest.mark.parametrize("operands", [(1.0, hnp.sin, 2.0, 3.0), (1.0, hnp.sin, 2.0), (1.0, 2.0, 3.0, hnp.sin)])
+def test_an_operand_in_the_place_of_a_branch_is_refused(operands) -> None:
+    with pytest.raises(errors.NotAFunction, match="cond: a function is needed, got float"):
+        lax.cond(True, *operands)

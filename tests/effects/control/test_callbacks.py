@@ -43,6 +43,12 @@ def test_keys_are_passed_as_keys():
     np.testing.assert_array_equal(y, hx.random.key_data(key))
 
 
+def test_results_may_be_keys():
+    keys = hx.random.split(hx.random.key(3), 2)
+    y = hx.jit(lambda k: hx.pure_callback(lambda k: hx.random.key_data(k), k, k))(keys)
+    assert y.dtype == keys.dtype and (hx.random.key_data(y) == hx.random.key_data(keys)).all()
+
+
 def test_a_result_of_the_same_kind_is_cast_and_any_other_is_refused():
     assert hx.pure_callback(lambda: np.float64(0.1), SCALAR).dtype == "float32"
     with pytest.raises(errors.CallbackError, match=r"must return i32\[\], as declared, returned f64"):
@@ -76,8 +82,9 @@ def test_a_callback_runs_outside_all_handlers():
 def test_what_is_no_function_or_no_shape_is_refused():
     with pytest.raises(errors.NotAFunction):
         hx.pure_callback(3, x, x)
-    with pytest.raises(errors.BadArgument, match="result_shape_dtypes"):
-        io_callback(np.sin, "f32", x)
+    for shape in ("f32", type("OfAnotherKind", (), {"shape": ()})()):
+        with pytest.raises(errors.BadArgument, match="result_shape_dtypes"):
+            io_callback(np.sin, shape, x)
     with pytest.raises(errors.BadArgument, match="vmap_method"):
         hx.pure_callback(np.sin, x, x, vmap_method="vectorized")
 

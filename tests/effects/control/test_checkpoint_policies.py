@@ -87,10 +87,15 @@ def test_jax_style_policies_run_unchanged():
 @pytest.mark.parametrize(
     ("answer", "names"),
     [(True, PLAIN), (False, []), (np.True_, PLAIN), (Saveable(), PLAIN), (Saveable, PLAIN), (Recompute(), []),
-     (Offloadable("device", "pinned_host"), PLAIN)],
+     (Recompute, []), (Offloadable("device", "pinned_host"), PLAIN)],
 )
 def test_a_policy_answers_with_a_bool_or_a_verdict(answer, names):
     assert kept(lambda primitive, *types, **params: answer) == names
+
+
+def test_a_name_is_a_string():
+    with pytest.raises(errors.BadArgument, match="checkpoint_name: the name must be a string, got 3"):
+        checkpoint_name(X, 3)
 
 
 def test_another_answer_is_refused():

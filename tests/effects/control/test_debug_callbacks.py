@@ -59,6 +59,8 @@ def test_options_may_come_first(capsys):
     assert printed(capsys) == ["1", "2"]
     with pytest.raises(errors.BadArgument, match="takes only options"):
         debug.print(order=True)("{x}", x=1)
+    with pytest.raises(errors.BadArgument, match="the format must be a string, got int"):
+        debug.print(3)
 
 
 @pytest.mark.parametrize(
@@ -77,11 +79,12 @@ def test_a_format_that_is_not_checked_may_leave_arguments_out(capsys):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_arrays_are_printed_as_numpy_prints_them_where_the_program_is_traced(capsys, compiled):
-    f = lambda a: debug.print("{}", a)
-    with np.printoptions(precision=2):
-        (hx.jit(f) if compiled else f)(x / 3)
+    for options in ({"precision": 2}, {"formatter": {"float": "<{:.1f}>".format}}):
+        f = lambda a: debug.print("{}", a)
+        with np.printoptions(**options):
+            (hx.jit(f) if compiled else f)(x / 3)
     hx.effects_barrier()
-    assert printed(capsys) == ["[0.   0.33 0.67]"]
+    assert printed(capsys) == ["[0.   0.33 0.67]", "[<0.0> <0.3> <0.7>]"]
 
 
 def test_a_log_goes_to_the_logger(caplog):

@@ -24,7 +24,7 @@ def looped(xs, reverse):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("unroll", [0, 1, 2, 3, True])
+@pytest.mark.parametrize("unroll", [0, 1, 2, 3, True, False])
 def test_a_scan_is_the_loop_of_python(reverse, unroll, compiled):
     f = lambda xs: lax.scan(step, {"sum": hnp.float32(0), "n": 0}, xs, reverse=reverse, unroll=unroll)
     c, ys = (hx.jit(f) if compiled else f)(XS)
@@ -45,6 +45,37 @@ def test_a_counted_loop_is_that_of_range():
         for i in range(a, b):
             expected = 2 * expected + i
         assert int(f(a, b)) == int(hx.jit(f)(a, b)) == expected
+
+
+@pytest.mark.parametrize(("lower", "upper", "dtype"), [
+    (0, 3, "int32"), (np.int8(0), 3, "int32"), (np.int8(0), np.int8(3), "int32"), (0, hnp.asarray(3, "int64"), "int64"),
+    (np.uint32(2**32 - 4), np.uint32(2**32 - 1), "uint32"),
+])
+def test_the_counter_has_the_dtype_of_the_bounds_unless_the_default_holds_them(lower, upper, dtype):
+    count, last = lax.fori_loop(lower, upper, lambda i, c: (c[0] + 1, i), (0, hnp.asarray(lower, dtype)))
+    assert (int(count), int(last), last.dtype) == (3, int(upper) - 1, dtype)
+
+
+@pytest.mark.parametrize("given", [0, 1])
+def test_a_bound_that_is_traced_has_its_own_dtype(given):
+    seen = []
+
+    def f(*bounds):
+        return lax.fori_loop(*bounds, lambda i, c: seen.append(i.dtype) or c + 1, 0, unroll=False)
+
+    bounds = [0, 3]
+    bounds[given] = np.int8(bounds[given])
+    assert int(hx.jit(f, static_argnums=1 - given)(*bounds)) == 3 and {*seen} == {np.dtype("int8")}
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: lax.scan(lambda c, x: (c, x), 0.0, 1.0), r"xs must have a leading axis, got f32\[\]"),
+    (lambda: lax.fori_loop(np.zeros(1, int), 3, lambda i, c: c, 0), "the bounds must be integer scalars"),
+    (lambda: lax.fori_loop(0, 1.0, lambda i, c: c, 0), "the bounds must be integer scalars"),
+])
+def test_what_has_no_iterations_is_refused(call, words):
+    with pytest.raises(errors.HandlaxError, match=words):
+        call()
 
 
 def test_a_while_loop_tests_before_its_first_run():

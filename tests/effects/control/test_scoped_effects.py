@@ -485,6 +485,7 @@ def test_without_a_handler_it_is_unhandled(f):
 @pytest.mark.parametrize("args", [(), (1.0,), (1.0, abs)], ids=["none", "an array", "an array first"])
 def test_a_function_is_needed(args):
     refused(errors.BadCall, "region: it takes a function before its operands", hx.perform, Region(), *args)
+    refused(errors.BadCall, "attempt: it takes 2 functions before its operands", hx.perform, Attempt(), *args)
 
 
 def test_functions_of_one_effect_return_one_type():
@@ -531,6 +532,8 @@ def test_declarations_are_checked():
     refused(errors.RegistrationError, "a field must not be called 'carry'", hx.effect(scopes=1), type("B", (), fields))
     defined = type("B", (), {"groups": lambda op: 1})
     refused(errors.RegistrationError, "a block must not define 'groups'", hx.effect(scopes=1), defined)
+    labelled = hx.effect(scopes=1)(type("B", (), {"label": "b", "name": "labelled"}))
+    assert labelled().label == "b"
     ends = {Region: lambda op, body, *xs: body(*xs), Tick: hx.final(lambda op: 0.0)}
     refused(errors.BadArgument, "is answered by clauses that answer once", hx.handler, ends)
     refused(errors.BadArgument, "is answered by clauses", hx.handler, {Region: hx.final(lambda op, body, *xs: 0.0)})

@@ -101,6 +101,70 @@ def test_a_rule_is_linear_by_what_it_is_and_not_by_its_name():
     assert columns.where_written(columns.linear_in(0, 2)) == "linear_in(0, 2)"
 
 
+DERIVATIVES = {  # a rule, a function of which it is that, and the partial derivatives at (2, 3, 5)
+    "linear": (columns.linear, lambda x, y, z: x + 2 * y + 3 * z, (1, 2, 3)),
+    "linear_in": (columns.linear_in(0, 2), lambda x, y, z: y * (x + 2 * z), (3, 0, 6)),
+    "multilinear": (columns.multilinear, lambda x, y, z: x * y * z, (15, 10, 6)),
+    "zero": (columns.zero, lambda x, y, z: np.floor(x + y + z), (0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("word", DERIVATIVES)
+@pytest.mark.parametrize("moving", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
+def test_a_word_is_the_derivative_that_it_names(word, moving):
+    rule, f, partials = DERIVATIVES[word]
+
+    @operation
+    class Ternary:
+        jvp = rule
+
+        def result_type(op, x, y, z):
+            return x
+
+        def evaluate(op, x, y, z):
+            return f(x, y, z)
+
+    def along(t):
+        return hx.perform(Ternary(), *[x + t if i in moving else x for i, x in enumerate((2.0, 3.0, 5.0))])
+
+    y, dy = hx.jvp(along, (0.0,), (0.5,))
+    assert (float(y), float(dy)) == (f(2, 3, 5), 0.5 * sum([partials[i] for i in moving]))
+
+
+def test_operations_of_several_results_may_be_constant_almost_everywhere():
+    @operation
+    class Parts:
+        multiple_results = True
+        jvp = columns.zero
+
+        def result_type(op, x):
+            return x, x
+
+        def evaluate(op, x):
+            return np.floor(x), np.ceil(x)
+
+    y, dy = hx.jvp(lambda x: hx.perform(Parts(), x), (1.5,), (1.0,))
+    assert [*map(float, (*y, *dy))] == [1.0, 2.0, 0.0, 0.0]
+
+
+def test_a_batch_cell_that_is_no_function_may_ask_for_the_axis():
+    class Rule:
+        def __call__(self, op, dims, x, *, axis):
+            return hx.perform(op, x), dims[0]
+
+    @operation
+    class Kept:
+        batch = Rule()
+
+        def result_type(op, x):
+            return x
+
+        def evaluate(op, x):
+            return x
+
+    assert hx.vmap(lambda x: hx.perform(Kept(), x))(np.arange(3.0)).tolist() == [0.0, 1.0, 2.0]
+
+
 def test_a_transpose_cell_gives_one_cotangent_or_all_of_them():
     class Sum(Operation):
         jvp = columns.linear

@@ -41,6 +41,53 @@ def test_a_block_extends_another_by_fields_and_by_defaults():
     assert Named(3, 0) != Shorter(3) and isinstance(Named(3), Shorter)
 
 
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: Named(1, 2, "a", 4), "Named has 3 fields, got 4 arguments"),
+    (lambda: Named(1, by=2), "Named has no free field 'by'"), (lambda: Named(1, size=2), "no free field 'size'"),
+    (lambda: Named(), "Named misses its field 'by'"),
+])
+def test_arguments_that_are_no_fields_are_refused(make, words):
+    with pytest.raises(hx.errors.BadCall, match=words):
+        make()
+
+
+def test_a_field_may_have_a_default_that_is_made_and_a_block_a_check_of_its_own():
+    @operation
+    class Checked:
+        sizes: tuple[int, ...] = dataclasses.field(default_factory=tuple)
+
+        def __post_init__(self):
+            if -1 in self.sizes:
+                raise ValueError("no size is negative")
+
+        def result_type(op, x):
+            return x
+
+    assert Checked() == Checked(()) and Checked((2,)).sizes == (2,)
+    with pytest.raises(ValueError, match="no size is negative"):
+        Checked((-1,))
+
+
+@pytest.mark.parametrize("decorate", [hx.operation, hx.effect], ids=["operation", "effect"])
+def test_a_block_is_a_class(decorate):
+    with pytest.raises(hx.errors.BadArgument, match=f"{decorate.__name__}: a class is needed, got 3"):
+        decorate(3)
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_the_type_of_results_is_as_the_block_says(several):
+    @operation
+    class Wrong:
+        multiple_results = several
+
+        def result_type(op, x):
+            return x if several else (x,)
+
+    with pytest.raises(hx.errors.RegistrationError, match="a tuple of types" if several else "one type") as found:
+        hx.perform(Wrong(), 1.0)
+    assert f"multiple_results = {not several}" in found.value.hint
+
+
 def test_a_plate_is_made_of_lanes():
     program = hx.make_program(hp.plate("rows", 2)(lambda: hp.sample("x", hp.Normal())))()
     assert "plate[" in str(program) and hx.parse_program(str(program)).unwrap() == program

@@ -27,11 +27,16 @@ def capturing(x):
         def __call__(self):
             return self.held + self.held
 
+    class Method:
+        def doubled(self):
+            return x + x
+
     nested = lambda: closure()
     trees = {"a": [x]}
     jitted = hx.jit(closure)
     by_tree = lambda: trees["a"][0] + trees["a"][0]
-    return [closure, default, keyword, functools.partial(lambda a, b: a + b, x, b=x), Holder(), nested, by_tree, jitted]
+    partial = functools.partial(lambda a, b: a + b, x, b=x)
+    return [closure, default, keyword, partial, Holder(), nested, by_tree, jitted, Method().doubled]
 
 
 def test_a_box_is_found_once_however_it_is_held():

@@ -32,6 +32,18 @@ def test_floats_are_written_as_short_as_they_read_back(value):
         assert number_of(number_text(x), x.dtype).tobytes() == x.tobytes()
 
 
+@pytest.mark.parametrize(("text", "dtype"), [
+    ("2", np.bool_), ("300", np.int8), ("-1", np.uint8), ("0x100", np.uint8), ("one", np.float32), ("1+j", np.float32),
+])
+def test_what_is_no_number_of_the_dtype_is_refused(text, dtype):
+    with pytest.raises((ValueError, OverflowError)):
+        number_of(text, np.dtype(dtype))
+
+
+def test_a_real_number_is_a_complex_one_without_an_imaginary_part():
+    assert number_of("2.5", np.dtype("complex64")) == np.complex64(2.5)
+
+
 def test_short_numbers():
     numbers = (np.float32(0.1), dtypes.bfloat16.type(0.1), np.float64(-0.0), np.complex64(complex(1, -0.0)),
                np.float32("nan"), np.int8(-3), np.bool_(True), np.float16(1e-7), np.float32(1e5))

@@ -56,6 +56,40 @@ def test_an_error_says_where_and_what_was_expected(text, line, column, expected)
         Program.parse(text)
 
 
+VALUES = {
+    "?": "a value", "?'f at f.py:3'": "a value, got f at f.py:3", "@p0": "the label of a program above", ")": "a value",
+    "class nothing": "a known operation", "f32(": "a number", "f32('1')": "a number", "i8(300)": "a number of i8",
+    "bool(2)": "a number of bool", "builtins:int(3)": "a named tuple", "handlax.nowhere:name": "an object of a loaded",
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_what_is_no_value_of_a_field_is_refused(value):
+    assert f"expected {VALUES[value]}" in parse_program(line(f"b: f32[3] = noted[note={value}] a")).failure().what
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    (line("b: f32[3] = neg a }"), "an operand or the end of the line"),
+    (line("b: f32[3] = neg a )"), "an operand: a value, a number"),
+    (line("b: f32[3] = neg a\n  c: f32[3] = neg b\n  b: f32[3] = neg a"), "a new name"),
+    (line("b: f32[3] = neg a\n  c: f32[3] = optimization_barrier b\n  c: f32[3] = neg b"), "a new name"),
+    ("program f() -> () ! {Chime", "'}'"), ("program 'f", "a name, number, string"), ("'program' f", "'program'"),
+])
+def test_what_is_no_equation_or_row_is_refused(text, expected):
+    assert f"expected {expected}" in parse_program(text).failure().what
+
+
+def test_what_is_no_text_is_refused():
+    assert "the text must be a string, got int" in parse_program(3).failure().what
+
+
+def test_a_constant_has_the_type_that_the_text_states():
+    text = line("b: f32[3] = add a @c0:f32[3]")
+    assert "a constant of the type f32[3], got f32[2]" in parse_program(text, [hnp.ones(2)]).failure().what
+    stated, bare = (parse_program(each, [hnp.ones(3)]) for each in (text, text.replace(":f32[3]\n", "\n")))
+    assert stated == bare
+
+
 def test_a_line_may_end_between_any_two_tokens_of_a_signature():
     text = line("b: f32[3] = neg a")
     head, body = text.split("{")

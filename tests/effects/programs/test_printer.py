@@ -35,6 +35,11 @@ class Mode(enum.Enum):
     DROP = "drop"
 
 
+class Parts(enum.Flag):
+    LEFT = 1
+    RIGHT = 2
+
+
 class Window(NamedTuple):
     sizes: tuple[int, ...]
     mode: Mode
@@ -179,12 +184,41 @@ def test_every_value_of_a_field_reads_back_in_type_and_bits(value):
     frozenset({1, 2.0}), pytrees.structure({"b": [1, None], "a": (2, Window((1,), Mode.CLIP))}),
     Noted(Noted(ReduceSum((0,)))), Noted, ReduceSum, freeze({"w": (1.0, "x")}), math.nan, -math.nan,
     struct.unpack("d", struct.pack("Q", 0x7FF0000000000001))[0], complex(-0.0, math.inf),
-    dtypes.THREEFRY, dtypes.KeyDType("rbg"),
+    dtypes.THREEFRY, dtypes.KeyDType("rbg"), ..., Parts.LEFT, np.bool_(True), np.float32("nan"),
 ])
 def test_named_values_read_back(value):
     p = program((Noted(value), (0,)))
     (op,) = again(p).unwrap().ops
     assert op == Noted(value)
+
+
+def unnamed():
+    """Values whose classes no module holds under their names, or that have no name in their class."""
+    class Pair(NamedTuple):
+        x: int
+
+    class Kind(enum.Enum):
+        A = 1
+
+    class Numbers(tuple):
+        __slots__ = ()
+
+    class Node:
+        pass
+
+    @dataclass(frozen=True)
+    class Local:
+        x: int
+
+    pytrees.register_pytree_node(Node, lambda node: ((), None), lambda _, children: Node())
+    return [Pair(1), Kind.A, Numbers((1,)), Local(1), Parts.LEFT | Parts.RIGHT, np.dtype("S3"),
+            pytrees.structure(Node()), lambda: 1, Pair]
+
+
+def test_what_has_no_name_is_shown_and_does_not_read_back():
+    for value in unnamed():
+        p = program((Noted(value), (0,)))
+        assert "note=?'" in str(p) and "only an object that a module holds" in again(p).failure().hint, value
 
 
 def test_a_program_is_the_value_of_a_field_like_others():

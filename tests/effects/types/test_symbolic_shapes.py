@@ -97,16 +97,26 @@ def test_shapes(text, like, shape):
 @pytest.mark.parametrize(("text", "like"), [
     ("b +", None), ("_", None), ("...", None), ("b, 4", (2, 3)), ("b", (2, 3)), ("b.c", None), ("2.5", None),
     ("f(b)", None), ("..., ...", (2, 3)), ("a, b, c, ...", (1, 2)), ("max(b)", None), ("True", None),
+    ("b^-1", None), ("b^c", None), ("b^True", None), ("b // 0", None), ("b % -2", None), ("mod(b, 0)", None),
+    ("floordiv(b, c - 1)", None), ("floordiv(b)", None), ("mod(b, 3, 4)", None), ("min(b, c, d)", None),
+    ("non_negative(b, c)", None), ("non_negative(x=b)", None), ("max(b, c, key=b)", None), ("b @ c", None),
+    ("+b", None), ("f(b, c)", None), ("f.max(b, c)", None),
 ])
 def test_texts_that_denote_no_shape_are_refused(text, like):
     with pytest.raises(BadShape):
         symbolic_shape(text, like=like)
 
 
-@pytest.mark.parametrize("text", ["a", "a > b", "1 >= 2", "a >= b >= c", "a == a + 1"])
+@pytest.mark.parametrize("text", ["a", "a > b", "1 >= 2", "a >= b >= c", "a == a + 1", "1 == 2", "3 <= 2"])
 def test_texts_that_are_no_constraints_are_refused(text):
     with pytest.raises(BadArgument):
         SymbolicScope([text])
+
+
+@pytest.mark.parametrize("constraint", ["2 >= 1", "1 == 1", "a >= a", "a == a"])
+def test_constraints_that_always_hold_say_nothing(constraint):
+    assert str(symbolic_shape("a, a - 1", constraints=[constraint])) == "(a, a-1)"
+    assert SymbolicScope(constraint).facts == ()
 
 
 def test_constraints_are_those_of_one_scope():

@@ -12,8 +12,10 @@ from returns.result import Success
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
-from handlax.effects.base.errors import ParseError, TypeCheckError
+from handlax.effects.base.errors import BadArgument, ParseError, TypeCheckError
 from handlax.effects.base.source_locations import user_site
+from handlax.effects.control.branches import Cond
+from handlax.effects.control.loops import Scan, While
 from handlax.effects.core.arrays import scalar
 from handlax.effects.operations.elementwise.arithmetic import Add, Neg, add, mul, neg
 from handlax.effects.operations.foundations.shapes import ReduceSum
@@ -25,7 +27,15 @@ from handlax.interpreters.core.record import record
 
 f32, i32 = np.dtype("float32"), np.dtype("int32")
 V3, V4, S = array_type((3,), f32), array_type((4,), f32), array_type((), f32)
+I, B = array_type((), i32), array_type((), np.dtype(bool))
 negate = Program([V3], [Neg()], [(0,)], [V3], [1], name="negate")
+total = Program([V3], [ReduceSum((0,))], [(0,)], [S], [1], name="total")
+yes = Program([V3], [], [], [], [-1], [scalar(True, np.dtype(bool))], name="yes")
+
+
+def single(op, *operands):
+    """A program of one equation, which performs ``op``."""
+    return Program(operands, [op], [tuple(range(len(operands)))], [op.result_type(*operands)], [0])
 
 
 @given(programs(effects=True))
@@ -64,12 +74,31 @@ def test_a_changed_result_type_is_found(p, data):
     (Program([V3], [Call((negate,))], [(0,)], [(V4,)], [1]), "states (f32[4]), its type is (f32[3])"),
     (Program([V3], [Call((Program([V3], [Neg()], [(0,)], [V4], [1], name="inner"),))], [(0,)], [(V4,)], [1]),
      "inner: equation 0"),
+    (single(Cond((negate, total)), I, V3), "total gives (f32[]), negate gives (f32[3])"),
+    (single(Cond((negate,)), V3, V3), "the index of the branch must be i32[], it is given f32[3]"),
+    (single(Cond((negate,)), B, V3), "the index of the branch must be i32[], it is given bool[]"),
+    (single(Scan((negate,), -1, 1, 2), V3), "-1 shared and 1 carried values must be among the 1 that it is given"),
+    (single(Scan((negate,), 1, -1, 2), V3), "1 shared and -1 carried values must be among the 1"),
+    (single(Scan((total,), 0, 1, 2), V3), "total carries (f32[3]) and hands on (f32[])"),
+    (single(While((yes, negate), 0, 0), V3), "all 1 values must be shared or carried, 0 and 0 are"),
+    (single(While((total, negate), 0, 1), V3), "the test total must give one bool, it gives (f32[])"),
+    (single(While((negate, negate), 0, 1), V3), "the test negate must give one bool, it gives (f32[3])"),
+    (single(While((yes.with_outs((-1, -1)), negate), 0, 1), V3), "the test yes must give one bool, it gives (bool"),
+    (single(While((yes, negate.with_outs((1, 1))), 0, 1), V3), "negate carries (f32[3]) and hands on (f32[3])"),
 ])
 def test_each_mistake_is_named(wrong, found):
     error = check_program(wrong).failure()
     assert found in error.what
     with pytest.raises(TypeCheckError):
         typecheck(wrong)
+
+
+def test_what_performs_no_operation_is_no_program():
+    p = Program([V3], [Neg()], [(0,)], [V3], [1])
+    object.__setattr__(p, "ops", (3,))
+    assert "equation 0 performs 3, which is no operation" in check_program(p).failure().what
+    with pytest.raises(BadArgument, match="a program is needed, got int"):
+        check_program(3)
 
 
 def test_a_scan_whose_length_is_not_that_of_its_slices_is_found():

@@ -51,6 +51,15 @@ def test_a_new_process_calls_the_function_without_its_source(tmp_path):
     assert in_new_process(code) == f"{[float(rounded)] * 3} False"
 
 
+def test_a_module_is_refined_where_its_sizes_are_symbolic():
+    marked = {
+        size: "jax.uses_shape_polymorphism = true" in export.export(hx.jit(hnp.sin))(
+            S(export.symbolic_shape(size), "float32")).mlir_module()
+        for size in ("3", "b")
+    }
+    assert marked == {"3": False, "b": True}
+
+
 def test_unused_arguments_are_kept_where_jit_keeps_them():
     kept = export.export(hx.jit(lambda x, y: x, keep_unused=True))(F3, F3)
     assert kept.module_kept_var_idx == (0, 1)

@@ -246,6 +246,7 @@ def test_groups_that_are_parts_of_axes_are_said_without_a_table(sizes, groups):
 
 @pytest.mark.parametrize(("sizes", "groups"), [
     ((8,), [[1, 0, 2, 3], [4, 5, 6, 7]]), ((8,), [[0, 1], [2, 3, 4, 5], [6, 7]]), ((2, 3), [[0, 1], [2, 3], [4, 5]]),
+    ((2, 3), [[0, 2, 4], [1, 3, 5]]), ((3, 2), [[0, 3], [1, 4], [2, 5]]),
     ((8,), [[0, 3], [1, 2], [4, 7], [5, 6]]), ((8,), [[lane] for lane in range(8)]),
 ])
 def test_other_groups_are_a_table(sizes, groups):
