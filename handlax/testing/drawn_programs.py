@@ -13,7 +13,7 @@ from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, CannotCross, MissingRule, NotDifferentiable
 from ..interpreters.handlers.open_log import UnknownLog
 from ..lowering.jit.ahead_of_time import eval_shape
-from .crossing_laws import CrossingCase
+from .crossing_laws import SHORT, CrossingCase
 from .generator.control import CONTROL
 from .generator.control_flow import NODES, TRACED_LENGTH
 from .generator.expressions import SMOOTH, TOLD, VARIANTS
@@ -88,12 +88,13 @@ class DrawnPrograms:
             )
         return self.made[k, without]
 
-    def example(self, k: int, first: bool, without: tuple[str, ...]) -> Nest:
-        """The program of a number; the first of a law is a broad one, which rules of any expression change."""
-        if first and without not in self.broad:
-            nest = broad_program({*self.refused, *without})
-            self.broad[without] = nest if self.refusal(nest) is None else None
-        return (first and self.broad[without]) or self.program(k, without)
+    def example(self, law: Law, k: int, first: bool) -> Nest:
+        """The program of a number for a law; the first is a broad one, unless the law wants short programs."""
+        if first and law.without not in self.broad:
+            nest = broad_program({*self.refused, *law.without})
+            self.broad[law.without] = nest if self.refusal(nest) is None else None
+        broad = self.broad[law.without] if first and SHORT not in law.wants else None
+        return broad or self.program(k, law.without)
 
     def drawn(self, seed: str, without: tuple[str, ...]) -> Nest:
         nodes = [name for name in NODES if name != "handled"]
@@ -111,7 +112,7 @@ class DrawnPrograms:
             return reducer(max(kept, self.end - time.monotonic()))(example, fails)
 
         return check_laws(
-            subject, laws, lambda law, k: (self.case, self.example(k, k == seed, law.without), k), lacks=lacks,
+            subject, laws, lambda law, k: (self.case, self.example(law, k, k == seed), k), lacks=lacks,
             examples=examples, seconds=self.end - kept - time.monotonic(), seed=seed, reduce=reduce, refusal=refusal_of,
         ).with_refused(self.refused)
 

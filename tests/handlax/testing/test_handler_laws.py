@@ -198,7 +198,7 @@ def test_a_mistake_is_found_by_programs_that_are_drawn(name):
     case, law = case_of(name), next(law for law in HANDLER_LAWS if law.name == name)
     with hx.configure(default_float="float64"):
         drawn = DrawnPrograms(case, 0.0)
-        examples = ((case, drawn.example(k, k == 0, law.without), k) for k in range(5))
+        examples = ((case, drawn.example(law, k, k == 0), k) for k in range(5))
         assert any(failing([law], example, lacks={}) for example in examples)
 
 
