@@ -159,14 +159,15 @@ def _shown(law: Law, args: Example) -> str:
     return f"The inputs: {args}"
 
 
-# what the leaves of inputs may have that breaks functions; numbers without an array count as arrays of rank 0
+# after the simplest inputs, what the leaves of others may have that breaks functions; numbers are arrays of rank 0
 EDGES: tuple[Callable[[np.ndarray[Any, Any]], Any], ...] = (
+    lambda x: True,
     lambda x: not x.size, lambda x: x.ndim and x.size == 1, lambda x: x.size > 1 and not np.any(x),
     lambda x: np.any(x == 0), lambda x: np.any(x < 0), lambda x: np.any(np.isinf(x)), lambda x: np.any(np.isnan(x)),
     lambda x: np.any(np.abs(x) > 1e6),
 )
 PERIOD = 32  # numbers of inputs, of which the first have the edges
-DRAWN = 30  # inputs that are drawn to find an edge
+DRAWN = 50  # inputs among which an edge is looked for
 
 
 def _has(edge: Callable[[Any], Any], args: Any) -> bool:
@@ -184,35 +185,34 @@ class DrawnInputs:
     def __init__(self, strategy: SearchStrategy[Any], seconds: float):
         self.strategy, self.seconds = strategy, seconds
         self.last: int | None = None  # the number of the last inputs
-        self.place, self.args = 0, ()  # which of the drawn ones they are, and they themselves
+        self.args: Any = None  # they themselves; they are those in a ``place`` of what is drawn with a ``seed``
+        self.seed, self.place = 0, 0
+        self.some: tuple[int | None, list[Any]] = None, []  # a seed, and inputs among which edges are looked for
 
     def example(self, law: Law, number: int) -> Example:
-        """The inputs of a number, the same for all laws."""
+        """The inputs of a number, the same for all laws.
+
+        The first are the simplest, and those with an edge, if some are drawn; others the second that Hypothesis draws,
+        since the first are its simplest.
+        """
         if number != self.last:
-            self.last, self.args = number, self.drawn(number)
-        return self.args
-
-    def drawn(self, number: int) -> Example:
-        """The first inputs that Hypothesis draws, its simplest; in later turns those with an edge, or the second."""
-        turn, self.place, drawn = number % PERIOD, 0, list[Any]()
-        edge = EDGES[turn - 1] if 0 < turn <= len(EDGES) else None
-
-        def is_wanted(args: Any) -> bool:
+            turn, self.last, self.place = number % PERIOD, number, 0
+            if turn < len(EDGES):
+                self.seed = number - turn
+                if self.some[0] != self.seed:
+                    self.some = self.seed, self.draws(self.seed, DRAWN)
+                drawn = self.some[1]
+                self.place = next((k for k, args in enumerate(drawn, 1) if _has(EDGES[turn], args)), 0)
             if not self.place:
-                drawn.append(args)
-                if _has(edge, args) if edge else len(drawn) > min(turn, 1):
-                    self.place = len(drawn)
-            return self.place > 0
-
-        self.search(number, is_wanted, Phase.generate)
-        self.place = self.place or min(2, len(drawn))  # none has the edge
-        args = drawn[self.place - 1]
-        if not isinstance(args, tuple):
+                self.seed, drawn = number, self.draws(number, 2)
+                self.place = len(drawn)
+            self.args = drawn[self.place - 1]
+        if not isinstance(self.args, tuple):
             raise BadArgument(
-                f"compare: inputs must draw tuples of arguments, got {type(args).__name__}.",
+                f"compare: inputs must draw tuples of arguments, got {type(self.args).__name__}.",
                 hint="inputs=st.tuples(strategy) for a single argument.",
             )
-        return args
+        return self.args
 
     def simpler(self, example: Example, fails: Callable[[Example], bool]) -> Example:
         """The simplest inputs found that still fail."""
@@ -224,15 +224,26 @@ class DrawnInputs:
             found.append(args)
             return True
 
-        self.search(self.last, shows, Phase.generate, Phase.shrink)
+        self.search(self.seed, shows, Phase.generate, Phase.shrink)
         return found[-1]
 
-    def search(self, number: int | None, condition: Callable[[Any], bool], *phases: Phase) -> None:
-        """Draw inputs of a number until the condition holds for some; in phases with ``shrink`` then simpler ones."""
+    def draws(self, seed: int, count: int) -> list[Any]:
+        """The first inputs that are drawn with a seed."""
+        drawn: list[Any] = []
+
+        def enough(args: Any) -> bool:
+            drawn.append(args)
+            return len(drawn) == count
+
+        self.search(seed, enough, Phase.generate)
+        return drawn[:count]
+
+    def search(self, seed: int, condition: Callable[[Any], bool], *phases: Phase) -> None:
+        """Draw inputs with a seed until the condition holds for some; in phases with ``shrink`` then simpler ones."""
         options = settings(
             max_examples=DRAWN, deadline=None, database=None, phases=phases, suppress_health_check=list(HealthCheck))
-        with suppress(NoSuchExample, Flaky):  # flaky where the time has ended
-            hypothesis.find(self.strategy, condition, settings=options, random=Random(number))
+        with suppress(NoSuchExample, Flaky):  # flaky where the time has ended, or a condition that counts
+            hypothesis.find(self.strategy, condition, settings=options, random=Random(seed))
 
 
 def _equals(f: Compared, g: Compared, loose: float, exact: bool) -> Callable[..., None]:

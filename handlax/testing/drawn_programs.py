@@ -13,7 +13,7 @@ from .. import numpy as hnp
 from ..effects.base.errors import BadArgument, CannotCross, MissingRule, NotDifferentiable
 from ..interpreters.handlers.open_log import UnknownLog
 from ..lowering.jit.ahead_of_time import eval_shape
-from .crossing_laws import CrossingCase
+from .crossing_laws import SHORT, CrossingCase
 from .generator.control import CONTROL
 from .generator.control_flow import NODES, TRACED_LENGTH
 from .generator.expressions import SMOOTH, TOLD, VARIANTS
@@ -88,12 +88,13 @@ class DrawnPrograms:
             )
         return self.made[k, without]
 
-    def example(self, k: int, first: bool, without: tuple[str, ...]) -> Nest:
-        """The program of a number; the first of a law is a broad one, which rules of any expression change."""
-        if first and without not in self.broad:
-            nest = broad_program({*self.refused, *without})
-            self.broad[without] = nest if self.refusal(nest) is None else None
-        return (first and self.broad[without]) or self.program(k, without)
+    def example(self, law: Law, k: int, first: bool) -> Nest:
+        """The program of a number for a law; the first is a broad one, unless the law wants short programs."""
+        if first and law.without not in self.broad:
+            nest = broad_program({*self.refused, *law.without})
+            self.broad[law.without] = nest if self.refusal(nest) is None else None
+        broad = self.broad[law.without] if first and SHORT not in law.wants else None
+        return broad or self.program(k, law.without)
 
     def drawn(self, seed: str, without: tuple[str, ...]) -> Nest:
         nodes = [name for name in NODES if name != "handled"]
@@ -111,30 +112,39 @@ class DrawnPrograms:
             return reducer(max(kept, self.end - time.monotonic()))(example, fails)
 
         return check_laws(
-            subject, laws, lambda law, k: (self.case, self.example(k, k == seed, law.without), k), lacks=lacks,
+            subject, laws, lambda law, k: (self.case, self.example(law, k, k == seed), k), lacks=lacks,
             examples=examples, seconds=self.end - kept - time.monotonic(), seed=seed, reduce=reduce, refusal=refusal_of,
         ).with_refused(self.refused)
 
 
+# the statements of a broad program, of functions ``up`` and ``down`` of all expressions and of one, ``few``, of some
+BROAD: Mapping[str, str] = MappingProxyType({
+    "scan": "z, r = hx.scan(lambda c, y: (up(c, y),) * 2, z, r)",
+    "cond": "z = hx.cond(p, few, down, z, x)",
+    "jit": "z = hx.jit(down)(z, x)",
+    "checkpoint": "z = hx.checkpoint(few)(z, x)",
+    "fori_loop": "z = hx.fori_loop(0, 2, lambda i, c: few(c, x), z)",
+    "while_loop": "(n, z) = hx.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, few(c[1], x)), (0, z))",
+    "switch": "z = hx.switch(k - 1, (lambda f0, y: f0, few), z, x)",
+    "map": "r = hx.map(lambda y: few(y, x), r)",
+})
+
+
 def broad_program(without: Collection[str]) -> Nest:
-    """A program of all expressions of floats, one after the other, in a loop, in branches and in a jitted function."""
+    """A program of all expressions of floats, one after the other, also in bodies of the statements of ``BROAD``."""
     has = lambda name: name not in without
     forms = [text for text in SMOOTH if has(text)]
 
-    def chain(texts: Sequence[str]) -> list[str]:
+    def function(name: str, texts: Sequence[str]) -> list[str]:
         lines = [f"f{i + 1} = {text.format(x=f'f{i}', y='y', i='k', b='p')}" for i, text in enumerate(texts)]
         told = [f"f{len(texts) + 1} = f{len(texts)} + hx.tell(f{len(texts)})"] if has(TOLD) else []
-        return [*lines, *told, f"return f{len(lines + told)}"]
+        return [f"def {name}(f0, y):", *[f"    {line}" for line in [*lines, *told, f"return f{len(lines + told)}"]]]
 
-    blocks = [
-        "def up(f0, y):", *[f"    {line}" for line in chain(forms)],
-        "def down(f0, y):", *[f"    {line}" for line in chain(forms[::-1])],
-        "z, r = hx.scan(lambda c, y: (up(c, y),) * 2, x, v)" if has("scan") else "z, r = up(x, x), v",
-        "z = hx.cond(p, up, down, z, x)" if has("cond") else "z = down(z, x)",
-        "z = hx.jit(down)(z, x)" if has("jit") else "z = up(z, x)",
-        "return (z, r)",
+    lines = [
+        *function("up", forms), *function("down", forms[::-1]), *function("few", forms[1:4]),
+        "z, r = up(x, x), v", *[text for name, text in BROAD.items() if has(name)], "return (z, r)",
     ]
-    return Nest("def program(x, v, w, k, p):\n" + "".join([f"    {line}\n" for line in blocks]))
+    return Nest("def program(x, v, w, k, p):\n" + "".join([f"    {line}\n" for line in lines]))
 
 
 def liveness(nest: Nest) -> tuple[bool, int]:

@@ -20,7 +20,7 @@ VECTORS = st.tuples(arrays("float64", (8,), domain=Domain(-3.0, 3.0)))
 
 
 def test_a_function_equals_another_library_s():
-    report = compare(hnp.sinh, np.sinh, inputs=VECTORS, examples=20, loose=10.0)
+    report = compare(hnp.sinh, np.sinh, inputs=VECTORS, examples=20, loose=10.0, seconds=300.0)
     assert [examples for _, examples, _ in report.held] == [20]
 
 
@@ -76,7 +76,7 @@ def test_what_breaks_functions_is_among_the_first_inputs(broken, of):
         return hnp.asarray(x)
 
     with pytest.raises(LawFails, match="what breaks it"):
-        compare(hnp.asarray, partial, inputs=st.tuples(of), examples=9)
+        compare(hnp.asarray, partial, inputs=st.tuples(of), examples=9, seconds=300.0)
 
 
 def test_an_exception_comes_with_the_inputs():

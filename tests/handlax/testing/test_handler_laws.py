@@ -52,30 +52,30 @@ def gather(log):
 
 def test_a_state_passes():
     counter = hx.handler({Count: lambda n, op: (n + 1, None)})
-    check_handler(counter, 0, performs=lambda x: hx.perform(Count()), examples=3)
+    check_handler(counter, 0, performs=count, examples=2)
 
 
 def test_a_state_that_answers_passes():
     running = hx.handler({Mean: lambda s, op, x: ({"n": s["n"] + 1, "sum": s["sum"] + hnp.sin(x)}, hnp.cos(s["sum"]))})
     start = {"n": 0, "sum": np.zeros(())}
-    check_handler(running, start, performs=lambda x: hx.perform(Mean(), x), examples=3)
+    check_handler(running, start, performs=perform_mean, examples=2)
 
 
 def test_a_clause_without_state_passes():
-    check_handler(hx.handler({Mean: lambda op, x: hnp.tanh(x)}), performs=lambda x: hx.perform(Mean(), x), examples=3)
+    check_handler(hx.handler({Mean: lambda op, x: hnp.tanh(x)}), performs=perform_mean, examples=2)
 
 
 def test_the_states_of_the_library_pass():
     add = lambda x: hx.modify("sum", lambda s: hnp.tanh(s + x))
-    check_handler(state, {"sum": np.zeros(())}, performs=add, examples=3)
+    check_handler(state, {"sum": np.zeros(())}, performs=add, examples=2)
 
 
 def test_the_reader_of_the_library_passes():
-    check_handler(reader(scale=np.array(0.5)), performs=lambda x: hx.ask("scale") * x, examples=3)
+    check_handler(reader(scale=np.array(0.5)), performs=lambda x: hx.ask("scale") * x, examples=2)
 
 
 def test_the_writer_of_the_library_passes_where_lengths_are_known():
-    report = check_handler(writer, (), performs=lambda x: hx.tell(x), examples=3)
+    report = check_handler(writer, (), performs=lambda x: hx.tell(x), examples=2)
     assert "unknown length" in report.refused["while_loop"]
     assert "prefix" in held(report)
 
@@ -105,7 +105,7 @@ def test_what_counts_costs_passes():
 
 def test_merging_and_tallying_leave_loops_as_carrying_does():
     merged = hx.handler({Count: lambda n, op: (n + 1, None)}, moves=hx.merge(lambda a, b: a + b, 0))
-    check_handler(merged, 0, performs=lambda x: hx.perform(Count()), examples=3)
+    check_handler(merged, 0, performs=count, examples=2)
 
 
 def maximum(s, op, x):
@@ -114,7 +114,7 @@ def maximum(s, op, x):
 
 def test_a_maximum_is_merged():
     highest = hx.handler({Mean: maximum}, moves=hx.merge(hnp.maximum, -np.inf))
-    check_handler(highest, np.zeros(()), performs=lambda x: hx.perform(Mean(), x), examples=3)
+    check_handler(highest, np.zeros(()), performs=perform_mean, examples=2)
 
 
 # For each law a handler for which it fails alone, from a state, on programs that perform this.
@@ -198,7 +198,7 @@ def test_a_mistake_is_found_by_programs_that_are_drawn(name):
     case, law = case_of(name), next(law for law in HANDLER_LAWS if law.name == name)
     with hx.configure(default_float="float64"):
         drawn = DrawnPrograms(case, 0.0)
-        examples = ((case, drawn.example(k, k == 0, law.without), k) for k in range(40))
+        examples = ((case, drawn.example(law, k, k == 0), k) for k in range(5))
         assert any(failing([law], example, lacks={}) for example in examples)
 
 
@@ -230,7 +230,7 @@ def test_answers_that_are_told_apart_by_their_size_alone_are_found():
     large = hx.handler({Mean: lambda op, x: x + 100.0 + under(Record)})
     laws = [law for law in HANDLER_LAWS if law.name == "unrolled"]
     with pytest.raises(LawFails, match="loops, branches and calls"):
-        check_handler(large, performs=perform_mean, laws=laws, seconds=2.0)
+        check_handler(large, performs=perform_mean, laws=laws, examples=1, seconds=1.0)
 
 
 def test_answers_without_arrays_are_not_compared_and_the_report_says_so():
@@ -293,7 +293,7 @@ def test_a_handler_that_breaks_the_law_is_found_and_the_nest_is_shown():
         return n + (len(times) % 2), None  # no pure function of the state
 
     with pytest.raises(AssertionError, match=r"(?s)def program"):
-        check_handler(hx.handler({Count: forgetful}), 0, performs=lambda x: hx.perform(Count()), examples=3)
+        check_handler(hx.handler({Count: forgetful}), 0, performs=count, examples=3, seconds=1.0)
 
 
 def test_logs_pass_where_lengths_are_known():
@@ -331,7 +331,7 @@ def test_the_handler_of_the_readme_passes():
 def test_a_clause_that_takes_the_rest_is_checked_where_it_can_cross():
     both = hx.ctl(lambda resume, op, x: 0.5 * (resume(x) + resume(hnp.sin(x))))
     half = hx.handler({Mean: both}, returns=lambda y: 2.0 * y)
-    report = check_handler(half, performs=lambda x: hx.perform(Mean(), x), examples=3)
+    report = check_handler(half, performs=perform_mean, examples=2)
     assert {"scan", "while_loop"} <= {*report.refused} and "jit" in held(report)
 
 
@@ -349,7 +349,7 @@ def test_a_loop_of_no_iterations_performs_nothing():
 
 def test_an_exception_as_a_value_is_checked():
     stop = hx.handler({Mean: hx.final(lambda op, x: (False, hnp.cos(x)))}, returns=lambda y: (True, y))
-    check_handler(stop, performs=lambda x: hx.perform(Mean(), x), examples=3)
+    check_handler(stop, performs=perform_mean, examples=2)
 
 
 
@@ -375,12 +375,13 @@ def raising(log, op, x):
 def test_a_log_that_is_broken_fails_and_is_not_left_out(clause, message):
     log = hx.handler({Mean: clause}, moves=hx.append)
     with pytest.raises(LawFails, match=rf"(?s){message}.*def program"):
-        check_handler(log, (), performs=perform_mean, examples=5, seconds=5.0)
+        check_handler(log, (), performs=perform_mean, examples=1, seconds=1.0)
 
 
 def test_what_a_handler_refuses_is_reported_with_the_text_of_the_refusal():
     log = hx.handler({Mean: lambda log, op, x: ((*log, x), x)}, moves=hx.append)
-    report = check_handler(log, (), performs=perform_mean, examples=1)
+    laws = [law for law in HANDLER_LAWS if law.name == "idle"]
+    report = check_handler(log, (), performs=perform_mean, laws=laws, examples=1)
     assert "cannot cross a loop of unknown length" in report.refused["while_loop"]
     assert "scan" not in report.refused and report.refused["while_loop"] in str(report)
 
@@ -411,10 +412,11 @@ def test_what_a_handler_of_pure_operations_changes_is_compared():
         return hx.perform(op, x) * (1 + len(seen) % 2)
 
     with pytest.raises(LawFails, match="def program"):
-        check_handler(hx.handler({Sin: other_in_bodies}), performs=hnp.sin, examples=3)
+        check_handler(hx.handler({Sin: other_in_bodies}), performs=hnp.sin, examples=3, seconds=1.0)
 
 
 def test_the_law_and_the_statement_of_one_name_are_two():
     tossed = hx.handler({Mean: hx.ctl(lambda resume, op, x: 0.5 * (resume(x) + resume(hnp.sin(x))))})
-    report = check_handler(tossed, performs=perform_mean, examples=1)
+    laws = [law for law in HANDLER_LAWS if law.name in ("jit", "checkpoint")]
+    report = check_handler(tossed, performs=perform_mean, laws=laws, examples=1)
     assert "jit" in held(report) and not {*report.refused} & {*report.left_out}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import types
 
 import numpy as np
@@ -26,6 +25,7 @@ from handlax.testing import (
     check_interpreter,
     check_transformation,
 )
+from handlax.testing.drawn_programs import DrawnPrograms
 from handlax.testing.generator.control import NestTell
 from handlax.testing.transformation_laws import TransformationCase, _lacks
 
@@ -43,7 +43,7 @@ def in_lanes(f):
 
 @pytest.mark.parametrize("identity", [hx.jit, hx.checkpoint, in_lanes], ids=["jit", "checkpoint", "one lane"])
 def test_transformations_that_keep_values_pass(identity):
-    report = check_transformation(identity, meaning=lambda f: f, examples=2)
+    report = check_transformation(identity, meaning=lambda f: f, examples=1)
     assert {"meaning", "jit", "lanes", "again", "tangent"} <= held(report)
 
 
@@ -52,34 +52,20 @@ def test_a_derivative_passes():
         ones = lambda xs: tuple([hnp.ones_like(x) for x in xs])
         return lambda x, v, w, k, p: hx.jvp(lambda *xs: f(*xs, k, p)[:1], (x, v, w), ones((x, v, w)))
 
-    report = check_transformation(tangents, examples=2)
+    report = check_transformation(tangents, examples=1)
     assert {"unrolled", "effects", "tangent"} <= held(report)
 
 
 def test_a_transformation_that_changes_values_is_found_and_the_program_is_shown():
     wrong = hx.handle(hx.handler(dict.fromkeys((Exp, Sin, Tanh), lambda op, x: hx.perform(op, x) * 1.5)))
     with pytest.raises(LawFails, match=r"equals its meaning(?s:.*)def program"):
-        check_transformation(wrong, meaning=lambda f: f, seconds=60.0)
+        check_transformation(wrong, meaning=lambda f: f, examples=1, seconds=1.0)
 
 
 def test_results_of_another_structure_than_those_of_the_meaning_are_found():
     listed = lambda f: lambda *xs: {"results": list(f(*xs))}
     with pytest.raises(LawFails, match=r"against its meaning: the results: a dict.*, expected a tuple"):
-        check_transformation(listed, meaning=lambda f: f, examples=1)
-
-
-def test_a_transformation_with_a_memory_is_found():
-    seen = []
-
-    def growing(f):
-        def call(*xs):
-            seen.append(0)
-            return hx.tree.map(lambda y: y * len(seen) if y.dtype == np.float64 else y, f(*xs))
-
-        return call
-
-    with pytest.raises(LawFails, match=r"called again|Python|meaning"):
-        check_transformation(growing, meaning=lambda f: f, examples=1)
+        check_transformation(listed, meaning=lambda f: f, examples=1, seconds=1.0)
 
 
 def test_an_interpreter_that_only_passes_on_is_checked_as_a_transformation():
@@ -127,7 +113,7 @@ def test_results_without_difference_quotients_leave_out_the_law_of_tangents(made
 def test_a_transformation_that_performs_other_effects_is_found(wrong, message, meaning):
     laws = [law for law in TRANSFORMATION_LAWS if law.name == "performed"]
     with pytest.raises(LawFails, match=rf"each once, and in order.\n  {message}(?s:.*)def program"):
-        check_transformation(wrong, meaning=meaning, laws=laws, examples=1)
+        check_transformation(wrong, meaning=meaning, laws=laws, examples=1, seconds=1.0)
 
 
 def test_a_transformation_that_performs_twice_by_its_meaning_passes():
@@ -259,10 +245,11 @@ def test_a_mistake_is_found_by_its_law_alone(name, wrong):
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_mistake_is_found_by_programs_that_are_drawn(name):
-    (law,) = [law for law in TRANSFORMATION_LAWS if law.name == name]
-    with pytest.raises(LawFails, match=f"it is not so that {re.escape(law.sentence)}(?s:.*)def program"):
-        check_transformation(
-            WRONG[name], meaning=case_of(name, WRONG[name]).meaning, laws=[law], examples=40, seconds=4.0)
+    case, law = case_of(name, WRONG[name]), next(law for law in TRANSFORMATION_LAWS if law.name == name)
+    with hx.configure(default_float="float64"):
+        drawn = DrawnPrograms(case, 0.0)
+        examples = ((case, drawn.example(law, k, k == 0), k) for k in range(5))
+        assert any(failing([law], example, lacks={}) for example in examples)
 
 
 def rewritten(f):
@@ -290,20 +277,7 @@ def test_a_transformation_that_leaves_out_one_operation_is_found_by_one_program(
 
 def test_a_transformation_that_forgets_bodies_is_found():
     with pytest.raises(LawFails, match=r"bodies of loops and branches|loops and calls as(?s:.*)def program"):
-        check_transformation(rewritten, examples=10, seconds=10.0)
-
-
-def test_a_transformation_that_forgets_branches_is_found():
-    """Though it is recorded, so that Python cannot branch on values."""
-    laws = [law for law in TRANSFORMATION_LAWS if law.name == "selected"]
-    with pytest.raises(LawFails, match=r"changes the bodies of loops and branches(?s:.*)hx.(cond|switch)"):
-        check_transformation(but_branches, laws=laws, examples=40, seconds=20.0)
-
-
-def but_branches(f):
-    """Sines are doubled everywhere but in branches, which are handed on as they are."""
-    doubled = hx.handler({Sin: lambda op, x: 2 * hx.perform(op, x), o.Cond: lambda op, *xs: hx.perform(op, *xs)})
-    return lambda *xs: hx.make_program(hx.handle(doubled)(f))(*xs)(*xs)
+        check_transformation(rewritten, examples=1, seconds=1.0)
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
@@ -313,7 +287,7 @@ def but_branches(f):
 @pytest.mark.parametrize("check", [check_transformation, check_interpreter])
 def test_what_gives_nothing_or_calls_nothing_is_found(wrong, message, check):
     with pytest.raises(LawFails, match=rf"calls its function, and gives arrays.\n  {message}"):
-        check(wrong, examples=1)
+        check(wrong, examples=1, seconds=1.0)
 
 
 class Refusing(BodyTransformer):
@@ -376,9 +350,9 @@ def within(ends, ys):
 
 def test_programs_for_an_interpreter_consist_of_what_it_has(tutorial):
     bounds = bounds_by(tutorial.Intervals, tutorial.Interval)
-    report = check_interpreter(bounds, related=within, examples=4, seconds=60.0)
+    report = check_interpreter(bounds, related=within, examples=2, seconds=600.0)
     assert {"related", "parts", "jit", "compiled", "lanes"} <= held(report)
-    assert all(examples == 4 for law, examples, _ in report.held if law.name in ("related", "jit"))
+    assert all(examples == 2 for law, examples, _ in report.held if law.name in ("related", "jit"))
     assert "sin has no rule" in report.refused["hnp.sin({x}) * {y}"]
     assert not {"0.5 * ({x} - {y})", "hnp.exp(-{x} * {x})", "0.1 * {x} * {y}", "scan", "jit", "map"} & {*report.refused}
 
@@ -386,7 +360,7 @@ def test_programs_for_an_interpreter_consist_of_what_it_has(tutorial):
 def test_a_rule_that_is_wrong_is_found(tutorial):
     upper = lambda op, *xs: (hx.perform(op, *[hi for lo, hi in xs]), hx.perform(op, *[hi for lo, hi in xs]))
     with pytest.raises(LawFails, match=r"belongs to the results(?s:.*)def program"), hx.rules(ends={o.Add: upper}):
-        check_interpreter(bounds_by(tutorial.Intervals, tutorial.Interval), related=within, seconds=20.0)
+        check_interpreter(bounds_by(tutorial.Intervals, tutorial.Interval), related=within, examples=1, seconds=1.0)
 
 
 def test_a_box_that_is_not_made_of_its_parts_is_found(tutorial):
@@ -395,7 +369,7 @@ def test_a_box_that_is_not_made_of_its_parts_is_found(tutorial):
             return super().box(mark, parts[::-1])
 
     with pytest.raises(LawFails, match=r"made of its mark and its parts(?s:.*)def program"):
-        check_interpreter(bounds_by(Reversed, tutorial.Interval), seconds=5.0)
+        check_interpreter(bounds_by(Reversed, tutorial.Interval), examples=1, seconds=1.0)
 
 
 class WithUpperEnds:
@@ -428,5 +402,5 @@ def test_interpreters_of_the_gallery_pass():
         return lambda x, v, w, k, p: bounds(lambda v: hnp.concatenate([y.reshape(-1) for y in f(x, v, w, k, p)]))(v, v)
 
     flat = lambda ys: np.concatenate([np.asarray(y, float).reshape(-1) for y in ys])
-    report = check_interpreter(bounded, related=lambda ends, ys: within([ends], [flat(ys)]), examples=2)
+    report = check_interpreter(bounded, related=lambda ends, ys: within([ends], [flat(ys)]), examples=1)
     assert {"related", "unrolled", "jit", "lanes"} <= held(report)
