@@ -48,7 +48,8 @@ def test_the_text_names_the_algorithm(preset, dtype):
 
 @pytest.mark.parametrize(("given", "same"), [
     ("BF16_BF16_F32", DotAlgorithmPreset.BF16_BF16_F32), (DotAlgorithmPreset.DEFAULT, None),
-    ("highest", ("HIGHEST",) * 2), ((None, "high"), (lax.Precision.DEFAULT, lax.Precision.HIGH)), ("DEFAULT", lax.Precision.DEFAULT),
+    ("highest", ("HIGHEST",) * 2), ((None, "high"), (lax.Precision.DEFAULT, lax.Precision.HIGH)),
+    ("DEFAULT", lax.Precision.DEFAULT),
 ])
 def test_a_precision_has_several_names(given, same):
     assert text(X, Y, precision=given) == text(X, Y, precision=same)
