@@ -99,6 +99,7 @@ def test_what_was_declared_wrongly_is_refused():
         ({"output_layouts": (0, 1, 2)}, "orders of the dimensions"),
         ({"input_output_aliases": {1: 0}}, "input_output_aliases must be an operand and a result"),
         ({"input_output_aliases": {0: 1}}, "input_output_aliases"),
+        ({"input_output_aliases": {1: 1}}, "input_output_aliases"),
         ({"input_output_aliases": {0: 0}, "output_layouts": (1, 0)}, "same shape, dtype and layout"),
     ):
         with pytest.raises(errors.BadArgument, match=message):
