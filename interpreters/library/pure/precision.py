@@ -49,12 +49,11 @@ def autocast(dtype: Any = "bfloat16", over: Callable[[Operation], bool] = accumu
     def narrowed(op: Any, *operands: Any) -> Any:
         types = tuple([x.type for x in operands])
         wide = [is_floating(t.dtype) and itemsize_bits(t.dtype) > width for t in types]
-        if not any(wide):
+        floats = {narrow if yes else t.dtype for t, yes in zip(types, wide) if is_floating(t.dtype)}
+        if not any(wide) or len(floats) > 1:
             return perform(op, *operands)
         results = result_type(op, types)
         xs = [convert(x, narrow) if yes else x for x, yes in zip(operands, wide)]
-        if len({x.type.dtype for x in xs if is_floating(x.type.dtype)}) > 1:
-            return perform(op, *operands)
         if accumulates(op):
             return perform(_accumulating(op, results.dtype), *xs)
         y = perform(op, *xs)

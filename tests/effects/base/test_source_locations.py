@@ -3,6 +3,7 @@
 import _thread
 import functools
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -12,12 +13,16 @@ from handlax import numpy as hnp
 from handlax.effects.base.deep_calls import _bottom, _Call
 from handlax.effects.base.source_locations import (
     NO_LABELS,
+    NOWHERE,
     Site,
     Sites,
+    _path_to,
+    called_with,
     enumerate_lines,
     is_internal,
     line_text,
     user_site,
+    warn_user,
 )
 from handlax.effects.base.tracebacks import unnamed_boundary
 
@@ -102,6 +107,29 @@ def test_a_thread_has_a_site_however_deep_it_is(depth):
     _thread.start_new_thread(_bottom, (call, sys._getframe()))  # no frame of this file is on its stack
     call.running.acquire()
     assert call.error is None and len(call.result) == 2
+
+
+def test_a_warning_and_an_error_need_no_frame_of_the_users():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calls = [_Call(functools.partial(f, x), 1) for f, x in ((warn_user, "nobody's line"), (called_with, 1.0))]
+        for call in calls:
+            _thread.start_new_thread(_bottom, (call, sys._getframe()))
+            assert call.running.acquire(timeout=10) and call.error is None
+    assert [str(each.message) for each in caught] == ["nobody's line"] and calls[1].result == ("", "")
+
+
+def test_a_site_nowhere_has_words_for_everything():
+    assert (NOWHERE.file, NOWHERE.function, NOWHERE.line) == ("<unknown>", "<unknown>", 0)
+    assert str(NOWHERE) == NOWHERE.full == NOWHERE.scoped == "<unknown>:0"
+    assert (NOWHERE.under, NOWHERE.scopes, NOWHERE.calls) == ((), (), None)
+
+
+def test_an_argument_is_named_with_the_path_to_it_as_far_as_it_is_not_too_deep():
+    def asked(x):
+        return [_path_to(x, tree) for tree in ([[x]], {"a": (1, x)}, [[[[[x]]]]], [1])]
+
+    assert asked(object()) == ["[0][0]", "['a'][1]", None, None]
 
 
 def test_what_has_no_labels_to_append_keeps_no_code_alive():

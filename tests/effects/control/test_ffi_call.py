@@ -99,6 +99,7 @@ def test_what_was_declared_wrongly_is_refused():
         ({"output_layouts": (0, 1, 2)}, "orders of the dimensions"),
         ({"input_output_aliases": {1: 0}}, "input_output_aliases must be an operand and a result"),
         ({"input_output_aliases": {0: 1}}, "input_output_aliases"),
+        ({"input_output_aliases": {1: 1}}, "input_output_aliases"),
         ({"input_output_aliases": {0: 0}, "output_layouts": (1, 0)}, "same shape, dtype and layout"),
     ):
         with pytest.raises(errors.BadArgument, match=message):
@@ -320,6 +321,7 @@ def test_the_fields_of_an_operation_are_the_attributes_of_its_call():
 
     text = hx.jit(lambda x: hx.perform(Scaled(np.float32(2)), x)).lower(np.zeros((2, 3))).as_text()
     assert 'backend_config = {by = 2.0 : f32, n = 2 : i8, word = "a"}' in text and "has_side_effect" not in text
+    assert "indices_of_shape_operands" not in text
     assert "operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[1, 0]>" in text
 
 

@@ -12,6 +12,8 @@ import pytest
 import handlax as hx
 from handlax import errors, random
 from handlax import numpy as hnp
+from handlax.effects.core.arrays import as_arrays, concrete
+from handlax.effects.types.array_type import array_type
 
 x = hnp.arange(6.0, dtype="float32").reshape(2, 3)
 DTYPES = ["bool", "int8", "uint8", "int32", "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "int4"]
@@ -320,3 +322,15 @@ class Forwarding:
 @pytest.mark.parametrize("transform", [hx.jit, hx.vmap, hx.checkpoint, lambda f: lambda x: hx.jvp(f, (x,), (x,))[0]])
 def test_a_container_that_forwards_the_attributes_of_a_traced_value_is_an_array(transform):
     np.testing.assert_allclose(transform(lambda a: hnp.exp(Forwarding(a)) * a)(x), np.exp(x) * x, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("others", "dtype", "weak"), [
+    (["float16", "float32"], "float16", False), (["float32~", "float16"], "float16", False),
+    (["float16", "float32~"], "float16", False), (["float32~", "float64~"], "float32", True), ([], "float32", True),
+])
+def test_a_number_takes_the_dtype_of_the_first_strong_array_else_of_the_first_weak_one(others, dtype, weak):
+    types = [array_type((), np.dtype(name.strip("~")), "~" in name) for name in others]
+    arrays = [concrete(t, np.ones((), t.dtype)) for t in types]
+    for at in range(len(arrays) + 1):
+        made = as_arrays(*arrays[:at], 2.0, *arrays[at:])
+        assert (made[at].type.dtype, made[at].type.weak) == (dtype, weak)

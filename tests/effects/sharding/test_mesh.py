@@ -160,3 +160,9 @@ def test_a_mesh_is_in_force_in_its_thread_alone():
 
     together(2, enter)
     assert seen[:2] == [mesh, mesh] and seen[2:] == [None, None] and current().mesh is None
+
+
+def test_a_mesh_is_scalar_where_it_has_one_device_and_no_axes():
+    device = hx.devices()[0]
+    meshes = [Mesh(np.array(device), ()), Mesh(np.array([device]), ("x",)), Mesh(np.array([[device]]), ("x", "y"))]
+    assert [mesh.is_scalar for mesh in meshes] == [True, False, False]

@@ -9,6 +9,7 @@ from scipy import stats
 import handlax as hx
 from handlax import errors, random
 from handlax import numpy as hnp
+from handlax.random.rejection_samplers import _log_probability
 
 KEY = random.key(6)
 MANY = 50_000
@@ -25,6 +26,13 @@ def probability(drawn, law):
     rest = [[found[~keep].sum()], [expected[~keep].sum()]] if expected[~keep].sum() > 5 else [[], []]
     found, expected = np.concatenate([found[keep], rest[0]]), np.concatenate([expected[keep], rest[1]])
     return stats.chisquare(found, expected * found.sum() / expected.sum()).pvalue
+
+
+@pytest.mark.parametrize("rate", [0.5, 8.0, 40.0, 1e3, 1e4])
+def test_the_probability_of_a_count_is_exact_for_small_and_large_rates(rate):
+    k = np.unique(stats.poisson(rate).ppf(np.linspace(0.01, 0.99, 9)))
+    found = _log_probability(hnp.asarray(k), hnp.full(k.shape, rate, "float64"))
+    np.testing.assert_allclose(found, stats.poisson(rate).logpmf(k), rtol=1e-9, atol=1e-8)
 
 
 @pytest.mark.parametrize("n", [1, 12, 40, 3000])

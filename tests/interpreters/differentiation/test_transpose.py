@@ -2,6 +2,7 @@
 
 import functools
 
+import numpy as np
 import pytest
 
 import handlax as hx
@@ -106,3 +107,31 @@ def test_an_error_of_a_rule_is_raised_as_it_is(wrap):
     with pytest.raises(ZeroDivisionError) as caught:
         hx.jit(hx.grad(wrap(f)))(1.0)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("wrap", [
+    hx.jit, hx.checkpoint, lambda f: lambda x: lax.cond(x > 0, f, f, x),
+    lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
+], ids=["jit", "checkpoint", "cond", "scan"])
+def test_a_body_is_transposed_anew_where_an_axis_has_another_size(wrap):
+    @hx.operation
+    class Kept:
+        jvp = hx.columns.linear
+
+        def result_type(op, x):
+            return x
+
+        def evaluate(op, x):
+            return x
+
+        def batch(op, dims, x):
+            return hx.perform(op, x), dims[0]
+
+        def transpose(op, ct, x):
+            return ct * lax.axis_size("lanes")
+
+        def lower(op, emit, x):
+            return x
+
+    gradient = hx.vmap(hx.grad(wrap(lambda x: hx.perform(Kept(), x))), axis_name="lanes")
+    assert [gradient(np.ones(n, "float32")).tolist() for n in (2, 3)] == [[2.0] * 2, [3.0] * 3]

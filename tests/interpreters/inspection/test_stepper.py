@@ -329,3 +329,53 @@ def test_where_a_stepper_is_names_the_runs_around_it():
     assert repr(s).startswith("summed > scan, iteration 1 of 2 > body: before equation 0 of 2")
     s = at_loop(doubled, 3.0)
     assert repr(s.into(1, test=True)).startswith("doubled > while, test of iteration 1 > <lambda>: before")
+
+
+def test_at_the_start_nothing_was_performed_and_at_the_end_nothing_is_next():
+    s = hx.step(lambda x: hnp.sin(x))(0.5)
+    assert (s.last, s.last_results) == (None, ()) and s.equation.op.name == "sin" and s.site.file == __file__
+    e = s.end()
+    assert (e.equation, e.site, e.last.op.name) == (None, None, "sin") and e.last_results == (e.result,)
+    loop = at_loop(doubled, 1.0)
+    assert type(loop.into().end().result) is tuple and loop.into().end().result == (2.0,)
+    with pytest.raises(errors.BadArgument, match="'a' is no value computed so far; there are none"):
+        hx.step(lambda: hnp.zeros(3))().number("a")
+
+
+@pytest.mark.parametrize(("go", "words"), [
+    (lambda s: s.to(-1), "to: equations are 0 to"), (lambda s: s.to(99), "to: equations are 0 to"),
+    (lambda s: s.to("cos"), "to: no equation ahead is cos"), (lambda s: s.back(1), "back: this is the start"),
+    (lambda s: s.into(-1), "there is no iteration -1"), (lambda s: s.into(9), "there is no iteration 9"),
+    (lambda s: s.into(test=True), "into: scan has no test"), (lambda s: s.out(), "out: this is the outermost program"),
+    (lambda s: s.next_iteration(), "next_iteration: this is the outermost program"),
+    (lambda s: s.end().into(), "the program is at its end"), (lambda s: s.into().into(), "mul has none"),
+    (lambda s: s.into(1).set("a", hx.numpy.int32(1)), "set: a is f32"),
+])
+def test_where_nothing_is_one_does_not_go(go, words):
+    with pytest.raises(errors.HandlaxError, match=words):
+        go(hx.step(summed)(hnp.arange(4.0)))
+
+
+def test_a_scoped_effect_is_entered_by_its_clause_alone():
+    @hx.effect(scopes=1)
+    class Region:
+        pass
+
+    f = hx.handle(hx.handler({Region: lambda op, body, *xs: body(*xs)}))
+    program = hx.make_program(lambda x: hx.perform(Region(), lambda x: hnp.sin(x), x))(1.0)
+    with pytest.raises(errors.BadArgument, match="region has none: its clause decides when its function is executed"):
+        f(lambda x: hx.step(program)(x).into())(1.0)
+
+
+def test_an_operation_within_several_sub_programs_is_found():
+    inner = hx.jit(lambda x: hnp.log(x) + 1.0)
+    s = hx.step(lambda xs: lax.scan(lambda c, x: (c + inner(x), None), 0.0, xs)[0])(hnp.arange(1.0, 4.0))
+    found = s.to("log")
+    assert found.equation.op.name == "log" and found.outer.outer is not None
+
+
+def test_the_first_value_that_differs_is_none_where_none_does():
+    s = hx.step(lambda z: z * z)(np.complex64(1 + 2j)).end()
+    other = s.set("b", np.complex64(1 - 2j))
+    assert s.compare(s).first is None and str(s.compare(s)) == "no difference"
+    assert s.compare(other).first.most == pytest.approx(abs((1 + 2j) ** 2 - (1 - 2j)))

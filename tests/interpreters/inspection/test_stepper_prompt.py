@@ -195,3 +195,57 @@ def test_an_error_of_a_rule_leaves_the_session_where_it_was(monkeypatch):
     assert here.do("iteration")
     assert said[-1] == "ZeroDivisionError: integer division or modulo by zero\n"
     assert here.s is before
+
+
+MISTAKES = {
+    "next many": "a count is needed, got 'many'", "go lost": "there is no mark 'lost'; there are: here.",
+    "mark": "mark: a name is needed", "dance": "there is no command 'dance'", "into 9": "there is no iteration 9",
+    "to 99": "to: equations are 0 to", "back 9": "there are no 9 moves to take back", "print zz": "'zz' is no value",
+    "compare lost": "there is no mark 'lost'",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_leaves_the_session_where_it_was(line):
+    here, said = session(lambda xs: lax.scan(lambda c, x: (c + x, None), hnp.float32(0.0), xs)[0], hnp.arange(3.0))
+    here.do("mark here")
+    before = here.s
+    assert here.do(line) and here.s is before and MISTAKES[line] in said[-1]
+
+
+def test_commands_go_where_they_say():
+    here, said = session(lambda x: hnp.log(lax.cond(x > 0, hnp.sin, hnp.cos, x)) - 1.0, -2.0)
+    for line, shown in (
+        ("to cond", "> before"), ("into", "cond > "), ("mark inside", "inside is here."), ("out", ": before equation"),
+        ("to nan", "= nan"), ("to 1", ": before equation 1"), ("next 2", ": before equation 3"),
+        ("go inside", "cond > "), ("", "at the end"), ("out", ": before equation"), ("", "= nan"),
+    ):
+        here.do(line)
+        assert shown.removeprefix("> ") in said[-1], (line, said[-1])
+
+
+def test_a_long_program_is_shown_around_the_next_equation():
+    def f(x):
+        for _ in range(30):
+            x = hnp.sin(x)
+        return x
+
+    s = hx.step(f)(0.5).forward(15)
+    assert all([f"... {n} {where}" in str(s) for n, where in ((11, "above"), (14, "below"))]) or "above" in str(s)
+    assert "above" not in str(s.start()) and "below" not in str(s.end())
+    assert s._repr_html_().count("<mark>") == 1
+
+
+@pytest.mark.parametrize("last", ["quit", EOFError])
+def test_a_prompt_reads_lines_until_they_end(last, monkeypatch, capsys):
+    lines = iter(["next", KeyboardInterrupt, "next", last])
+
+    def answer(prompt):
+        line = next(lines)
+        if isinstance(line, str):
+            return line
+        raise line
+
+    monkeypatch.setattr("builtins.input", answer)
+    assert hx.step(lambda x: hnp.sin(x) * 2.0 + 1.0)(0.5).prompt().at == 2
+    assert "help lists the commands." in capsys.readouterr().out

@@ -85,6 +85,38 @@ def test_a_gradient_is_asked_of_a_scalar_and_of_inexact_arguments() -> None:
         hx.grad(lambda x: x * 2.0)(3)
 
 
+X = np.ones(3, "float32")
+WRONG = {
+    "one tangent, no tuple": (lambda: hx.jvp(hnp.sin, (1.0,), 1.0), "primals and tangents are tuples or lists"),
+    "one primal, no tuple": (lambda: hx.jvp(hnp.sin, 1.0, (1.0,)), "primals and tangents are tuples or lists"),
+    "tangents of another structure": (lambda: hx.jvp(hnp.sin, (1.0,), (1.0, 1.0)), "the tuple of tangents"),
+    "aux of three": (lambda: hx.jvp(lambda x: (x, x, x), (1.0,), (1.0,), has_aux=True), r"\(result, aux\), got tuple"),
+    "an array beside nothing": (lambda: hx.jvp(lambda x: x, (1.0,), (1.0,), has_aux=True), r"\(result, aux\), got f32"),
+    "a cotangent of another shape": (
+        lambda: hx.linear_transpose(lambda x: 2.0 * x, X)(np.ones(2)), r"must have its shape, got \(2,\)"),
+    "a real value": (lambda: hx.grad(lambda z: hnp.abs(z), holomorphic=True)(1j), "the value is complex, got float32"),
+    "no cotangent": (lambda: hx.vjp(hnp.sin, X)[1](), "takes one cotangent"),
+    "two cotangents": (lambda: hx.vjp(hnp.sin, X)[1](X, X), "takes one cotangent"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_derivative_is_refused(name: str) -> None:
+    call, words = WRONG[name]
+    with pytest.raises(errors.HandlaxError, match=words):
+        call()
+
+
+def test_a_linearization_has_what_is_beside_the_value() -> None:
+    y, push, beside = hx.linearize(lambda x: (hnp.sin(x), {"twice": 2.0 * x}), 0.5, has_aux=True)
+    assert (y, push(1.0), beside["twice"]) == (hnp.sin(0.5), hnp.cos(0.5), 1.0)
+
+
+def test_a_transpose_is_of_anything_with_a_shape_and_a_dtype() -> None:
+    shape = hx.ShapeDtypeStruct((3,), "float32")
+    assert hx.linear_transpose(lambda x: 2.0 * x, shape)(X)[0].tolist() == [2.0] * 3
+
+
 def test_what_is_beside_a_value_is_returned_beside_its_derivative() -> None:
     value, slope = hx.value_and_grad(lambda x: (x * x, {"twice": 2 * x}), has_aux=True)(3.0)
     assert (float(value[0]), float(value[1]["twice"]), float(slope)) == (9.0, 6.0, 6.0)

@@ -83,3 +83,18 @@ def test_what_is_narrow_or_no_float_stays_as_it_is():
 def test_a_dtype_that_is_no_float_is_refused():
     with pytest.raises(errors.BadArgument, match="int32"):
         autocast("int32")
+
+
+def test_other_operations_are_narrow_where_they_are_asked_for():
+    x, at = hnp.asarray([1.001, 3.0, 2.0]), hnp.asarray([2, 0, 1])
+    everything = autocast(over=lambda op: True)
+    assert hx.handle(everything)(lambda x: x + 0.0)(x).tolist() == narrowed(x).tolist()
+    values, places = hx.handle(everything)(lambda x, at: lax.sort((x, at), num_keys=1))(x, at)
+    assert (values.dtype, places.dtype) == (x.dtype, at.dtype) and places.tolist() == [2, 1, 0]
+    assert values.tolist() == narrowed(hnp.sort(x)).tolist()
+
+
+def test_operands_that_would_differ_stay_as_they_are():
+    x, y = hnp.ones((2, 2)), hnp.ones((2, 2), "float8_e5m2")
+    product = lambda x, y: lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type="float32")
+    assert str(hx.make_program(hx.handle(autocast())(product))(x, y)) == str(hx.make_program(product)(x, y))
