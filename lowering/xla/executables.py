@@ -204,18 +204,19 @@ def _result_handler(kind: Aval, where: BufferSharding, committed: bool) -> Any:
 def quick_options(text: str | bytes, devices: Sequence[Device]) -> dict[str, Any]:
     """The options with which XLA takes the least time for a program: without LLVM's optimisations, in one module.
 
-    Where there is a choice, programs of one device have the older emitter for CPUs, which goes through no MLIR, except
-    those with 4-bit floats, whose bits it cannot read; over several devices XLA aborts with it on collectives of
-    complex numbers.
+    Where there is a choice, programs have the older emitter for CPUs, which goes through no MLIR, except those with
+    4-bit floats, whose bits it cannot read, and those over several devices with complex numbers, on whose collectives
+    XLA aborts with it.
     """
     options: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1}
-    both = JAXLIB_VERSION.startswith("0.10.") and len(devices) == 1
-    if both and not _FLOAT4.search(text if isinstance(text, bytes) else text.encode()):
+    unfit = _FLOAT4 if len(devices) == 1 else _FLOAT4_OR_COMPLEX
+    if JAXLIB_VERSION.startswith("0.10.") and not unfit.search(text if isinstance(text, bytes) else text.encode()):
         options["xla_cpu_use_fusion_emitters"] = False
     return options
 
 
 _FLOAT4 = re.compile(rb"f4E2M1FN")
+_FLOAT4_OR_COMPLEX = re.compile(rb"f4E2M1FN|complex<")
 
 
 def compile(

@@ -28,7 +28,7 @@ def changed_copy(diff: str, where: Path) -> Path:
     """A folder from which handlax is imported as it is after a diff."""
     tree = where / "tree"
     for folder in ("effects", "interpreters", "lowering", "handlax", "tests/laws"):
-        shutil.copytree(ROOT / folder, tree / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tree / folder, symlinks=True)  # with what is compiled, most of which is kept
     (where / "recipe.diff").write_text(diff)
     run(["git", "apply", "--verbose", "../recipe.diff"], tree, GIT_CEILING_DIRECTORIES=str(where))
     return tree

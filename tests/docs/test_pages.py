@@ -164,6 +164,7 @@ def test_examples_of_a_page_run(page, monkeypatch, tmp_path):
     module = types.ModuleType("page")        # a real module: dataclasses and pickle look their classes up in one
     monkeypatch.setitem(sys.modules, "page", module)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")      # pages name the plug-ins that they use
     monkeypatch.chdir(tmp_path)              # what a page writes is not left behind
     linecache.checkcache(str(page))
     with columns_apart():

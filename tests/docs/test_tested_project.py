@@ -1,5 +1,6 @@
 """The tests of examples/tested_project pass, in a process of their own, and each finds what it is about."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,8 @@ def project(tmp_path):
 
 def outcome_of(project, *arguments):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "handlax_pytest", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, cwd=project, env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+                          capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_the_tests_of_the_project_pass(project):

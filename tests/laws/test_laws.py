@@ -14,6 +14,7 @@ import pytest
 
 import handlax
 from handlax.effects.core.operation import OPERATIONS, Operation
+from handlax.effects.operations.elementwise.conversion import ConvertElementType
 from handlax.testing import OPERATION_LAWS, Inapplicable
 from handlax.testing.operation_checks import NUMBERS
 from handlax.testing.operation_laws import LANES, NARROW
@@ -21,35 +22,57 @@ from handlax.testing.operation_laws import LANES, NARROW
 FAMILIES = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("inputs_*.py"))
 CASES = [case for family in FAMILIES for case in importlib.import_module(f"laws.{family}").CASES]
 WIDE = frozenset(map(np.dtype, ("float64", "complex128")))  # narrower ones are checked too, in one shape
-# The laws that take some ten milliseconds for each pair of a dtype and shapes, to compile it or to compute all lanes.
-LONG = ("compiled", "vmap", "partial_eval", "commutes", "decomposition", "ragged")
+# The laws that take some ten milliseconds for each pair of a dtype and shapes, most of them to compile it.
+LONG = ("compiled", "vmap", "partial_eval", "commutes", "text", "tangent_types", "decomposition", "ragged")
+CASES_OF = {kind: [case for case in CASES if type(case.op) is kind] for kind in {type(case.op) for case in CASES}}
 
 
-def examples(case, law, *, all_pairs=True):
-    """One draw for every dtype and shape, or one for each lane; for derivatives, of the widest dtypes, and in one shape
-    of narrower ones.
+def family(case, law):
+    """The dtypes of a case in which a law is checked, sorted by name: all, for derivatives real and complex ones."""
+    found = case.dtypes.intersection(*[NUMBERS[name] for name in law.needs if name in NUMBERS])
+    return sorted(found, key=lambda dtype: dtype.name)
 
-    Without ``all_pairs`` the shapes are dealt out to the dtypes, and each has one of the largest; for derivatives there
-    are the widest dtypes alone, complex ones in one shape.
+
+def dealt(case, law):
+    """Some of these dtypes, for derivatives wide ones: each is dealt to one of the operation's cases that have it, and
+    to each case one at least. A conversion has all, which are what it is about; rows are moved whatever is in them.
     """
-    family = sorted(family_of(case, law), key=lambda d: d.name)
-    if law.name == "ragged" and not all_pairs:  # rows are moved, whatever is in them
-        family = family[-1:]
-    hands = min(len(family), len(case.shapes))
-    size = {shapes: sum(map(math.prod, shapes)) for shapes in case.shapes}
-    for turn, dtype in enumerate(family):
-        dealt = [shapes for i, shapes in enumerate(case.shapes) if i % hands == turn % hands]
-        chosen = {*dealt, max(*dealt, *case.shapes, key=size.get)}
-        for i, shapes in enumerate(case.shapes):
+    dtypes, cases = family(case, law), CASES_OF[type(case.op)]
+    if "reals" in law.needs:
+        dtypes = [dtype for dtype in dtypes if dtype in WIDE] or dtypes
+    if isinstance(case.op, ConvertElementType):
+        return dtypes
+    if law.name == "ragged":
+        return dtypes[-1:]
+    own = []
+    for turn, dtype in enumerate(sorted(frozenset().union(*[each.dtypes for each in cases]), key=lambda d: d.name)):
+        holders = [each for each in cases if dtype in each.dtypes]
+        if dtype in dtypes and holders[turn % len(holders)] is case:
+            own.append(dtype)
+    return own or [dtypes[cases.index(case) % len(dtypes)]]
+
+
+def examples(case, law, *, dtypes=None, all_pairs=True):
+    """One draw for every dtype and shape, or one for each lane; for derivatives, in one shape of narrow dtypes.
+
+    Without ``all_pairs`` the shapes, six at most, are dealt out to the dtypes, and each has one of the largest; for
+    derivatives there are complex ones in one shape.
+    """
+    dtypes = family(case, law) if dtypes is None else dtypes
+    every = case.shapes if all_pairs else case.shapes[:6]
+    hands = min(len(dtypes), len(every))
+    size = {shapes: sum(map(math.prod, shapes)) for shapes in every}
+    for turn, dtype in enumerate(dtypes):
+        some = [shapes for i, shapes in enumerate(every) if i % hands == turn % hands]
+        chosen = {*some, max(*some, *every, key=size.get)}
+        for i, shapes in enumerate(every):
             if not (all_pairs or "reals" in law.needs or shapes in chosen):
                 continue
-            if "reals" in law.needs and i > 2 and len(case.shapes) > 4:
+            if "reals" in law.needs and i > 2 and len(every) > 4:
                 break
-            if "reals" in law.needs and not all_pairs and dtype in NARROW and case.dtypes & WIDE:
-                continue
             short = dtype in NARROW or (not all_pairs and dtype.kind == "c")
             one_shape = ("reals" in law.needs and short) or law.name in ("tangent_types", "narrow_derivatives")
-            if one_shape and i != min(1, len(case.shapes) - 1):
+            if one_shape and i != min(1, len(every) - 1):
                 continue
             seed = zlib.crc32(f"{case} {dtype.name} {shapes}".encode())
             rng = np.random.default_rng(seed)
@@ -57,31 +80,30 @@ def examples(case, law, *, all_pairs=True):
                 yield case.draw(dtype, shapes, rng, extremes="extremes" in law.wants)
 
 
-def family_of(case, law):
-    """The dtypes of a case of which a law is, all, or those of derivatives."""
-    return case.dtypes.intersection(*[NUMBERS[name] for name in law.needs if name in NUMBERS])
+def check(case, law, all_pairs):
+    """Check a law of a case by all examples, or by those that are dealt to it."""
+    if reason := law.reason(case.op.exempt):
+        pytest.skip(f"exempt: {reason}")
+    if not family(case, law):
+        pytest.skip("there is no derivative: the case has no real or complex dtype of these bits")
+    try:
+        dtypes = family(case, law) if all_pairs else dealt(case, law)
+        law.check(case.op, list(examples(case, law, dtypes=dtypes, all_pairs=all_pairs)))
+    except Inapplicable as reason:
+        pytest.skip(f"inapplicable: {reason}")
 
 
 @pytest.mark.parametrize("law", OPERATION_LAWS, ids=lambda law: law.name)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_law(case, law):
-    if reason := law.reason(case.op.exempt):
-        pytest.skip(f"exempt: {reason}")
-    if not family_of(case, law):
-        pytest.skip("there is no derivative: the case has no real or complex dtype of these bits")
-    try:
-        law.check(case.op, list(examples(case, law, all_pairs=law.name not in LONG)))
-    except Inapplicable as reason:
-        pytest.skip(f"inapplicable: {reason}")
+    check(case, law, law.name not in LONG)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("law", [law for law in OPERATION_LAWS if law.name in LONG], ids=lambda law: law.name)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_long_laws_hold_for_every_dtype_in_every_shape(case, law):
-    if law.reason(case.op.exempt) or not family_of(case, law):
-        pytest.skip("exempt, or without derivative")
-    law.check(case.op, list(examples(case, law)))
+    check(case, law, True)
 
 
 def operations():

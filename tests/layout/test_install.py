@@ -29,7 +29,7 @@ def copied(to: Path, *more: str) -> Path:
     for place in [*LAYERS, "handlax_pytest.py", "pyproject.toml", "README.md", "LICENSE", *more]:
         (to / place).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / place).is_dir():
-            shutil.copytree(ROOT / place, to / place, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / place, to / place, symlinks=True)  # with what is compiled, which is kept
         else:
             shutil.copy(ROOT / place, to / place)
     return to
