@@ -200,6 +200,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/random/": (("handlax/test_random.py", "golden/test_random.py"), "by area, and draw by draw"),
     "handlax/scipy/linalg/": (("handlax/scipy/test_linalg.py",), "against SciPy, function by function"),
     "handlax/testing/closeness.py": (("handlax/testing/test_comparisons.py", LAWS), "the comparison of all laws"),
+    "handlax/testing/crossing_laws.py": (
+        ("handlax/testing/test_handler_laws.py", "handlax/testing/test_transformation_laws.py"), "laws of both"),
     "handlax/testing/drawn_programs.py": (("handlax/testing/test_handler_laws.py",), "the programs of its checks"),
     "handlax/testing/operation_checks.py": (("handlax/testing/test_operation_laws.py",), "the draws of its laws"),
     "handlax/testing/run_differences.py": (("handlax/testing/test_recordings.py",), "the comparison of recordings"),
