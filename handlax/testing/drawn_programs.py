@@ -117,11 +117,11 @@ class DrawnPrograms:
         ).with_refused(self.refused)
 
 
-# the statements of a broad program, of functions ``up`` and ``down`` of all expressions and of one, ``few``, of some
+# the statements of a broad program, with a function ``every`` of all expressions and one, ``few``, of some
 BROAD: Mapping[str, str] = MappingProxyType({
-    "scan": "z, r = hx.scan(lambda c, y: (up(c, y),) * 2, z, r)",
-    "cond": "z = hx.cond(p, few, down, z, x)",
-    "jit": "z = hx.jit(down)(z, x)",
+    "scan": "z, r = hx.scan(lambda c, y: (every(c, y),) * 2, z, r)",
+    "cond": "z = hx.cond(p, few, every, z, x)",
+    "jit": "z = hx.jit(few)(z, x)",
     "checkpoint": "z = hx.checkpoint(few)(z, x)",
     "fori_loop": "z = hx.fori_loop(0, 2, lambda i, c: few(c, x), z)",
     "while_loop": "(n, z) = hx.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, few(c[1], x)), (0, z))",
@@ -141,8 +141,8 @@ def broad_program(without: Collection[str]) -> Nest:
         return [f"def {name}(f0, y):", *[f"    {line}" for line in [*lines, *told, f"return f{len(lines + told)}"]]]
 
     lines = [
-        *function("up", forms), *function("down", forms[::-1]), *function("few", forms[1:4]),
-        "z, r = up(x, x), v", *[text for name, text in BROAD.items() if has(name)], "return (z, r)",
+        *function("every", forms), *function("few", forms[1:4]),
+        "z, r = every(x, x), v", *[text for name, text in BROAD.items() if has(name)], "return (z, r)",
     ]
     return Nest("def program(x, v, w, k, p):\n" + "".join([f"    {line}\n" for line in lines]))
 
