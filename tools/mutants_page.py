@@ -31,6 +31,19 @@ With `--tests` it knows some test files alone: `n of m tests` are those that wer
 [Break your own code](../how-to/mutants.md) says how to do the same with your operations and handlers.
 """
 
+BRANCHES = """## Branches that no test takes
+
+`make branches PYTHON=python3.13` finds them, and `python tools/branch_coverage.py --list lowering` lists them.
+Of the branches of `effects` tests take 95.0 %, of `interpreters` 95.4 %, of `lowering` 85.7 %; most of the others are of these kinds:
+
+- A process that a test starts takes them, and is not watched: processes of a cluster ([processes](../../lowering/clients/processes.py), [coordinator](../../lowering/clients/coordinator.py), [lanes of processes](../../lowering/maps/process_lanes.py), programs that several of them launch), forked children, and settings that are read when Python starts.
+- Tests at the recursion limit leave no room for the watch: [deep calls](../../effects/base/deep_calls.py), and errors within trees.
+- Another platform or version takes them: CUDA, processors with 16-bit instructions, jaxlib 0.10 and 0.11, Python 3.11 and 3.12, NumPy below 2.3.
+- Threads take them that meet at one instruction: half of a cache is dropped by two at once, an object is freed while its identity is looked up.
+- Arrays of more than 2 GiB take them, whose indices have 64 bits.
+- A comparison of two keys finds them unequal although they share a hash.
+"""
+
 
 def score(outcomes: Sequence[Outcome], reasons: Mapping[str, str]) -> str:
     """How many of the mutants that are mistakes some test has seen, in percent."""
@@ -64,7 +77,7 @@ def page(outcomes: Sequence[Outcome], reasons: Mapping[str, str]) -> str:
         INTRODUCTION,
         table("layer", ended, lambda outcome: outcome.path.partition("/")[0], reasons), "",
         table("kind", ended, lambda outcome: outcome.kind, reasons), "",
-        "## No mistakes", "", *(known or ["None so far."]), "", "## Gaps", "", *(gaps or ["None so far."]), ""])
+        "## No mistakes", "", *(known or ["None so far."]), "", "## Gaps", "", *(gaps or ["None so far."]), "", BRANCHES])
 
 
 def main(words: Sequence[str]) -> int:

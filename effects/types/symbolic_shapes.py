@@ -131,7 +131,7 @@ class SymbolicScope(OwnCopy):
 
 _FUNCTIONS: dict[Any, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, "floordiv": operator.floordiv, "mod": operator.mod, "max": larger, "min": smaller,
+    ast.Mod: operator.mod, **{f.__name__: f for f in (operator.floordiv, operator.mod)}, "max": larger, "min": smaller,
 }
 
 
