@@ -131,7 +131,7 @@ class SymbolicScope(OwnCopy):
 
 _FUNCTIONS: dict[Any, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, **{f.__name__: f for f in (operator.floordiv, operator.mod)}, "max": larger, "min": smaller,
+    ast.Mod: operator.mod, **{f.__name__: f for f in (operator.floordiv, operator.mod)},
 }
 
 
@@ -155,6 +155,10 @@ def _size(node: ast.expr, scope: SymbolicScope, text: str) -> Any:
             return -size(x)
         case ast.BinOp(x, ast.Pow(), ast.Constant(int() as exponent)) if type(exponent) is int:
             return prod([size(x)] * exponent)
+        case ast.Call(ast.Name("max"), [x, y], []):
+            return larger(size(x), size(y))
+        case ast.Call(ast.Name("min"), [x, y], []):
+            return smaller(size(x), size(y))
         case ast.Call(ast.Name("non_negative"), [x], []):
             return positive(size(x))
         case ast.BinOp(x, name, y) | ast.Call(ast.Name(name), [x, y], []):

@@ -60,6 +60,8 @@ REFUSED = {
     "fft: more lengths than dimensions": (lambda: lax.fft(Z, "FFT", (2, 3, 3)), "fft"),
     "sin: no accuracy": (lambda: lax.sin(S, accuracy=0.1), "accuracy"),
     "dynamic_slice: one start": (lambda: perform(ops.DynamicSlice((1, 1)), A, 0), "start"),
+    "dynamic_slice: starts of two dtypes": (
+        lambda: perform(ops.DynamicSlice((1, 1)), A, I[0], hnp.zeros((), "int64")), "of one dtype"),
     "dynamic_slice: too large": (lambda: lax.dynamic_slice(A, (0, 0), (3, 3)), "dynamic_slice"),
     "dynamic_slice: a negative size": (lambda: lax.dynamic_slice(A, (0, 0), (-1, 3)), "dynamic_slice"),
     "dynamic_slice: a matrix of starts": (lambda: lax.dynamic_slice(A, hnp.ones((1, 2), int), (1, 1)), "start"),

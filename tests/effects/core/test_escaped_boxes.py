@@ -147,3 +147,12 @@ def test_a_box_that_escapes_from_a_clause_names_its_handler(around, kind):
     assert "test_escaped_boxes.py:" in message.split("installed at")[1].split(",")[0]
     assert "unknown" not in message
     assert "handler(Keep)" in message or kind is hx.final
+
+
+@pytest.mark.parametrize("f", [lax.sin, lambda x: lax.add(x, x), lambda x: lax.select(True, x, x)], ids=["1", "2", "3"])
+def test_an_operation_that_was_performed_on_such_values_before_names_it_too(f):
+    kept = []
+    hx.make_program(lambda x: kept.append(x) or x)(hnp.float32(1.0))
+    f(hnp.float32(1.0))
+    with pytest.raises(errors.EscapedBox, match="make_program"):
+        f(*kept)

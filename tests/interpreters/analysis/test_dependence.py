@@ -15,6 +15,7 @@ from handlax import numpy as hnp
 from handlax.interpreters.analysis.dependence import as_marks, body_dependence, dependence, union
 from handlax.interpreters.analysis.simplify import dead_code_elimination
 from handlax.interpreters.analysis.typecheck import typecheck
+from handlax.interpreters.core.record import record
 from handlax.interpreters.differentiation.partial_eval import partial_eval_program, split_operation
 from handlax.testing.effect_programs.programs import effect_program
 from handlax.testing.effect_programs.structures import random_block
@@ -217,3 +218,10 @@ def test_what_has_no_results_depends_on_nothing():
     f = hx.grad(lambda x: lax.scan(step, x, None, 2)[0])
     np.testing.assert_allclose(f(1.0), 4.0)
     assert len(ticked) == 2
+
+
+def test_naming_an_axis_is_no_effect_that_has_an_order():
+    total = hx.operations.Psum((("lanes", 2),), None)
+    program = record(lambda x, y: (hx.perform(total, x), hx.perform(total, y)), [hx.typeof(1.0)] * 2)
+    found = dependence(program)
+    assert program.effects and (found.outs, found.effects, found.roots) == ((0b01, 0b10), {}, 0)

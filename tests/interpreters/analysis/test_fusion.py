@@ -33,6 +33,10 @@ def test_an_expensive_value_that_is_read_twice_is_stored():
     assert fused(lambda x: (hnp.exp(x) + 1.0, hnp.exp(x) * 2.0), X) == 2 + 2
 
 
+def test_an_expensive_value_that_is_a_result_and_is_read_is_stored():
+    assert fused(lambda x: (lambda y: (y, y + 1.0))(hnp.exp(x)), X) == 2
+
+
 def test_a_sum_is_stored_where_a_product_reads_it_too():
     assert fused(lambda x, w: (lambda y: y @ w + y)(x + x.mean() * x), X, W) < 8
 

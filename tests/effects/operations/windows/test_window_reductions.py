@@ -145,3 +145,10 @@ def test_other_dtypes(dtype):
         y = f(x)
         assert y.dtype == dtype and y.shape == (3, 2)
         np.testing.assert_array_equal(np.asarray(y), np.asarray(hx.jit(f)(x)))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit], ids=["eager", "compiled"])
+def test_large_windows_begin_with_a_start_that_is_no_identity(wrap):
+    x = np.arange(128.0, dtype="float32")
+    f = wrap(lambda x: lax.reduce_window(x, 5.0, lambda a, b: -(-a - b), (100,), (1,), "VALID"))
+    np.testing.assert_array_equal(f(x), np.lib.stride_tricks.sliding_window_view(x, 100).sum(1) + 5.0)

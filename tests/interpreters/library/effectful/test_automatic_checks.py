@@ -12,6 +12,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.core.arrays import as_array
+from handlax.effects.operations.elementwise.arithmetic import Add, Div, Mul
 from handlax.effects.types.dtypes import is_inexact
 from handlax.experimental import checkify
 from handlax.interpreters.library.effectful.automatic_checks import NAN, NaNOrigin, may_be_nan
@@ -85,6 +86,16 @@ def test_nan_come_about_as_the_operation_declares(case):
                 ys = case.op.as_results(hx.perform(case.op, *[with_nan(x, number) for x in xs[:1]], *xs[1:]))
             made = [np.isnan(np.asarray(y)).any() for y in ys if may_be_nan(y)]
             assert any(made) == (number > 0 and bool(made)), (case, dtype, xs)
+
+
+@pytest.mark.parametrize(("kind", "number", "origin"), [
+    (Add, 2.0, NaNOrigin.PASSED), (Add, 0.0, NaNOrigin.PASSED), (Add, math.inf, NaNOrigin.MADE),
+    (Mul, 2.0, NaNOrigin.PASSED), (Mul, 0.0, NaNOrigin.MADE), (Mul, -math.inf, NaNOrigin.MADE),
+    (Div, 2.0, NaNOrigin.PASSED), (Div, -0.0, NaNOrigin.MADE), (Div, math.inf, NaNOrigin.MADE),
+])
+def test_a_number_that_is_known_makes_nan_only_where_it_can(kind, number, origin):
+    assert NAN.find(kind)(kind(), as_array(X), as_array(number)) is origin
+    assert NAN.find(kind)(kind(), as_array(X), as_array(X)) is NaNOrigin.MADE
 
 
 def test_each_array_is_asked_once_whether_it_contains_nan():
