@@ -190,10 +190,9 @@ class SquarePlus:
     exempt = {"transpose": "it is not linear"}
 
 
-@pytest.mark.parametrize("law", testing.OPERATION_LAWS, ids=lambda law: law.name)
-def test_an_operation_of_a_user_obeys_every_law(law):
+def test_an_operation_of_a_user_obeys_every_law():
     rng = np.random.default_rng(0)
-    law.check(SquarePlus(1.5), [(rng.normal(size=shape),) for shape in ((), (3,), (2, 3), (0, 2))])
+    testing.check_operation(SquarePlus(1.5), [(rng.normal(size=shape),) for shape in ((), (3,), (2, 3), (0, 2))])
 
 
 @pytest.mark.parametrize("nest", [hx.grad, hx.jit, lambda f: hx.jit(hx.grad(f)), lambda f: hx.grad(hx.jit(f))])

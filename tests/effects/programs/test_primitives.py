@@ -16,7 +16,7 @@ from handlax.core import ShapedArray
 from handlax.effects.core.named_axes import Axis
 from handlax.effects.programs.primitives import primitive_called, primitive_of
 from handlax.extend.core import Effect, Primitive
-from handlax.testing import OPERATION_LAWS
+from handlax.testing import check_operation
 
 USES = uses(OURS)
 MA, SC = multiply_add(OURS), sine_cosine(OURS)
@@ -66,11 +66,10 @@ def test_a_primitive_computes_what_it_does_in_jax(use):
     assert_equal_trees(USES[use](), uses(side_of("jax", "interpreters"))[use]())
 
 
-@pytest.mark.parametrize("law", OPERATION_LAWS, ids=lambda law: law.name)
-def test_every_law_holds_of_a_primitive_of_the_user(law):
+def test_every_law_holds_of_a_primitive_of_the_user():
     x, y, z = np.random.default_rng(0).normal(size=(3, 4))
-    law.check(MA.operation(), [[x, y, z]])
-    law.check(SC.operation.from_params({"scale": 2.0, "note": "a"}), [[x]])
+    check_operation(MA.operation(), [[x, y, z]])
+    check_operation(SC.operation.from_params({"scale": 2.0, "note": "a"}), [[x]])
 
 
 def test_an_equation_leads_back_to_its_primitive():
