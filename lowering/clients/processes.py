@@ -30,7 +30,6 @@ from ...effects.base import config
 from ...effects.base.errors import HandlaxError, ProcessesDiffer, ProcessFailure
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.source_locations import user_site
-from .coordinator import proof_of
 from .jaxlib_modules import Client, RuntimeFailure, _jax
 from .joint_actions import Comparison, Joint, JointActions, count_with
 from .open_sockets import break_connections
@@ -41,7 +40,10 @@ if TYPE_CHECKING:  # a process that is alone needs none of them
     import json
     import socket
     import tempfile
+
+    from . import coordinator
 else:
+    coordinator = LazyModule("handlax.lowering.clients.coordinator")
     ipaddress, json, socket, tempfile = [LazyModule(name) for name in ("ipaddress", "json", "socket", "tempfile")]
 
 _COORDINATOR = Path(__file__).with_name("coordinator.py")
@@ -83,12 +85,12 @@ def connection() -> Connection | None:
 
 def connect(membership: Membership) -> None:
     """Wait for all processes and join them. Raises ProcessFailure: one is missing after ``start_timeout``."""
-    coordinator = _start_coordinator(membership) if membership.index == 0 else None
+    started = _start_coordinator(membership) if membership.index == 0 else None
     try:
         line = _come_together(membership)
     except BaseException:
-        if coordinator is not None:
-            _kill(coordinator)
+        if started is not None:
+            _kill(started)
         raise
     client = _jax.get_distributed_runtime_client(
         membership.coordinator_address, membership.index, init_timeout=membership.start_timeout,
@@ -96,7 +98,7 @@ def connect(membership: Membership) -> None:
         use_compression=True, shutdown_on_destruction=False, **membership.credentials,
     )
     client.connect()
-    _CURRENT.append(Connection(membership, client, coordinator, line))
+    _CURRENT.append(Connection(membership, client, started, line))
     config.PROCESS.joined = membership.count
 
 
@@ -112,7 +114,7 @@ def _come_together(membership: Membership) -> socket.socket:
         with suppress(OSError), ExitStack() as closing:
             line = closing.enter_context(socket.create_connection((host.strip("[]"), int(port)), timeout=5))
             line.settimeout(max(deadline - time.monotonic(), 0) + 5)  # the coordinator answers when the time is over
-            proof = proof_of(membership.secret, _line_of(line), membership.index)
+            proof = coordinator.proof_of(membership.secret, _line_of(line), membership.index)
             line.sendall(f"{membership.index} {socket.gethostname()}:{os.getpid()} {proof}\n".encode())
             answer, _, about = _line_of(line).partition(" ")
             if answer == "go":
