@@ -9,7 +9,7 @@ from helpers.package_source import FILES, LAYERS, PACKAGE, ROOT, imported_by, im
 
 JAXLIB_MODULES = "handlax.lowering.clients.jaxlib_modules"
 JAXLIB_FILES = {"effects/trees/cpp_pytrees.py", "effects/trees/path_keys.py", *[f"lowering/{module}.py" for module in (
-    "clients/jaxlib_modules", "clients/platforms", "clients/processes", "clients/coordinator",
+    "clients/jaxlib_modules", "clients/platforms", "clients/processes", "clients/coordinator", "clients/joint_actions",
     "xla/jaxlib_runtime", "xla/buffer_types", "xla/buffers", "xla/executables", "xla/mlir_bindings", "xla/mlir_modules",
     "xla/dlpack", "xla/jax_import_guard", "xla/profiler", "clients/runtime_classes",
     "clients/foreign_targets",
