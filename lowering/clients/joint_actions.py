@@ -141,11 +141,11 @@ def count_with(index: int, counts: Iterable[tuple[Sequence[int], int, int]]) -> 
     return next(((count, digest) for indices, count, digest in counts if index in indices), (0, 0))
 
 
-Difference = Callable[[], ProcessesDiffer]
+ActionDifference = Callable[[], ProcessesDiffer]
 """Makes the error that says what two processes did differently first."""
 
 
-class Comparison:
+class ActionComparison:
     """The comparison of a process's logs with those of its neighbours, by the table of the coordinator.
 
     Each tells its counts before the roll is called, and looks at those of its neighbours afterwards; who is ahead of
@@ -162,7 +162,7 @@ class Comparison:
             self.client.key_value_set(f"{_COUNTS}{self.actions.own}", counts, allow_overwrite=True)
             self.told = counts
 
-    def found(self) -> Difference | None:
+    def found(self) -> ActionDifference | None:
         """The difference from a neighbour, as far as both have come; None: there is none."""
         for index in self.actions.neighbours():
             with suppress(RuntimeFailure):  # it has told nothing yet
@@ -171,7 +171,7 @@ class Comparison:
                     return self._difference(index)
         return None
 
-    def asked(self) -> Difference | None:
+    def asked(self) -> ActionDifference | None:
         """The difference from another process that has found it, and asks; None: no one does."""
         for name, _ in self.client.key_value_dir_get(_DIFFERS):
             asking, asked = map(int, name.removeprefix(_DIFFERS).split("/"))
@@ -179,7 +179,7 @@ class Comparison:
                 return self._difference(asking)
         return None
 
-    def at_end(self, notes: str) -> Difference | None:
+    def at_end(self, notes: str) -> ActionDifference | None:
         """The difference from a neighbour, which has come to its end, too, and has its counts among these notes."""
         for index in self.actions.neighbours():
             with suppress(RuntimeFailure):  # it has ended without waiting
@@ -189,7 +189,7 @@ class Comparison:
                     return self._difference(index)
         return None
 
-    def _difference(self, index: int) -> Difference:
+    def _difference(self, index: int) -> ActionDifference:
         own, mine, theirs = self.actions.own, self.actions.shared_with(index).recent(), []
         with suppress(RuntimeFailure):
             self.client.key_value_set(f"{_DIFFERS}{own}/{index}", json.dumps(mine), allow_overwrite=True)

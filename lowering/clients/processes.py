@@ -31,7 +31,7 @@ from ...effects.base.errors import HandlaxError, ProcessesDiffer, ProcessFailure
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.source_locations import user_site
 from .jaxlib_modules import Client, RuntimeFailure, _jax
-from .joint_actions import Comparison, Joint, JointActions, count_with
+from .joint_actions import ActionComparison, Joint, JointActions, count_with
 from .open_sockets import break_connections
 from .runtime_access import empty_in_children
 
@@ -208,7 +208,7 @@ class Connection:
         self.count, self.index = membership.count, membership.index
         self.failure: Callable[[], HandlaxError] | None = None
         self.actions = JointActions(self.index)
-        self.comparison = Comparison(client, self.actions)
+        self.comparison = ActionComparison(client, self.actions)
         self._met: dict[tuple[frozenset[int], int], None] = {}
         self._turns: dict[frozenset[int], threading.RLock] = {}
         self._said: Counter[frozenset[int]] = Counter()
