@@ -114,7 +114,8 @@ def compare(
     is compared in the narrower dtype of both.
 
     The first inputs are the simplest that the strategy draws, then such, if it draws any, with an array that is empty,
-    of one element, or of zeros, and with a zero, a negative, an infinite or a large number, or NaN.
+    of one element, or of zeros, and with a zero, a negative, an infinite or a large number, NaN, or -0.0; they are
+    compared whatever ``seconds`` says.
 
     Args:
         others: functions that ``f`` is to equal, of NumPy arrays; they may be other libraries'.
@@ -144,7 +145,7 @@ def compare(
     drawn = DrawnInputs(inputs, seconds)
     return check_laws(
         name, laws, drawn.example, lacks={way.name: reason for way in ways if (reason := way.missing()) is not None},
-        examples=examples, seconds=seconds, seed=seed, reduce=drawn.simpler, show=_shown,
+        examples=examples, least=1 + len(EDGES), seconds=seconds, seed=seed, reduce=drawn.simpler, show=_shown,
     )
 
 
@@ -164,7 +165,7 @@ EDGES: tuple[Callable[[np.ndarray[Any, Any]], Any], ...] = (
     lambda x: True,
     lambda x: not x.size, lambda x: x.ndim and x.size == 1, lambda x: x.size > 1 and not np.any(x),
     lambda x: np.any(x == 0), lambda x: np.any(x < 0), lambda x: np.any(np.isinf(x)), lambda x: np.any(np.isnan(x)),
-    lambda x: np.any(np.abs(x) > 1e6),
+    lambda x: np.any(np.abs(x) > 1e6), lambda x: np.any((x == 0) & np.signbit(x)),
 )
 PERIOD = 32  # numbers of inputs, of which the first have the edges
 DRAWN = 50  # inputs among which an edge is looked for

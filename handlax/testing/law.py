@@ -121,13 +121,14 @@ def check_laws(
     *,
     lacks: Mapping[str, str] | None = None,
     examples: int = 20,
+    least: int = 1,
     seconds: float = 10.0,
     seed: int = 0,
     reduce: Reducer = unreduced,
     show: Show = sources,
     refusal: Callable[[Exception], str | None] = nothing,
 ) -> Report:
-    """Check laws in turn on examples, until there were so many of each, or the time is over; of each at least one.
+    """Check laws in turn on examples, until there were so many of each, or the time is over and there were ``least``.
 
     A law that applies to no example, or for which the subject refuses every one, is left out, with the reason.
 
@@ -150,7 +151,7 @@ def check_laws(
     for k in range(max(1, examples)):
         for law, clock in list(clocks.items()):
             start = time.monotonic()
-            if k and start > end:
+            if k >= least and start > end:
                 break
             for attempt in range(ATTEMPTS):
                 number = seed + k + 1000 * attempt

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import HandlaxError
+from ..effects.base.errors import CannotCross, HandlaxError
 from ..effects.core.arrays import Array, as_array, perform
 from ..effects.core.columns import DECOMPOSE, RAGGED
 from ..effects.core.operation import Operation
@@ -295,10 +295,13 @@ def _ragged(op: Operation, operands: Arrays) -> None:
     packed = [np.concatenate(column) for column in zip(*lanes)]
     try:
         expected = [results(op, with_rows(rows)) for rows in lanes]
-        axes = [0 if y.shape == z.shape else ragged_axis for y, z in zip(*expected[:2])]
-        mapped = vmap(lambda rows: results(op, with_rows(rows)), in_axes=(ragged_axis,), out_axes=axes)
-        found = [mapped(Ragged(packed, *given)) for given in ((lengths,), (np.array(lengths, np.int32), size))]
     except HandlaxError as error:
+        raise Inapplicable(str(error).partition("\n")[0]) from error
+    axes = [0 if y.shape == z.shape else ragged_axis for y, z in zip(*expected[:2])]
+    mapped = vmap(lambda rows: results(op, with_rows(rows)), in_axes=(ragged_axis,), out_axes=axes)
+    try:
+        found = [mapped(Ragged(packed, *given)) for given in ((lengths,), (np.array(lengths, np.int32), size))]
+    except CannotCross as error:  # any other error is one of the rule
         raise Inapplicable(str(error).partition("\n")[0]) from error
     for results_of_all in found:
         for k, y in enumerate(results_of_all):

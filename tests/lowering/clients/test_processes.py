@@ -227,8 +227,8 @@ for step in range(1000):
 
 
 def test_all_save_at_the_same_step_when_one_is_told_to_end():
-    (first,), (second,) = in_processes(SAVING, 2)
-    assert first == second and int(first) > 3
+    first, second = [[int(line) for line in lines if line.isdecimal()] for lines in in_processes(SAVING, 2)]
+    assert first == second and first[0] > 3  # the runtime writes of the signal too
 
 
 # Processes that do not do the same
