@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import CannotCross, HandlaxError
+from ..effects.base.errors import BadIndex, CannotCross, ConcretizationError, HandlaxError, ShapeMismatch
 from ..effects.core.arrays import Array, as_array, perform
 from ..effects.core.columns import DECOMPOSE, RAGGED
 from ..effects.core.operation import Operation
@@ -281,6 +281,9 @@ def _mapped(op: Operation, lanes: Sequence[Arrays], turn: int, rng: np.random.Ge
                 assert_close(np.asarray(data(y)[lane]), expected, 1.0, f"{op} under vmap{tuple(axes)}, lane {lane}")
 
 
+REFUSALS = (CannotCross, ShapeMismatch, ConcretizationError, BadIndex)
+
+
 def _ragged(op: Operation, operands: Arrays) -> None:
     """``vmap`` over lanes whose first axes have lengths of their own, known ones and values, equals each lane alone."""
     if not RAGGED.complete().has(type(op)):
@@ -298,10 +301,18 @@ def _ragged(op: Operation, operands: Arrays) -> None:
     except HandlaxError as error:
         raise Inapplicable(str(error).partition("\n")[0]) from error
     axes = [0 if y.shape == z.shape else ragged_axis for y, z in zip(*expected[:2])]
-    mapped = vmap(lambda rows: results(op, with_rows(rows)), in_axes=(ragged_axis,), out_axes=axes)
+
+    def typed(rows: Sequence[Any]) -> list[Any]:
+        xs = list(map(as_array, with_rows(rows)))
+        types, found = op.as_results(op.result_type(*[x.type for x in xs])), results(op, xs)
+        for y, wanted in zip(found, types, strict=True):
+            assert y.type.shape == wanted.shape, f"{op} in lanes of lengths: the type is {y.type}, expected {wanted}"
+        return found
+
+    mapped = vmap(typed, in_axes=(ragged_axis,), out_axes=axes)
     try:
         found = [mapped(Ragged(packed, *given)) for given in ((lengths,), (np.array(lengths, np.int32), size))]
-    except CannotCross as error:  # any other error is one of the rule
+    except REFUSALS as error:  # by a rule, or as lengths of lanes decide what is computed
         raise Inapplicable(str(error).partition("\n")[0]) from error
     for results_of_all in found:
         for k, y in enumerate(results_of_all):

@@ -387,12 +387,17 @@ class Connection:
             listeners = self.client.key_value_dir_get("handlax/listener/")
             break_connections(frozenset([int(port) for _, port in listeners]))
 
-    def end_process(self) -> None:
-        """Report the failure, and exit this process."""
+    def is_asking(self) -> bool:
+        """Whether the roll is being called still: a thread in the runtime, which aborts where Python ends before."""
+        return self._asker.is_alive()
+
+    def end_process(self, told: bool = False) -> None:
+        """Report the failure, unless the user was ``told``, and exit this process."""
         with suppress(Exception):  # what is written until now
             sys.stdout.flush()
-        error = self.failure and self.failure()
-        sys.stderr.write(f"handlax.errors.{type(error).__name__}: {error}\n")
+        if self.failure is not None and not told:
+            error = self.failure()
+            sys.stderr.write(f"handlax.errors.{type(error).__name__}: {error}\n")
         sys.stderr.flush()
         os._exit(1)
 
@@ -444,10 +449,12 @@ def _leave_at_exit() -> None:
     """Disconnect when Python exits; after an error without waiting for the others, as they may wait for this process.
     """
     if _CURRENT:
-        joined = _CURRENT.pop()
+        joined, fails = _CURRENT.pop(), getattr(sys, "last_value", None) is not None
         patience = _PATIENCE if joined.failure is None else 0
         try:
-            joined.close(getattr(sys, "last_value", None) is None, patience)
+            joined.close(not fails, patience)
+            if fails and joined.is_asking():
+                joined.end_process(told=True)
         except ProcessFailure:
             return
         except ProcessesDiffer:

@@ -46,7 +46,7 @@ print("hypothesis" in sys.modules, *handlax.testing.__all__)
 def test_what_tests_use_is_an_attribute_that_is_loaded_when_it_is_asked_for():
     done = subprocess.run([sys.executable, "-P", "-c", LAZY], capture_output=True, text=True, check=True, timeout=300)
     loaded, *names = done.stdout.split()
-    assert loaded == "True" and {"check_operation", "compare", "record", "strategies"} <= {*names}
+    assert loaded == "True" and {"check_operation", "compare", "record_run", "strategies"} <= {*names}
 
 
 def test_a_name_of_the_testing_package_is_no_module_that_it_loads():

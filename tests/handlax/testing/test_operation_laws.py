@@ -428,3 +428,26 @@ def test_given_operands_are_made_small():
         check_operation(WRONG["adjoint"], operands=[[np.ones(3)], [np.arange(1000.0).reshape(10, 100)]])
     (((x,),),) = caught.value.example[1:]
     assert x.size == 1
+
+
+@hx.operation
+class LargestOfAll:
+    """The largest element, 0 at least."""
+
+    dtypes = frozenset([np.dtype("float32"), np.dtype("float64")])
+
+    def result_type(op, x):
+        return hx.ArrayType((), x.dtype)
+
+    def evaluate(op, x):
+        return np.max(x, initial=0).astype(x.dtype)
+
+    def ragged(op, run, types, x):
+        marked, parts = run.split(x)
+        return run.box(marked, list(parts))
+
+
+def test_a_ragged_rule_whose_result_has_another_type_fails():
+    law = [law for law in OPERATION_LAWS if law.name == "ragged"]
+    with pytest.raises(LawFails, match=r"the type is f\d\d\[n\d.*\], expected f\d\d\[\]"):
+        check_operation(LargestOfAll(), laws=law)
