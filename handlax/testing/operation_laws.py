@@ -302,7 +302,7 @@ def _ragged(op: Operation, operands: Arrays) -> None:
         raise Inapplicable(str(error).partition("\n")[0]) from error
     axes = [0 if y.shape == z.shape else ragged_axis for y, z in zip(*expected[:2])]
 
-    def typed(rows: Sequence[Any]) -> list[Any]:
+    def typed(rows: Any) -> list[Any]:
         xs = list(map(as_array, with_rows(rows)))
         types, found = op.as_results(op.result_type(*[x.type for x in xs])), results(op, xs)
         for y, wanted in zip(found, types, strict=True):
