@@ -118,11 +118,7 @@ def _check_same(facts: list[tuple[str, str, str]], message: str) -> None:
 def _said_by_all(text: str) -> dict[int, str]:
     """The ``text`` of each process, by process index; every process must call this function."""
     joined = runtime.connection()
-    if joined is None:
-        return {0: text}
-    everyone = frozenset(range(joined.count))
-    joined.take_part(everyone, "multihost_utils")
-    return joined.all_say(text, everyone)
+    return {0: text} if joined is None else joined.all_say(text, frozenset(range(joined.count)), "multihost_utils")
 
 
 def _digest(data: bytes) -> str:

@@ -123,7 +123,7 @@ def compare(
         ways: how ``f`` is executed: ``WAYS`` by default if there are no others.
         loose: how many times the tolerance of their dtypes results may differ; see ``assert_close``.
         examples: how many inputs are drawn, for all functions and ways in turn.
-        seconds: how long, and how long again inputs that show a difference are made simpler; at least one is tried.
+        seconds: how long, beyond the first inputs, and how long again those that show a difference are made simpler.
         seed: of the first inputs.
 
     Raises: LawFails: they differ; with the simplest inputs found, and, if a way differs, the first operation to do so.

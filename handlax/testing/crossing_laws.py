@@ -35,7 +35,10 @@ class CrossingCase(Protocol):
         """What the subject makes of a program with loops and branches of Python."""
 
     def same(self, actual: Any, expected: Any, what: str) -> None:
-        """Assert that two answers are equal. Raises: Inapplicable: they have no arrays."""
+        """Assert that two answers of the subject are equal.
+
+        Raises: AssertionError: they differ, by ``what``. Inapplicable: they have no arrays that could be compared.
+        """
 
 
 def smooth_part(tree: Any) -> list[Any]:

@@ -139,7 +139,9 @@ def accepted_operands(op: Operation) -> list[Operands]:
 
 
 def _accepted(op: Operation, keys: int, arity: int) -> list[Operands]:
-    """So many keys, and then numbers, that an operation accepts, by their shapes, of those tried for an arity."""
+    """The operands that an operation accepts of those tried, ``arity`` many: the first ``keys`` are random keys, the
+    others numbers; an element for each tuple of shapes, and for floats and other numbers.
+    """
     families = [(shape,) * arity for shape in SHAPES]
     families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
     families += PRODUCTS if arity == 2 else ()
@@ -199,7 +201,9 @@ def _shown(law: Law, example: Any) -> str:
 
 
 def _smaller(example: Any) -> Iterator[Any]:
-    """The example with fewer draws, one or those of one type, or with shorter axes, all of one length."""
+    """Simpler examples (operation, draws of operands) than this one: with one draw alone, with the draws of one type
+    alone, or with all axes of one length cut to a shorter one.
+    """
     op, draws = example
     for fewer in [*[[draw] for draw in draws], *of_one_type(draws)]:
         if len(fewer) < len(draws):

@@ -281,7 +281,7 @@ def _mapped(op: Operation, lanes: Sequence[Arrays], turn: int, rng: np.random.Ge
                 assert_close(np.asarray(data(y)[lane]), expected, 1.0, f"{op} under vmap{tuple(axes)}, lane {lane}")
 
 
-REFUSALS = (CannotCross, ShapeMismatch, ConcretizationError, BadIndex)
+UNCROSSED = (CannotCross, ShapeMismatch, ConcretizationError, BadIndex)
 
 
 def _ragged(op: Operation, operands: Arrays) -> None:
@@ -312,7 +312,7 @@ def _ragged(op: Operation, operands: Arrays) -> None:
     mapped = vmap(typed, in_axes=(ragged_axis,), out_axes=axes)
     try:
         found = [mapped(Ragged(packed, *given)) for given in ((lengths,), (np.array(lengths, np.int32), size))]
-    except REFUSALS as error:  # by a rule, or as lengths of lanes decide what is computed
+    except UNCROSSED as error:  # by a rule, or as lengths of lanes decide what is computed
         raise Inapplicable(str(error).partition("\n")[0]) from error
     for results_of_all in found:
         for k, y in enumerate(results_of_all):

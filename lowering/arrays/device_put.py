@@ -141,8 +141,7 @@ def _check_same(x: ConcreteArray, sharding: Sharding) -> None:
     if joined is not None:
         digest = hashlib.sha256(x.value.tobytes()).hexdigest()
         who = frozenset([device.process_index for device in sharding._device_assignment])
-        joined.take_part(who, "device_put")
-        said = joined.all_say(f"{x.type} {digest}", who)
+        said = joined.all_say(f"{x.type} {digest}", who, "device_put")
         others = [number for number in sorted(said) if said[number] != said[joined.index]]
         if others:
             raise ProcessesDiffer(

@@ -77,57 +77,76 @@ class Duplicate(Exception):
     """Two processes with one index."""
 
 
+class Gathering:
+    """Those who visit a listener: ``by_index`` are the processes, and ``strangers`` may prove to be some, first ones
+    first.
+    """
+
+    def __init__(self, listener: socket.socket, processes: int, secret: str):
+        self.listener, self.processes, self.secret = listener, processes, secret
+        self.by_index: dict[int, Visitor] = {}
+        self.strangers: dict[Visitor, None] = {}
+        self.waiting = selectors.DefaultSelector()
+        self.waiting.register(listener, selectors.EVENT_READ)
+
+    def is_whole(self) -> bool:
+        return len(self.by_index) == self.processes
+
+    def admit(self) -> None:
+        """Take a new visitor among the strangers, of whom the first leaves if they are too many."""
+        with suppress(OSError):  # it has left meanwhile
+            visitor = Visitor(self.listener.accept()[0])
+            self.strangers[visitor] = None
+            self.waiting.register(visitor.connection, selectors.EVENT_READ, visitor)
+        for visitor in [*self.strangers][:-_MOST]:
+            self.dismiss(visitor)
+
+    def hear(self, visitor: Visitor) -> None:
+        """Hear what a visitor says now: it stays, proves to be a process, or is dismissed. Raises: Duplicate."""
+        if not visitor.hears(self.secret, self.processes):
+            self.dismiss(visitor)
+        elif visitor.index >= 0:
+            other = self.by_index.get(visitor.index, visitor)
+            if other.name != visitor.name:
+                said = f"duplicate {visitor.index} {other.name} {visitor.name}"
+                answer([each.connection for each in (*self.by_index.values(), visitor)], said)
+                raise Duplicate(said)
+            del self.strangers[visitor]
+            self.by_index[visitor.index] = visitor  # of one that comes again, its first connection was lost
+
+    def dismiss(self, visitor: Visitor) -> None:
+        self.waiting.unregister(visitor.connection)
+        visitor.connection.close()
+        self.strangers.pop(visitor, None)
+        if self.by_index.get(visitor.index) is visitor:
+            del self.by_index[visitor.index]
+
+
 def gather(listener: socket.socket, processes: int, timeout: float, secret: str = "") -> dict[int, socket.socket]:
     """The connections of the processes that come before the timeout, and stay, by index. Closes the listener.
 
     Visitors are heard as they speak, so that one that says little, or is none of the processes, holds up no other.
     Raises: Duplicate: two processes have one index; both are told.
     """
-    deadline = time.monotonic() + timeout
-    by_index: dict[int, Visitor] = {}
-    strangers: dict[Visitor, None] = {}  # the first ones first
+    deadline, gathering = time.monotonic() + timeout, Gathering(listener, processes, secret)
     try:
-        with listener, selectors.DefaultSelector() as waiting:
-            waiting.register(listener, selectors.EVENT_READ)
+        with listener, gathering.waiting:
             while (left := deadline - time.monotonic()) > 0:
-                ready = waiting.select(0 if len(by_index) == processes else left)
-                if not ready and len(by_index) == processes:
+                ready = gathering.waiting.select(0 if gathering.is_whole() else left)
+                if not ready and gathering.is_whole():
                     break
                 for key, _ in ready:
                     if key.data is None:
-                        with suppress(OSError):  # it has left meanwhile
-                            visitor = Visitor(listener.accept()[0])
-                            strangers[visitor] = None
-                            waiting.register(visitor.connection, selectors.EVENT_READ, visitor)
-                        leaving = [*strangers][:-_MOST]
-                    else:
-                        leaving = [] if key.data.hears(secret, processes) else [key.data]
-                        _seat(key.data, by_index, strangers)
-                    for visitor in leaving:
-                        waiting.unregister(visitor.connection)
-                        visitor.connection.close()
-                        strangers.pop(visitor, None)
-                        if by_index.get(visitor.index) is visitor:
-                            del by_index[visitor.index]
+                        gathering.admit()
+                    elif key.data.connection.fileno() >= 0:  # it was not dismissed for the sake of another
+                        gathering.hear(key.data)
     except Duplicate:
-        strangers |= dict.fromkeys(by_index.values())
+        gathering.strangers |= dict.fromkeys(gathering.by_index.values())
         raise
     finally:
-        for visitor in strangers:
+        for visitor in gathering.strangers:
             visitor.connection.close()
-    return {index: visitor.connection for index, visitor in by_index.items()}
-
-
-def _seat(visitor: Visitor, by_index: dict[int, Visitor], strangers: dict[Visitor, None]) -> None:
-    """Take a visitor among the processes once it has proved to be one. Raises: Duplicate."""
-    if visitor in strangers and visitor.index >= 0:
-        other = by_index.get(visitor.index, visitor)
-        if other.name != visitor.name:
-            said = f"duplicate {visitor.index} {other.name} {visitor.name}"
-            answer([each.connection for each in (*by_index.values(), visitor)], said)
-            raise Duplicate(said)
-        del strangers[visitor]
-        by_index[visitor.index] = visitor  # of one that comes again, its first connection was lost
+    return {index: visitor.connection for index, visitor in gathering.by_index.items()}
 
 
 _BEGINNING = re.compile(rb"\d{1,9}( |$)")  # of the line in which a process says its index

@@ -78,7 +78,10 @@ class ActionLog:
 def first_difference(
     mine: Sequence[Sequence[object]], others: Sequence[Sequence[object]]
 ) -> tuple[Sequence[object], Sequence[object]] | None:
-    """The first of the actions with the same number that differ, in two results of ``recent``; None: none is known."""
+    """The first joint action that two processes did differently: what each of them did as its action of that number.
+
+    None: they did the same in all that both remember. The arguments are ``ActionLog.recent()`` of either process.
+    """
     theirs: Mapping[object, Sequence[object]] = {number: (number, *rest) for number, *rest in others}
     for action in mine:
         other = theirs.get(action[0])
@@ -127,7 +130,9 @@ class JointActions:
                     for log in self._of(self._logs)]
 
     def neighbours(self) -> set[int]:
-        """With whom this process compares its logs: in each group those before and after it."""
+        """The indices of the processes with which this one compares its logs: in each group of processes that have
+        acted together, sorted by index, the one before it and the one after it.
+        """
         found = set[int]()
         for group in [*self._groups]:
             members = sorted(group)

@@ -262,8 +262,12 @@ class Connection:
                 if time.monotonic() > deadline:
                     raise self.error(f"one did not come to {name} within {timeout} s") from error
 
-    def all_say(self, text: str, who: frozenset[int]) -> dict[int, str]:
-        """All-gather of texts over the processes with these indices, each of which must call it."""
+    def all_say(self, text: str, who: frozenset[int], what: str, number: int | None = None) -> dict[int, str]:
+        """All-gather of texts over the processes with these indices, each of which must call it: the text of each.
+
+        It is a joint action, as in ``take_part``.
+        """
+        self.take_part(who, what, number)
         self._said[who] += 1  # two keys in turn: a process that writes one again knows that all have read it
         key = f"handlax/said/{sorted(who)}/{self._said[who] % 2}"
         self.client.key_value_set(f"{key}/{self.index}", text, allow_overwrite=True)
@@ -280,7 +284,7 @@ class Connection:
 
     def turn(self, who: frozenset[int]) -> threading.RLock:
         """Held by a thread while it begins a joint action of these processes, so that the notes are in this order."""
-        return self._turns.setdefault(who, threading.RLock())
+        return self._turns.get(who) or self._turns.setdefault(who, threading.RLock())
 
     def has_met(self, who: frozenset[int], number: int) -> bool:
         """Whether ``note_meeting`` was called so; all processes forget it at the same time."""
@@ -334,7 +338,7 @@ class Connection:
                 return self._fail(f"process {_numbers(dead)} has left, or has not answered for {timeout} s")
 
     def _is_over(self, seconds: float) -> bool:
-        """Whether this process has left, after so many seconds, or as soon as it has, or ``ask`` is called."""
+        """Wait so many seconds, or until ``ask`` is called; then, whether this process has left the others."""
         self._asked.wait(seconds)
         self._asked.clear()
         return self._ended

@@ -119,7 +119,8 @@ class Executable:
         return launch
 
     def _joint_action(self) -> tuple[frozenset[int], str, int]:
-        """The processes that meet in the program, none where it has no collective, its name, and a number of its text.
+        """What a launch of the program is to several processes: the indices of those that wait for each other in its
+        collectives, empty if it has none; its name; and a digest of its text, as a number.
         """
         if not _COLLECTIVES.search(self.hlo_text()):
             return frozenset(), "", 0
@@ -134,8 +135,7 @@ class Executable:
         Connections are made at the first collective, and for these XLA waits no longer than half a minute. Raises:
         ProcessesDiffer: another process has come with another program.
         """
-        joined.take_part(group, name, 0)  # until they agree, new programs are the same joint action
-        said = joined.all_say(f"{name} {number}", group)
+        said = joined.all_say(f"{name} {number}", group, name, 0)  # until they agree, new programs are one joint action
         others = [f"{words.split()[0]} in process {index}" for index, words in said.items()
                   if words != said[joined.index]]
         if others:

@@ -21,7 +21,10 @@ MOVEMENTS = (None, "carry", "append", "sum", "max", "split", "tally")
 
 
 def rates_of(kinds: Collection[str], movements: Collection[str | None]) -> Mapping[tuple[str, str | None], int]:
-    """The rates of clauses that are of these kinds and state movements. Raises: BadArgument: there are none."""
+    """How often a handler that is drawn has a first clause of each (kind, state movement), among these.
+
+    Raises: BadArgument: no handler has such a pair.
+    """
     rates = {pair: often for pair, often in RATES.items() if pair[0] in kinds and pair[1] in movements}
     if not rates:
         raise BadArgument(

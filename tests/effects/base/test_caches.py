@@ -56,6 +56,8 @@ STATE = {
     "lowering.clients.platforms:COUNTS": "a counter",
     "lowering.clients.joint_actions:JointActions._groups": "one for each group of processes that act together",
     "lowering.clients.joint_actions:JointActions._logs": "one for each other process",
+    "lowering.clients.coordinator:Gathering.strangers": "those who may prove to be processes, bounded",
+    "lowering.clients.coordinator:Gathering.by_index": "the processes that have come",
     "lowering.clients.processes:Connection._turns": "one for each group of processes that act together",
     "lowering.clients.processes:Connection._met": "the last programs, bounded: all processes forget the same at once",
     "lowering.clients.processes:Connection._said": "a counter",
