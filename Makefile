@@ -54,7 +54,7 @@ mutants: $(DEV)/ready          ## the code broken at one place at a time, and wh
 
 branches: $(DEV)/ready          ## the branches that no test takes (Python 3.12 or 3.13)
 	rm -rf .branches
-	PYTHONPATH=tools $(DEV)/bin/pytest -p branch_coverage -n $(JOBS) $(ARGS)
+	PYTHONPATH=$(CURDIR)/tools $(DEV)/bin/pytest -p branch_coverage -n $(JOBS) $(ARGS)
 	$(DEV)/bin/python tools/branch_coverage.py
 
 fuzz: $(DEV)/ready          ## random bytes for the readers and the arguments of the package, guided by coverage

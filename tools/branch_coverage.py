@@ -1,12 +1,13 @@
 """The branches of the package that its tests take: a plug-in of pytest notes them, and a report lists the others.
 
-    PYTHONPATH=tools pytest -p branch_coverage        notes, beside what earlier runs have noted, in .branches/
+    PYTHONPATH=$PWD/tools pytest -p branch_coverage   notes, beside what earlier runs have noted, in .branches/
     python tools/branch_coverage.py                   the part of each folder that is taken
     python tools/branch_coverage.py --list effects    also the branches below ``effects`` that no test takes
 
 A branch is an outcome of a conditional jump: of a statement, an expression, a loop or a comprehension. Those that the
 compiler adds do not count: whether a ``with`` block's context manager swallows an exception, whether an ``except``
-clause matches, and the failure of an ``assert``. What tests execute in processes of their own is not noted.
+clause matches, and the failure of an ``assert``. Processes that tests start are watched from their start, where they
+inherit ``PYTHONPATH``, by ``sitecustomize``; what one takes that ends by a signal is not noted.
 
 coverage.py counts branches by a tracer where Python is older than 3.14, which takes three times as long;
 ``sys.monitoring`` (PEP 669) tells of them since Python 3.12.
@@ -17,24 +18,15 @@ from __future__ import annotations
 import argparse
 import dis
 import json
-import os
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
+from taken_branches import FOLDERS, NOTES, ROOT, taken_branches
 
-ROOT = Path(__file__).resolve().parents[1]
-NOTES = ROOT / ".branches"
-FOLDERS = ("effects", "interpreters", "lowering", "handlax")
-TOOL = 1            # an identifier for coverage tools, by PEP 669
-UNWATCHED = ("test_cpp_pytrees.py", "test_deep_calls.py")     # at the recursion limit no call of ours has room
-FIRST, SAME = 1000, 20      # a jump that always goes the same way is noted so often, and then so often in a test
 WORDS = {           # what a conditional jump finds where it jumps, and where it does not
     "POP_JUMP_IF_FALSE": ("false", "true"),
     "POP_JUMP_IF_TRUE": ("true", "false"),
@@ -64,60 +56,9 @@ class Branch(NamedTuple):
     found: str
 
 
-# the plug-in
-
-
-class TakenBranches:
-    """Pytest plug-in: notes the branches of the package that the tests of this process take."""
-
-    def __init__(self) -> None:
-        self.paths: dict[str, str] = {}
-        self.targets: dict[tuple[CodeType, int], set[int]] = defaultdict(set)
-        self.counts: dict[tuple[CodeType, int], int] = defaultdict(int)
-        monitoring = sys.monitoring
-        monitoring.use_tool_id(TOOL, "branch_coverage")
-        monitoring.register_callback(TOOL, monitoring.events.BRANCH, self.branch)
-        monitoring.set_events(TOOL, monitoring.events.BRANCH)
-
-    def path(self, file: str) -> str:
-        """The path of a file below the root, if it is one of the package; else an empty text."""
-        if file not in self.paths:
-            real = Path(os.path.realpath(file))
-            inside = real.is_relative_to(ROOT) and real.relative_to(ROOT).parts[0] in FOLDERS
-            self.paths[file] = real.relative_to(ROOT).as_posix() if inside else ""
-        return self.paths[file]
-
-    def branch(self, code: CodeType, offset: int, target: int) -> Any:
-        if not self.path(code.co_filename):
-            return sys.monitoring.DISABLE
-        jump = (code, offset)
-        self.targets[jump].add(target)
-        self.counts[jump] += 1
-        ended = len(self.targets[jump]) == 2 or (self.counts[jump] > FIRST and self.counts[jump] % SAME == 0)
-        return sys.monitoring.DISABLE if ended else None
-
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        sys.monitoring.restart_events()
-        sys.monitoring.set_events(TOOL, 0 if item.path.name in UNWATCHED else sys.monitoring.events.BRANCH)
-
-    def pytest_unconfigure(self) -> None:
-        sys.monitoring.set_events(TOOL, 0)
-        found: dict[str, list[list[Any]]] = defaultdict(list)
-        for (code, offset), targets in list(self.targets.items()):
-            line, _, column, _ = next(islice(code.co_positions(), offset // 2, None))  # its name may have been changed
-            for target in targets:
-                found[self.path(code.co_filename)].append([line, column, offset, target])
-        NOTES.mkdir(exist_ok=True)
-        (NOTES / f"{time.time_ns()}-{os.getpid()}.json").write_text(json.dumps(found))
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
-        return                                                      # the workers execute the tests
-    config.pluginmanager.register(TakenBranches(), "taken-branches")
-
-
-# the report
+    """As a plug-in of pytest: tests are watched one by one."""
+    config.pluginmanager.register(taken_branches(), "taken-branches")
 
 
 def functions(code: CodeType) -> Iterator[CodeType]:
