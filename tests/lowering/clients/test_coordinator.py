@@ -61,6 +61,16 @@ def test_a_visitor_that_is_none_of_the_processes_is_sent_away(meeting, stranger)
         assert line_of(other) and other.recv(1) == b""
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_process_says_its_line_and_no_more(meeting, index):
+    gather, visit = meeting
+    talker = visit(b"")
+    talker.sendall(hello(talker, index))
+    threading.Timer(0.2, talker.sendall, (b"more",)).start()
+    visit(1 - index)
+    assert [*gather(3, 0.6)] == [1 - index]
+
+
 @pytest.mark.parametrize("facts", [{"secret": ""}, {"secret": "shark"}])
 def test_who_does_not_know_the_secret_is_sent_away_and_takes_no_number(meeting, facts):
     gather, visit = meeting

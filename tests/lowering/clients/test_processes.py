@@ -3,14 +3,20 @@
 import json
 import socket
 import time
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers.many_processes import await_all, in_processes, start
+from helpers.other_threads import OtherThread, together
 
 import handlax as hx
-from handlax.effects.base.errors import ProcessFailure
-from handlax.lowering.clients import processes
+from handlax.effects.base import config
+from handlax.effects.base.errors import ProcessesDiffer, ProcessFailure
+from handlax.lowering.clients import platforms, processes
+from handlax.lowering.clients.jaxlib_modules import RuntimeFailure
+from handlax.lowering.clients.open_sockets import listening_ports
 from handlax.lowering.clients.processes import Membership, connect, connection
 
 # Every line is the same for any number of processes: eight devices together.
@@ -367,3 +373,114 @@ def test_whatever_the_coordinator_writes_does_not_stop_it(coordinator):
     address = free_address()
     with pytest.raises(ProcessFailure, match=r"got the last line\.\n"):
         connect(Membership(address, 2, 0, address, start_timeout=300))
+
+
+# Two processes in one: each is a connection, whose calls are made in a thread of its own.
+
+BOTH = frozenset([0, 1])
+
+
+@pytest.fixture
+def two(monkeypatch):
+    """The connections of two processes, both in this one."""
+    address, joined = free_address(), []
+    monkeypatch.setattr(processes, "_CURRENT", joined)
+    monkeypatch.setattr(config.PROCESS, "joined", config.PROCESS.joined)
+    together(2, lambda index: connect(Membership(address, 2, index, address, start_timeout=60, end_timeout=30)))
+    pair = sorted(joined, key=lambda each: each.index)
+    joined.clear()
+    for each in pair:
+        monkeypatch.setattr(each, "on_failure", lambda: None)
+    yield pair
+    for each in pair:
+        if not each._ended:
+            each.close(wait=False, patience=0)
+
+
+def test_two_meet_say_and_end_together(two):
+    assert [(each.index, each.count, each.local_host()) for each in two] == [(0, 2, "127.0.0.1"), (1, 2, "127.0.0.1")]
+    together(2, lambda index: two[index].meet("here", 60))
+    for turn in range(3):
+        said = together(2, lambda index: two[index].all_say(f"{index} in turn {turn}", BOTH, "words"))
+        assert said == [{index: f"{index} in turn {turn}" for index in range(2)}] * 2
+    assert [each.actions.shared_with(1 - each.index).count for each in two] == [4, 4]
+    together(2, lambda index: two[index].close())
+    assert two[0].coordinator.wait(60) == 0
+    for each in two:
+        assert each.failure is None and not each.is_asking()
+        with pytest.raises(RuntimeFailure):
+            each.client.key_value_dir_get("")  # it is disconnected
+
+
+def test_who_has_left_is_told_at_once(two):
+    first, second = two
+    told = []
+    first.on_failure = lambda: told.append(str(first.failure()))
+    second.line.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(ProcessFailure, match="all 2 processes must take part, process 1 has left"):
+        first.meet("here", 60)
+    assert told and "process 1 has left" in told[0]
+    with pytest.raises(ProcessFailure, match="process 1 has left"):
+        first.check()
+
+
+def test_who_ends_without_a_joint_action_is_told_and_else_waited_for(two):
+    first, second = two
+    ending = OtherThread(second.close)
+    time.sleep(0.2)
+    with pytest.raises(ProcessFailure, match="process 1 has ended"):
+        first.meet("here", 60)
+    first.close()
+    with pytest.raises(ProcessFailure, match="process 0 has ended"):
+        ending.result()
+
+
+def test_the_action_that_is_another_one_is_named_by_both(two):
+    for index, each in enumerate(two):
+        each.take_part(BOTH, "the same")
+        each.take_part(BOTH, f"that of {index}")
+        each.ask()
+    for index, each in enumerate(two):
+        with pytest.raises(ProcessesDiffer, match=f"got as number 2 that of {index} at .*, and that of {1 - index} at"):
+            each.meet(f"of {index} alone", 60)
+
+
+def test_the_port_told_is_that_of_the_collectives(two):
+    first, second = two
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        before = listening_ports()
+        made = platforms._cpu_collectives(first)
+        told = int(first.client.key_value_try_get("handlax/listener/0"))
+        assert made is not None and told in listening_ports() - before
+    connected = socket.create_connection(("127.0.0.1", told))
+    second._break_connections()
+    connected.settimeout(60)
+    assert connected.recv(1) == b""
+    connected.close()
+
+
+def test_programs_that_were_met_are_forgotten_first_ones_first(two, monkeypatch):
+    monkeypatch.setattr(processes, "_MET", 3)
+    first, _ = two
+    for number in range(5):
+        first.note_meeting(BOTH, number)
+    assert [number for number in range(5) if first.has_met(BOTH, number)] == [2, 3, 4]
+    assert not first.has_met(frozenset([0]), 4)
+
+
+@pytest.mark.parametrize(("host", "listens"), [
+    ("localhost", "127.0.0.1"), ("127.0.0.2", "127.0.0.2"), ("[::1]", "::1"), ("10.0.0.1", None), ("node001", None),
+])
+def test_collectives_listen_where_the_coordinator_is_reached(host, listens):
+    told = SimpleNamespace(membership=Membership(f"{host}:1", 2, 0, ""))
+    assert processes.Connection.local_host(told) == listens
+
+
+def test_what_a_client_of_gpus_is_told():
+    told = lambda **facts: processes.Connection.gpu_options(
+        SimpleNamespace(index=1, count=2, membership=Membership("a:1", 2, 1, "", **facts)))
+    assert told() == {"node_id": 1, "num_nodes": 2}
+    assert told(partition=0, local_devices=(3, 5)) == {
+        "node_id": 1, "num_nodes": 2, "partition_index": 0, "visible_devices": [3, 5]}

@@ -108,7 +108,21 @@ def test_a_serialized_program_computes_the_same(device):
     again = jaxlib_runtime.deserialize(executable.serialize(), devices=[device], results=[((8,), np.float32)])
     x = jaxlib_runtime.put(np.arange(8, dtype=np.float32), device)
     assert read(again.execute([x, x])[0]).tolist() == read(executable.execute([x, x])[0]).tolist()
+    assert again.serialize() == executable.serialize()
     assert platforms.COUNTS["compile"] == compiled + 1
+
+
+@pytest.mark.parametrize("text", [
+    "stablehlo.custom_call @lapack_spotrf_ffi(%a)",
+    '"stablehlo.custom_call"(%a) {call_target_name = "lapack_spotrf_ffi"}',
+])
+def test_lapack_is_loaded_for_programs_that_call_it_alone(monkeypatch, text):
+    loaded = []
+    monkeypatch.setattr(executables, "register_lapack", lambda: loaded.append(True))
+    for calls in (False, True):
+        for kind in (str, str.encode):
+            executables._register_targets(kind(text if calls else add_text()))
+        assert loaded == [True, True] * calls
 
 
 def test_bytes_that_are_no_program_are_refused(device):
