@@ -46,7 +46,9 @@ class EntryEmitter(Emitter):
 
     def place(self, sharding: NamedSharding | None, type: ArrayType) -> list[str]:
         """The attribute of an argument or result of this sharding, if it has one."""
-        return [] if sharding is None or self.mesh_of_all is None else [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}"]
+        if sharding is None or self.mesh_of_all is None:
+            return []
+        return [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}"]
 
 
 def lower_program(
