@@ -62,13 +62,14 @@ def test_a_visitor_that_is_none_of_the_processes_is_sent_away(meeting, stranger)
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_a_process_says_its_line_and_no_more(meeting, index):
-    gather, visit = meeting
-    talker = visit(b"")
-    talker.sendall(hello(talker, index))
-    threading.Timer(0.2, talker.sendall, (b"more",)).start()
-    visit(1 - index)
-    assert [*gather(3, 0.6)] == [1 - index]
+def test_a_process_says_its_line_and_no_more(index):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        visitor = coordinator.Visitor(ours)
+        theirs.sendall(hello(theirs, index))
+        assert visitor.hears(SECRET, 2) and visitor.index == index
+        theirs.sendall(b"more")
+        assert not visitor.hears(SECRET, 2)
 
 
 @pytest.mark.parametrize("facts", [{"secret": ""}, {"secret": "shark"}])

@@ -392,9 +392,9 @@ def two(monkeypatch):
     for each in pair:
         monkeypatch.setattr(each, "on_failure", lambda: None)
     yield pair
-    for each in pair:
-        if not each._ended:
-            each.close(wait=False, patience=0)
+    together(2, lambda index: pair[index]._ended or pair[index].close(wait=False, patience=60))
+    with pair[0].coordinator as coordinator:
+        assert coordinator.wait(60) == 0
 
 
 def test_two_meet_say_and_end_together(two):
@@ -405,7 +405,6 @@ def test_two_meet_say_and_end_together(two):
         assert said == [{index: f"{index} in turn {turn}" for index in range(2)}] * 2
     assert [each.actions.shared_with(1 - each.index).count for each in two] == [4, 4]
     together(2, lambda index: two[index].close())
-    assert two[0].coordinator.wait(60) == 0
     for each in two:
         assert each.failure is None and not each.is_asking()
         with pytest.raises(RuntimeFailure):
