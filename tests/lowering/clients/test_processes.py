@@ -15,7 +15,6 @@ import handlax as hx
 from handlax.effects.base import config
 from handlax.effects.base.errors import ProcessesDiffer, ProcessFailure
 from handlax.lowering.clients import platforms, processes
-from handlax.lowering.clients.jaxlib_modules import RuntimeFailure
 from handlax.lowering.clients.open_sockets import listening_ports
 from handlax.lowering.clients.processes import Membership, connect, connection
 
@@ -405,10 +404,7 @@ def test_two_meet_say_and_end_together(two):
         assert said == [{index: f"{index} in turn {turn}" for index in range(2)}] * 2
     assert [each.actions.shared_with(1 - each.index).count for each in two] == [4, 4]
     together(2, lambda index: two[index].close())
-    for each in two:
-        assert each.failure is None and not each.is_asking()
-        with pytest.raises(RuntimeFailure):
-            each.client.key_value_dir_get("")  # it is disconnected
+    assert not any([each.failure or each.is_asking() for each in two])
 
 
 def test_who_has_left_is_told_at_once(two):
