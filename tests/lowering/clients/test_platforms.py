@@ -1,7 +1,9 @@
 """Platforms: which there are, how one is chosen, and how many devices it has."""
 
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import numpy as np
@@ -125,6 +127,21 @@ def test_processes_meet_before_they_make_clients_of_gpus_and_end_with_one_that_f
     platforms._make_cuda_client(joined)
     options = {"memory_fraction": 0.5, "node_id": 1}
     assert done == [("the GPUs", 7), ("cuda", options, "the runtime's")] and joined.on_failure == "ends"
+
+
+def test_the_port_told_is_that_of_the_collectives_alone(monkeypatch):
+    told = []
+    joined = SimpleNamespace(client="the runtime's", local_host=lambda: "127.0.0.1", note_listener=told.append)
+    with ExitStack() as stack:
+        listen = lambda: stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        others = {listen().getsockname()[1] for _ in range(20)}
+        monkeypatch.setattr(platforms._jax, "make_gloo_tcp_collectives", lambda **facts: (listen(), facts))
+        with hx.configure(cpu_collectives_implementation=None):
+            assert platforms._cpu_collectives(joined) is None and not told
+        with hx.configure(cpu_collectives_implementation="gloo"):
+            listener, facts = platforms._cpu_collectives(joined)
+        assert facts == {"distributed_client": "the runtime's", "hostname": "127.0.0.1"}
+        assert told == [listener.getsockname()[1]] and told[0] not in others
 
 
 def test_lapack_is_callable_once_registered(device):
