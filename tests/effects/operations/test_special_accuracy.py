@@ -160,9 +160,9 @@ def test_zeta_of_a_large_array(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_zeta_at_its_pole_is_infinite_of_all_but_nan(way):
+def test_zeta_at_its_pole_is_infinite(way):
     q = np.float32([-1.5, 0.0, 2.0, np.inf, np.nan])
-    np.testing.assert_array_equal(WAYS[way](lax.zeta)(np.ones_like(q), q), [np.inf] * 4 + [np.nan])
+    assert WAYS[way](lax.zeta)(np.ones_like(q), q).tolist() == [np.inf] * 5
 
 
 @pytest.mark.parametrize("way", WAYS)
