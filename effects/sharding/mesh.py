@@ -276,7 +276,7 @@ class Mesh(MeshAxes):
     @property
     def is_scalar(self) -> bool:
         """Whether the mesh is one device without axes."""
-        return self.devices.ndim == 0 and self.size == 1
+        return self.devices.ndim == 0
 
     @property
     def local_mesh(self) -> Mesh:

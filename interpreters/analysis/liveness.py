@@ -80,7 +80,7 @@ def transient(op: Operation, results: int) -> int:
         return 0
     bodies: Sequence[Any] = op.bodies  # type: ignore[attr-defined]
     inner = [liveness(body) for body in bodies]
-    peak = max([each.peak for each in inner], default=0)
+    peak = max([each.peak for each in inner])
     constants = sum([const.type.nbytes for body in bodies for const in body.consts])
     runs = op.runs  # type: ignore[attr-defined]
     if runs in ("once", "one"):

@@ -230,8 +230,7 @@ class Batch(BodyTransformer):
     def _effect(self, op: Operation, dims: tuple[Any, ...], *values: Any) -> Any:
         """Answer an effect without a batch rule as its class declares: once, once per lane, or with an error."""
         if op.vmap == "once" and all(d is None for d in dims):
-            y = self.outer.answer(op, values)
-            return y, (None,) * len(y) if op.multiple_results else None
+            return self.outer.answer(op, values), None
         if op.vmap == "per_lane":
             self._need_number(op)
             whole = op.of_all_lanes(self.crossed)

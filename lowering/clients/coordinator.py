@@ -133,7 +133,7 @@ def gather(listener: socket.socket, processes: int, timeout: float, secret: str 
         with listener, gathering.waiting:
             while (left := deadline - time.monotonic()) > 0:
                 ready = gathering.waiting.select(0 if gathering.is_whole() else left)
-                if not ready and gathering.is_whole():
+                if not ready:  # all have come and say no more, or the time is over
                     break
                 for key, _ in ready:
                     if key.data is None:

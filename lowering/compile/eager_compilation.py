@@ -115,8 +115,6 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
         free = where is None and not hasattr(op, "mesh") and config.current().mesh is None
         if free and default_device() == runtime.backend("cpu").default_device:
             return here(*operands)
-        if op.bodied:
-            return _evaluate_bodied(program, *operands)
         return _executed(program, where, operands) if LOWER.has(type(op)) else here(*operands)
 
     return call

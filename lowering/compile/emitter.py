@@ -21,7 +21,7 @@ from ...effects.programs.program_cache import scopes_in
 from ...effects.sharding.mesh import AbstractMesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, array_type
-from ...effects.types.dtypes import float4_e2m1fn, float32, is_integer, to_real
+from ...effects.types.dtypes import float4_e2m1fn, float32, is_bool, is_inexact, is_integer, is_unsigned, to_real
 from ...effects.types.extent import Extent
 from ...effects.types.sized import extents_in
 from ...interpreters.core.record import record
@@ -205,9 +205,10 @@ class Emitter:
     def compare(self, direction: str, x: SsaValue, y: SsaValue, total: bool = False) -> SsaValue:
         """``direction``: EQ, NE, LT, LE, GT, GE; ``total`` orders NaNs too."""
         dtype = x.type.dtype
-        kind = "UNSIGNED" if dtype.kind in "ub" or dtype.name.startswith("uint") else "SIGNED"
-        if dtype.kind in "fc" or (dtype.kind == "V" and "float" in dtype.name):
+        if is_inexact(dtype):
             kind = "TOTALORDER" if total else "FLOAT"
+        else:
+            kind = "UNSIGNED" if is_unsigned(dtype) or is_bool(dtype) else "SIGNED"
         out = x.type.update(dtype=np.dtype(bool), weak=False)
         return self.inline("compare", f"{direction}, {x.name}, {y.name}, {kind}", x, y, type=out)
 

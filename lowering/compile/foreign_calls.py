@@ -26,24 +26,27 @@ def foreign_call(emit: Any, call: ForeignCall, values: Sequence[Any]) -> list[An
                 hint="call it inside hx.shard_map, where each device does, on its piece.",
             )
         need_no_automatic(call.target, emit.manual)
-    if any([t.ragged for t in call.types]):  # the shapes of all results follow the operands
-        values = [*values, *[emit.sizes(storage(t)[0]) for t in call.types]]
-    text = _text(call, values, emit.mesh_of_all is not None)
+    ragged = any([t.ragged for t in call.types])
+    shapes = [emit.sizes(storage(t)[0]) for t in call.types] if ragged else []
+    text = _text(call, values, shapes, emit.mesh_of_all is not None)
     results: list[Any] = emit.results(text, call.types)
     return results
 
 
-def _text(call: ForeignCall, values: Sequence[Any], partitioned: bool) -> str:
-    """The call on SSA values; ``partitioned``: the program is for several devices."""
-    given, types = [v.type for v in values], call.types
+def _text(call: ForeignCall, values: Sequence[Any], shapes: Sequence[Any], partitioned: bool) -> str:
+    """The call on SSA values; ``shapes``: those of the results, where some are known only when the program is
+    executed; ``partitioned``: it is for several devices.
+    """
+    taken = [*values, *shapes]
+    given, types = [v.type for v in taken], call.types
     config = dictionary_text(call.attributes) if call.api_version >= 4 else quoted(call.config or "")
     parts = [f"api_version = {call.api_version} : i32", f"backend_config = {config}"]
     if call.side_effect:
         parts.append("has_side_effect = true")
     parts.append(f"operand_layouts = {_layouts(call.operand_layouts, given)}")
     parts.append(f"result_layouts = {_layouts(call.result_layouts, types)}")
-    if any([t.ragged for t in types]):
-        places = [*range(len(values) - len(types), len(values))]
+    if shapes:
+        places = [*range(len(values), len(taken))]
         parts.append(f"indices_of_shape_operands = dense<{places}> : tensor<{len(types)}xi64>")
     if call.into:
         aliases = [_alias(i, y, len(types)) for i, y in call.into.items()]
@@ -51,8 +54,8 @@ def _text(call: ForeignCall, values: Sequence[Any], partitioned: bool) -> str:
     if partitioned and call.batch_dims:
         parts.append(f'mhlo.frontend_attributes = {{num_batch_dims = "{call.batch_dims}"}}')
         parts.append(f"sdy.sharding_rule = {_sharding_rule(call.batch_dims, given, types)}")
-    made = short_signature(values, types)
-    return f"stablehlo.custom_call @{bare(call.target)}({names(values)}) {{{', '.join(parts)}}} : {made}"
+    made = short_signature(taken, types)
+    return f"stablehlo.custom_call @{bare(call.target)}({names(taken)}) {{{', '.join(parts)}}} : {made}"
 
 
 def _layouts(layouts: Layouts, types: Sequence[ArrayType]) -> str:

@@ -24,25 +24,31 @@ class StablehloModule(NamedTuple):
 
 
 class EntryEmitter(Emitter):
-    """The emitter of the entry function, whose large constants are arguments."""
+    """The emitter of the entry function, whose large constants are arguments; a mesh of one device is none."""
 
     __slots__ = ()
+
+    def __init__(self, mesh: MeshAxes | None, platform: str):
+        super().__init__(mesh=None if mesh is None or mesh.size == 1 else mesh, platform=platform)
 
     def captured(self, const: ConcreteArray) -> SsaValue:
         return self.constants.get(id(const)) or super().captured(const)
 
-    def module(self, name: str, main: str, partitions: int) -> str:
-        """The text of the module of the entry function ``main``, for so many devices."""
+    def module(self, name: str, main: str) -> str:
+        """The text of the module of the entry function ``main``."""
         functions = "".join([text for _, text in self.functions.values()])
         meshes = "".join([_declaration(symbol, axes) for axes, symbol in self.meshes.items()])
         symbolic = "jax.uses_shape_polymorphism = true, " if self.symbols else ""
+        partitions = 1 if self.mesh_of_all is None else self.mesh_of_all.size
         head = f"{symbolic}mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32"
         tables = "".join([f"{name} = {table}\n" for table, name in self.tables.items()])
         return f"{tables}module @{identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
 
     def place(self, sharding: NamedSharding | None, type: ArrayType) -> list[str]:
         """The attribute of an argument or result of this sharding, if it has one."""
-        return [] if sharding is None else [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}"]
+        if sharding is None or self.mesh_of_all is None:
+            return []
+        return [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}"]
 
 
 def lower_program(
@@ -60,7 +66,7 @@ def lower_program(
     ``results``: the sharding of each, or None.
     """
     large = tuple(c for c in program.consts if c.type.nbytes > MAX_CONSTANT_BYTES)
-    emit = EntryEmitter(mesh=None if mesh is None or mesh.size == 1 else mesh, platform=platform)
+    emit = EntryEmitter(mesh, platform)
     notes = [""] * len(large)
     if aliases or arguments:
         cuts = arguments or (None,) * len(program.in_types)
@@ -70,7 +76,7 @@ def lower_program(
         notes += [""] * len(program.in_types)
     made = [attributes(emit.place(s, t)) for s, t in zip(results, program.out_types)]
     main = function(emit, program, "public @main", notes, large, made)
-    return StablehloModule(emit.module(name, main, 1 if mesh is None else mesh.size), large, tuple(emit.calls))
+    return StablehloModule(emit.module(name, main), large, tuple(emit.calls))
 
 
 def attributes(texts: Sequence[str]) -> str:

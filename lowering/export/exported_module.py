@@ -87,8 +87,7 @@ def _text(
     equations: DimensionEquations,
 ) -> str:
     """The module of a program whose first inputs are ``constants``, its others the arguments ``kept``."""
-    mesh = None if placement.mesh is None or placement.mesh.size == 1 else placement.mesh
-    emit = EntryEmitter(mesh=mesh, platform=platforms[0])
+    emit = EntryEmitter(placement.mesh, platforms[0])
     chosen = [PLATFORM_INDEX] if len(platforms) > 1 else []
     types = [*chosen, *program.in_types[len(constants) :]]
 
@@ -106,17 +105,17 @@ def _text(
     cut: Sequence[NamedSharding | None] = [*[None] * len(chosen), *shardings(placement.arguments, kept)]
     results = shardings(placement.results, range(len(program.out_types)))
     takes, gives = [
-        [attributes([] if mesh is None else emit.place(s, t)) for s, t in zip(asked, its)]
+        [attributes(emit.place(s, t)) for s, t in zip(asked, its)]
         for asked, its in ((cut, types), (results, program.out_types))
     ]
     main = function_text(emit, types, body, "public @main", takes, gives)
     if emit.calls:
-        called = ", ".join(sorted({str(call.op) for call in emit.calls}))
+        called = ", ".join(dict.fromkeys([str(call.op) for call in emit.calls]))
         raise NotExportable(
             f"export: {name} must not call the host, whose functions stay in this process, got {called}.",
             hint="return what it is to see as a result.",
         )
-    return emit.module(name, main, 1 if mesh is None else mesh.size)
+    return emit.module(name, main)
 
 
 def shardings(said: Sequence[NamedSharding | None], indices: Sequence[int]) -> list[NamedSharding | None]:

@@ -54,7 +54,7 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
         seconds: dict[str, float] = {}
         with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of stats ends the process
             warnings.simplefilter("ignore", DeprecationWarning)
-            executed = [*_executed(session.profile_data, text.split(None, 2)[1].rstrip(","), scopes)]
+            executed = [*_executed(session.profile_data, text.removeprefix("HloModule ").partition(",")[0], scopes)]
         for name, duration in executed:
             seconds[scopes[name]] = seconds.get(scopes[name], 0.0) + duration / calls
         return dict(sorted(seconds.items()))

@@ -150,7 +150,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("lowering/jit/test_jit.py", "threads/test_compilation.py"), "a call from arguments to results"),
     "lowering/jit/memory_plan.py": (
         ("interpreters/differentiation/test_memory_budget.py",), "the consequences of a memory budget"),
-    "lowering/maps/process_lanes.py": (("lowering/clients/test_processes.py",), "pmap by several processes"),
     "lowering/compile/estimate.py": (
         ("lowering/compile/test_eager_compilation.py",), "the choices that follow from estimates"),
     "lowering/compile/eager_rates.py": (("layout/test_operation_facts.py",), "a generated table"),

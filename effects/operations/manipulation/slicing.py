@@ -238,7 +238,7 @@ class Concatenate:
     def batch(op, dims, *xs):
         at = next(d for d in dims if d is not None)
         size = lane_count(xs, dims)
-        aligned = [x if d == at else axis_at(x, d, at, size) for x, d in zip(xs, dims)]
+        aligned = [axis_at(x, d, at, size) for x, d in zip(xs, dims)]
         return perform(Concatenate(op.dimension + (at <= op.dimension)), *aligned), at
 
     jvp = linear

@@ -135,7 +135,7 @@ def _zeta(s, q):
     y = np.where(below, around, hurwitz(s, np.where(below, 1.0, q)))
     y = np.where((q <= 0) & (r == 0), np.where(even, np.inf, np.nan), y)
     y = np.where((s > FIRST_TERM) & (q > 0) & (q < np.inf), np.abs(q) ** -s, y)
-    return np.where((s == 1) & (q == q), np.inf, y)
+    return np.where(s == 1, np.inf, y)
 
 
 FIRST_TERM = 1000.0  # for exponents from here on the first term is zeta, in every dtype

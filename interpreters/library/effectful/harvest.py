@@ -55,7 +55,7 @@ class Sow:
         return current().answer(op, primals), tangents  # the derivative of the identity
 
     def lower(op, emit, *leaves):
-        return list(leaves)
+        return leaves
 
 
 def sow(value: Any, name: str, *, tag: Hashable = None, mode: str = "strict") -> Any:

@@ -287,6 +287,8 @@ def test_an_effect_over_devices_is_called_by_each_in_a_shard_map_and_else_refuse
         assert calls_of(compile(mapped), xs) == 2
         with pytest.raises(errors.CannotCross, match=r"which of 2 devices calls(.|\n)*inside hx.shard_map"):
             compile(count)(xs)
+    one = hx.make_mesh((1,), ("i",), devices=hx.devices()[:1])
+    assert calls_of(hx.jit(count), hx.device_put(np.arange(4.0), hx.NamedSharding(one, hx.P("i")))) == 1
 
 
 def test_lanes_over_devices_are_gathered_or_cut_where_the_function_was_registered_so():

@@ -160,6 +160,12 @@ def test_zeta_of_a_large_array(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_zeta_at_its_pole_is_infinite(way):
+    q = np.float32([-1.5, 0.0, 2.0, np.inf, np.nan])
+    assert WAYS[way](lax.zeta)(np.ones_like(q), q).tolist() == [np.inf] * 5
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-6), ("float64", 1e-14)])
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_polygamma_of_negative_numbers_by_the_sum_over_natural_numbers(m, dtype, rtol, way):

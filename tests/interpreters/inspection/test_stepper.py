@@ -221,6 +221,8 @@ def test_a_change_has_the_type_of_the_value():
         s.set("a", np.zeros(3, "int32"))
     with pytest.raises(errors.BadArgument, match="'b' is no value computed so far; the last is 'a'"):
         s.set("b", 1.0)
+    with pytest.raises(errors.ConcretizationError, match=r"set: values must be known, got f32\[3\] of jit"):
+        hx.jit(lambda y: s.set("a", y))(np.zeros(3, "float32"))
 
 
 def test_effects_are_performed_when_their_equation_is():

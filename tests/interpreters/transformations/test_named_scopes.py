@@ -1,6 +1,7 @@
 """Named scopes, and the sites that equations and clauses have: the same through every transformation."""
 
 import inspect
+from contextlib import suppress
 
 import pytest
 
@@ -176,6 +177,17 @@ def test_elsewhere_a_site_is_the_line_being_executed():
         assert hx.eval_shape(lambda: hnp.ones(len(hx.site().scopes))).shape == (1,)  # traced, in a scope
         program = hx.make_program(lambda: hnp.sin(1.0 if hx.site().scopes == ("a",) else None))()
     assert [eqn.site.scopes for eqn in program.eqns] == [()]  # a program is relative to what surrounds it
+
+
+def test_what_is_raised_in_a_scope_leaves_no_site_behind():
+    def f(x):
+        with hx.named_scope("a"):
+            with suppress(errors.ShapeMismatch):
+                lax.concatenate([x, hnp.ones(2)], 0)
+        return hnp.sin(x)
+
+    *_, sine = hx.make_program(f)(hnp.ones((1, 3))).eqns
+    assert (sine.site.line, sine.site.scopes) == (f.__code__.co_firstlineno + 4, ())
 
 
 def test_a_scope_opened_by_a_clause_lies_within_those_of_the_operation():

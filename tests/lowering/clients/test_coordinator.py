@@ -61,6 +61,17 @@ def test_a_visitor_that_is_none_of_the_processes_is_sent_away(meeting, stranger)
         assert line_of(other) and other.recv(1) == b""
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_process_says_its_line_and_no_more(index):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        visitor = coordinator.Visitor(ours)
+        theirs.sendall(hello(theirs, index))
+        assert visitor.hears(SECRET, 2) and visitor.index == index
+        theirs.sendall(b"more")
+        assert not visitor.hears(SECRET, 2)
+
+
 @pytest.mark.parametrize("facts", [{"secret": ""}, {"secret": "shark"}])
 def test_who_does_not_know_the_secret_is_sent_away_and_takes_no_number(meeting, facts):
     gather, visit = meeting

@@ -1,7 +1,10 @@
 """Platforms: which there are, how one is chosen, and how many devices it has."""
 
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -109,6 +112,36 @@ def test_the_cuda_plugin_is_found_by_path_without_running_its_package(monkeypatc
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "jax_plugins", raising=False)
     assert platforms._cuda_plugin() == ("13", package / "xla_cuda_plugin.so")
+
+
+def test_processes_meet_before_they_make_clients_of_gpus_and_end_with_one_that_fails(monkeypatch, tmp_path):
+    done = []
+    joined = SimpleNamespace(
+        membership=SimpleNamespace(start_timeout=7), meet=lambda name, timeout: done.append((name, timeout)),
+        client="the runtime's", gpu_options=lambda: {"node_id": 1}, end_process="ends")
+    monkeypatch.setattr(platforms, "_cuda_plugin", lambda: ("13", tmp_path))
+    monkeypatch.setattr(platforms, "_load_cuda_plugin", lambda version, library: None)
+    monkeypatch.setattr(platforms, "jax_is_loaded", lambda: False)
+    monkeypatch.setattr(platforms.xc, "generate_pjrt_gpu_plugin_options", lambda: {"memory_fraction": 0.5})
+    monkeypatch.setattr(platforms.xc, "make_c_api_client", lambda *facts: done.append(facts))
+    platforms._make_cuda_client(joined)
+    options = {"memory_fraction": 0.5, "node_id": 1}
+    assert done == [("the GPUs", 7), ("cuda", options, "the runtime's")] and joined.on_failure == "ends"
+
+
+def test_the_port_told_is_that_of_the_collectives_alone(monkeypatch):
+    told = []
+    joined = SimpleNamespace(client="the runtime's", local_host=lambda: "127.0.0.1", note_listener=told.append)
+    with ExitStack() as stack:
+        listen = lambda: stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        others = {listen().getsockname()[1] for _ in range(20)}
+        monkeypatch.setattr(platforms._jax, "make_gloo_tcp_collectives", lambda **facts: (listen(), facts))
+        with hx.configure(cpu_collectives_implementation=None):
+            assert platforms._cpu_collectives(joined) is None and not told
+        with hx.configure(cpu_collectives_implementation="gloo"):
+            listener, facts = platforms._cpu_collectives(joined)
+        assert facts == {"distributed_client": "the runtime's", "hostname": "127.0.0.1"}
+        assert told == [listener.getsockname()[1]] and told[0] not in others
 
 
 def test_lapack_is_callable_once_registered(device):

@@ -1,17 +1,22 @@
 """Several processes as one program: they are joined, compute the same as one, and miss each other in time."""
 
+import io
 import json
 import socket
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers.many_processes import await_all, in_processes, start
+from helpers.other_threads import OtherThread, together
+from helpers.runtime_in_memory import MemoryClient, Table
 
 import handlax as hx
-from handlax.effects.base.errors import ProcessFailure
+from handlax.effects.base.errors import ProcessesDiffer, ProcessFailure
 from handlax.lowering.clients import processes
-from handlax.lowering.clients.processes import Membership, connect, connection
+from handlax.lowering.clients.coordinator import tell_who_leaves
+from handlax.lowering.clients.processes import Connection, Membership, connect, connection, failure_of_others
 
 # Every line is the same for any number of processes: eight devices together.
 PROGRAM = """
@@ -367,3 +372,155 @@ def test_whatever_the_coordinator_writes_does_not_stop_it(coordinator):
     address = free_address()
     with pytest.raises(ProcessFailure, match=r"got the last line\.\n"):
         connect(Membership(address, 2, 0, address, start_timeout=300))
+
+
+# Two processes in one, by a runtime in memory: the calls of each are made in a thread of its own.
+
+BOTH = frozenset([0, 1])
+
+
+class Two:
+    """The connections of two processes with each other, and what is told of either."""
+
+    def __init__(self):
+        self.table, self.failed, visitors, lines = Table(), [[], []], {}, []
+        for index in range(2):
+            visitors[index], line = socket.socketpair()
+            lines.append(line)
+        self.telling = OtherThread(tell_who_leaves, visitors)
+        self.started = SimpleNamespace(stdin=io.StringIO())
+        self.started.stdin.close = lambda: None  # what was written is read afterwards
+        self.each = []
+        for index, (line, started) in enumerate(zip(lines, (self.started, None))):
+            member = Membership("127.0.0.1:1", 2, index, "127.0.0.1:1", heartbeat_timeout=1, end_timeout=60)
+            each = Connection(member, MemoryClient(self.table, index), started, line)
+            each.on_failure = lambda index=index: self.failed[index].append(str(self.each[index].failure()))
+            self.each.append(each)
+
+    def __call__(self, call):
+        """The results of a call of each, at the same time."""
+        return together(2, lambda index: call(self.each[index]))
+
+
+@pytest.fixture
+def two():
+    pair = Two()
+    yield pair
+    for each in pair.each:
+        if not each._ended:
+            each.close(wait=False)
+    pair.telling.result()
+
+
+def test_two_meet_say_and_end_together(two):
+    two(lambda each: each.meet("here", 60))
+    for turn in range(3):
+        said = two(lambda each: each.all_say(f"{each.index} in turn {turn}", BOTH, "words"))
+        assert said == [{index: f"{index} in turn {turn}" for index in range(2)}] * 2
+    assert [each.actions.shared_with(1 - each.index).count for each in two.each] == [4, 4]
+    two(lambda each: each.close())
+    assert two.table.left == BOTH and two.started.stdin.getvalue() == "done" and two.failed == [[], []]
+    assert not any([each.failure or each.is_asking() for each in two.each])
+
+
+def test_who_does_not_come_in_time_is_waited_for_no_longer(two):
+    with pytest.raises(ProcessFailure, match="one did not come to here within 0 s"):
+        two.each[0].meet("here", 0)
+
+
+@pytest.mark.parametrize(("leaves", "told"), [
+    (lambda table, each: each.line.shutdown(socket.SHUT_RDWR), "process 1 has left"),
+    (lambda table, each: table.dead.add(1), "process 1 has left, or has not answered for 1 s"),
+    (lambda table, each: each.close(wait=False), "process 1 has ended"),
+], ids=["its connection", "no answer", "it ended"])
+def test_who_fails_is_told_to_who_waits(two, leaves, told):
+    first, second = two.each
+    waiting = OtherThread(first.meet, "here", 60)
+    leaves(two.table, second)
+    with pytest.raises(ProcessFailure, match=f"all 2 processes must take part, {told}"):
+        waiting.result()
+    assert len(two.failed[0]) == 1 and told in two.failed[0][0]
+    with pytest.raises(ProcessFailure, match=told):
+        first.check()
+    first.close()
+    assert two.started.stdin.getvalue() == ""  # they have not ended together
+
+
+def test_who_has_ended_and_is_not_needed_is_no_failure(two):
+    first, second = two.each
+    ending = OtherThread(second.close)
+    for each in two.each:
+        each.ask()
+    first.all_say("alone", frozenset([0]), "words")
+    first.close()
+    ending.result()
+    assert two.failed == [[], []]
+
+
+def test_who_ends_before_a_joint_action_is_told_by_it(two):
+    first, second = two.each
+    ending = OtherThread(second.close)
+    with pytest.raises(ProcessFailure, match="process 1 has ended"):
+        first.meet("here", 60)
+    first.close()
+    with pytest.raises(ProcessFailure, match="process 0 has ended"):
+        ending.result()
+
+
+def test_the_action_that_is_another_one_is_named_by_both(two):
+    for each in two.each:
+        each.take_part(BOTH, "the same")
+        each.take_part(BOTH, f"that of {each.index}")
+    for index, each in enumerate(two.each):
+        with pytest.raises(ProcessesDiffer, match=f"got as number 2 that of {index} at .*, and that of {1 - index} at"):
+            each.meet(f"of {index} alone", 60)
+
+
+def test_an_error_of_the_runtime_that_another_process_has_caused_is_told_as_its_failure(two, monkeypatch):
+    first, second = two.each
+    error = RuntimeError("INTERNAL: Gloo: connection closed by peer")
+    assert failure_of_others(error) is None  # this process is alone
+    monkeypatch.setattr(processes, "_CURRENT", [first])
+    monkeypatch.setattr(processes, "_SOON", 0.01)
+    assert failure_of_others(RuntimeError("out of memory")) is None
+    assert "one has ended or cannot be reached (INTERNAL: Gloo" in str(failure_of_others(error))
+    monkeypatch.setattr(processes, "_CURRENT", [second])
+    monkeypatch.setattr(processes, "_SOON", 60)
+    two.table.dead.add(0)
+    found = failure_of_others(error)
+    assert "process 0 has left" in str(found) and found.__cause__ is error
+
+
+def test_who_learns_of_a_failure_breaks_the_connections_of_collectives(two):
+    first, second = two.each
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as connected:
+        first.note_listener(listener.getsockname()[1])
+        second.note_listener(None)
+        connected.connect(listener.getsockname())
+        second._break_connections()
+        assert connected.recv(1) == b""
+
+
+def test_programs_that_were_met_are_forgotten_first_ones_first(two, monkeypatch):
+    monkeypatch.setattr(processes, "_MET", 3)
+    first, _ = two.each
+    for number in range(5):
+        first.note_meeting(BOTH, number)
+    assert [number for number in range(5) if first.has_met(BOTH, number)] == [2, 3, 4]
+    assert not first.has_met(frozenset([0]), 4)
+
+
+@pytest.mark.parametrize(("host", "listens"), [
+    ("localhost", "127.0.0.1"), ("127.0.0.2", "127.0.0.2"), ("[::1]", "::1"), ("10.0.0.1", None), ("node001", None),
+])
+def test_collectives_listen_where_the_coordinator_is_reached(host, listens):
+    told = SimpleNamespace(membership=Membership(f"{host}:1", 2, 0, ""))
+    assert Connection.local_host(told) == listens
+
+
+def test_what_a_client_of_gpus_is_told():
+    told = lambda **facts: Connection.gpu_options(
+        SimpleNamespace(index=1, count=2, membership=Membership("a:1", 2, 1, "", **facts)))
+    assert told() == {"node_id": 1, "num_nodes": 2}
+    assert told(partition=0, local_devices=(3, 5)) == {
+        "node_id": 1, "num_nodes": 2, "partition_index": 0, "visible_devices": [3, 5]}

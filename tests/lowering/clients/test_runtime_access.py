@@ -1,9 +1,11 @@
 """Forked children and daemon threads at the end of Python leave the runtime alone, and end."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from helpers.new_process import in_new_process
+from helpers.other_threads import in_thread
 
 from handlax.lowering.clients import runtime_access
 
@@ -18,6 +20,13 @@ def fork(child):
         sys.exit(0)         # Python ends, with what is registered for that
     return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
 
+def devices():
+    try:
+        hx.devices()        # those of the parent
+        sys.exit(1)
+    except hx.errors.PlatformUnavailable:
+        pass
+
 f = hx.jit(lambda x: x + 1)
 assert fork(lambda: f(hnp.ones(3)).tolist()) == 0       # the first use of a device is the child's own
 callback = hx.jit(lambda x: hx.debug.callback(lambda x: None, x))
@@ -25,13 +34,13 @@ y = f(hnp.ones(3))
 callback(1.0)
 with warnings.catch_warnings():
     warnings.simplefilter("error", RuntimeWarning)
-    print([fork(child) for child in (hx.clear_caches, hx.effects_barrier, y.delete, y.tolist)])
+    print([fork(child) for child in (hx.clear_caches, hx.effects_barrier, y.delete, y.tolist, devices)])
 """
 
 
 @pytest.mark.filterwarnings("ignore:This process")
 def test_forked_children_end_with_status_0():
-    assert in_new_process(FORKS) == "[0, 0, 0, 0]"
+    assert in_new_process(FORKS) == "[0, 0, 0, 0, 0]"
 
 
 DAEMON = """
@@ -64,3 +73,33 @@ def test_access_is_refused_to_other_threads_at_the_end_alone(monkeypatch):
     monkeypatch.setattr(runtime_access, "REFUSALS", [lambda: runtime_access._refuse_others(0)])
     with pytest.raises(SystemExit):
         runtime_access.check_access()
+
+
+@pytest.mark.parametrize(("modules", "ends"), [
+    (["handlax.lowering.jit.dispatch", "handlax.effects.base.wrapping", "users", "threading", "threading"], True),
+    (["numpy", "handlax.numpy", "users"], True),
+    (["users", "threading"], False),
+    (["selectors", "handlax.lowering.clients.processes", "handlax.lowering.clients.processes", "threading"], False),
+    (["users", "handlax.lowering.xla.host_callbacks"], False),  # the runtime's thread, in a callback
+])
+def test_threads_are_ended_that_use_the_package_and_are_none_of_its_own(modules, ends):
+    frames = [SimpleNamespace(f_globals={"__name__": name}) for name in modules]  # innermost first
+    assert runtime_access._is_to_end(frames) == ends
+
+
+def test_a_thread_that_uses_the_package_is_told_once_to_end(monkeypatch):
+    told, ended = [], threading.Event()
+    monkeypatch.setattr(runtime_access, "REFUSALS", [])
+    monkeypatch.setattr(runtime_access, "_PATIENCE", 5)
+    monkeypatch.setattr(runtime_access, "raise_in", lambda *told_so: told.append(told_so))
+    package = {"__name__": "handlax.used", "ended": ended}
+    exec("def use(): ended.wait(60)", package)
+    user = threading.Thread(target=lambda: package["use"](), daemon=True)
+    user.start()
+    threading.Timer(0.2, ended.set).start()
+    runtime_access._end_threads()
+    user.join(60)
+    assert [each for each in told if each[0] == user.ident] == [(user.ident, SystemExit)]
+    runtime_access.check_access()
+    with pytest.raises(SystemExit):
+        in_thread(runtime_access.check_access)

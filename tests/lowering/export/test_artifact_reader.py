@@ -75,6 +75,7 @@ def test_what_is_no_function_is_refused(data):
     ({"serialization_version": 13}, "version 12 at most"),
     ({"calling_convention_version": 11}, "calling convention 10, got"),
     ({"serialization_version": 9}, "version 10 at least"),
+    ({"serialization_version": 1}, "version 10 at least"),
     ({"serialization_version": 3, "unique_avals": []}, "version 10 at least"),
     ({"calling_convention_version": 8}, "9, got 12 and 8"),
     ({"platforms": []}, "platforms"),

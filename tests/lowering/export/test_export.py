@@ -123,6 +123,16 @@ def test_calls_of_the_host_are_refused():
             export.export(hx.jit(f))(F3)
 
 
+def test_each_call_of_the_host_is_named_once():
+    def f(x):
+        for _ in range(2):
+            hx.debug.print("{}", x)
+        return hx.pure_callback(np.sin, F3, x)
+
+    with pytest.raises(NotExportable, match=r"got DebugPrint\([^)]*\)\), PureCallback\([^P]*$"):
+        export.export(hx.jit(f))(F3)
+
+
 @hx.effect
 class Tick:
     def result_type(op):
@@ -139,6 +149,10 @@ def test_what_is_called_by_name_must_be_promised():
     assert "lapack_ssyevd_ffi" in export.export(f)(S((3, 3), "float32")).mlir_module()
     hessenberg = hx.jit(lambda x: lax.linalg.schur(x)[0])
     export.export(hessenberg)(S((3, 3), "float32"))
+    mine, check = hx.jit(hx.ffi.ffi_call("mine", F3)), export.DisabledSafetyCheck.custom_call("mine")
+    with pytest.raises(NotExportable, match="must keep its meaning in later versions, got mine"):
+        export.export(mine)(F3)
+    assert "@mine(" in export.export(mine, disabled_checks=[check])(F3).mlir_module()
 
 
 def test_a_check_has_a_name():
@@ -198,6 +212,16 @@ def test_shardings_are_kept_over_a_mesh_without_devices(mesh):
         read.call(x, w)
     with pytest.raises(BadArgument, match="the mesh must have the axes"):
         read.in_shardings_jax(hx.make_mesh((8,), ("a",)))
+
+
+def test_a_mesh_of_one_device_is_none_to_the_program():
+    one = hx.make_mesh((1,), ("a",), devices=hx.devices()[:1])
+    cut = hx.NamedSharding(one, hx.P("a"))
+    f = hx.jit(lambda x: x + 1, in_shardings=cut, out_shardings=cut)
+    found = reread(export.export(f)(F3))
+    assert "sdy" not in found.mlir_module() and "sdy" not in f.lower(X).as_text()
+    assert found.nr_devices == 1 and found.in_shardings_jax(one) == found.out_shardings_jax(one) == (cut,)
+    assert f(X).sharding == cut and f(X).tolist() == (X + 1).tolist()
 
 
 def test_a_program_of_one_device_is_called_on_several(mesh):

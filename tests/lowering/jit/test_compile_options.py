@@ -1,9 +1,11 @@
 """Enumerations among the options of jit."""
 
+import numpy as np
 import pytest
 
 import handlax as hx
 from handlax.errors import BadArgument
+from handlax.lowering.jit.compile_options import checked_options
 from handlax.lowering.xla import executables
 
 
@@ -23,6 +25,14 @@ def test_every_effort_compiles(level):
 def test_a_misspelt_option_of_ours_is_named(name):
     with pytest.raises(BadArgument, match=f"one of XLA's or split_repeats, got '{name}'"):
         hx.jit(abs, compiler_options={name: False})(1.0)
+
+
+def test_the_value_of_an_option_is_a_number_or_a_text():
+    given = {"a": True, "b": 2, "c": 0.5, "d": "x"}
+    assert checked_options("jit", given | {"e": np.float32(0.5)}) == given | {"e": 0.5}
+    for value in (None, [1], np.ones(2), 1j):
+        with pytest.raises(BadArgument, match="a number or a string, got a="):
+            checked_options("jit", {"a": value})
 
 
 @pytest.mark.optimised

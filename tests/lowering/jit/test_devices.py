@@ -78,6 +78,16 @@ def test_an_array_tells_the_address_of_its_data():
     assert (x + 1).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
 
 
+@pytest.mark.parametrize("ask", [
+    hx.devices, hx.device_count, hx.process_index, hx.process_count, hx.process_indices, hx.local_device_count,
+    lambda backend: hx.local_devices(backend=backend),
+])
+def test_each_question_about_devices_is_one_about_a_platform(ask):
+    assert ask("cpu") is not None
+    with pytest.raises(errors.PlatformUnavailable, match="'tpu'"):
+        ask("tpu")
+
+
 @pytest.mark.parametrize("name", ["process_index", "host_id"])
 def test_the_devices_of_a_process_are_found_by_its_number(name):
     assert hx.local_devices(**{name: 0}) == hx.local_devices() == hx.devices()

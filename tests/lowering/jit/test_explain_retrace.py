@@ -22,6 +22,15 @@ def test_what_made_another_trace_is_explained():
     assert "setting default_int" in lines[3] and "d['a']: dtype from int32 to int64" in lines[3]
 
 
+def test_a_change_of_the_shape_is_one_of_the_shape_alone():
+    f = hx.jit(lambda x: x)
+    for x in (np.ones(3, "float32"), np.ones(4, "float32"), 1.0, np.ones((), "float32")):
+        with hx.configure(traceback_filtering="off" if np.ndim(x) else "auto"):  # which changes no program
+            f(x)
+    assert [line.partition("(")[2] for line in explain(f).splitlines()[2:]] == [
+        "x: shape from (3,) to (4,))", "x: shape from (4,) to (); x: from strong to weak)", "x: from weak to strong)"]
+
+
 def test_repeats_are_counted_in_the_equations_that_are_compiled():
     def described(block):
         def loss(x, w):

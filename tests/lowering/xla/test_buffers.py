@@ -12,6 +12,7 @@ from handlax import errors
 from handlax.effects.base.errors import DTypeMismatch
 from handlax.lowering.xla import jaxlib_runtime
 from handlax.lowering.xla.buffer_types import EXTENDED, NATIVE
+from handlax.lowering.xla.buffers import _to_numpy_by_copy
 
 DTYPES = sorted(NATIVE | EXTENDED, key=str)
 SHAPES = [(), (0,), (5,), (2, 3), (3, 0, 2)]
@@ -30,6 +31,28 @@ def test_reading_gives_back_what_was_put(device, dtype, shape, copy):
     y = read(jaxlib_runtime.put(x, device, copy=copy))
     assert (y.dtype, y.shape, y.tobytes()) == (x.dtype, x.shape, x.tobytes())
     assert not y.flags.writeable
+
+
+class Older:
+    """A buffer of jaxlib 0.10 or 0.11, which copies no parts of several devices together."""
+
+    def __init__(self, buffer):
+        self.buffer = buffer
+
+    def __getattr__(self, name):
+        if name == "_to_np_array_did_copy":
+            raise AttributeError(name)
+        return getattr(self.buffer, name)
+
+
+@pytest.mark.parametrize("make", [lambda buffer: buffer, Older], ids=["newest", "older"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_what_no_memory_shows_is_copied_alike_by_every_version(device, dtype, make):
+    x = samples((4, 6), dtype)
+    halves = hx.NamedSharding(hx.make_mesh((2,), ("i",)), hx.P("i"))
+    for buffer in (jaxlib_runtime.put(x, device), hx.device_put(x, halves).buffer):
+        y = _to_numpy_by_copy(make(buffer), x.dtype, x.shape)
+        assert (y.dtype, y.tobytes(), y.flags.writeable) == (x.dtype, x.tobytes(), False)
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float4_e2m1fn, ml_dtypes.bfloat16])

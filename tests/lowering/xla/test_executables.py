@@ -108,7 +108,33 @@ def test_a_serialized_program_computes_the_same(device):
     again = jaxlib_runtime.deserialize(executable.serialize(), devices=[device], results=[((8,), np.float32)])
     x = jaxlib_runtime.put(np.arange(8, dtype=np.float32), device)
     assert read(again.execute([x, x])[0]).tolist() == read(executable.execute([x, x])[0]).tolist()
+    assert again.serialize() == executable.serialize()
     assert platforms.COUNTS["compile"] == compiled + 1
+
+
+@pytest.mark.parametrize("text", [
+    "stablehlo.custom_call @lapack_spotrf_ffi(%a)",
+    '"stablehlo.custom_call"(%a) {call_target_name = "lapack_spotrf_ffi"}',
+])
+def test_lapack_is_loaded_for_programs_that_call_it_alone(monkeypatch, text):
+    loaded = []
+    monkeypatch.setattr(executables, "register_lapack", lambda: loaded.append(True))
+    for calls in (False, True):
+        for kind in (str, str.encode):
+            executables._register_targets(kind(text if calls else add_text()))
+        assert loaded == [True, True] * calls
+
+
+@pytest.mark.parametrize("kind", [str, str.encode])
+def test_quick_programs_have_the_older_emitter_of_jaxlib_0_10_where_it_can_read_them(monkeypatch, kind):
+    def older(version, text, devices):
+        monkeypatch.setattr(executables, "JAXLIB_VERSION", version)
+        return executables.quick_options(kind(text), [None] * devices).get("xla_cpu_use_fusion_emitters") is False
+
+    plain, narrow, pairs = "tensor<3xf32>", "tensor<3xf4E2M1FN>", "tensor<3xcomplex<f32>>"
+    assert older("0.10.2", plain, 1) and older("0.10.2", plain, 2) and older("0.10.2", pairs, 1)
+    assert not any([older("0.10.2", narrow, 1), older("0.10.2", narrow, 2), older("0.10.2", pairs, 2)])
+    assert not any([older(version, plain, 1) for version in ("0.11.0", "0.12.0")])
 
 
 def test_bytes_that_are_no_program_are_refused(device):

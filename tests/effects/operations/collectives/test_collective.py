@@ -34,6 +34,10 @@ def test_psum_of_an_unmapped_value_multiplies_by_the_axis_size():
     assert over(lambda x: x * lax.psum(1, "i"), X).tolist() == [3.0, 6.0, 12.0]
 
 
+def test_over_no_axis_nothing_is_performed():
+    assert hx.make_program(lambda x: lax.psum(x, ()))(1.0).ops == ()
+
+
 def test_axis_index_counts_lanes():
     assert over(lambda x: lax.axis_index("i"), X).tolist() == [0, 1, 2]
     assert over(lambda x: x + lax.axis_size("i"), X).tolist() == [4.0, 5.0, 7.0]

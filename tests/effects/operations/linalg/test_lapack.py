@@ -11,6 +11,7 @@ from handlax import lax
 from handlax.effects.base.stack import perform
 from handlax.effects.operations.linalg import lapack
 from handlax.effects.operations.linalg.cholesky import Cholesky
+from handlax.effects.operations.linalg.determinant import Determinant, LogDeterminant
 from handlax.effects.operations.linalg.eig import Eig
 from handlax.effects.operations.linalg.eigh import Eigh
 from handlax.effects.operations.linalg.lu import Lu
@@ -74,6 +75,16 @@ def operations(n, dtype):
     yield from ((Eigh(True, False, True, None), definite), (Eigh(False, False, False, None), definite))
     yield from ((Hessenberg(), x), (Tridiagonal(True), definite))
     yield from ((Svd(True, True, None), wide), (Svd(False, False, None), x), (Svd(False, True, SvdAlgorithm.QR), tall))
+
+
+@pytest.mark.parametrize("op", [
+    Cholesky(), Determinant(), LogDeterminant(), Eig(True, True, True), Eigh(True, False, True, None), Schur(True),
+    Hessenberg(), Tridiagonal(True), Solve(False), TriangularSolve(True, True, True, True, False),
+], ids=lambda op: op.name)
+def test_what_is_about_square_matrices_refuses_others(op):
+    operands = [np.ones((2, 3), "float32"), np.ones((3, 1), "float32")][: 1 + isinstance(op, Solve | TriangularSolve)]
+    with pytest.raises(hx.errors.ShapeMismatch, match=r"must form a square matrix, got f32\[2,3\]"):
+        perform(op, *map(hx.numpy.asarray, operands))
 
 
 def assert_eager_is_compiled(cases):

@@ -18,6 +18,13 @@ def test_starts_and_what_no_window_reads_have_derivatives():
     np.testing.assert_allclose(np.asarray(hx.vmap(f, (0, None))(starts, x)), expected)
 
 
+@pytest.mark.parametrize("size", [2, 80])
+def test_the_start_is_part_of_every_window(size):
+    with hx.configure(disable_jit=True):
+        y = lax.reduce_window(np.ones(81), 5.0, lambda a, b: a + 1 * b, (size,), padding="VALID")
+    assert y.tolist() == [size + 5.0] * (82 - size)
+
+
 def test_trees_are_reduced_together():
     x, i = np.array([3.0, 9.0, 1.0, 9.0]), np.arange(4)
 

@@ -42,6 +42,10 @@ def test_a_bar_moves_every_so_many_ticks_and_at_the_end(compose):
     assert shown(compose, 1.0)[0] == [0, 300, 600, 900, 1000]
 
 
+def test_a_bar_moves_a_hundred_times_without_a_number_of_ticks():
+    assert shown(lambda bar: hx.jit(bar(train)), 1.0, every=None)[0] == [*range(0, 1001, 10)]
+
+
 def test_lanes_go_in_step():
     xs = hnp.ones(3)
     assert shown(lambda bar: hx.jit(bar(hx.vmap(train))), xs)[0] == [0, 300, 600, 900, 1000]

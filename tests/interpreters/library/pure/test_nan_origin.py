@@ -69,6 +69,11 @@ def test_a_nan_that_an_argument_brings_is_told_apart():
     assert said(origin) == "the argument [0]['w'] came with a NaN, in f32[2] at index [1]."
 
 
+def test_a_sum_over_lanes_does_not_make_the_nan_of_another_lane():
+    total = hx.vmap(nan_origin(lambda x: lax.psum(hnp.log(x), "i")), axis_name="i")
+    assert said(total(hnp.array([1.0, -1.0]))[0]) == "log made the first NaN, in f32[] in lane 1."
+
+
 def test_what_is_no_float_is_left_alone():
     assert said(nan_origin(lambda x: (x + 1, x > 2, x.astype("complex64")))(hnp.arange(3))[0]) is None
     assert said(nan_origin(lambda x: hnp.zeros((0,)) * x)(hnp.inf)[0]) is None
