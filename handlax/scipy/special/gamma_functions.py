@@ -125,10 +125,9 @@ def _gamma_near(n: Any, rest: Any) -> Any:
 
 def _gamma_right(x: Any) -> Any:
     """Gamma(x) for x >= 1/2; below SHIFT by the recurrence Gamma(x + 1) = x Gamma(x)."""
-    small, large = x < SHIFT, x > 172
-    n = hnp.minimum(hnp.round(x), 171)  # the last one whose factorial is finite
-    y = _gamma_near(hnp.where(small, n + SHIFT, n), hnp.where(large, 0, x - n))
-    return hnp.where(large, hnp.inf, hnp.where(small, y / _rising(hnp.where(small, x, 1)), y))
+    small, n = x < SHIFT, hnp.minimum(hnp.round(x), 171)  # the last integer of which the value is finite
+    y = _gamma_near(hnp.where(small, n + SHIFT, n), hnp.minimum(x - n, 1))
+    return hnp.where(small, y / _rising(hnp.where(small, x, 1)), y)
 
 
 def _gamma_slope(y: Any, x: Any) -> Any:
