@@ -50,8 +50,7 @@ def test_products_and_remainders_without_leading_zeros_are_numpys(q):
     expected = np.polymul(p, q)
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found, expected)
-    rest = hnp.polydiv(hnp.array(q), hnp.array([1.0, 0.0]), trim_leading_zeros=True)[1]
-    assert rest.tolist() == np.trim_zeros([0.0, q[-1]], "f").tolist()
+    assert hnp.polydiv(hnp.array(q), hnp.array([1.0, 0.0]), trim_leading_zeros=True)[1].tolist() == q[-1:]
 
 
 def test_a_fit_has_a_derivative():
