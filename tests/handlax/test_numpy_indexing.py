@@ -330,7 +330,7 @@ def test_positions_and_indices_name_the_same_elements(shape, data):
 def test_the_position_of_narrow_indices_has_a_dtype_that_holds_it(dtype):
     last = np.full((1,), 99, dtype)
     assert hnp.ravel_multi_index((last, last, last), (100, 100, 100)).tolist() == [999_999]
-    assert hnp.ravel_multi_index((last, last), (100, 1)).dtype == dtype
+    assert hnp.ravel_multi_index((last, 0 * last), (100, 1)).dtype == dtype
 
 
 def test_open_grids_index_their_product():
