@@ -252,6 +252,7 @@ def test_padding_by_a_function_of_each_row(shape):
 
     found, expected = hnp.pad(x, widths, of_handlax, start=5), np.pad(x, widths, of_numpy, start=5)
     np.testing.assert_array_equal(np.asarray(found), expected)
+    assert hnp.pad(x[:0], 0, of_handlax, start=5).shape == x[:0].shape
 
 
 def test_other_ways_of_padding():
