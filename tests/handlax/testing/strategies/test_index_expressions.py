@@ -25,7 +25,6 @@ KINDS = {
     "integer array without dimensions": lambda entry: IS_ARRAY(entry) and not entry.ndim,
     "unsigned array": lambda entry: IS_ARRAY(entry) and entry.dtype == "uint8",
     "mask": lambda entry: IS_MASK(entry) and entry.ndim == 1 and entry.sum() == 2,
-    "mask of the last element": lambda entry: IS_MASK(entry) and entry.size and entry.flat[-1],
     "mask of two axes": lambda entry: IS_MASK(entry) and entry.ndim == 2 and entry.sum() == 2,
 }
 MIXTURES = {
