@@ -208,8 +208,8 @@ def test_numbers_of_bernoulli_and_matrices():
 
 
 def test_zeros_of_divergences_are_exact():
-    p = between(0.5, 2)
-    u = 1e-7 * between(-1, 1)
+    p = np.linspace(0.5, 2, 50)
+    u = 1e-7 * np.cos(9 * p)
     q = p * (1 + u)
     u = (q - p) / p
     np.testing.assert_allclose(special.kl_div(p, q), p * (u**2 / 2 - u**3 / 3), rtol=1e-8)
