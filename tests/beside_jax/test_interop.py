@@ -55,7 +55,7 @@ def functions(lib, np):
     return {
         "elementwise": lambda x: np.tanh(x) * 2.0 + np.exp(-x) / (1.0 + x**2) - np.log1p(x * x),
         "comparison": lambda x: np.where(x > 0.1, x, np.minimum(x, 0.5) * 2.0) + np.clip(x, -0.5, 0.5),
-        "reductions": lambda x: (x.sum(0), x.max(), x.prod(1), np.argmax(x, 1), (x > 0).any(), np.std(x)),
+        "reductions": lambda x: (x.sum(0), x.max(), x.min(1), x.prod(1), np.argmax(x, 1), (x > 0).any(), np.std(x)),
         "products": lambda x: np.einsum("ij,kj->ik", x, x) @ x,
         "shapes": lambda x: np.concatenate([x.T.reshape(2, 3), np.stack([x[0], x[1]]), x[:, ::-1]], 1),
         "indices": lambda x: np.array(x).at[np.array([0, 1]), np.array([2, 0])].add(x[:, 0]).at[0].set(1.0)[:, [2, 0]],

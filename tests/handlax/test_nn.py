@@ -36,6 +36,18 @@ def test_derivatives_are_right_and_finite(f, x, wanted):
     np.testing.assert_allclose(slope(f, x), wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sums_of_exponentials_of_complex_numbers_are_those_of_their_definition(dtype, rng):
+    z = (rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4))).astype(dtype)
+    for far in (0.0, 1e3, -1e3):  # where the exponentials themselves overflow or vanish
+        total, logs = nn.logsumexp(z + z.dtype.type(far), 1, keepdims=True), nn.log_softmax(z + z.dtype.type(far), 1)
+        powers = np.exp(z)
+        sums = powers.sum(1, keepdims=True)
+        assert total.dtype == logs.dtype == dtype
+        np.testing.assert_allclose(np.exp(total - far), sums, rtol=1e-3 if dtype == "complex64" else 1e-12)
+        np.testing.assert_allclose(np.exp(logs), powers / sums, rtol=1e-3 if dtype == "complex64" else 1e-12)
+
+
 def test_log1mexp_is_exact_at_both_ends():
     x = np.array([1e-6, 0.5, 1.0, 50.0])
     wanted = np.where(x < 0.7, np.log(-np.expm1(-x)), np.log1p(-np.exp(-x)))

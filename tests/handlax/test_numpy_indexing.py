@@ -326,6 +326,13 @@ def test_positions_and_indices_name_the_same_elements(shape, data):
         equal(hnp.ravel_multi_index(outside, shape, mode=mode), np.ravel_multi_index(outside, shape, mode=mode))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_the_position_of_narrow_indices_has_a_dtype_that_holds_it(dtype):
+    last = np.full((1,), 99, dtype)
+    assert hnp.ravel_multi_index((last, last, last), (100, 100, 100)).tolist() == [999_999]
+    assert hnp.ravel_multi_index((last, 0 * last), (100, 1)).dtype == dtype
+
+
 def test_open_grids_index_their_product():
     x = counted((3, 4))
     equal(hnp.asarray(x)[hnp.ix_(np.array([2, 0]), np.array([True, False, True, True]))], x[np.ix_([2, 0], [0, 2, 3])])

@@ -56,6 +56,15 @@ def test_segments_are_clipped_or_of_several_axes():
     )
 
 
+@pytest.mark.parametrize("promise", ["indices_are_sorted", "unique_indices"])
+@pytest.mark.parametrize("bucket_size", [None, 2])
+@pytest.mark.parametrize("name", FOLDS)
+def test_what_is_promised_of_ids_stands_in_the_program(name, bucket_size, promise):
+    reduced = lambda promises: lambda x, ids: FOLDS[name][0](x, ids, 6, bucket_size=bucket_size, **promises)
+    text = lambda **promises: hx.jit(reduced(promises)).lower(np.ones(6), np.arange(6)).as_text()
+    assert f"{promise} = true" in text(**{promise: True}) and f"{promise} = true" not in text()
+
+
 @pytest.mark.parametrize(
     ("error", "call"),
     [

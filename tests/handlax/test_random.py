@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -302,6 +304,8 @@ def test_defaults_follow_the_configuration():
     with hx.configure(default_float="float64", default_int="int64"):
         assert random.normal(KEY).dtype == np.float64 and random.randint(KEY, (), 0, 3).dtype == np.int64
         assert random.bits(KEY).dtype == np.uint64 and random.permutation(KEY, 3).dtype == np.int64
+        for replace, p in itertools.product((True, False), (None, np.float32([0.5, 0.2, 0.3]))):
+            assert random.choice(KEY, 3, (2,), replace, p).dtype == np.int64
 
 
 MISTAKES = {

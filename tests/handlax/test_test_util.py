@@ -1,5 +1,7 @@
 """Derivatives that are right pass, and those that are wrong are found, in every mode and order."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,19 @@ def test_a_wrong_second_derivative_is_found(mode):
     check_grads(f, (1.5,), order=1, modes=(mode,))
     with pytest.raises(AssertionError):
         check_grads(f, (1.5,), order=2, modes=(mode,))
+
+
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+def test_limits_that_are_given_replace_those_of_the_dtype(mode):
+    steep, kinked = hx.custom_jvp(lambda x: x), lambda x: hnp.where(x < 1.05, x, 2 * x - 1.05)
+    steep.defjvp(lambda p, t: (p[0], 1.05 * t[0]))
+    check = partial(check_grads, args=(1.0,), order=1, modes=(mode,))
+    check(steep, atol=0.2)
+    check(steep, rtol=0.2)
+    check(kinked)
+    for f, limits in ((steep, {}), (kinked, {"eps": 0.4})):
+        with pytest.raises(AssertionError):
+            check(f, **limits)
 
 
 def test_derivatives_that_are_given_are_checked():

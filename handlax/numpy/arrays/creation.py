@@ -117,7 +117,7 @@ def _made(x: Any, dtype: Any, copy: bool | None) -> Any:
     if isinstance(x, np.ndarray):
         if dtype is not None and dtype != x.dtype:
             return from_numpy(cast(x, dtype), copy=False)
-        return from_numpy(x if copy is not False else _memory_of(x), copy=copy)
+        return from_numpy(_memory_of(x), copy=False) if copy is False else from_numpy(x)
     if isinstance(x, (list, tuple, range)):
         return _from_sequence(x, dtype)
     if x is None:

@@ -241,9 +241,9 @@ _PADDERS: Mapping[str, Callable[..., Any]] = MappingProxyType({
 def _by_rows(x: Any, widths: list[Width], f: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
     """A user's padding function applied to every vector along each axis; it returns the padded vector."""
     x = _constant(x, widths, 0)
-    for axis, width in enumerate(widths):
+    for axis, width in enumerate(widths if x.size else ()):
         last = moveaxis(x, axis, -1)
-        rows = shapes.reshape(last, (last.size // max(last.shape[-1], 1), last.shape[-1]))
+        rows = shapes.reshape(last, (last.size // last.shape[-1], last.shape[-1]))
         made = stack([f(row, width, axis, kwargs) for row in unstack(rows)])
         x = moveaxis(shapes.reshape(made, last.shape), -1, axis)
     return x

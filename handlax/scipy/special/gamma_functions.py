@@ -113,22 +113,22 @@ def _rising(x: Any) -> Any:
 
 
 def _gamma_near(n: Any, rest: Any) -> Any:
-    """Gamma(n + f) for abs(f) <= 1/2, from its value at the integer n >= SHIFT.
+    """Gamma(n + f) for abs(f) <= 1, from its value at the integer n >= SHIFT.
 
     Gamma(n + f) = (n - 1)! n^f exp((n + f - 1/2) log(1 + f/n) - f + c(n + f) - c(n)): no large exponent, which would
     multiply rounding errors.
     """
     table = errors_ignored(np.array([math.gamma(max(k, 1)) for k in range(172)]).astype, n.dtype)
     exponent = (n - 0.5 + rest) * hnp.log1p(rest / n) - rest + (_correction(n + rest) - _correction(n))
-    return hnp.take(table, n.astype("int32"), mode="clip") * hnp.power(n, rest) * hnp.exp(exponent)
+    growth = hnp.power(n, rest) * hnp.exp(exponent)  # its first factor may be too large for a product with (n - 1)!
+    return hnp.take(table, n.astype("int32"), mode="clip") * growth
 
 
 def _gamma_right(x: Any) -> Any:
-    """Gamma(x) for x >= 1/2; below SHIFT by the recurrence Gamma(x + 1) = x Gamma(x)."""
-    small, large = x < SHIFT, x > 172
-    n = hnp.minimum(hnp.round(x), 171)  # the last one whose factorial is finite
-    y = _gamma_near(hnp.where(small, n + SHIFT, n), hnp.where(large, 0, x - n))
-    return hnp.where(large, hnp.inf, hnp.where(small, y / _rising(hnp.where(small, x, 1)), y))
+    """Gamma(x) for x >= 1/2; below SHIFT by the recurrence Gamma(x + 1) = x Gamma(x), above 172 by overflow."""
+    small, n = x < SHIFT, hnp.minimum(hnp.round(x), 171)  # the last integer of which the value is finite
+    y = _gamma_near(hnp.where(small, n + SHIFT, n), hnp.minimum(x - n, 1))
+    return hnp.where(small, y / _rising(hnp.where(small, x, 1)), y)
 
 
 def _gamma_slope(y: Any, x: Any) -> Any:

@@ -39,7 +39,9 @@ Operator = Callable[[MutableSite], Iterator[ast.AST]]
 
 SUMS, PRODUCTS = {"add", "sub", "subtract"}, {"mul", "multiply", "div", "divide", "true_divide", "matmul", "dot"}
 OF_ONE = {"neg", "negative", "conj", "conjugate", "stop_gradient", "abs", "reversed", "sorted", "convert"}
-COMMUTATIVE = {"max", "min", "maximum", "minimum", "eq", "ne", "equal", "not_equal", "bitwise_and", "bitwise_or"}
+COMMUTATIVE = {
+    "max", "min", "maximum", "minimum", "eq", "ne", "equal", "not_equal", "bitwise_and", "bitwise_or", "promote_types",
+}
 AXES = {"axis", "axes", "dim", "dims", "dimension", "dimensions", "argnums", "in_axes", "out_axes"}
 CHECKS = ("need", "check", "require", "refuse", "assert", "same", "ensure", "validate")
 OTHER_DTYPE = {

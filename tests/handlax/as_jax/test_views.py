@@ -1,7 +1,12 @@
 """Views: which names they have, what assigning one means, what is missing, and JAX itself beside them."""
 
+from importlib import import_module
+
 import pytest
 from helpers.new_process import in_new_process
+
+from handlax.as_jax.places import ABSENT, NAMES
+from handlax.as_jax.views import View
 
 START = "import handlax, handlax.as_jax; handlax.as_jax.install(); import sys, importlib; "
 
@@ -30,6 +35,20 @@ space = {}
 exec("from jax.numpy import *", space)
 assert space["sin"] is handlax.numpy.sin
 print(jax.numpy)""") == "<module 'jax.numpy' (handlax behind as_jax, handlax.numpy)>"
+
+
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in NAMES.items() for name in names])
+def test_a_name_of_the_table_is_the_one_where_it_stands(module, name):
+    place, _, attribute = NAMES[module][name].partition(":")
+    view = View(module)
+    assert getattr(view, name) is getattr(import_module(place), attribute) and name in dir(view)
+
+
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in ABSENT.items() for name in names])
+def test_of_what_is_absent_there_are_objects_without_attributes(module, name):
+    made = getattr(View(module), name)(1, kind=2)
+    with pytest.raises(AttributeError, match=f"handlax, behind as_jax, has no {module}.{name}"):
+        made.value
 
 
 def test_a_missing_name_is_missing_by_an_error_that_says_so():

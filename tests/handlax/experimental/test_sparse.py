@@ -292,6 +292,15 @@ def test_matrices_have_products_with_derivatives(format):
     assert (x.T.todense() == dense.T).all()
 
 
+@pytest.mark.parametrize("format", [BCOO, BCSR, sparse.COO, sparse.CSR, sparse.CSC])
+def test_as_many_entries_are_stored_as_are_asked_for(format):
+    dense = hnp.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
+    take = partial(format.fromdense, nse=5, index_dtype=np.int64)
+    for x in (take(dense), hx.jit(take)(dense)):
+        indices = [y for y in hx.tree.leaves(x) if y.dtype != dense.dtype]
+        assert x.nse == 5 and (x.todense() == dense).all() and {y.dtype for y in indices} == {np.dtype(np.int64)}
+
+
 def test_functions_of_matrices_are_their_products():
     dense = hnp.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
     coo, csr = sparse.coo_fromdense(dense), sparse.csr_fromdense(dense, nse=4)

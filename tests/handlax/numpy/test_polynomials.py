@@ -43,6 +43,16 @@ def test_fits(y, w):
         np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-10)
 
 
+@pytest.mark.parametrize("q", [[0.0, 0.0, 2.0, 0.0, 1.0], [0.0, 0.0], [3.0], [0.0, 0.0, 0.0, 5.0]], ids=str)
+def test_products_and_remainders_without_leading_zeros_are_numpys(q):
+    p = [0.0, 1.0, 2.0]
+    found = hnp.polymul(hnp.array(p), hnp.array(q), trim_leading_zeros=True)
+    expected = np.polymul(p, q)
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
+    assert hnp.polydiv(hnp.array(q), hnp.array([1.0, 0.0]), trim_leading_zeros=True)[1].tolist() == q[-1:]
+
+
 def test_a_fit_has_a_derivative():
     slope = hx.jit(hx.jacobian(lambda y: hnp.polyfit(X, y, 2)))(Y[:, 0])
     np.testing.assert_allclose(slope @ Y[:, 0], hnp.polyfit(X, Y[:, 0], 2), rtol=1e-6)

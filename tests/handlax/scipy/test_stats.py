@@ -29,26 +29,31 @@ def whole(low, high):
     return RNG.integers(low, high, SIZE).astype("float64")
 
 
+def counts(low, high):
+    """Whole numbers, and some between them, which have no probability."""
+    return whole(low, high) + np.where(np.arange(SIZE) % 5, 0.0, 0.5)
+
+
 # name -> (functions of a value, quantile functions, values, shape parameters, whether there are loc and scale)
 CASES = {
-    "bernoulli": (MASS, "", whole(-2, 4), [between(0, 1)], "loc"),
+    "bernoulli": (MASS, "", counts(-2, 4), [between(0, 1)], "loc"),
     "beta": (f"{DENSITY} {CUMULATIVE}", "", between(-0.5, 1.5), [between(0.5, 4), between(0.5, 4)], "loc scale"),
-    "betabinom": (MASS, "", whole(-2, 12), [whole(3, 9), between(0.5, 4), between(0.5, 4)], "loc"),
-    "binom": (MASS, "", whole(-2, 12), [whole(3, 9), between(0, 1)], "loc"),
+    "betabinom": (MASS, "", counts(-2, 12), [whole(3, 9), between(0.5, 4), between(0.5, 4)], "loc"),
+    "binom": (MASS, "", counts(-2, 12), [whole(3, 9), between(0, 1)], "loc"),
     "cauchy": (f"{DENSITY} {CUMULATIVE}", "ppf isf", between(-50, 50), [], "loc scale"),
     "chi2": (f"{DENSITY} {CUMULATIVE}", "", between(-1, 9), [between(0.5, 9)], "loc scale"),
     "expon": (f"{DENSITY} {CUMULATIVE}", "ppf", between(-1, 9), [], "loc scale"),
     "gamma": (f"{DENSITY} {CUMULATIVE}", "", between(-1, 9), [between(0.5, 9)], "loc scale"),
     "gennorm": (f"{DENSITY} cdf", "", between(-3, 3), [between(0.5, 4)], ""),
-    "geom": (MASS, "", whole(-2, 12), [between(0.05, 1)], "loc"),
+    "geom": (MASS, "", counts(-2, 12), [between(0.05, 1)], "loc"),
     "gumbel_l": (f"{DENSITY} {CUMULATIVE}", "ppf", between(-9, 3), [], "loc scale"),
     "gumbel_r": (f"{DENSITY} {CUMULATIVE}", "ppf", between(-3, 9), [], "loc scale"),
     "laplace": (f"{DENSITY} cdf", "", between(-9, 9), [], "loc scale"),
     "logistic": (f"{DENSITY} cdf sf", "ppf isf", between(-40, 40), [], "loc scale"),
-    "nbinom": (MASS, "", whole(-2, 12), [between(0.5, 9), between(0.05, 1)], "loc"),
+    "nbinom": (MASS, "", counts(-2, 12), [between(0.5, 9), between(0.05, 1)], "loc"),
     "norm": (f"{DENSITY} {CUMULATIVE}", "ppf isf", between(-12, 12), [], "loc scale"),
     "pareto": (f"{DENSITY} {CUMULATIVE}", "ppf", between(0.5, 9), [between(0.5, 4)], "loc scale"),
-    "poisson": (f"{MASS} cdf", "", whole(-2, 12), [between(0.1, 20)], "loc"),
+    "poisson": (f"{MASS} cdf", "", counts(-2, 12), [between(0.1, 20)], "loc"),
     "t": (DENSITY, "", between(-9, 9), [between(0.5, 9)], "loc scale"),
     "truncnorm": (f"{DENSITY} {CUMULATIVE}", "", between(-6, 6), [between(-5, -2), between(-1, 5)], "loc scale"),
     "uniform": (f"{DENSITY} cdf", "ppf", between(-0.5, 1.5), [], "loc scale"),

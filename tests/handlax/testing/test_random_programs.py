@@ -115,6 +115,20 @@ def test_a_program_of_lanes_is_reduced():
     assert len(small.source) < len(program.source) and small.kinds == program.kinds
 
 
+def test_programs_of_lanes_are_of_every_form():
+    written = [random_program(seed, "lanes", depth=0) for seed in range(60)]
+    forms = {
+        "arrays of a length": [{len(kind) for kind in program.kinds if type(kind) is tuple} for program in written],
+        "lengths": [{sum(type(kind) is tuple for kind in program.kinds)} for program in written],
+        "arguments of one shape": [{sum(type(kind) is str for kind in program.kinds)} for program in written],
+        "results": [{len(program.ragged)} for program in written],
+        "ragged results": [{*program.ragged} for program in written],
+    }
+    assert {name: set().union(*found) for name, found in forms.items()} == {
+        "arrays of a length": {1, 2}, "lengths": {1, 2}, "arguments of one shape": {0, 1, 2, 3}, "results": {1, 2, 3},
+        "ragged results": {False, True}}
+
+
 def test_what_results_do_not_depend_on_is_left_out():
     text = "def program(x):\n    y = f(x)\n    g = rule(y)\n    g.define(x)\n    z = y\n    return g(x)\n"
     assert living(text) == text.replace("    z = y\n", "")
@@ -133,6 +147,7 @@ def test_equations_are_of_every_kind():
         assert sum(kind in each for each in ops) > 20, kind
     assert len({kind for each in ops for kind in each}) > 60
     assert any(not each for each in ops) and max(map(len, ops)) > 8
+    assert {len(program.outs) for program in written} == {0, 1, 2, 3}
     for program in written:
         typecheck(program)
 

@@ -255,9 +255,10 @@ def test_a_process_that_goes_on_is_told(monkeypatch):
 def test_a_file_that_stays_open_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(left_behind, "PATIENCE", 0.01)
     path, opened = tmp_path / "file", []
-    (message,) = left(lambda: opened.append(path.open("w")), open_files)
-    assert f"{path} must be closed" in message
-    opened[0].close()
+    several = left(lambda: opened.extend([path.open("w") for _ in range(9)]), open_files)
+    assert several == [f"the file {path} must be closed, got it open as {file.fileno()}." for file in opened]
+    for file in opened:
+        file.close()
     assert not left(lambda: path.write_text("whole"), open_files)
 
 

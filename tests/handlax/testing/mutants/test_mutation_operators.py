@@ -71,6 +71,7 @@ CASES = [
     ("argument", "z = f(x, y)", ["z = f(y, x)", "z = f(x)"]),
     ("argument", "z = f(x, x)", ["z = f(x)"]),
     ("argument", "z = max(x, y)", ["z = max(x)"]),
+    ("argument", "z = dtypes.promote_types(x, y)", ["z = dtypes.promote_types(x)"]),
     ("argument", "z = f(x, weak=y)", ["z = f(x)"]),
     ("argument", "z = f(*x, y)", []),
     ("argument", "z = f(x, maxsize=y)", []),

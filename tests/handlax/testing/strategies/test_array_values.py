@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import handlax as hx
 from handlax import numpy as hnp
-from handlax.testing.strategies import arrays, dtypes, shapes
+from handlax.testing.strategies import Domain, arrays, dtypes, shapes
 
 
 @given(arrays(bits=True))
@@ -36,6 +36,11 @@ def test_arrays_of_every_kind_are_drawn():
 @given(arrays("float32", finite=True))
 def test_finite_arrays_are_finite(x):
     assert np.isfinite(x).all()
+
+
+@given(arrays("float32", domain=Domain(1.0, 3.0, dtype="int8")))
+def test_a_domain_with_a_dtype_has_arrays_of_that_one(x):
+    assert x.dtype == np.int8 and ((x >= 1) & (x <= 3)).all()
 
 
 @given(arrays(dtypes((), keys=True), shapes(max_side=2)))
