@@ -401,8 +401,10 @@ class Jitted:
             results: Any = interpret(trace.program, operands)
         else:
             results = STACK.get().answer(CallOp((trace.program,), self.name), operands)
-        asked = self.shardings.of_results(self.name, trace.out_tree, trace.recorded.out_types)
-        return trace.unflatten(constrained(results, asked))
+        if self.sharded:
+            asked = self.shardings.of_results(self.name, trace.out_tree, trace.recorded.out_types)
+            results = tuple(constrained(results, asked))
+        return trace.unflatten(results)
 
     def entry(
         self, request: TraceRequest, placement: Placement | None, donated: tuple[int, ...]
