@@ -12,7 +12,8 @@ from typing import Any
 
 from .effects.base.errors import BadArgument, BadCall, ProcessFailure
 from .effects.base.jax_settings import from_environment
-from .lowering.clients.clusters import LAUNCH_SECRET, Cluster, find
+from .lowering.clients.clusters import Cluster, find
+from .lowering.clients.coordinator import LAUNCH_SECRET
 from .lowering.xla.lazy import runtime
 
 __all__ = ["initialize", "is_initialized", "shutdown"]

@@ -6,7 +6,9 @@ import ast
 import inspect
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ class Cell(NamedTuple):
 
 
 def where_written(cell: Any, kind: type[Any] | None = None, column: str = "") -> str:
-    """``file:line`` of a rule, followed by its name if it is a module-level function, a ufunc or a StableHLO word.
+    """The ``place`` of a rule, followed by its name if it is a module-level function, a ufunc or a StableHLO word.
 
     A function that the author wrote has its own first line. A StableHLO word, a ufunc, or a function made by a factory
     of another module has the line in the block of operation ``kind``, or that of the call ``@COLUMN.rule(kind)``.
@@ -31,8 +33,16 @@ def where_written(cell: Any, kind: type[Any] | None = None, column: str = "") ->
         line = None if kind is None else _line_in_block(kind, column, getattr(formula, "__module__", None))
         if line is not None or not isinstance(formula, FunctionType):
             return shown(formula) if line is None else f"{line}  {shown(formula)}"
-    line, name = f"{formula.__code__.co_filename}:{formula.__code__.co_firstlineno}", formula.__qualname__
+    line, name = place(formula.__code__.co_filename, formula.__code__.co_firstlineno), formula.__qualname__
     return line if "." in name or "<" in name else f"{line}  {name}"
+
+
+def place(file: str | None, line: int) -> str:
+    """``file:line``, relative to the working directory for what is below that."""
+    path = Path(str(file))
+    with suppress(FileNotFoundError, ValueError):  # the directory is removed, or the file is elsewhere
+        path = path.relative_to(Path.cwd())
+    return f"{path}:{line}"
 
 
 def _made_elsewhere(formula: FunctionType, kind: type[Any]) -> bool:
@@ -62,11 +72,11 @@ def _line_in_block(kind: type[Any], column: str, registers: str | None) -> str |
         for block in _blocks(base):
             for line, name in _cells(block, sys.modules[base.__module__]):
                 if name == column:
-                    return f"{sys.modules[base.__module__].__file__}:{line}"
+                    return place(sys.modules[base.__module__].__file__, line)
     for node in ast.walk(_tree(registers)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{column.upper()}.rule({kind.__name__})":
-            return f"{sys.modules[str(registers)].__file__}:{node.lineno}"
-    return next((f"{sys.modules[kind.__module__].__file__}:{block.lineno}" for block in _blocks(kind)), None)
+            return place(sys.modules[str(registers)].__file__, node.lineno)
+    return next((place(sys.modules[kind.__module__].__file__, block.lineno) for block in _blocks(kind)), None)
 
 
 def _cells(block: ast.ClassDef | ast.Call, module: Any) -> Iterator[tuple[int, str]]:

@@ -41,6 +41,7 @@ from .extent_factors import VARIABLES, Monomial, PositivePart, Quotient, Remaind
 _INTERNED: dict[Any, Extent] = {}
 LONGEST = 2**31 - 2  # indices along a lane, and the lane's length, are int32
 TYPICAL = 256  # the length that cost estimates assume
+DEGREE = 64  # of a power that is a polynomial: of a size above 1 it is no int64 beyond
 
 
 class Extent(ImmutableObject):
@@ -114,8 +115,9 @@ class Extent(ImmutableObject):
         return extent([(tuple(sorted(m + k, key=_order)), f * g) for m, f in self.terms for k, g in terms])
 
     def __pow__(self, exponent: Any) -> Any:
-        """Of symbols and a positive integer a polynomial; otherwise computed on the values."""
-        if self.scope is not None and type(exponent) is int and exponent > 0:
+        """Of symbols and a positive integer a polynomial, up to ``DEGREE``; otherwise computed on the values."""
+        degree = max([len(monomial) for monomial, _ in self.terms])
+        if self.scope is not None and type(exponent) is int and 0 < exponent * degree <= DEGREE:
             return prod([self] * exponent)
         return self.value**exponent
 

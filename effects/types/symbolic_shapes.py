@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..base.errors import BadArgument, BadShape
 from ..base.immutables import OwnCopy
-from .extent import SYMBOLIC, Extent, extent, least, length, positive, unbound
+from .extent import DEGREE, SYMBOLIC, Extent, extent, least, length, positive, unbound
 from .extent_factors import VARIABLES, PositivePart, Quotient, Remainder, Symbol
 from .sized import larger, smaller
 
@@ -143,6 +143,11 @@ def _parsed(text: str, function: str) -> ast.expr:
         raise BadShape(f"{function}: sizes must be written as in '2*b + 1, max(n - 1, 0), 4', got {text!r}.") from error
 
 
+def degree(size: Any) -> int:
+    """The greatest number of lengths and atoms in a term of a size."""
+    return max([len(monomial) for monomial, _ in getattr(size, "terms", ())], default=1)
+
+
 def _size(node: ast.expr, scope: SymbolicScope, text: str) -> Any:
     """The size of an expression. Raises: BadShape: it is none."""
     size = lambda node: _size(node, scope, text)
@@ -154,7 +159,9 @@ def _size(node: ast.expr, scope: SymbolicScope, text: str) -> Any:
         case ast.UnaryOp(ast.USub(), x):
             return -size(x)
         case ast.BinOp(x, ast.Pow(), ast.Constant(int() as exponent)) if type(exponent) is int:
-            return prod([size(x)] * exponent)
+            base = size(x)
+            if exponent * degree(base) <= DEGREE:
+                return prod([base] * exponent)
         case ast.Call(ast.Name("max"), [x, y], []):
             return larger(size(x), size(y))
         case ast.Call(ast.Name("min"), [x, y], []):
@@ -166,8 +173,8 @@ def _size(node: ast.expr, scope: SymbolicScope, text: str) -> Any:
             if f is not None and (f not in (operator.floordiv, operator.mod) or least(right) > 0):
                 return f(left, right)
     raise BadShape(
-        f"symbolic_shape: sizes must be numbers, variables, and sums, products and max, min, and floordiv and mod by "
-        f"positive sizes, of these, got {ast.unparse(node)!r} in {text!r}.",
+        f"symbolic_shape: sizes must be numbers, variables, and sums, products, powers up to {DEGREE}, max, min, and "
+        f"floordiv and mod by positive sizes, of these, got {ast.unparse(node)!r} in {text!r}.",
     )
 
 

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import IO, Any
 
-from ..lowering.clients.clusters import LAUNCH_ADDRESS, LAUNCH_COUNT, LAUNCH_INDEX, LAUNCH_RESTART, LAUNCH_SECRET
+from ..lowering.clients.clusters import LAUNCH_ADDRESS, LAUNCH_COUNT, LAUNCH_INDEX, LAUNCH_RESTART
+from ..lowering.clients.coordinator import LAUNCH_SECRET
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE = 5  # seconds that the others have to end when one has failed

@@ -107,12 +107,11 @@ def _assert_alike(x: Any, y: Any, loose: float, what: str) -> None:
     x, y = (np.asarray(z) if isinstance(z, np.generic | int | float | complex) else data(z) for z in (x, y))
     kinds = [next(name for name, has in _FAMILIES.items() if has(z.dtype)) for z in (x, y)]
     assert kinds[0] == kinds[1], f"{what}: {kinds[0]} of {x.dtype}, expected {kinds[1]} of {y.dtype}"
+    assert x.shape == y.shape, f"{what}: shapes {x.shape} and {y.shape}"
     narrower = min((x.dtype, y.dtype), key=lambda dtype: dtype.itemsize)
     if dtypes.is_inexact(narrower):
-        assert_close(x.astype(narrower), y.astype(narrower), loose, what)
-    else:
-        assert x.shape == y.shape, f"{what}: shapes {x.shape} and {y.shape}"
-        np.testing.assert_array_equal(x, y, err_msg=what)
+        x, y = x.astype(narrower), y.astype(narrower)
+    assert_all(equal(x, y, loose), x, y, what)
 
 
 _FAMILIES: Mapping[str, Callable[[Any], bool]] = MappingProxyType({

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import Flaky, NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
+from ..effects.base.config import configure
 from ..effects.base.errors import BadArgument
 from ..effects.base.wrapping import name_of
 from ..effects.core.arrays import as_array
@@ -26,10 +26,11 @@ from ..effects.sharding.named_sharding import NamedSharding
 from ..effects.sharding.partition_spec import PartitionSpec
 from ..effects.trees import pytrees
 from ..lowering.arrays.device_put import device_put
-from ..lowering.jit.devices import disable_jit, local_devices
+from ..lowering.jit.devices import local_devices
 from ..lowering.jit.jit import jit
 from ..sharding import make_mesh
 from .closeness import assert_results_equal
+from .generator.reducing import OutOfTime
 from .law import Example, Law, Report, check_laws
 from .run_differences import first_difference
 
@@ -45,16 +46,6 @@ class Way(NamedTuple):
     name: str
     transform: Callable[[Compared], Compared]
     missing: Callable[[], str | None] = lambda: None
-
-
-def by_numpy(f: Compared) -> Compared:
-    """The function evaluated by NumPy, with loops and branches by Python; nothing is compiled."""
-
-    def evaluated(*args: Any) -> Any:
-        with disable_jit():
-            return f(*args)
-
-    return evaluated
 
 
 def unoptimized(f: Compared) -> Compared:
@@ -90,7 +81,8 @@ def single_device() -> str | None:
 
 
 WAYS = (
-    Way("NumPy", by_numpy), Way("XLA", jit), Way("XLA without optimisation", unoptimized),
+    Way("NumPy", configure(disable_jit=True)),  # with loops and branches by Python
+    Way("XLA", jit), Way("XLA without optimisation", unoptimized),
     Way("devices", on_devices, single_device),
 )
 
@@ -114,8 +106,8 @@ def compare(
     is compared in the narrower dtype of both.
 
     The first inputs are the simplest that the strategy draws, then such, if it draws any, with an array that is empty,
-    of one element, or of zeros, and with a zero, a negative, an infinite or a large number, NaN, or -0.0; they are
-    compared whatever ``seconds`` says.
+    of one element, or of zeros, and with a zero, a negative, an infinite or a large number, NaN, or -0.0: ten inputs,
+    which are compared whatever ``seconds`` says.
 
     Args:
         others: functions that ``f`` is to equal, of NumPy arrays; they may be other libraries'.
@@ -123,7 +115,8 @@ def compare(
         ways: how ``f`` is executed: ``WAYS`` by default if there are no others.
         loose: how many times the tolerance of their dtypes results may differ; see ``assert_close``.
         examples: how many inputs are drawn, for all functions and ways in turn.
-        seconds: how long, beyond the first inputs, and how long again those that show a difference are made simpler.
+        seconds: how long it takes, beyond the first inputs, of which a quarter is kept to make those that show a
+            difference simpler.
         seed: of the first inputs.
 
     Raises: LawFails: they differ; with the simplest inputs found, and, if a way differs, the first operation to do so.
@@ -141,11 +134,19 @@ def compare(
         raise BadArgument("compare: there must be another function or a way to execute this one, got neither.")
     name, *names = _names([f, *others])
     laws = [Law(other, f"{name} equals {other}", _equals(f, g, loose, exact=False)) for g, other in zip(others, names)]
-    laws += [Law(way.name, f"{name} is the same by {way.name}", _same_by(f, way, loose)) for way in ways]
-    drawn = DrawnInputs(inputs, seconds)
+    by_ways = [(way.name, _equals(way.transform(f), f, loose, exact=True)) for way in ways]
+    laws += [Law(way, f"{name} is the same by {way}", check) for way, check in by_ways]
+    drawn, by_name = DrawnInputs(inputs), {way.name: way for way in ways}
+
+    def show(law: Law, args: Example) -> str:
+        """The inputs, and the first operation that a way computes otherwise."""
+        way = by_name.get(law.name)
+        where = "" if way is None else f"\nThe first operation that differs: {_where(f, way, args)}"
+        return f"The inputs: {args}{where}"
+
     return check_laws(
         name, laws, drawn.example, lacks={way.name: reason for way in ways if (reason := way.missing()) is not None},
-        examples=examples, least=1 + len(EDGES), seconds=seconds, seed=seed, reduce=drawn.simpler, show=_shown,
+        examples=examples, least=len(EDGES), seconds=seconds, seed=seed, reduce=drawn.simpler, show=show,
     )
 
 
@@ -156,11 +157,7 @@ def _names(functions: Sequence[Compared]) -> list[str]:
     return [f"{name} {names[:i].count(name) + 1}" if times[name] > 1 else name for i, name in enumerate(names)]
 
 
-def _shown(law: Law, args: Example) -> str:
-    return f"The inputs: {args}"
-
-
-# after the simplest inputs, what the leaves of others may have that breaks functions; numbers are arrays of rank 0
+# of the first inputs, which are the simplest, and those with what breaks functions; numbers are arrays of rank 0
 EDGES: tuple[Callable[[np.ndarray[Any, Any]], Any], ...] = (
     lambda x: True,
     lambda x: not x.size, lambda x: x.ndim and x.size == 1, lambda x: x.size > 1 and not np.any(x),
@@ -183,8 +180,8 @@ def _has(edge: Callable[[Any], Any], args: Any) -> bool:
 class DrawnInputs:
     """Inputs by number, which a strategy of Hypothesis draws, and simpler ones in place of the last."""
 
-    def __init__(self, strategy: SearchStrategy[Any], seconds: float):
-        self.strategy, self.seconds = strategy, seconds
+    def __init__(self, strategy: SearchStrategy[Any]):
+        self.strategy = strategy
         self.last: int | None = None  # the number of the last inputs
         self.args: Any = None  # they themselves; they are those in a ``place`` of what is drawn with a ``seed``
         self.seed, self.place = 0, 0
@@ -217,16 +214,22 @@ class DrawnInputs:
 
     def simpler(self, example: Example, fails: Callable[[Example], bool]) -> Example:
         """The simplest inputs found that still fail."""
-        found, end, before = [example], time.monotonic() + self.seconds, iter(range(1, self.place))
+        found, over, before = example, False, iter(range(1, self.place))
 
         def shows(args: Any) -> bool:
-            if next(before, None) is not None or time.monotonic() > end or not fails(args):
+            nonlocal found, over
+            if over or next(before, None) is not None:
                 return False
-            found.append(args)
-            return True
+            try:
+                shown = fails(args)
+            except OutOfTime:  # Hypothesis would take it for what is looked for
+                over = True
+                return False
+            found = args if shown else found
+            return shown
 
         self.search(self.seed, shows, Phase.generate, Phase.shrink)
-        return found[-1]
+        return found
 
     def draws(self, seed: int, count: int) -> list[Any]:
         """The first inputs that are drawn with a seed."""
@@ -259,19 +262,6 @@ def _equals(f: Compared, g: Compared, loose: float, exact: bool) -> Callable[...
 
 def _copied(x: Any) -> Any:
     return x.copy() if isinstance(x, np.ndarray) else x
-
-
-def _same_by(f: Compared, way: Way, loose: float) -> Callable[..., None]:
-    """The check that a function gives the same in another way."""
-    equals = _equals(way.transform(f), f, loose, exact=True)
-
-    def check(*args: Any) -> None:
-        try:
-            equals(*args)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\nThe first operation that differs: {_where(f, way, args)}") from error
-
-    return check
 
 
 def _where(f: Compared, way: Way, args: Example) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +21,7 @@ from .generator.expressions import SMOOTH, TOLD, VARIANTS
 from .generator.nests import Nest, random_nest
 from .generator.reducing import living, reduced
 from .generator.unrolled import UNROLLED
-from .law import Law, Reducer, Report, check_laws
+from .law import Law, Report, check_laws
 
 REFUSALS = (CannotCross, MissingRule, NotDifferentiable)
 TRIES = 100  # programs that are tried for one that is not refused
@@ -33,14 +34,17 @@ class DrawnPrograms:
 
     ``case.crossed(nest)`` is the program as the subject executes it. ``refused``: what it refuses, and why, by the name
     of the statement or the text of the expression. A statement is refused if most programs are that perform effects in
-    it. The ``seconds`` of a check begin here.
+    it; that is found out when the first program is asked for.
     """
 
-    def __init__(self, case: CrossingCase, seconds: float, without: Mapping[str, str] = NONE):
-        self.case, self.seconds, self.end = case, seconds, time.monotonic() + seconds
-        self.refused = dict(without)
+    def __init__(self, case: CrossingCase, without: Mapping[str, str] = NONE):
+        self.case, self.refused, self.probed = case, dict(without), False
         self.made: dict[tuple[int, tuple[str, ...]], Nest] = {}
         self.broad: dict[tuple[str, ...], Nest | None] = {}  # None: it is refused
+
+    def probe_all(self) -> None:
+        """Find out which expressions and statements are refused."""
+        self.probed = True
         loop = f"hx.fori_loop(0, k % 4, lambda i, c: {TOLD.format(x='c')}, x)"
         for name, text in {**VARIANTS, TRACED_LENGTH: loop}.items():
             self.probe(name, [Nest(f"def program(x, v, w, k, p):\n    return ({text},)\n")])
@@ -90,6 +94,8 @@ class DrawnPrograms:
 
     def example(self, law: Law, k: int, first: bool) -> Nest:
         """The program of a number for a law; the first is a broad one, unless the law wants short programs."""
+        if not self.probed:
+            self.probe_all()
         if first and law.without not in self.broad:
             nest = broad_program({*self.refused, *law.without})
             self.broad[law.without] = nest if self.refusal(nest) is None else None
@@ -102,22 +108,24 @@ class DrawnPrograms:
             Random(seed), depth=2, size=3, only=nodes, without=[*self.refused, *without], tells=True
         )
 
-    def check(
-        self, subject: str, laws: Iterable[Law], lacks: Mapping[str, str], *, examples: int, seed: int
-    ) -> Report:
-        """Check laws of the case on these programs, ``law.check(case, nest, seed)``. Raises: LawFails: one fails."""
-        kept = self.seconds / 4  # to reduce a program that fails
 
-        def reduce(example: Any, fails: Callable[[Any], bool]) -> Any:
-            return reducer(max(kept, self.end - time.monotonic()))(example, fails)
+def check_on_programs(
+    subject: str, case: CrossingCase, laws: Iterable[Law], lacks: Mapping[str, str], *, examples: int, seconds: float,
+    seed: int, without: Mapping[str, str] = NONE,
+) -> Report:
+    """Check laws of a case, ``law.check(case, nest, seed)``, on programs that it does not refuse.
 
-        return check_laws(
-            subject, laws, lambda law, k: (self.case, self.example(law, k, k == seed), k), lacks=lacks,
-            examples=examples, seconds=self.end - kept - time.monotonic(), seed=seed, reduce=reduce, refusal=refusal_of,
-        ).with_refused(self.refused)
+    Raises: LawFails: one fails.
+    """
+    drawn = DrawnPrograms(case, without)
+    report = check_laws(
+        subject, laws, lambda law, k: (case, drawn.example(law, k, k == seed), k), lacks=lacks, examples=examples,
+        seconds=seconds, seed=seed, reduce=with_reduced_program, refusal=refusal_of,
+    )
+    return replace(report, refused=drawn.refused)
 
 
-# the statements of a broad program, with a function ``every`` of all expressions and one, ``few``, of some
+# the statements of a broad program, with functions ``every`` and ``few`` of all expressions and of some
 BROAD: Mapping[str, str] = MappingProxyType({
     "scan": "z, r = hx.scan(lambda c, y: (every(c, y),) * 2, z, r)",
     "cond": "z = hx.cond(p, few, every, z, x)",
@@ -128,22 +136,30 @@ BROAD: Mapping[str, str] = MappingProxyType({
     "switch": "z = hx.switch(k - 1, (lambda f0, y: f0, few), z, x)",
     "map": "r = hx.map(lambda y: few(y, x), r)",
 })
+ADDED = f"{{x}} + {TOLD}"
 
 
 def broad_program(without: Collection[str]) -> Nest:
     """A program of all expressions of floats, one after the other, also in bodies of the statements of ``BROAD``."""
-    has = lambda name: name not in without
-    forms = [text for text in SMOOTH if has(text)]
+    forms, told = [text for text in SMOOTH if text not in without], [ADDED] * (TOLD not in without)
+    return program_of([name for name in BROAD if name not in without], [*forms, *told], [*forms[1:4], *told])
 
-    def function(name: str, texts: Sequence[str]) -> list[str]:
-        lines = [f"f{i + 1} = {text.format(x=f'f{i}', y='y', i='k', b='p')}" for i, text in enumerate(texts)]
-        told = [f"f{len(texts) + 1} = f{len(texts)} + hx.tell(f{len(texts)})"] if has(TOLD) else []
-        return [f"def {name}(f0, y):", *[f"    {line}" for line in [*lines, *told, f"return f{len(lines + told)}"]]]
 
-    lines = [
-        *function("every", forms), *function("few", forms[1:4]),
-        "z, r = every(x, x), v", *[text for name, text in BROAD.items() if has(name)], "return (z, r)",
-    ]
+def simple_programs(nest: Nest) -> list[Nest]:
+    """Shorter programs than this one, of no statement of ``BROAD`` or of one that it has, with effects if it has some.
+    """
+    has = lambda name: f"hx.{name}(" in nest.source
+    forms = [SMOOTH[1], *[ADDED] * has("tell")]
+    found = [program_of(names, forms, forms) for names in ([], *[[name] for name in BROAD if has(name)])]
+    return [each for each in found if len(each.source) < len(nest.source)]
+
+
+def program_of(statements: Iterable[str], every: Sequence[str], few: Sequence[str]) -> Nest:
+    """A program of statements of ``BROAD``, whose functions are of these expressions, one after the other."""
+    lines = ["z, r = every(x, x), v", *[BROAD[name] for name in statements], "return (z, r)"]
+    for name, texts in (("few", few), ("every", every)):
+        forms = [f"    f{i + 1} = {text.format(x=f'f{i}', y='y', i='k', b='p')}" for i, text in enumerate(texts)]
+        lines = [f"def {name}(f0, y):", *forms, f"    return f{len(texts)}", *lines]
     return Nest("def program(x, v, w, k, p):\n" + "".join([f"    {line}\n" for line in lines]))
 
 
@@ -172,16 +188,16 @@ def refusal(f: Callable[..., Any], *args: Any) -> str | None:
     return None
 
 
-def reducer(seconds: float) -> Reducer:
-    """Gives the example, which ends with a program and its seed, with a program as small as is found in the time."""
+def with_reduced_program(example: Any, fails: Callable[[Any], bool]) -> Any:
+    """The example, which ends with a program and its seed, with a smaller program for which it still ``fails``.
 
-    def reduce(example: Any, fails: Callable[[Any], bool]) -> Any:
-        *others, nest, seed = example
-        runs = _runs if _runs(nest, seed) else _ends  # a program may fail where it is traced
-        still = lambda nest: runs(nest, seed) and fails((*others, nest, seed))
-        return (*others, reduced(nest, still, seconds=seconds), seed)
-
-    return reduce
+    Simple programs are tried first, each of which takes a fraction of the time.
+    """
+    *others, nest, seed = example
+    runs = _runs if _runs(nest, seed) else _ends  # a program may fail where it is traced
+    still = lambda nest: runs(nest, seed) and fails((*others, nest, seed))
+    smaller = lambda each: chain(simple_programs(nest) if each is nest else (), each.smaller())
+    return (*others, reduced(nest, still, smaller), seed)
 
 
 def _runs(nest: Nest, seed: int) -> bool:

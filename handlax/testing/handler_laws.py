@@ -33,7 +33,7 @@ from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.ahead_of_time import eval_shape
 from .closeness import assert_close
 from .crossing_laws import COMPILED, JIT, LANES, assert_arrays_equal, drawn_direction, smooth_part, unrolled
-from .drawn_programs import DrawnPrograms
+from .drawn_programs import check_on_programs
 from .generator.control import CONTROL
 from .generator.control_flow import CHOOSING
 from .generator.nests import Nest
@@ -211,7 +211,7 @@ def _idle(case: HandlerCase, nest: Nest, seed: int) -> None:
 HANDLER_LAWS = (
     Law("typing", "its state keeps its type", _typed),
     Law("prefix", "a log is a prefix of the next one", _prefix),
-    Law("merge", "merge is commutative and associative, and has a unit", _merged),
+    Law("merge", "merge is commutative and associative, it has a unit, and no answer reads the state", _merged),
     Law("unrolled", "it crosses loops, branches and calls as it crosses those of Python", unrolled),
     JIT,
     COMPILED,
@@ -278,8 +278,10 @@ def check_handler(
             missing["merge"] = missing["prefix"] = f"states are not compared: {missing['effects alone']}"
             case = replace(case, normal=lambda state: ())
         counted = dict.fromkeys(CHOOSING, "a tally counts by the text what may be executed")
-        drawn = DrawnPrograms(case, seconds, counted if handler.tallies else {})
-        return drawn.check(repr(handler), HANDLER_LAWS if laws is None else laws, missing, examples=examples, seed=seed)
+        return check_on_programs(
+            repr(handler), case, HANDLER_LAWS if laws is None else laws, missing, examples=examples, seconds=seconds,
+            seed=seed, without=counted if handler.tallies else {},
+        )
 
 
 def need_performed(case: HandlerCase) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..effects.base.errors import BadArgument
+from .generator.reducing import OutOfTime
 
 Example = tuple[Any, ...]
 ATTEMPTS = 6  # examples that are tried for one that the subject does not refuse
@@ -83,10 +84,6 @@ class Report:
     refused: Mapping[str, str] = field(default_factory=dict)
     unchecked: Mapping[str, str] = field(default_factory=dict)
 
-    def with_refused(self, refused: Mapping[str, str]) -> Report:
-        """The report that also says what the programs of the check did not have."""
-        return replace(self, refused=refused)
-
     def __str__(self) -> str:
         names = [*[each.law.name for each in self.held], *self.left_out, *self.refused, *self.unchecked]
         width = max(map(len, names), default=0)
@@ -104,14 +101,16 @@ class LawFails(AssertionError):
     """A law that fails: ``law.check(*example)`` raises again."""
 
     def __init__(
-        self, subject: str, law: Law, example: Example, found: BaseException, seed: int, show: Show = sources
+        self, subject: str, law: Law, example: Example, found: BaseException, seed: int, show: Show = sources,
+        reduced: bool = True,
     ):
         self.law, self.example = law, example
         shown = "".join([f"{line}\n" for line in show(law, example).splitlines() if line.strip()])
         kind = "" if isinstance(found, AssertionError) else f"{type(found).__name__}: "
         said = str(found).partition("\nassert ")[0]  # pytest adds what it compared
         text = "\n".join([f"  {line}" for line in f"{kind}{said}".strip().splitlines()])
-        super().__init__(f"{subject}: it is not so that {law.sentence}.\n{text}\n{shown}Found with seed={seed}.")
+        cut = "" if reduced else "The time was over while this was made smaller; seconds= gives more.\n"
+        super().__init__(f"{subject}: it is not so that {law.sentence}.\n{text}\n{shown}{cut}Found with seed={seed}.")
 
 
 def check_laws(
@@ -136,7 +135,9 @@ def check_laws(
         subject: the name of what the laws are about.
         example: the example of a number for a law; the numbers are ``seed``, ``seed + 1``, ...
         lacks: what the subject does not have, and why: a law that needs it is left out.
-        reduce: a smaller example for which ``fails`` still holds.
+        seconds: how long it takes, of which a quarter is kept to make an example that fails smaller. The clock is read
+            before each example and each smaller one; what has begun then is ended.
+        reduce: a smaller example for which ``fails`` still holds, such as ``reduced`` gives.
         show: the text of an example of a law, for the message.
         refusal: why an exception that a check raises says that the subject refuses the example; None: the law fails.
 
@@ -147,15 +148,15 @@ def check_laws(
         raise BadArgument(f"{subject}: there must be a law to check, got none.", hint="laws=[law, ...].")
     reasons = {law.name: reason for law in laws if (reason := law.reason(lacks)) is not None}
     clocks = {law: Held(law, 0, 0.0) for law in laws if law.name not in reasons}
-    end = time.monotonic() + seconds
-    for k in range(max(1, examples)):
+    end, kept = time.monotonic() + seconds, seconds / 4
+    for number in range(seed, seed + max(1, examples)):
         for law, clock in list(clocks.items()):
-            start = time.monotonic()
-            if k >= least and start > end:
-                break
-            for attempt in range(ATTEMPTS):
-                number = seed + k + 1000 * attempt
-                reason = check_law(subject, law, example(law, number), number, reduce, show, refusal)
+            start, reason = time.monotonic(), None
+            for tried in range(number, number + 1000 * ATTEMPTS, 1000):
+                if number >= seed + least and time.monotonic() > end - kept:
+                    break
+                reason = check_law(
+                    subject, law, example(law, tried), tried, reduce, show, refusal, end=end, kept=kept)
                 if reason is None:
                     clocks[law] = Held(law, clock.examples + 1, clock.seconds + time.monotonic() - start)
                     break
@@ -167,18 +168,30 @@ def check_laws(
 
 def check_law(
     subject: str, law: Law, example: Example, seed: int, reduce: Reducer = unreduced, show: Show = sources,
-    refusal: Callable[[Exception], str | None] = nothing,
+    refusal: Callable[[Exception], str | None] = nothing, *, end: float = 0.0, kept: float = float("inf"),
 ) -> str | None:
     """Check a law for one example: None if it holds, or why it does not apply to it, or the example is refused.
+
+    Args:
+        end: when an example that fails is made smaller no further, by the clock; there are ``kept`` seconds at least.
 
     Raises: LawFails: it fails; with an example that fails alike, and is reduced.
     """
     found = failure(law, example)
     reason = str(found) if isinstance(found, Inapplicable) else None if found is None else refusal(found)
-    if found is not None and reason is None:
-        small = reduce(example, lambda other: manner(failure(law, other)) == manner(found))
-        raise LawFails(subject, law, small, failure(law, small) or found, seed, show) from found
-    return reason
+    if found is None or reason is not None:
+        return reason
+    until, in_time = max(end, time.monotonic() + kept), True
+
+    def fails(other: Example) -> bool:
+        nonlocal in_time
+        in_time = time.monotonic() < until
+        if not in_time:
+            raise OutOfTime
+        return manner(failure(law, other)) == manner(found)
+
+    small = reduce(example, fails)
+    raise LawFails(subject, law, small, failure(law, small) or found, seed, show, in_time) from found
 
 
 def failure(law: Law, example: Example) -> Exception | None:

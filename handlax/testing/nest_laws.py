@@ -24,7 +24,7 @@ from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
 from .closeness import assert_quotients, assert_results_equal
 from .crossing_laws import drawn_direction, smooth_part
-from .drawn_programs import reducer, refusal_of
+from .drawn_programs import refusal_of, with_reduced_program
 from .generator.control import CONTROL
 from .generator.nests import DIFFERENTIABLE, Nest
 from .generator.unrolled import UNROLLED, evaluated
@@ -47,7 +47,8 @@ def check_nest_law(law: Law, nest: Nest, seed: int, *, seconds: float = 10.0) ->
         if f"hx.{name}(" in nest.source:
             return f"the nest has {name}"
     refusal = refusal_of if "reverse" in law.needs else nothing
-    return check_law("control flow", law, (nest, seed), seed, reducer(seconds), refusal=refusal)
+    return check_law(
+        "control flow", law, (nest, seed), seed, with_reduced_program, refusal=refusal, kept=seconds)
 
 
 # change(control, f, *inputs): results of a transformation of f, of the functions of a control, CONTROL or UNROLLED

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from .closeness import brief, data
 from .generator.reducing import reduced
 from .law import Law, Report, check_laws
 from .operation_laws import HALVES, LANES, OPERATION_LAWS, REALS, Arrays, has_type, of_one_type
-from .strategies import Domain, Operands
+from .strategies import Domain, Operands, special_values
 
 SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3), (0,))
 PRODUCTS = (((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)))  # what is not square
@@ -65,13 +65,14 @@ def check_operation(
         op: an operation, or one with the domains, shapes and dtypes of its operands. By default these are numbers
             between -3 and 3, of the dtypes and shapes that ``result_type`` accepts: all operands of one dtype, and of
             one shape, rank 0, or shapes of a product of matrices; where it takes no such numbers, random keys, and
-            numbers after them. For the law of compiled values there are zeros, infinities and NaN among them, or the
-            extremes of the domains.
+            numbers after them. For the law of compiled values there are zeros, infinities and NaN among them, of
+            integers the ends of the dtype, or the extremes of the domains.
         operands: draws of operands to be used instead, each a list of NumPy arrays, or of arrays of handlax where they
             are keys.
         laws: those to check, all by default.
         examples: how many times operands are drawn.
-        seconds: how long; each law is checked once at least.
+        seconds: how long it takes, of which a quarter is kept to make operands that fail fewer, smaller and simpler;
+            each law is checked once at least.
         seed: of the first draw.
 
     Raises: LawFails: a law fails; the error has the operands, reduced, and the lines of the rules that the law is
@@ -88,35 +89,56 @@ def check_operation(
             f"check_operation: an operation is needed, got {text_of(op)}.",
             hint=f"{op.__name__}(), with its fields." if made else "an instance of a class that is @hx.operation.",
         )
-    described = [op] if isinstance(op, Operands) else accepted_operands(op) if operands is None else []
+    draws = Draws.given(operands) if operands is not None else Draws.of(op)
     op = op.op if isinstance(op, Operands) else op
-    types = [(each, dtype, shapes) for each in described for dtype in each.family for shapes in each.shapes]
-    types = [types[i] for i in np.random.default_rng(0).permutation(len(types))]  # each quarter of them is of all kinds
-    if operands is not None and not len(operands):
-        raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
-    given = [[_drawn(x) for x in each] for each in operands or ()]
-
-    def drawn(k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
-        rng, family = np.random.default_rng(k), _numbers(needs)
-        some = [each for each in types if family is None or each[1] in family]
-        some = some[k % 4 :: 4] if len(some) > 8 else some  # XLA takes some ten milliseconds for each
-        times = LANES if "lanes" in wants else 1
-        draws = given or [each.draw(dtype, shapes, rng) for each, dtype, shapes in some for _ in range(times)]
-        if "extremes" in wants and not given:  # at the ends of the dtypes, too
-            draws += [each.draw(dtype, shapes, rng, extremes=True) for each, dtype, shapes in some]
-        return [each for each in draws if _all_of(family, each)]
-
-    shown = lambda family: " or ".join(sorted([dtype.name for dtype in family]))
-    missing = {name: f"there are no operands of {shown(family)}"
-               for name, family in NUMBERS.items() if not drawn(0, [name])}
     laws = OPERATION_LAWS if laws is None else tuple(laws)
     about = {name for law in laws for name in law.rules}
     report = check_laws(
-        repr(op), laws, lambda law, k: (op, drawn(k, law.needs, law.wants)), lacks={**op.exempt, **missing},
-        examples=1 if given else examples, seconds=seconds, seed=seed, show=_shown,
-        reduce=partial(reduced, smaller=_smaller, seconds=seconds),
+        repr(op), laws, lambda law, k: (op, draws.draw(k, law.needs, law.wants)), lacks={**op.exempt, **draws.lacks()},
+        examples=1 if draws.fixed else examples, seconds=seconds, seed=seed, show=_shown,
+        reduce=partial(reduced, smaller=_smaller),
     )
     return replace(report, unchecked={name: place for name, place in rules_of(op).items() if name not in about})
+
+
+class Draws(NamedTuple):
+    """The operands on which laws are checked: ``fixed`` ones, or those that are drawn of ``types``."""
+
+    fixed: list[list[Any]]
+    types: list[tuple[Operands, Any, tuple[Shape, ...]]]
+
+    @classmethod
+    def given(cls, operands: Sequence[Arrays]) -> Draws:
+        """Raises: BadArgument: there are none."""
+        if not len(operands):
+            raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
+        return cls([[_drawn(x) for x in each] for each in operands], [])
+
+    @classmethod
+    def of(cls, op: Operation | Operands) -> Draws:
+        """Of what an operation accepts, in an order in which each quarter is of all kinds."""
+        described = [op] if isinstance(op, Operands) else accepted_operands(op)
+        types = [(each, dtype, shapes) for each in described for dtype in each.family for shapes in each.shapes]
+        return cls([], [types[i] for i in np.random.default_rng(0).permutation(len(types))])
+
+    def draw(self, k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
+        """The draws of a number for a law: of some types, several of one for ``"lanes"``, further ones with
+        ``"extremes"`` among their elements.
+        """
+        rng, family = np.random.default_rng(k), _numbers(needs)
+        if self.fixed:
+            return [each for each in self.fixed if _all_of(family, each)]
+        some = [each for each in self.types if family is None or each[1] in family]
+        some = some[k % 4 :: 4] if len(some) > 8 else some  # XLA takes some ten milliseconds for each
+        kinds = [False] * (LANES if "lanes" in wants else 1) + [True] * ("extremes" in wants)
+        drawn = [each.draw(dtype, shapes, rng, extremes=kind) for kind in kinds for each, dtype, shapes in some]
+        return [each for each in drawn if _all_of(family, each)]
+
+    def lacks(self) -> dict[str, str]:
+        """The numbers that laws need and of which there are no operands."""
+        shown = lambda family: " or ".join(sorted([dtype.name for dtype in family]))
+        return {name: f"there are no operands of {shown(family)}"
+                for name, family in NUMBERS.items() if not self.draw(0, [name])}
 
 
 def accepted_operands(op: Operation) -> list[Operands]:
@@ -140,7 +162,7 @@ def accepted_operands(op: Operation) -> list[Operands]:
 
 def _accepted(op: Operation, keys: int, arity: int) -> list[Operands]:
     """The operands that an operation accepts of those tried, ``arity`` many: the first ``keys`` are random keys, the
-    others numbers; an element for each tuple of shapes, and for floats and other numbers.
+    others numbers; an element for each tuple of shapes and dtype.
     """
     families = [(shape,) * arity for shape in SHAPES]
     families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
@@ -148,13 +170,18 @@ def _accepted(op: Operation, keys: int, arity: int) -> list[Operands]:
     tried = DTYPES if not keys else BESIDE_KEYS if keys < arity else BESIDE_KEYS[:1]
     found = []
     for shapes in families:
-        types = lambda dtype: [array_type(shape, KEY if i < keys else dtype) for i, shape in enumerate(shapes)]
-        family = {dtype for dtype in tried if _accepts(op, types(dtype))}
-        for numbers, some in ((FLOATS, family & dtypes.FLOATING), (Domain(), family - dtypes.FLOATING)):
-            if some:
-                domains = (Keys(),) * keys + (numbers,) * (arity - keys)
-                found.append(Operands(op, domains, (shapes,), frozenset(some)))
+        for dtype in tried:
+            if _accepts(op, [array_type(shape, KEY if i < keys else dtype) for i, shape in enumerate(shapes)]):
+                domains = (Keys(),) * keys + (numbers(dtype),) * (arity - keys)
+                found.append(Operands(op, domains, (shapes,), frozenset([dtype])))
     return found
+
+
+def numbers(dtype: Any) -> Domain:
+    """The numbers of a dtype that are tried: integers at the ends of it, too, floats up to infinity and NaN."""
+    if dtypes.is_integer(dtype):
+        return Domain(extremes=tuple(special_values(dtype).tolist()))
+    return FLOATS if dtype in dtypes.FLOATING else Domain()
 
 
 def _accepts(op: Operation, types: Sequence[Any]) -> bool:
@@ -201,18 +228,42 @@ def _shown(law: Law, example: Any) -> str:
 
 
 def _smaller(example: Any) -> Iterator[Any]:
-    """Simpler examples (operation, draws of operands) than this one: with one draw alone, with the draws of one type
-    alone, or with all axes of one length cut to a shorter one.
+    """Simpler examples (operation, draws of operands) than this one: with one draw alone, small ones first, with the
+    draws of one type alone, with the axes of one length cut, all or one, or with simpler elements of an operand.
     """
     op, draws = example
-    for fewer in [*[[draw] for draw in draws], *of_one_type(draws)]:
+    alone = sorted(draws, key=lambda draw: sum([x.size for x in draw]))
+    for fewer in [*[[draw] for draw in alone], *of_one_type(draws)]:
         if len(fewer) < len(draws):
             yield op, fewer
     for n in sorted({n for operands in draws for x in operands for n in x.shape if n > 1}, reverse=True):
-        for m in dict.fromkeys((1, n // 2, n - 1)):
-            yield op, [[_cut(x, n, m) for x in operands] for operands in draws]
+        for axes in (range(-8, 0), *[(axis,) for axis in range(-max([x.ndim for draw in draws for x in draw]), 0)]):
+            for part in (slice(n // 2), slice(n // 2, n), slice(n - 1), slice(1, n)):
+                yield op, [[_cut(x, n, axes, part) for x in operands] for operands in draws]
+    for k, operands in enumerate(draws):
+        for i, x in enumerate(operands):
+            for y in _simpler(x):
+                yield op, [*draws[:k], [*operands[:i], y, *operands[i + 1 :]], *draws[k + 1 :]]
 
 
-def _cut(x: Any, n: int, m: int) -> Any:
-    """An operand whose axes of length ``n`` are cut to ``m``."""
-    return x[tuple([slice(m) if size == n else slice(None) for size in x.shape])] if n in x.shape else x
+def _cut(x: Any, n: int, axes: Collection[int], part: slice) -> Any:
+    """A part of an operand, along those of these axes, counted from the last, that have the length ``n``."""
+    chosen = [size == n and d - x.ndim in axes for d, size in enumerate(x.shape)]
+    return x[tuple([part if yes else slice(None) for yes in chosen])] if any(chosen) else x
+
+
+def _simpler(x: Any) -> Iterator[Any]:
+    """Arrays like an operand of numbers, with 1 for all elements, for those that are finite, or for one of them; or
+    with whole numbers.
+    """
+    if isinstance(x, Array):
+        return
+    ones = np.ones_like(x)
+    yield ones
+    if dtypes.is_inexact(x.dtype):
+        yield np.where(np.isfinite(x), ones, x)
+        yield np.asarray(np.rint(x), x.dtype)
+    for at in map(tuple, np.argwhere(x != ones)):
+        y = x.copy()
+        y[at] = 1
+        yield y

@@ -28,7 +28,7 @@ from ..interpreters.handlers.handler import handler
 from ..interpreters.transformations.derivatives import jvp
 from .closeness import assert_quotients, assert_results_equal
 from .crossing_laws import COMPILED, JIT, LANES, assert_arrays_equal, drawn_direction, unrolled
-from .drawn_programs import REFUSALS, DrawnPrograms, refusal
+from .drawn_programs import REFUSALS, check_on_programs, refusal
 from .generator.control import CONTROL, HANDLER, NestTell
 from .generator.control_flow import CHOOSING, NODES, TRACED_LENGTH
 from .generator.nests import Nest
@@ -295,8 +295,7 @@ def _checked(
     name: str, case: TransformationCase, laws: Sequence[Law], examples: int, seconds: float, seed: int
 ) -> Report:
     with configure(default_float="float64"):
-        drawn = DrawnPrograms(case, seconds)
-        return drawn.check(name, laws, _lacks(case), examples=examples, seed=seed)
+        return check_on_programs(name, case, laws, _lacks(case), examples=examples, seconds=seconds, seed=seed)
 
 
 def _lacks(case: TransformationCase) -> dict[str, str]:

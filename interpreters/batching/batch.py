@@ -23,8 +23,10 @@ from ...effects.types.extent import described
 from ..core.body_transform import BodyTransformer, cross, transform_body
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
+from ..core.rule_results import need_lanes
 from ..core.sited_box import SitedBox
 from ..core.state_flow import STATELESS, StateFlow
+from ..differentiation.deferred_rules import pair_of
 from ..differentiation.linear_rules import cross_linear
 from .divergent_lanes import all_branches, while_any
 
@@ -325,13 +327,19 @@ class Batch(BodyTransformer):
                 answer = by_batch_rule(op, dims, values, self.axis_name, self.size) if ruled else None
                 if answer is None and op.bodied:
                     return self._bodies(op, operands, dims, values)
-                y, dim = self._effect(op, dims, *values) if answer is None else answer
+                y, dim = self._effect(op, dims, *values) if answer is None else pair_of(
+                    f"{op.name}, batch", "result, mapped dimension", answer)
             if not op.multiple_results:
-                return self.box(dim, (y,))
+                return self._mapped(op, dim, y)
             out_dims = dim if isinstance(dim, (tuple, list)) else (dim,) * len(y)
-            return tuple([self.box(d, (value,)) for value, d in zip(y, out_dims)])
+            return tuple([self._mapped(op, d, value) for value, d in zip(y, out_dims)])
         finally:
             STACK.set(around)
+
+    def _mapped(self, op: Operation, dim: int | None, y: Any) -> Any:
+        """The box of a result of a rule."""
+        need_lanes(op, y, dim, self.size)
+        return self.box(dim, (y,))
 
 
 def by_batch_rule(op: Any, dims: Sequence[Any], values: Sequence[Any], axis_name: Hashable, size: int) -> Any:

@@ -34,9 +34,9 @@ from ...effects.programs.program import Program, bind, memoised
 from ...effects.programs.unhandled_effects import unhandled
 from ...effects.types.dtypes import INTEGER, ExtendedDType
 from .bad_values import bad_result, bad_value
-from .evaluated_results import checked_rule
 from .numpy_errors import IN_CALLERS_CONTEXT, IN_OWN_CONTEXT, context_for
 from .rule_codegen import numpy_function
+from .rule_results import checked_rule
 
 CONFIG, ndarray = config.CONFIG, np.ndarray
 Executor = Callable[..., Any]

@@ -27,6 +27,7 @@ from ..core.body_transform import BodyTransformer, cross
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
 from ..core.sited_box import SitedBox
+from .deferred_rules import pair_of
 
 _PROGRAMS = ProgramCache("jvp_program")
 """Derivative programs, by program, inputs that have a tangent and settings."""
@@ -163,7 +164,7 @@ class Jvp(BodyTransformer):
             if self.crosses(op) and not JVP.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
-            y, dy = rule(op, *self.parts(operands))
+            y, dy = pair_of(f"{op.name}, jvp", "result, tangent", rule(op, *self.parts(operands)))
             return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple_results else self.pair(y, dy)
         finally:
             STACK.set(around)

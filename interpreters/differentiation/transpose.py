@@ -28,6 +28,7 @@ from ...effects.types.array_type import ArrayType
 from ..analysis.dependence import body_dependence, scattered
 from ..core.record import Record
 from ..core.rule_cache import ADJOINTS, InlinedBlock, is_inlinable
+from ..core.rule_results import need_cotangents
 from .partial_eval import split_program
 from .transpose_bodies import transpose_operation
 
@@ -201,8 +202,11 @@ def _residuals(
     return [*values, *reversed(consts)], types, starts
 
 
-def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> list[Any]:
-    """The contribution of one equation to the cotangent of each operand; None for operands that are not linear."""
+def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> Sequence[Any]:
+    """The contribution of one equation to the cotangent of each operand; None for operands that are not linear.
+
+    Raises: NotDifferentiable: the operation is not linear, or has no rule. BadCall: the rule gives other things.
+    """
     if op.bodied and not TRANSPOSE.has(type(op)):
         return transpose_operation(op, ct, operands, linear, transpose_program)
     try:
@@ -214,7 +218,7 @@ def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> li
             f"{op.name}: reverse mode met an operation that is not linear, or has no transpose rule.", hint=error.hint
         ) from None
     try:
-        return list(rule(op, ct, operands, tuple(linear)))
+        parts = rule(op, ct, operands, tuple(linear))
     except (NotAnArray, AttributeError) as error:  # the rule reads the value of a linear operand, which is its type
         if isinstance(error, AttributeError) and not _is_of_a_value(error):
             raise
@@ -224,6 +228,8 @@ def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> li
             hint="linear_transpose takes linear functions only, vjp takes any; a rule of custom_jvp is linear in its "
             "tangents.",
         ) from error
+    need_cotangents(op, parts, len(operands))
+    return parts
 
 
 def _is_of_a_value(error: AttributeError) -> bool:

@@ -28,6 +28,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+LAUNCH_SECRET = "HANDLAX_LAUNCH_SECRET"
 ESTABLISHED = "01"  # a connection's state in Linux's tables
 
 
@@ -189,7 +190,7 @@ def main(address: str, processes: int, start_timeout: int, options: str) -> None
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     try:
-        visitors = gather(listener, processes, start_timeout, os.environ.get("HANDLAX_LAUNCH_SECRET", ""))
+        visitors = gather(listener, processes, start_timeout, os.environ.get(LAUNCH_SECRET, ""))
     except Duplicate:
         return
     missing = [str(number) for number in range(processes) if number not in visitors]

@@ -168,7 +168,7 @@ def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
     with tempfile.TemporaryFile("w+") as errors:  # of any size: a pipe that nobody reads would stop the coordinator
         started = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-            env={**os.environ, "PYTHONPATH": path, "HANDLAX_LAUNCH_SECRET": membership.secret},
+            env={**os.environ, "PYTHONPATH": path, coordinator.LAUNCH_SECRET: membership.secret},
         )
         try:
             output: Any = started.stdout

@@ -31,12 +31,6 @@ class Placement(NamedTuple):
     arguments: tuple[NamedSharding | None, ...] = ()
     results: tuple[NamedSharding | None, ...] = ()
 
-    def __str__(self) -> str:
-        if self.mesh is None:
-            return str(self.devices[0])
-        cuts = [str(sharding.spec) if sharding else "whole" for sharding in self.arguments]
-        return f"{self.mesh}{' with ' if cuts else ''}{', '.join(cuts)}"
-
     @property
     def platform(self) -> str:
         """The platform of the devices, "cpu" or "cuda"; of an abstract mesh that of the devices it stands for."""

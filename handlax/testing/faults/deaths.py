@@ -7,13 +7,12 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from itertools import count
 from typing import Any
 
 from ...effects.base.errors import ProcessFailure
 from ...effects.base.lazy_module import late_module
 from ...launch import free_port, start_process
-from .injection import Fault, Injection, assert_some
+from .injection import Fault, Injection, turns
 from .new_processes import Ending, ending, tell
 
 _WITHIN = 0.02  # seconds after the beginning of a joint action
@@ -39,7 +38,8 @@ def deaths(
     killed, one fails; or the victim takes part in no joint action.
     """
     assert 0 <= victim < processes, f"deaths: the victim must be one of {processes} processes, got {victim}."
-    for number in count():
+
+    def befall(number: int) -> Fault | None:
         sources = [f"from {__name__} import die_at\ndie_at({number}, {within})\n" if index == victim else ""
                    for index in range(processes)]
         address = f"127.0.0.1:{free_port()}"
@@ -53,11 +53,12 @@ def deaths(
         place = ends[victim].place
         if place is None:
             assert not any([end.status for end in ends]), "\n".join([end.errors for end in ends])
-            assert_some(number)
-            break
+            return None
         fault = Fault(number, place, None)
         del ends[victim]
-        yield fault._replace(left=_failure(fault, victim, ends))
+        return fault._replace(left=_failure(fault, victim, ends))
+
+    return turns(befall)
 
 
 _FAILURE = re.compile(r"^\S*\bProcessFailure: (.*)", re.MULTILINE)

@@ -47,16 +47,19 @@ class Injection:
         return self.seen == self.number + 1
 
 
-def numbers(every: int) -> Iterator[int]:
-    """0, ``every``, twice ``every``, and so on. Raises: BadArgument: ``every`` is below 1."""
+def turns(befall: Callable[[int], Fault | None], every: int = 1) -> Iterator[Fault]:
+    """The faults ``befall(0)``, ``befall(every)`` and so on, until one is None: the call or program ended before it.
+
+    Raises: AssertionError: there was none, so that nothing was checked. BadArgument: ``every`` is below 1.
+    """
     if every < 1:
         raise BadArgument(f"faults: every must be at least 1, got {every!r}.", hint="1 is each fault, n each n-th.")
-    return count(0, every)
-
-
-def assert_some(count: int) -> None:
-    """Raise AssertionError if there were no faults: what was to be checked was not."""
-    assert count, "a fault must be possible, got a call or program that passes no place of one in its own thread."
+    for number in count(0, every):
+        fault = befall(number)
+        if fault is None:
+            assert number, "a fault must be possible, got a call that passes no place of one in its own thread."
+            return
+        yield fault
 
 
 def every_fault(
@@ -75,10 +78,10 @@ def every_fault(
 
     Raises: AssertionError: a fault left something changed; or there is none. BadArgument: ``every`` is below 1.
     """
-    due = numbers(every)
     f()
     computed = Before(values)
-    for number in due:
+
+    def befall(number: int) -> Fault | None:
         injection, left, before = Injection(number), None, Before(*IN_FORCE, tracers, hidden_files(*folders))
         try:
             with injected(injection):
@@ -88,9 +91,10 @@ def every_fault(
         if injection.place is None:
             if left is not None:
                 raise left
-            assert_some(number)
-            break
+            return None
         fault = Fault(number, injection.place, left)
         before.check(str(fault))
-        yield fault
+        return fault
+
+    yield from turns(befall, every)
     computed.check("after all faults")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .injection import Fault, assert_some, numbers
+from .injection import Fault, turns
 
 _MARK = "fault: "
 PIPES: dict[str, Any] = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -49,11 +49,13 @@ def every_process(
     Raises: AssertionError: a process goes on after ``patience``, ends as ``may_end`` does not allow, or, without a
     fault, fails; or no fault befalls it.
     """
-    for number in numbers(every):
+
+    def befall(number: int) -> Fault | None:
         end = ending(subprocess.Popen([sys.executable, "-c", source_of(number)], **PIPES), patience)
         if end.place is None:
             assert end.status == 0, f"a program must end by itself, got the status {end.status}.\n{end.errors}"
-            assert_some(number)
-            break
+            return None
         assert may_end(end), f"fault {number}, {end.place}: got the status {end.status}.\n{end.errors}"
-        yield Fault(number, end.place, None)
+        return Fault(number, end.place, None)
+
+    return turns(befall, every)

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from ..generator.reducing import reduced
+from ..generator.reducing import OutOfTime, reduced
 from .damage import damaged, smaller_bytes
 from .fuzz_targets import Target, check_input
 from .line_coverage import LineCoverage, is_covered
@@ -117,7 +117,14 @@ def ending(target: Target, data: bytes) -> str:
 
 def _small(target: Target, failure: str, data: bytes) -> bytes:
     """A shorter input that fails in the same way, as short as is found in time."""
-    return reduced(data, lambda shorter: ending(target, shorter) == failure, smaller_bytes, _REDUCING)
+    end = time.monotonic() + _REDUCING
+
+    def fails(shorter: bytes) -> bool:
+        if time.monotonic() > end:
+            raise OutOfTime
+        return ending(target, shorter) == failure
+
+    return reduced(data, fails, smaller_bytes)
 
 
 def adding(target: Target, known: Sequence[bytes], inputs: Sequence[bytes]) -> tuple[list[bytes], int]:

@@ -7,8 +7,8 @@ Source: Zeller & Hildebrandt, "Simplifying and Isolating Failure-Inducing Input"
 from __future__ import annotations
 
 import ast
-import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from operator import methodcaller
 from typing import Any, TypeVar
@@ -16,15 +16,19 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+class OutOfTime(Exception):
+    """Raised by what says whether a value fails, where the time to reduce it is over."""
+
+
 def reduced(
-    value: T, fails: Callable[[T], bool], smaller: Callable[[T], Iterable[T]] = methodcaller("smaller"),
-    seconds: float = float("inf"),
+    value: T, fails: Callable[[T], bool], smaller: Callable[[T], Iterable[T]] = methodcaller("smaller")
 ) -> T:
     """A smaller value that still ``fails``, and is minimal: none that is ``smaller`` by one step does.
 
+    If ``fails`` raises ``OutOfTime``, it is the smallest that was found until then.
+
     Args:
         smaller: the values of its kind with a part less, by default those of its method ``smaller``.
-        seconds: after which the smallest that is found so far is returned.
 
     >>> from handlax.testing import Nest
     >>> nest = Nest("def program(x, v, w, k, p):\\n    y = hnp.sin(x)\\n    return (hnp.cos(v), y)\\n")
@@ -34,20 +38,20 @@ def reduced(
         return x.cos
     ''')
     """
-    tried, position, end = {repr(value)}, 0, time.monotonic() + seconds
-    while True:  # it goes on where the last part went, and once more from the start
-        for i, other in enumerate(smaller(value)):
-            if i >= position and repr(other) not in tried:
-                if time.monotonic() >= end:
-                    return value
-                tried.add(repr(other))
-                if fails(other):
-                    value, position = other, i
+    tried, position = {repr(value)}, 0
+    with suppress(OutOfTime):
+        while True:  # it goes on where the last part went, and once more from the start
+            for i, other in enumerate(smaller(value)):
+                if i >= position and repr(other) not in tried:
+                    tried.add(repr(other))
+                    if fails(other):
+                        value, position = other, i
+                        break
+            else:
+                if position == 0:
                     break
-        else:
-            if position == 0:
-                return value
-            position = 0
+                position = 0
+    return value
 
 
 def smaller_texts(source: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from handlax.effects.operations.manipulation.slicing import Concatenate
 from handlax.effects.programs.operation_names import every_operation
 from handlax.interpreters.inspection.rule_overview import explain_rules
 
-PLACE = re.compile(r"(/[^:]*\.py):(\d+)")
+PLACE = re.compile(r"([^:\s]*\.py):(\d+)")
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from handlax.effects.types.dimension_equations import substituted
-from handlax.effects.types.symbolic_shapes import SymbolicScope, is_symbolic_dim, parse_size, symbolic_shape
+from handlax.effects.types.symbolic_shapes import SymbolicScope, degree, is_symbolic_dim, parse_size, symbolic_shape
 from handlax.errors import BadArgument, BadShape, ShapeMismatch, TracerBoolConversionError
 
 SIZES = [
@@ -41,6 +41,13 @@ def test_equal_polynomials_are_one_object_of_a_scope():
     assert symbolic_shape("a", scope=scope)[0] is a and symbolic_shape("a")[0] is not a
     with pytest.raises(ShapeMismatch, match="must be of one scope"):
         a + symbolic_shape("c")[0]
+
+
+@pytest.mark.parametrize("text", ["a^1000000000", "2^1000000000", "(a*b + 1)^33", "((a^60)^60)^60"])
+def test_a_power_that_is_no_size_is_refused(text):
+    with pytest.raises(BadShape, match="powers up to 64"):
+        symbolic_shape(text)
+    assert degree(symbolic_shape("a^64")[0]) == 64
 
 
 def test_what_bounds_and_constraints_decide():

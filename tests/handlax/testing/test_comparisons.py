@@ -156,6 +156,37 @@ def test_inputs_that_fail_are_shown_and_found_again_by_their_seed():
         compare(wrong, lambda x: hnp.asarray(x), inputs=st.tuples(st.floats(0.0, 3.0)), seed=seed, examples=1)
 
 
+def test_integers_that_differ_are_shown_as_floats_are():
+    """Also of two dtypes."""
+    inputs = st.tuples(arrays("int64", (3,), domain=Domain(-9, 9)))
+    with pytest.raises(LawFails) as caught:
+        compare(lambda x: hnp.asarray(x, "int32"), lambda x: x + (x > 3), inputs=inputs, seconds=300.0)
+    assert [line.strip() for line in str(caught.value).splitlines()[1:5]] == [
+        "the result: 1 of 3 elements differ", "got      [0, 0, 4]", "expected [0, 0, 5]",
+        "first at [2]: got 4, expected 5",
+    ]
+
+
+def test_the_first_inputs_are_compared_whatever_the_seconds_say():
+    (held,) = compare(hnp.asarray, np.asarray, inputs=VECTORS, seconds=0.0).held
+    assert held.examples == len(comparisons.EDGES) == 10
+
+
+def test_the_operation_that_differs_is_looked_for_once(monkeypatch):
+    """And not for all inputs that are simpler ones."""
+    looked = []
+    monkeypatch.setattr(comparisons, "first_difference", lambda *args, otherwise: looked.append(args))
+    with pytest.raises(LawFails, match="The first operation that differs: none"):
+        compare(hnp.sin, inputs=VECTORS, ways=[Way("wrong", lambda f: lambda x: f(x) + 1.0)])
+    assert len(looked) == 1
+
+
+def test_inputs_are_made_simpler_as_long_as_there_is_time():
+    wrong = lambda x: hnp.maximum(x, -hnp.asarray(x) - 0.5)
+    with pytest.raises(LawFails, match="The time was over while this was made smaller"):
+        compare(wrong, np.abs, inputs=VECTORS, seconds=0.0)
+
+
 def test_bad_arguments_are_refused():
     with pytest.raises(hx.errors.BadArgument, match="must draw tuples of arguments, got ndarray"):
         compare(hnp.sin, np.sin, inputs=arrays("float64", (3,)))

@@ -18,9 +18,8 @@ from handlax.interpreters.core.record import Record
 from handlax.interpreters.handlers.installation import NO_STATE
 from handlax.library import fresh_key, reader, seed, state, writer
 from handlax.operations import Sin
-from handlax.testing import CONTROL, HANDLER_LAWS, UNROLLED, Law, LawFails, Nest, check_handler, drawn_programs, law
+from handlax.testing import CONTROL, HANDLER_LAWS, UNROLLED, Law, LawFails, Nest, check_handler, law
 from handlax.testing.drawn_programs import DrawnPrograms
-from handlax.testing.generator import reducing
 from handlax.testing.handler_laws import HandlerCase, lacks, log_values
 
 
@@ -197,7 +196,7 @@ def test_a_mistake_is_found_by_its_law_alone(name):
 def test_a_mistake_is_found_by_programs_that_are_drawn(name):
     case, law = case_of(name), next(law for law in HANDLER_LAWS if law.name == name)
     with hx.configure(default_float="float64"):
-        drawn = DrawnPrograms(case, 0.0)
+        drawn = DrawnPrograms(case)
         examples = ((case, drawn.example(law, k, k == 0), k) for k in range(5))
         assert any(failing([law], example, lacks={}) for example in examples)
 
@@ -249,8 +248,7 @@ def clock(monkeypatch):
         seconds[0] += 10.0
         probe(*args)
 
-    for module in (drawn_programs, law, reducing):
-        monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: seconds[0]))
+    monkeypatch.setattr(law, "time", types.SimpleNamespace(monotonic=lambda: seconds[0]))
     monkeypatch.setattr(DrawnPrograms, "probe", slow_probe)
     return seconds
 

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 import handlax as hx
-from handlax.testing import Inapplicable, Law, LawFails, check_laws, reduced
+from handlax.testing import Inapplicable, Law, LawFails, check_laws, law, reduced
+from handlax.testing.generator.reducing import OutOfTime
 
 
 def refuse(n):
@@ -93,7 +94,68 @@ def test_a_reduced_example_fails_in_the_same_way():
         check_laws("numbers", [Law("small", "numbers are small", check)], lambda law, k: (99,), reduce=reduce)
 
 
+def fewer(example):
+    return [(n,) for n in range(example[0] - 1, -1, -1)]
+
+
 def test_a_value_is_reduced_as_long_as_there_is_time():
+    tried = []
+
+    def fails(n):
+        tried.append(n)
+        if len(tried) > 3:
+            raise OutOfTime
+        return n > 3
+
     smaller = lambda n: [n - 1] if n else []
     assert reduced(9, lambda n: n > 3, smaller) == 4
-    assert reduced(9, lambda n: n > 3, smaller, seconds=0.0) == 9
+    assert reduced(9, fails, smaller) == 6
+
+
+@pytest.mark.parametrize(("seconds", "smallest", "over"), [(10.0, 3, False), (0.0, 9, True)])
+def test_a_law_that_fails_says_that_the_time_was_over_while_its_example_was_reduced(seconds, smallest, over):
+    reduce = partial(reduced, smaller=fewer)
+    with pytest.raises(LawFails) as caught:
+        check_laws("numbers", [SMALL], lambda law, k: (9,), seconds=seconds, reduce=reduce)
+    assert caught.value.example == (smallest,)
+    assert ("The time was over while this was made smaller; seconds= gives more." in str(caught.value)) == over
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time of a check, in seconds."""
+    seconds = [0.0]
+    monkeypatch.setattr(law, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    return seconds
+
+
+def test_examples_in_place_of_those_that_do_not_apply_are_tried_in_time(clock):
+    def first(n):
+        clock[0] += 1.0
+        if n:
+            raise Inapplicable("it is not the first")
+
+    check_laws("numbers", [Law("first", "the first is", first)], lambda law, k: (k,), seconds=4.0)
+    assert clock[0] == 4.0
+
+
+def test_an_example_is_reduced_within_the_seconds(clock):
+    def slowly(n):
+        clock[0] += 1.0
+        refuse(n)
+
+    reduce = partial(reduced, smaller=fewer)
+    with pytest.raises(LawFails):
+        check_laws("numbers", [Law("small", "it is", slowly)], lambda law, k: (99,), seconds=8.0, reduce=reduce)
+    assert clock[0] == 8.0 + 1.0  # how the smallest one fails
+
+
+def test_a_quarter_of_the_seconds_is_kept_for_an_example_that_is_found_late(clock):
+    def slowly(n):
+        clock[0] += 1.0 if clock[0] else 10.0
+        refuse(n)
+
+    reduce = partial(reduced, smaller=lambda example: [(example[0] - 1,)])
+    with pytest.raises(LawFails) as caught:
+        check_laws("numbers", [Law("small", "it is", slowly)], lambda law, k: (99,), seconds=8.0, reduce=reduce)
+    assert caught.value.example == (97,) and clock[0] == 10.0 + 2.0 + 1.0

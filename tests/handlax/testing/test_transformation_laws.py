@@ -247,7 +247,7 @@ def test_a_mistake_is_found_by_its_law_alone(name, wrong):
 def test_a_mistake_is_found_by_programs_that_are_drawn(name):
     case, law = case_of(name, WRONG[name]), next(law for law in TRANSFORMATION_LAWS if law.name == name)
     with hx.configure(default_float="float64"):
-        drawn = DrawnPrograms(case, 0.0)
+        drawn = DrawnPrograms(case)
         examples = ((case, drawn.example(law, k, k == 0), k) for k in range(5))
         assert any(failing([law], example, lacks={}) for example in examples)
 

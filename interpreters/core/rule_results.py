@@ -1,4 +1,6 @@
-"""What the user's ``evaluate`` rules return, checked against the types that the operation declares."""
+"""What rules return, checked: of ``evaluate`` against the types that the operation declares, of ``batch`` the mapped
+dimension, of ``transpose`` the cotangents.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import DTypeMismatch, HandlaxError, NotAnArray, ShapeMismatch
+from ...effects.base.errors import BadCall, DTypeMismatch, HandlaxError, NotAnArray, ShapeMismatch
+from ...effects.core.arrays import Array
 from ...effects.core.operation import Operation
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import ExtendedDType, is_complex, is_floating, is_integer
@@ -69,3 +72,42 @@ def _rank(dtype: Any) -> int:
 
 def _mismatch(kind: type[HandlaxError], op: Operation, expected: ArrayType, got: str) -> HandlaxError:
     return kind(f"{op.name}: evaluate must return {expected}, as result_type says, got {got}.", hint=_HINT)
+
+
+def need_lanes(op: Operation, y: Any, dim: Any, size: Any) -> None:
+    """Raise BadCall where a result of ``batch`` is no array, ShapeMismatch where ``dim`` of it does not have ``size``
+    lanes; None stands for a result that all lanes share.
+    """
+    if not isinstance(y, Array):
+        raise BadCall(f"{op.name}, batch: the rule must return an array, got {_described(y)}.")
+    shape = y.type.shape
+    if dim is not None and (dim not in range(len(shape)) or shape[dim] != size):
+        raise ShapeMismatch(
+            f"{op.name}, batch: the rule must return the dimension of the result that has the {size} lanes, got "
+            f"{dim!r} of {y.type}.",
+            hint="None for a result that all lanes share.",
+        )
+
+
+def need_cotangents(op: Operation, parts: Any, count: int) -> None:
+    """Raise BadCall unless ``transpose`` gave an array, or None for zero, for each of ``count`` operands."""
+    if not isinstance(parts, (list, tuple)) or len(parts) != count:
+        raise _no_cotangents(op, f"{count} cotangents, one for each operand", parts)
+    for i, part in enumerate(parts):
+        if not (part is None or isinstance(part, Array)):
+            raise _no_cotangents(op, f"the cotangent of operand {i}, an array", part)
+
+
+def _no_cotangents(op: Operation, expected: str, got: Any) -> BadCall:
+    return BadCall(
+        f"{op.name}, transpose: the rule must return {expected}, got {_described(got)}.",
+        hint="transpose(op, ct, *operands, wrt) returns the cotangent of operand `wrt`; with `linear` in place of "
+        "`wrt` it returns a tuple, with None for each operand that is not linear.",
+    )
+
+
+def _described(y: Any) -> str:
+    """What a rule returned: the type of an array, the class of anything else, and the length of a tuple or list."""
+    if isinstance(y, Array):
+        return str(y.type)
+    return f"a {type(y).__name__}" + (f" of {len(y)}" if isinstance(y, (list, tuple)) else "")

@@ -1,4 +1,4 @@
-"""What the evaluate rule of a user's operation returns has the type that the operation declares, or is refused."""
+"""What the rules of a user's operation return is what they have to, or is refused."""
 
 from __future__ import annotations
 
@@ -74,3 +74,44 @@ def test_a_type_for_each_result_is_needed():
     with pytest.raises(errors.RegistrationError, match="twice: result_type must give one type") as caught:
         hx.perform(Twice(), hnp.asarray(X))
     assert "multiple_results = True" in str(caught.value)
+
+
+def doubled(**cells):
+    """The operation 2 x, with other rules."""
+    own = {"result_type": lambda op, x: x, "evaluate": lambda op, x: x + x, "jvp": hx.columns.linear}
+    return hx.operation(type("Doubled", (), {**own, **cells}))()
+
+
+@pytest.mark.parametrize(("rule", "error", "words"), [
+    (lambda op, dims, x: (hx.perform(op, x), 5), errors.ShapeMismatch, r"that has the 2 lanes, got 5 of f32\[2,3\]"),
+    (lambda op, dims, x: (hx.perform(op, x), 1), errors.ShapeMismatch, r"that has the 2 lanes, got 1 of f32\[2,3\]"),
+    (lambda op, dims, x: (hx.perform(op, x), dims), errors.ShapeMismatch, r"got \(0,\) of f32"),
+    (lambda op, dims, x: (2.0, 0), errors.BadCall, "must return an array, got a float"),
+    (lambda op, dims, x: hx.perform(op, x), errors.TreeMismatch, "must return \\(result, mapped dimension\\)"),
+])
+def test_a_batch_rule_returns_a_result_and_the_dimension_of_its_lanes(rule, error, words):
+    op = doubled(batch=rule)
+    with pytest.raises(error, match=f"^doubled, batch: the rule .*{words}") as caught:
+        hx.vmap(lambda x: hx.perform(op, x))(np.ones((2, 3), np.float32))
+    assert 2 <= len(str(caught.value).splitlines()) <= 3
+
+
+@pytest.mark.parametrize(("rule", "words"), [
+    (lambda op, ct, x: (ct,), "the cotangent of operand 0, an array, got a tuple of 1"),
+    (lambda op, ct, x: 2.0, "the cotangent of operand 0, an array, got a float"),
+    (lambda op, ct, x, *, wrt: [ct], "the cotangent of operand 0, an array, got a list of 1"),
+    (lambda op, ct, x, *, linear: ct, r"1 cotangents, one for each operand, got f32\[3\]"),
+    (lambda op, ct, x, *, linear: (), "1 cotangents, one for each operand, got a tuple of 0"),
+])
+def test_a_transpose_rule_returns_cotangents(rule, words):
+    op = doubled(transpose=rule)
+    with pytest.raises(errors.BadCall, match=f"^doubled, transpose: the rule must return {words}") as caught:
+        hx.vjp(lambda x: hx.perform(op, x), X)[1](X)
+    assert "transpose(op, ct, *operands, wrt)" in str(caught.value).splitlines()[2]
+
+
+def test_a_jvp_rule_returns_a_pair():
+    """An array of two rows would be unpacked as one."""
+    op, x = doubled(jvp=lambda op, primals, tangents: hx.perform(op, *primals)), np.ones((2, 3), np.float32)
+    with pytest.raises(errors.TreeMismatch, match=r"^doubled, jvp: the rule must return \(result, tangent\), got"):
+        hx.jvp(lambda x: hx.perform(op, x), (x,), (x,))
