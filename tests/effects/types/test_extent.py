@@ -49,6 +49,11 @@ def test_quotients_have_a_normal_form():
     assert n % 2 is n - 2 * (n // 2)
 
 
+def test_a_remainder_is_zero_where_the_quotient_is_exact():
+    assert [(2 * n * m) % n, (n * m) % m, n % n] == [0, 0, 0]
+    assert [type(size) for size in (n % m, n % (n * m), 7 % n)] == [Extent] * 3
+
+
 def random_size(rng, depth, lengths, quotients):
     """An extent, and the function of the lengths that it is."""
     kind = rng.integers(5 if quotients else 4) if depth else 0

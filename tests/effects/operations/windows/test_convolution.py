@@ -283,3 +283,8 @@ def test_infinities_are_convolved_as_in_numpy(mode, shift):
         wanted = np.convolve(x, y, mode)
     np.testing.assert_array_equal(hx.numpy.convolve(x, y, mode), wanted)
     np.testing.assert_array_equal(hx.numpy.convolve(y, x, mode), wanted)
+
+
+def test_a_convolution_costs_a_product_and_a_sum_for_each_weight_of_a_window():
+    x, w = np.ones((2, 3, 8), "float32"), np.ones((5, 3, 2), "float32")  # 2 x 5 x 7 results of 3 x 2 weights
+    assert hx.costs(lambda x, w: lax.conv(x, w, (1,), "VALID"))(x, w).flops == 2 * (2 * 5 * 7) * (3 * 2)
