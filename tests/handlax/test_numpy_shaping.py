@@ -297,7 +297,7 @@ DTYPES = ("bool", "int8", "uint8", "int32", "float16", "float32", "float64")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", PUT)
 def test_what_is_put_into_an_array_takes_its_dtype(name, dtype):
-    for values in [np.array([3.5, 4.5]).astype(given) for given in DTYPES]:
+    for values in [np.array([3.5, 4.5]).astype(own) for own in DTYPES]:
         x = np.array([1, 0, 2], dtype)
         written = x.copy()  # NumPy's own place refuses to narrow
         wanted = getattr(np, name)(written, *PUT[name](values.astype(dtype)))
