@@ -57,8 +57,8 @@ def dealt(case, law):
 def examples(case, law, *, dtypes=None, all_pairs=True):
     """One draw for every dtype and shape, or one for each lane; for derivatives, in one shape of narrow dtypes.
 
-    Without ``all_pairs`` the shapes, six at most, are dealt out to the dtypes, and each has one of the largest; for
-    derivatives there are complex ones in one shape.
+    Without ``all_pairs`` the shapes, six at most, are dealt out to the dtypes, and each has one of at least half as
+    many elements as the largest; for derivatives there are complex ones in one shape.
     """
     dtypes = family(case, law) if dtypes is None else dtypes
     every = case.shapes if all_pairs else case.shapes[:6]
@@ -66,7 +66,7 @@ def examples(case, law, *, dtypes=None, all_pairs=True):
     size = {shapes: sum(map(math.prod, shapes)) for shapes in every}
     for turn, dtype in enumerate(dtypes):
         some = [shapes for i, shapes in enumerate(every) if i % hands == turn % hands]
-        chosen = {*some, max(*some, *every, key=size.get)}
+        chosen = some if 2 * max(map(size.get, some)) >= max(size.values()) else {*some, max(every, key=size.get)}
         for i, shapes in enumerate(every):
             if not (all_pairs or "reals" in law.needs or shapes in chosen):
                 continue
