@@ -75,11 +75,10 @@ def _limit(config, lasting=False):
             seconds, file=os.dup(output) if lasting else output, exit=config.getini("faulthandler_exit_on_timeout"))
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item):
-    """The teardown has its own limit: pytest has none for that of a test that failed."""
-    _limit(item.config)
-    return (yield)
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node):
+    """The teardown of a test that failed has its own limit: pytest ends that of the test here."""
+    _limit(node.config)
 
 
 @pytest.hookimpl(tryfirst=True)

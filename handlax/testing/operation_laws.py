@@ -263,10 +263,13 @@ def _lanes(op: Operation, draws: Sequence[Arrays]) -> None:
 
 
 def _mapped(op: Operation, lanes: Sequence[Arrays], turn: int, rng: np.random.Generator) -> None:
-    """``vmap`` over every subset of the operands, each along the next dimension in turn, against a loop over lanes."""
+    """``vmap`` over every subset of the operands, each along the next dimension in turn, against a loop over lanes.
+
+    Of more than four operands, over one, over all but one, and over all.
+    """
     operands = lanes[0]
     for mapped in itertools.product((True, False), repeat=len(operands)):
-        if not any(mapped):
+        if not any(mapped) or (len(mapped) > 4 and 1 < sum(mapped) < len(mapped) - 1):
             continue
         firsts = [int(rng.integers(x.ndim + 1)) for x in operands]
         axes = [(k + turn) % (x.ndim + 1) if yes else None for k, x, yes in zip(firsts, operands, mapped)]

@@ -1,11 +1,12 @@
 """Every recorded call gives what it gives in JAX: values, dtype, weak type; eager, under jit, and in a lane of vmap."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from .compare_with_record import Calls, compare, pairs, recorded
+from .compare_with_record import all_parts, compare_all, recorded
 from .labelled_cases import CASES
 
-CALLS = Calls(CASES)
 RECORDED = recorded("values.json")
 
 
@@ -13,6 +14,6 @@ def test_every_case_is_recorded_and_every_record_has_a_case() -> None:
     assert set(RECORDED) == set(CASES)
 
 
-@pytest.mark.parametrize(("label", "mode"), pairs(CASES))
-def test_call_gives_what_jax_gives(label: str, mode: str) -> None:
-    compare(CASES[label], mode, CALLS.answers(label, mode), RECORDED[label])
+@pytest.mark.parametrize(("labels", "mode"), all_parts(CASES))
+def test_calls_give_what_jax_gives(labels: Sequence[str], mode: str) -> None:
+    compare_all(CASES, labels, mode, RECORDED)

@@ -313,17 +313,17 @@ DTYPES = ("bool", "int8", "uint8", "int32", "float16", "float32", "float64")
 
 
 @pytest.mark.filterwarnings("ignore:at. updates of:FutureWarning")
-@pytest.mark.parametrize("given", DTYPES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", PUT)
-def test_what_is_put_into_an_array_takes_its_dtype(name, dtype, given):
-    x, values = np.array([1, 0, 2], dtype), np.array([3.5, 4.5]).astype(given)
-    written = x.copy()  # NumPy's own place refuses to narrow
-    wanted = getattr(np, name)(written, *PUT[name](values.astype(dtype)))
-    options = {"inplace": False} if name in ("place", "put", "put_along_axis") else {}
-    found = getattr(hnp, name)(x, *PUT[name](values), **options)
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(np.asarray(found), written if wanted is None else wanted)
+def test_what_is_put_into_an_array_takes_its_dtype(name, dtype):
+    for values in [np.array([3.5, 4.5]).astype(own) for own in DTYPES]:
+        x = np.array([1, 0, 2], dtype)
+        written = x.copy()  # NumPy's own place refuses to narrow
+        wanted = getattr(np, name)(written, *PUT[name](values.astype(dtype)))
+        options = {"inplace": False} if name in ("place", "put", "put_along_axis") else {}
+        found = getattr(hnp, name)(x, *PUT[name](values), **options)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(found), written if wanted is None else wanted)
 
 
 @given(st.lists(st.integers(0, 1), max_size=6), st.sampled_from(["f", "b", "fb", "bf"]))

@@ -42,6 +42,17 @@ def tree(file: Path) -> ast.Module:
     return _trees()[file] if file in _trees() else ast.parse(file.read_text(), str(file))
 
 
+@cache
+def nodes(root: ast.AST) -> tuple[ast.AST, ...]:
+    """The nodes of a syntax tree; kept, as a dozen checks ask for those of all files."""
+    return tuple(ast.walk(root))
+
+
+def last_word(called: ast.expr) -> str:
+    """What is called, without what it is an attribute of."""
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+
+
 def package_of(file: Path, root: Path = ROOT) -> list[str]:
     """Give the components of the name of the package of ``file``."""
     layer, *folders = file.relative_to(root).parts[:-1]
@@ -66,15 +77,15 @@ def imported_by(node: ast.AST, package: list[str]) -> Iterator[str]:
         start = package[:len(package) - node.level + 1] if node.level else []
         yield from (".".join([*start, *filter(None, [node.module]), alias.name]) for alias in node.names)
     elif isinstance(node, ast.Call):
-        called = ast.unparse(node.func).rpartition(".")[2]
         first = node.args[0] if node.args else None
-        if called in {"import_module", "late_module", "__import__", "importorskip"} and isinstance(first, ast.Constant):
+        late = last_word(node.func) in {"import_module", "late_module", "__import__", "importorskip"}
+        if late and isinstance(first, ast.Constant):
             yield str(first.value)
 
 
 def imports(root: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
     """Give the line and the absolute name of everything imported anywhere in a file."""
-    for node in ast.walk(root):
+    for node in nodes(root):
         for imported in imported_by(node, package):
             yield node.lineno, imported
 

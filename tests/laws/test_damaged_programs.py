@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fuzz_targets.readers import PARSER as READER
 from fuzz_targets.readers import parse
-from laws.test_laws import CASES
+from laws.test_laws import CASES_OF
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -63,12 +63,8 @@ def tried(data, program, operands):
         execute(found, operands)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_damaged_program_raises_only_our_errors(case):
-    check(case, 20)
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_program_damaged_in_many_ways_raises_only_our_errors(case):
-    check(case, 500)
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("kind", CASES_OF, ids=lambda kind: kind.name)
+def test_a_damaged_program_raises_only_our_errors(kind, count):
+    for case in CASES_OF[kind]:
+        check(case, count)

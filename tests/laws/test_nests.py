@@ -27,14 +27,15 @@ from handlax.testing.generator.control_flow import NODES
 from handlax.testing.generator.unrolled import UNROLLED
 from handlax.testing.nest_laws import FORWARD, REVERSE, changes_of, chosen_by_lane, forwards, pushed, tower
 
-COMPILED = 20  # examples of a law that compiles every one
-EXAMPLES = {"compiled": COMPILED, "forward towers": 2 * COMPILED, "reverse towers": 2 * COMPILED}
+# How many parts of the examples a law has that takes longer than others.
+SHARES = {"compiled": 1 / 3, "forward towers": 2 / 3, "reverse towers": 2 / 3}
 
 
+@pytest.mark.parametrize("examples", [30, pytest.param(300, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("law", NEST_LAWS, ids=lambda law: law.name)
-def test_law_of_nests(law):
+def test_law_of_nests(law, examples):
     # a failing nest is reduced by ``check_nest_law``, which knows its text
-    @settings(max_examples=EXAMPLES.get(law.name, 60), phases=(Phase.explicit, Phase.generate))
+    @settings(max_examples=int(examples * SHARES.get(law.name, 1)), phases=(Phase.explicit, Phase.generate))
     @given(programs(reverse="reverse" in law.needs, without=law.without), st.integers(0, 99))
     def holds(nest, seed):
         reason = check_nest_law(law, nest, seed)
@@ -57,9 +58,10 @@ def evaluated_in_float64():
             hx.config.update(name, value)
 
 
+@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("changes", [FORWARD, REVERSE], ids=["forward", "reverse"])
-def test_cached_rule_programs_give_what_rules_give(changes, evaluated_in_float64):
-    @settings(max_examples=60, phases=(Phase.explicit, Phase.generate))
+def test_cached_rule_programs_give_what_rules_give(changes, examples, evaluated_in_float64):
+    @settings(max_examples=examples, phases=(Phase.explicit, Phase.generate))
     @given(programs(reverse=changes is REVERSE), st.integers(0, 99))
     def holds(nest, seed):
         f, inputs = tower(CONTROL, nest, changes_of(seed, changes)), [as_array(x) for x in nest.inputs(seed)]

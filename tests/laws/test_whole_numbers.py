@@ -4,7 +4,7 @@ It names the function, and is a TypeError, as NumPy's and JAX's are.
 """
 
 import inspect
-import warnings
+import itertools
 
 import numpy as np
 import pytest
@@ -21,15 +21,14 @@ RAW = ("integer", "__index__", "non-int")  # what Python and NumPy say of a numb
 OTHERS = {"M", "precision"}  # of window functions, floats as JAX's; of texts, which NumPy writes
 
 
-def parameters():
-    """Each public function, and each of its parameters that is an ``int``."""
-    for module in MODULES:
-        for name in sorted({*dir(module)} & {*getattr(module, "__all__", dir(module))}):
-            function = getattr(module, name)
-            if name[0] != "_" and inspect.isfunction(function):
-                for parameter in inspect.signature(function).parameters.values():
-                    if parameter.annotation in ("int", "int | None") and parameter.name not in OTHERS:
-                        yield pytest.param(function, parameter.name, id=f"{module.__name__}.{name}-{parameter.name}")
+def parameters(module):
+    """Each public function of a module, and each of its parameters that is an ``int``."""
+    for name in sorted({*dir(module)} & {*getattr(module, "__all__", dir(module))}):
+        function = getattr(module, name)
+        if name[0] != "_" and inspect.isfunction(function):
+            for parameter in inspect.signature(function).parameters.values():
+                if parameter.annotation in ("int", "int | None") and parameter.name not in OTHERS:
+                    yield function, parameter.name
 
 
 def called(function, name, value, other):
@@ -53,18 +52,18 @@ def called(function, name, value, other):
     return function(*positional, **named)
 
 
-@pytest.mark.parametrize(("function", "name"), [*parameters()])
-def test_a_number_that_is_no_integer_is_refused_by_an_error_of_the_package(function, name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for other in (np.eye(3, dtype="float32"), np.arange(1, 4)):
-            found = None
-            try:
-                called(function, name, 1.5, other)
-            except (HandlaxError, TypeError, AttributeError) as error:
-                found = error
-            clear = isinstance(found, HandlaxError) or not any(word in str(found) for word in RAW)
-            assert clear, found
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_a_number_that_is_no_integer_is_refused_by_an_error_of_the_package(module):
+    others = np.eye(3, dtype="float32"), np.arange(1, 4)
+    for (function, name), other in itertools.product(parameters(module), others):
+        found = None
+        try:
+            called(function, name, 1.5, other)
+        except (HandlaxError, TypeError, AttributeError) as error:
+            found = error
+        clear = isinstance(found, HandlaxError) or not any(word in str(found) for word in RAW)
+        assert clear, (function, name, found)
 
 
 @pytest.mark.parametrize("call", [

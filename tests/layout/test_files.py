@@ -6,7 +6,7 @@ import sys
 from importlib.metadata import packages_distributions
 
 import pytest
-from helpers.package_source import FILES, PACKAGE, ROOT, name, tree
+from helpers.package_source import FILES, PACKAGE, ROOT, name, nodes, tree
 
 MAX_LINES = 600
 MAX_FUNCTION = 50        # its decorators and docstring not counted
@@ -20,7 +20,7 @@ def too_long(lengths: dict[str, int]) -> list[str]:
 def long_functions(file: str, module: ast.Module) -> list[str]:
     """Give the functions that are too long, methods and functions within functions included."""
     found = []
-    for node in ast.walk(module):
+    for node in nodes(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = node.end_lineno - node.lineno + 1
             if ast.get_docstring(node) is not None:
@@ -38,7 +38,7 @@ def own_warnings(file: str, module: ast.Module) -> list[str]:
     """Give the calls that warn with a ``stacklevel`` counted by hand, where ``warn_user`` finds the user's line."""
     if file == "effects/base/source_locations.py":
         return []
-    return [f"{file}:{node.lineno}" for node in ast.walk(module)
+    return [f"{file}:{node.lineno}" for node in nodes(module)
             if (isinstance(node, ast.Attribute) and ast.unparse(node) == "warnings.warn")
             or (isinstance(node, ast.ImportFrom) and node.module == "warnings"
                 and "warn" in {alias.name for alias in node.names})]
@@ -49,9 +49,9 @@ def locks_that_deadlock(file: str, module: ast.Module) -> list[str]:
 
     One that is never waited for, ``acquire(blocking=False)``, does no harm.
     """
-    polite = {ast.unparse(node.func.value) for node in ast.walk(module)
+    polite = {ast.unparse(node.func.value) for node in nodes(module)
               if isinstance(node, ast.Call) and ast.unparse(node).endswith(".acquire(blocking=False)")}
-    return [f"{file}:{node.lineno}" for node in ast.walk(module)
+    return [f"{file}:{node.lineno}" for node in nodes(module)
             if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call)
             and ast.unparse(node.value.func) in ("threading.Lock", "Lock")
             and ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target) not in polite]
@@ -59,7 +59,7 @@ def locks_that_deadlock(file: str, module: ast.Module) -> list[str]:
 
 def interrupted_blocks(file: str, module: ast.Module) -> list[str]:
     """Give the blocks of ``np.errstate``, whose end in Python an interrupt may prevent: ``errors_ignored`` is safe."""
-    return [f"{file}:{node.lineno}" for node in ast.walk(module)
+    return [f"{file}:{node.lineno}" for node in nodes(module)
             if isinstance(node, ast.Attribute) and ast.unparse(node) == "np.errstate"]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from helpers.package_source import LAYERS, ROOT, imported_by, module_name, package_of, tree
+from helpers.package_source import LAYERS, ROOT, imported_by, module_name, nodes, package_of, tree
 
 Graph = dict[str, set[str]]
 
@@ -19,7 +19,7 @@ def at_run_time(module: ast.Module) -> list[ast.stmt]:
     return [node for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
-def import_graph(root: Path, statements: Callable[[ast.Module], Iterable[ast.AST]] = ast.walk) -> Graph:
+def import_graph(root: Path, statements: Callable[[ast.Module], Iterable[ast.AST]] = nodes) -> Graph:
     """Each module of the layers under ``root`` -> those that it imports. Of ``a.b.name`` the module is ``a.b``."""
     files = {module_name(file, root): file for layer in LAYERS for file in (root / layer).rglob("*.py")}
     graph: Graph = {}

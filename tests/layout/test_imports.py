@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers.package_source import FILES, LAYERS, PACKAGE, ROOT, imported_by, imports, name, package_of, tree
+from helpers.package_source import FILES, LAYERS, PACKAGE, ROOT, imported_by, imports, name, nodes, package_of, tree
 
 JAXLIB_MODULES = "handlax.lowering.clients.jaxlib_modules"
 JAXLIB_FILES = {"effects/trees/cpp_pytrees.py", "effects/trees/path_keys.py", *[f"lowering/{module}.py" for module in (
@@ -42,7 +42,7 @@ def nested_imports(module: ast.Module, file: str) -> list[str]:
     """Give the imports that are not at the top, except those of jaxlib, which half of the programs never need."""
     top = set(top_level(module.body))
     nested = []
-    for node in ast.walk(module):
+    for node in nodes(module):
         if isinstance(node, ast.Import | ast.ImportFrom) and node not in top:
             for imported in imported_by(node, []):
                 if imported.split(".")[0] != "jaxlib" or file not in JAXLIB_FILES:
@@ -60,14 +60,11 @@ def marked_peer(node: ast.AST) -> bool:
     return False
 
 
-def jax_imports(node: ast.AST) -> Iterator[int]:
+def jax_imports(module: ast.Module) -> list[int]:
     """Give the lines that import jax outside what is marked ``peer``."""
-    if marked_peer(node):
-        return
-    if any(imported.split(".")[0] == "jax" for imported in imported_by(node, [])):
-        yield node.lineno
-    for child in ast.iter_child_nodes(node):
-        yield from jax_imports(child)
+    found = [node for node in nodes(module) if any(name.split(".")[0] == "jax" for name in imported_by(node, []))]
+    peers = {inner for node in nodes(module) if marked_peer(node) for inner in ast.walk(node)} if found else set()
+    return [node.lineno for node in found if node not in peers]
 
 
 def test_imports_go_from_effects_to_interpreters_to_lowering_to_handlax():
@@ -157,4 +154,4 @@ def test_a_call_of_jaxlib_is_found(source, found):
     ("pytestmark = pytest.mark.peer\njax = pytest.importorskip('jax')", False),
 ])
 def test_an_import_of_jax_is_found(source, found):
-    assert bool(list(jax_imports(ast.parse(source)))) == found
+    assert bool(jax_imports(ast.parse(source))) == found

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 import pytest
-from helpers.package_source import FILES, LAYERS, PACKAGE, ROOT, imports, module_name, name, tree
+from helpers.package_source import FILES, LAYERS, PACKAGE, ROOT, imports, module_name, name, nodes, tree
 from layout.tested_elsewhere import TESTED_ELSEWHERE
 
 # What is about no one module has a folder of its own.
@@ -74,8 +74,8 @@ def astray(tests: Iterable[str], modules: set[str]) -> list[str]:
 
 def without_tests(module: ast.Module) -> bool:
     """Say whether a file defines no test: no function of a test, made here or by a law, and no class with one."""
-    names = {node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    made = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names = {node.name for node in nodes(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    made = {node.id for node in nodes(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return not any(word.startswith("test_") for word in names | made)
 
 

@@ -4,7 +4,7 @@ import ast
 import builtins
 
 import pytest
-from helpers.package_source import PACKAGE, name, tree
+from helpers.package_source import PACKAGE, name, nodes, tree
 
 # Errors that the caller in the package makes others of, and those that a protocol, or Python's own calls, prescribe.
 INNER = {
@@ -18,10 +18,10 @@ INNER = {
 
 def bare_errors(module: ast.Module) -> list[str]:
     """Give the assertions, and the lines that raise an exception of Python's own, outside ``__getattr__``."""
-    functions = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in nodes(module) if isinstance(node, ast.FunctionDef)]
     free = {node for f in functions if f.name == "__getattr__" for node in ast.walk(f)}
     found = []
-    for node in ast.walk(module):
+    for node in nodes(module):
         if isinstance(node, ast.Assert):
             found.append(f"{node.lineno} asserts")
         if isinstance(node, ast.Raise) and node not in free and isinstance(node.exc, ast.Call):

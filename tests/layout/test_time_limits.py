@@ -6,23 +6,23 @@ import subprocess
 import sys
 
 import pytest
-from helpers.package_source import FILES, ROOT, name, tree
+from helpers.package_source import FILES, ROOT, last_word, name, nodes, tree
 
-RUNS = {f"subprocess.{word}" for word in ("run", "call", "check_call", "check_output")}
+RUNS = {"run", "call", "check_call", "check_output"}
 
 
 def endless_waits(module: ast.Module) -> list[str]:
     """Give the calls that may wait forever: runs of processes, joins, barriers and ends of pipes without a limit."""
     found = []
-    for node in ast.walk(module):
+    for node in nodes(module):
         if isinstance(node, ast.Call):
-            called, limits = ast.unparse(node.func), {word.arg for word in node.keywords} & {"timeout"}
-            last = called.rpartition(".")[2]
+            last, limits = last_word(node.func), {word.arg for word in node.keywords} & {"timeout"}
             if not limits and (
-                called in RUNS or (last == "Barrier" and len(node.args) < 3) or last == "communicate"
-                or (last == "join" and "." in called and not node.args)
+                (last in RUNS and ast.unparse(node.func) == f"subprocess.{last}")
+                or (last == "Barrier" and len(node.args) < 3) or last == "communicate"
+                or (last == "join" and isinstance(node.func, ast.Attribute) and not node.args)
             ):
-                found.append(f"{node.lineno} {called}")
+                found.append(f"{node.lineno} {ast.unparse(node.func)}")
     return found
 
 

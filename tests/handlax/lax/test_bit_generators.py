@@ -1,5 +1,7 @@
 """Random bits of XLA's generators, against XLA's own operation; numbers without a key."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -20,13 +22,19 @@ TEXT = """module @m attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replica
 }}"""
 
 
-def of_xla(state, shape, dtype, algorithm):
-    """State and bits by XLA, which XLA draws for all of an array at once."""
+@functools.cache
+def compiled(shape, dtype, algorithm):
     out = f"tensor<{''.join(f'{n}x' for n in shape)}u{dtype[1:]}>".replace("int", "i")
     device = hx.devices()[0]
     text = TEXT.format(out=out, algorithm=ALGORITHMS[algorithm])
-    program = jaxlib_runtime.compile(text, devices=[device], results=[((2,), np.uint64), (shape, np.dtype(dtype))])
-    found = program.execute([jaxlib_runtime.put(state.view(np.uint64), device)])
+    results, options = [((2,), np.uint64), (shape, np.dtype(dtype))], jaxlib_runtime.quick_options(text, [device])
+    return jaxlib_runtime.compile(text, devices=[device], results=results, options=options)
+
+
+def of_xla(state, shape, dtype, algorithm):
+    """State and bits by XLA, which XLA draws for all of an array at once."""
+    program = compiled(shape, dtype, algorithm)
+    found = program.execute([jaxlib_runtime.put(state.view(np.uint64), hx.devices()[0])])
     kinds = (np.dtype(np.uint64), (2,)), (np.dtype(dtype), shape)
     return [jaxlib_runtime.to_numpy(y, *kind) for y, kind in zip(found, kinds)]
 

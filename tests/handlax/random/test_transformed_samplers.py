@@ -37,7 +37,7 @@ def test_the_distribution_is_the_one_that_is_named(name):
 
 @pytest.mark.parametrize("lam", [0.3, 4.0, 9.9, 10.0, 35.0, 2000.0])
 def test_poisson_counts_are_as_probable_as_they_should_be(lam):
-    drawn = np.asarray(random.poisson(KEY, lam, (MANY,)))
+    drawn = np.asarray(random.poisson(KEY, hnp.asarray(lam), (MANY,)))
     law = stats.poisson(lam)
     edges = np.unique(law.ppf(np.linspace(0.02, 0.98, 30)))
     expected = np.diff([0, *law.cdf(edges), 1]) * MANY

@@ -200,7 +200,8 @@ def test_threads_learn_the_same_rule_programs():
         np.testing.assert_allclose(np.asarray(result), expected, rtol=2e-5)
 
 
-def test_caches_are_told_and_cleared_while_threads_learn():
+@pytest.mark.parametrize("turns", [400, pytest.param(1500, marks=pytest.mark.sweep)])
+def test_caches_are_told_and_cleared_while_threads_learn(turns):
     def watch(look):
         while learning.is_alive():
             look()
@@ -208,7 +209,7 @@ def test_caches_are_told_and_cleared_while_threads_learn():
 
     def learn():
         end = time.monotonic() + 20
-        for n in range(1, 1500):
+        for n in range(1, turns):
             if time.monotonic() > end:
                 break
             hx.vmap(lambda x: lax.reshape(x, (1, n)))(hnp.ones((2, n)))

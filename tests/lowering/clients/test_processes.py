@@ -75,14 +75,14 @@ def value(line):
     return np.array(json.loads(line.partition(" ")[2]))
 
 
-def test_one_program_gives_the_same_on_one_two_and_four_processes():
+@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.sweep), 4])
+def test_one_program_gives_the_same_on_one_process_and_on_several(count):
     lines: list[str] = []
     exec(PROGRAM, {"hx": hx, "print": lambda *words: lines.append(" ".join(words))})
     found = {line.split()[0]: value(line) for line in lines}
-    for count in (2, 4):
-        for output in in_processes(PROGRAM, count, 8 // count):
-            assert [line.split()[0] for line in output] == [*found]
-            assert all(np.allclose(value(line), found[line.split()[0]], atol=1e-5) for line in output)
+    for output in in_processes(PROGRAM, count, 8 // count):
+        assert [line.split()[0] for line in output] == [*found]
+        assert all(np.allclose(value(line), found[line.split()[0]], atol=1e-5) for line in output)
     x = np.linspace(-1, 2, 64, dtype=np.float32).reshape(8, 8)
     h = np.tanh(x @ x)
     expected = {"eager": np.sin(x) + 1, "jit": x @ x.T, "host": x.sum(0), "grad": x.T @ (2 * h * (1 - h**2)),

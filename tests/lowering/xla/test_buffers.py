@@ -1,5 +1,7 @@
 """Buffers: transfer to and from a device, sharing of memory, deletion."""
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -24,13 +26,12 @@ def device():
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("copy", [True, False], ids=["copy", "alias"])
-def test_reading_gives_back_what_was_put(device, dtype, shape, copy):
-    x = samples(shape, dtype)
-    y = read(jaxlib_runtime.put(x, device, copy=copy))
-    assert (y.dtype, y.shape, y.tobytes()) == (x.dtype, x.shape, x.tobytes())
-    assert not y.flags.writeable
+def test_reading_gives_back_what_was_put(device, dtype):
+    for shape, copy in itertools.product(SHAPES, (True, False)):
+        x = samples(shape, dtype)
+        y = read(jaxlib_runtime.put(x, device, copy=copy))
+        assert (y.dtype, y.shape, y.tobytes()) == (x.dtype, x.shape, x.tobytes())
+        assert not y.flags.writeable
 
 
 class Older:
