@@ -440,3 +440,18 @@ def test_several_operations_share_a_rule():
         columns.FLOPS.rule(kinds[0], "sin")
     with pytest.raises(hx.errors.RegistrationError, match="has a rule already"):
         columns.FLOPS.rule(decomposed_operation(), kinds[1])(lambda op, operands, results: 8)
+
+
+def test_a_name_lowers_an_operation_of_any_number_of_operands():
+    @hx.operation
+    class Clamped:
+        lower = "clamp"
+
+        def result_type(op, low, x, high):
+            return x
+
+        def evaluate(op, low, x, high):
+            return np.clip(x, low, high)
+
+    xs = np.float32([0, 1, 2]), np.float32([3, -3, 3]), np.float32([2, 2, 4])
+    assert hx.jit(lambda *xs: hx.perform(Clamped(), *xs))(*xs).tolist() == [2.0, 1.0, 3.0]

@@ -16,6 +16,7 @@ from handlax.effects.types.extent import (
     length,
     most,
     positive,
+    remaining,
     single,
 )
 from handlax.effects.types.extent_text import parse_extent
@@ -50,8 +51,9 @@ def test_quotients_have_a_normal_form():
 
 
 def test_a_remainder_is_zero_where_the_quotient_is_exact():
-    assert [(2 * n * m) % n, (n * m) % m, n % n] == [0, 0, 0]
-    assert [type(size) for size in (n % m, n % (n * m), 7 % n)] == [Extent] * 3
+    assert [remaining(2 * n * m, n), remaining(n * m, m), remaining(n, n)] == [0, 0, 0]
+    others = [remaining(n, m), remaining(n, n * m), remaining(7, n)]
+    assert [*map(str, others)] == ["mod(n0,n1)", "mod(n0,n0*n1)", "mod(7,n0)"]
 
 
 def random_size(rng, depth, lengths, quotients):

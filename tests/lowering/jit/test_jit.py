@@ -23,6 +23,7 @@ from handlax.errors import (
     NotAnArray,
     UnhandledEffect,
 )
+from handlax.lowering.jit.call_signature import FrozenSignature, frozen_signature
 from handlax.lowering.jit.dispatch import Jitted
 
 Point = namedtuple("Point", "x y")
@@ -95,6 +96,14 @@ def test_a_frozen_tree_alone_is_told_apart_by_types_and_structure():
     for _ in range(3):
         assert [str(f(t)["v" if "v" in t else "w"]) for t in trees] == ["[2. 3.]", "[2.]", "[2.]", "2"]
     assert str(f(f(f(trees[0])))["w"]) == "[4. 5.]" and f._cache_size() == 4
+
+
+def test_the_signature_of_equal_frozen_trees_is_one_object():
+    tree, other = [hx.tree.freeze({"w": x}) for x in (array(1, 2), array(1))]
+    types = lambda tree: tuple([x.type for x in tree.leaves])
+    known = frozen_signature(tree.treedef, types(tree))
+    assert type(known) is FrozenSignature and frozen_signature(tree.treedef, types(tree)) is known
+    assert frozen_signature(other.treedef, types(other)) is not known
 
 
 def test_waiting_for_a_frozen_result_makes_no_arrays():

@@ -23,3 +23,13 @@ def test_promises_stand_in_the_text(call, ordered, unique):
     text = f.lower(X, INDICES, UPDATES).as_text()
     assert f"indices_are_sorted = {str(ordered).lower()}" in text
     assert call == "gather" or f"unique_indices = {str(unique).lower()}" in text
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_indices_may_be_mapped_along_any_axis(call, axis):
+    indices = np.random.default_rng(0).permuted(np.tile(np.arange(4), (5, 1)), axis=1)[:, :2, None].astype("int32")
+    x, updates = np.arange(12, dtype="float32").reshape(4, 3), np.arange(30, dtype="float32").reshape(5, 2, 3)
+    f = CALLS[call]
+    found = hx.vmap(lambda i, u: f(x, i, u), (axis, 0))(np.moveaxis(indices, 0, axis), updates)
+    np.testing.assert_array_equal(found, [f(x, i, u) for i, u in zip(indices, updates)])
