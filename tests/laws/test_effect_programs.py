@@ -20,7 +20,15 @@ from helpers.once_differing import ENDED_ONCE, TWO_ORDERS
 
 import handlax as hx
 from handlax.testing import reduced
-from handlax.testing.effect_programs.blocks import ONCE, inner_blocks, simpler
+from handlax.testing.effect_programs.blocks import (
+    ONCE,
+    PLAIN,
+    Block,
+    RandomClause,
+    RandomHandler,
+    inner_blocks,
+    simpler,
+)
 from handlax.testing.effect_programs.programs import effect_program
 from handlax.testing.effect_programs.structures import random_block
 
@@ -92,6 +100,25 @@ def test_a_program_that_fails_is_made_smaller():
 def test_a_program_that_once_differed_means_what_the_oracle_says(program, mode):
     with evaluated():
         Sample(0, 0, mode).check(program)
+
+
+ASKS = Block((("perform", PLAIN, 3),), (4,))  # of the number that a loop adds to the others
+STRUCTURES = {
+    **{kind: (kind, 1, 3, ASKS) for kind in ("map", "fori", "unrolled", "vmap")},
+    "scan": ("scan", 1, 3, False, Block((("perform", PLAIN, 3),), (5, 4))),
+    "nested": ("vmap", 1, 2, Block((("map", 3, 4, Block((("perform", PLAIN, 4), ("perform", PLAIN, 5)), (6,))),), (4,))),
+    "counted_while": ("counted_while", 1, 3, None, ASKS), "tested_while": ("tested_while", 1, 0.9, None, ASKS, ASKS),
+    "switch": ("switch", 1, (Block((), (1,)), Block((("perform", PLAIN, 1),), (3,)), Block((), (2,)))),
+}
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_effects_are_tallied_through_loops_and_branches(structure):
+    clauses, program = {PLAIN: RandomClause("fun", 0.5, 0.25)}, Block((STRUCTURES[structure],), (3,))
+    for moves in ("tally", None):  # which counts, and passes the effect on; which answers it
+        program = Block((("handle", RandomHandler(clauses, moves, moves and 0), program),), (3,))
+    with evaluated():
+        Sample(0, 0, "directly").check(program)
 
 
 def test_what_is_performed_once_is_asked_for_what_all_lanes_share():
