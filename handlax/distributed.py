@@ -49,7 +49,8 @@ def initialize(
     Args:
         coordinator_address: ``host:port`` of process 0, where a port is free, as the others reach it.
         process_id: from 0 to ``num_processes - 1``.
-        local_device_ids: the GPUs of this process; on a cluster by default the one with its number on its machine.
+        local_device_ids: the GPUs of this process; on a cluster by default the one with its number on its machine, or
+            all that it sees where no other process sees them.
         cluster_detection_method: the cluster's name; ``"mpi4py"`` for other MPIs; ``"deactivate"`` looks for none.
         initialization_timeout: the seconds in which all processes must come.
         heartbeat_timeout_seconds: a process that has not answered for so long has failed; waiting for it raises
@@ -78,7 +79,7 @@ def initialize(
             address = address or _address(cluster)
             num_processes = cluster.count() if num_processes is None else num_processes
             process_id = cluster.index() if process_id is None else process_id
-            own = cluster.local_index() if local is None else None
+            own = cluster.local_device() if local is None else None
             local = local if own is None else (own,)
     address, count, index = _checked(address, num_processes, process_id)
     bind = coordinator_bind_address or from_environment("coordinator_bind_address")[1]

@@ -5,7 +5,7 @@
 In each of them ``hx.distributed.initialize()`` needs no argument.
 """
 
-from .launcher import free_port as free_port
+from ..lowering.clients.clusters import free_port as free_port
 from .launcher import launch as launch
 from .launcher import main as main
 from .launcher import start_process as start_process

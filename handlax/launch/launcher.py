@@ -6,7 +6,6 @@ import argparse
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +14,7 @@ from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import IO, Any
 
-from ..lowering.clients.clusters import LAUNCH_ADDRESS, LAUNCH_COUNT, LAUNCH_INDEX, LAUNCH_RESTART
+from ..lowering.clients.clusters import LAUNCH_ADDRESS, LAUNCH_COUNT, LAUNCH_INDEX, LAUNCH_RESTART, free_port
 from ..lowering.clients.coordinator import LAUNCH_SECRET
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -126,13 +125,6 @@ def main(arguments: Sequence[str]) -> int:
     if given.restarts < 0:
         parser.error("the number of restarts must not be negative")
     return launch(program, given.processes, given.devices, given.restarts)
-
-
-def free_port() -> int:
-    """A port of this machine at which nobody listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def start_process(

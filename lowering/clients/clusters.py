@@ -13,6 +13,7 @@ import os
 import re
 import socket
 import ssl
+import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ LAUNCH_INDEX = "HANDLAX_LAUNCH_PROCESS"
 LAUNCH_RESTART = "HANDLAX_LAUNCH_RESTART"
 _ORTE_URI = "OMPI_MCA_orte_hnp_uri"
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_NAMING = 60  # seconds in which a pod's name is to be known in its cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class Cluster:
     """One kind of launcher: functions that read this process's place in the cluster from the environment at each call.
 
     ``host`` is that of the first process, and ``port`` one that is likely to be free there, the same for all processes.
-    ``local_index`` is the index among the processes of one machine; None: they share its devices. ``by_name_only``: it
-    is used only if requested by name, never detected.
+    ``local_device`` is the number of this process's GPU among those that it sees; None: all of them are its own.
+    ``by_name_only``: it is used only if requested by name, never detected.
     """
 
     name: str
@@ -44,7 +46,7 @@ class Cluster:
     port: Callable[[], int]
     count: Callable[[], int]
     index: Callable[[], int]
-    local_index: Callable[[], int | None]
+    local_device: Callable[[], int | None]
     by_name_only: bool = False
 
 
@@ -76,11 +78,31 @@ def _ephemeral(number: int) -> int:
     return 65536 - 4096 + number % 4096
 
 
+def free_port() -> int:
+    """A port of this machine at which nobody listens."""
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        return int(listener.getsockname()[1])
+
+
+def _own_device(local_index: int, is_alone: bool) -> int | None:
+    """The GPU of one of the processes of a machine: the one of its index, where all of them see the same.
+
+    A process that is alone on its machine, or sees a single GPU, has what it sees for itself.
+    """
+    sees_one = "," not in os.environ.get("CUDA_VISIBLE_DEVICES", ",")
+    return None if is_alone or sees_one else local_index
+
+
 # Our own launcher
 
 
 def _launched_at(part: int) -> str:
     return os.environ[LAUNCH_ADDRESS].rpartition(":")[part]
+
+
+def _launched_device() -> int | None:
+    return _own_device(int(os.environ[LAUNCH_INDEX]), os.environ[LAUNCH_COUNT] == "1")
 
 
 # SLURM
@@ -93,6 +115,13 @@ def _slurm_host() -> str:
     if match is None:
         raise ProcessFailure(f"distributed.initialize: SLURM_STEP_NODELIST must begin with a node, got {nodes!r}.")
     return match[1] + (match[2] or "")
+
+
+def _slurm_device() -> int | None:
+    if "SLURM_GPUS_PER_TASK" in os.environ:  # then each task sees its own alone
+        return None
+    is_alone = os.environ.get("SLURM_STEP_NUM_NODES") == os.environ["SLURM_NTASKS"]
+    return _own_device(int(os.environ["SLURM_LOCALID"]), is_alone)
 
 
 # Open MPI: before version 5 the launcher tells its address, since then mpi4py has to be asked
@@ -112,6 +141,11 @@ def _ompi_host() -> str:
     return match[1] or match[2]
 
 
+def _ompi_device() -> int | None:
+    is_alone = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") == "1"
+    return _own_device(int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]), is_alone)
+
+
 def _is_ompi_5() -> bool:
     version = os.environ.get("OMPI_VERSION", "").partition(".")[0]
     started = _has("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")()
@@ -129,21 +163,22 @@ def _mpi() -> Any:
         ) from error
 
 
-def _mpi_host() -> str:
-    """The host of the first process; a collective call, which every process must make."""
+def _of_first(fact: Callable[[], Any]) -> Any:
+    """What ``fact()`` gives in the first process; a collective call, which every process must make."""
     world = _mpi().COMM_WORLD
-    return str(world.bcast(socket.gethostname() if world.Get_rank() == 0 else None, root=0))
+    return world.bcast(fact() if world.Get_rank() == 0 else None, root=0)
 
 
-def _mpi_local_index() -> int:
+def _mpi_device() -> int | None:
     mpi = _mpi()
-    return int(mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED).Get_rank())
+    machine = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
+    return _own_device(int(machine.Get_rank()), machine.Get_size() == 1)
 
 
 _MPI = Cluster(
-    "mpi4py", lambda: importlib.util.find_spec("mpi4py") is not None, _mpi_host,
-    lambda: _ephemeral(sum(_mpi_host().encode())), lambda: int(_mpi().COMM_WORLD.Get_size()),
-    lambda: int(_mpi().COMM_WORLD.Get_rank()), _mpi_local_index, by_name_only=True,
+    "mpi4py", lambda: importlib.util.find_spec("mpi4py") is not None, lambda: str(_of_first(socket.gethostname)),
+    lambda: int(_of_first(free_port)), lambda: int(_mpi().COMM_WORLD.Get_size()),
+    lambda: int(_mpi().COMM_WORLD.Get_rank()), _mpi_device, by_name_only=True,
 )
 
 
@@ -183,7 +218,30 @@ def _kubernetes_host() -> str:
             f"distributed.initialize: the pods of job {name!r} must be able to reach each other, it has no subdomain.",
             hint="make a headless service that selects the job, and name it in spec.template.spec.subdomain.",
         )
-    return f"{name}-0.{subdomain}"
+    host = f"{name}-0.{subdomain}"
+    if _kubernetes_index() == 0:
+        _await_name(host)
+    return host
+
+
+def _await_name(host: str) -> None:
+    """Wait until the own name of the first pod is known: it listens there, and may start before its service knows it.
+
+    Raises: ProcessFailure: it does not become known.
+    """
+    deadline = time.monotonic() + _NAMING
+    while True:
+        try:
+            socket.getaddrinfo(host, None)
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise ProcessFailure(
+                    f"distributed.initialize: the first pod's name {host!r} must be known within {_NAMING} s, "
+                    f"got {error}.",
+                    hint=f"a headless service named {host.partition('.')[2]!r} must select the pods of the job.",
+                ) from error
+        time.sleep(0.5)
 
 
 def _kubernetes_index() -> int:
@@ -199,18 +257,18 @@ def _kubernetes_index() -> int:
 CLUSTERS = (
     Cluster(
         "handlax.launch", _has(LAUNCH_ADDRESS, LAUNCH_COUNT, LAUNCH_INDEX), lambda: _launched_at(0),
-        lambda: int(_launched_at(2)), _number(LAUNCH_COUNT), _number(LAUNCH_INDEX), _number(LAUNCH_INDEX),
+        lambda: int(_launched_at(2)), _number(LAUNCH_COUNT), _number(LAUNCH_INDEX), _launched_device,
     ),
     Cluster(
         "ompi", lambda: bool(_ompi_uri()) and not _is_ompi_5(), _ompi_host,
         lambda: _ephemeral(int(_ompi_uri().partition(".")[0]) // 4096),  # the low bits of a job's number are zero
-        _number("OMPI_COMM_WORLD_SIZE"), _number("OMPI_COMM_WORLD_RANK"), _number("OMPI_COMM_WORLD_LOCAL_RANK"),
+        _number("OMPI_COMM_WORLD_SIZE"), _number("OMPI_COMM_WORLD_RANK"), _ompi_device,
     ),
     replace(_MPI, name="ompi", is_present=_is_ompi_5, by_name_only=False),
     Cluster(
         "slurm", _has("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"),
         _slurm_host, lambda: _ephemeral(int(os.environ["SLURM_JOB_ID"])),
-        _number("SLURM_NTASKS"), _number("SLURM_PROCID"), _number("SLURM_LOCALID"),
+        _number("SLURM_NTASKS"), _number("SLURM_PROCID"), _slurm_device,
     ),
     _MPI,
     Cluster(

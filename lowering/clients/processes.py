@@ -138,11 +138,16 @@ def _come_together(membership: Membership) -> socket.socket:
 
 
 def _line_of(connection: socket.socket) -> str:
-    """The next line that the other end sends, byte by byte; "" at its end."""
+    """The next line that the other end sends, byte by byte; "" at its end, or where it sends no text.
+
+    gRPC does, of processes that have met already and are about to end.
+    """
     said = b""
-    while not said.endswith(b"\n") and (byte := connection.recv(1)):
+    while (byte := connection.recv(1)) not in (b"", b"\n"):
+        if byte < b" ":
+            return ""
         said += byte
-    return said.decode().strip()
+    return said.decode(errors="replace")
 
 
 def disconnect() -> None:

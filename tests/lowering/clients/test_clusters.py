@@ -3,13 +3,14 @@
 import io
 import json
 import os
+import socket
 
 import pytest
 
 from handlax.effects.base.errors import BadArgument, ProcessFailure
 from handlax.lowering.clients import clusters
 
-MARKS = ("HANDLAX_LAUNCH", "SLURM_", "OMPI_", "KUBERNETES_", "JOB_COMPLETION_INDEX", "HOSTNAME")
+MARKS = ("HANDLAX_LAUNCH", "SLURM_", "OMPI_", "KUBERNETES_", "JOB_COMPLETION_INDEX", "HOSTNAME", "CUDA_VISIBLE_DEVICES")
 SLURM = {
     "SLURM_JOB_ID": "10007", "SLURM_STEP_NODELIST": "node[003,007-015],login2", "SLURM_NTASKS": "8",
     "SLURM_PROCID": "5", "SLURM_LOCALID": "1",
@@ -40,7 +41,7 @@ def environment(monkeypatch):
 
 
 def told(cluster):
-    facts = (cluster.host, cluster.port, cluster.count, cluster.index, cluster.local_index)
+    facts = (cluster.host, cluster.port, cluster.count, cluster.index, cluster.local_device)
     return [cluster.name, *[fact() for fact in facts]]
 
 
@@ -53,6 +54,21 @@ def told(cluster):
 def test_a_cluster_is_recognised_by_its_variables(environment, variables, expected):
     environment(**variables)
     assert told(clusters.find()) == expected
+
+
+@pytest.mark.parametrize(("variables", "device"), [
+    (SLURM | {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}, 1),
+    (SLURM | {"SLURM_STEP_NUM_NODES": "2"}, 1),
+    (SLURM | {"SLURM_STEP_NUM_NODES": "8", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}, None),
+    (SLURM | {"CUDA_VISIBLE_DEVICES": "0"}, None),
+    (SLURM | {"SLURM_GPUS_PER_TASK": "2", "CUDA_VISIBLE_DEVICES": "2,3"}, None),
+    (OMPI | {"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 1),
+    (OMPI | {"OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, None),
+    (LAUNCH | {"HANDLAX_LAUNCH_PROCESSES": "1"}, None),
+], ids=["slurm", "of two nodes", "a node each", "sees one", "given its own", "ompi", "ompi, alone", "launch, alone"])
+def test_a_process_takes_one_of_the_devices_that_others_see_too_else_all(environment, variables, device):
+    environment(**variables)
+    assert clusters.find().local_device() == device
 
 
 @pytest.mark.parametrize(("nodes", "first"), [
@@ -73,32 +89,38 @@ def test_an_address_of_open_mpi_may_be_one_of_version_6(environment):
 
 
 class World:
-    """mpi4py's module and communicator, as one process of four sees them."""
+    """mpi4py's module and communicator, as one process of some sees them; ``said`` is what the first one broadcasts."""
 
     COMM_TYPE_SHARED = 1
 
-    def __init__(self, rank):
-        self.rank, self.COMM_WORLD = rank, self
+    def __init__(self, rank, size=4, said=()):
+        self.rank, self.size, self.said, self.COMM_WORLD = rank, size, list(said), self
 
     def Get_rank(self):
         return self.rank
 
     def Get_size(self):
-        return 4
+        return self.size
 
     def Split_type(self, kind):
-        return World(self.rank % 2)
+        return World(self.rank % 2, self.size // 2)
 
     def bcast(self, value, root):
-        return "first" if self.rank else value
+        return self.said.pop(0) if self.rank else value
 
 
 @pytest.mark.parametrize("version", ["5.0.3", None])
 def test_open_mpi_5_is_asked_by_mpi4py(environment, monkeypatch, version):
     ranks = {name: value for name, value in OMPI.items() if "orte" not in name}
     environment(**ranks | ({"OMPI_VERSION": version} if version else {}))
-    monkeypatch.setattr(clusters, "_mpi", lambda: World(3))
-    assert told(clusters.find()) == ["ompi", "first", 61440 + sum(b"first") % 4096, 4, 3, 1]
+    fourth = World(3, said=["first", 99])
+    monkeypatch.setattr(clusters, "_mpi", lambda: fourth)
+    assert told(clusters.find()) == ["ompi", "first", 99, 4, 3, 1]
+    monkeypatch.setattr(clusters, "_mpi", lambda: World(0, size=2))
+    first = clusters.find()
+    assert (first.host(), first.local_device()) == (socket.gethostname(), None)
+    with socket.create_server(("", first.port())):
+        assert first.port() != 0
     monkeypatch.undo()
     environment(**ranks)
     monkeypatch.setattr(clusters.importlib, "import_module", raising(ImportError("none")))
@@ -158,6 +180,25 @@ def test_a_pod_of_an_indexed_job_asks_for_its_job(pod, tmp_path):
     assert asked[0] == (url, "Bearer token", str(tmp_path / "ca.crt"))
     pod(job(**{"jobset.sigs.k8s.io/jobset-name": "jobs"}))
     assert clusters.find().host() == "train-me-0.jobs"
+
+
+def test_the_first_pod_waits_until_its_name_is_known(pod, monkeypatch):
+    answers = [OSError("unknown name"), OSError("unknown name"), []]
+
+    def getaddrinfo(host, port):
+        assert host == "train-me-0.pods"
+        if isinstance(answer := answers.pop(0), OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(clusters.socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(clusters.time, "sleep", lambda seconds: None)
+    pod(job("pods"), JOB_COMPLETION_INDEX="0")
+    assert clusters.find().host() == "train-me-0.pods" and not answers
+    monkeypatch.setattr(clusters, "_NAMING", -1)
+    answers += [OSError("unknown name")]
+    with pytest.raises(ProcessFailure, match=r"name 'train-me-0\.pods' must be known .*got unknown name"):
+        clusters.find().host()
 
 
 def test_what_a_job_must_have_is_said(pod, environment, monkeypatch):

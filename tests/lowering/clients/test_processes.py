@@ -4,6 +4,7 @@ import io
 import json
 import socket
 import time
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -337,6 +338,25 @@ def test_who_is_missing_at_the_start_is_named(index, seconds, expected):
     with pytest.raises(ProcessFailure, match=f"all 3 processes must come to {address} within {seconds} s, {expected}"):
         connect(Membership(address, 3, index, address, start_timeout=seconds))
     assert connection() is None
+
+
+def test_who_comes_while_others_are_about_to_end_comes_again():
+    visits = []
+
+    def runtime(listener):  # XLA's, which listens where processes have met, and speaks first
+        with ExitStack() as opened, suppress(TimeoutError):
+            while True:
+                visits.append(opened.enter_context(listener.accept()[0]))
+                visits[-1].sendall(b"\x00\x00\x18\x04\x00\xfe")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(3)
+        running = OtherThread(runtime, listener)
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(ProcessFailure, match="it sends this process away"):
+            connect(Membership(address, 2, 1, address, start_timeout=1))
+        running.result()
+    assert len(visits) > 1
 
 
 def test_a_port_that_is_in_use_is_named():
