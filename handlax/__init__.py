@@ -172,6 +172,7 @@ if _typing.TYPE_CHECKING:
     from . import ad_checkpoint as ad_checkpoint
     from . import api_util as api_util
     from . import checkpoint_policies as checkpoint_policies
+    from . import checkpoints as checkpoints
     from . import core as core
     from . import custom_batching as custom_batching
     from . import custom_derivatives as custom_derivatives

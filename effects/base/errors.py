@@ -290,6 +290,14 @@ class BadArtifact(HandlaxError, ValueError):
     """Bytes that are no exported function: damaged, cut off, of another format, or of a later version of it."""
 
 
+class NotSaved(HandlaxError, OSError):
+    """A tree that cannot be saved: its folder cannot be written to, or another save is writing to it."""
+
+
+class BadCheckpoint(HandlaxError, ValueError):
+    """A folder without a saved tree that is whole: it has none, or one that is damaged or of a later version."""
+
+
 class NotExportable(HandlaxError, ValueError, NotImplementedError):
     """A function, or a part of one, that cannot be exported, or an exported one that cannot be called here."""
 

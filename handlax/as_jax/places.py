@@ -9,8 +9,8 @@ from importlib.util import find_spec
 
 # Folders and modules of handlax that are no namespaces of JAX's.
 OWN = frozenset((
-    "ad", "as_jax", "effects", "interop", "interpreters", "late_operations", "launch", "library", "lowering",
-    "operations", "probability", "testing",
+    "ad", "as_jax", "checkpoints", "effects", "interop", "interpreters", "late_operations", "launch", "library",
+    "lowering", "operations", "probability", "testing",
 ))
 
 # A module of JAX's -> the module whose names it hands on.
@@ -39,9 +39,7 @@ _VERSION = {name: f"handlax.as_jax.version:{name}" for name in ("__version__", "
 NAMES: Mapping[str, Mapping[str, str]] = {
     "jax": _VERSION,
     "jax.version": _VERSION,
-    # orbax: files written by JAX itself, and Python, meshes and programs on the machines of a cloud
-    "jax.experimental.array_serialization": {},
-    "jax.experimental.array_serialization.serialization": {},
+    # orbax: Python, meshes and programs on the machines of a cloud
     "jax.experimental.colocated_python": {},
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "jaxlib._jax:DeviceList"},

@@ -10,6 +10,7 @@ from ..effects.base.lazy_module import late_names as _late_names
 from ..effects.control.callbacks import io_callback as io_callback
 
 if _typing.TYPE_CHECKING:
+    from . import array_serialization as array_serialization
     from . import checkify as checkify
     from . import compilation_cache as compilation_cache
     from . import jet as jet

@@ -5,15 +5,12 @@ Each function is called by every process, in the same order; with one process it
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, ProcessesDiffer
+from ..effects.base.errors import BadArgument
 from ..effects.core.arrays import Array, as_array
 from ..effects.sharding.mesh import Mesh
 from ..effects.sharding.named_sharding import NamedSharding
@@ -21,6 +18,7 @@ from ..effects.sharding.partition_spec import P, PartitionSpec
 from ..effects.trees import pytrees
 from ..lowering.arrays.assembled_arrays import make_array_from_process_local_data, own_part
 from ..lowering.arrays.sharding_constraints import reshard
+from ..lowering.clients.agreement import check_same, digest
 from ..lowering.jit.devices import devices, process_count, process_index
 from ..lowering.jit.jit import jit
 from ..lowering.xla.lazy import runtime
@@ -69,7 +67,7 @@ def sync_global_devices(name: str) -> None:
 
     Raises: ProcessesDiffer, in every process: the processes pass different names.
     """
-    _check_same([("", name, repr(name))], "sync_global_devices: every process must give the same name")
+    check_same([("", name, repr(name))], "sync_global_devices: every process must give the same name")
     broadcast_one_to_all(np.uint8(0))  # the devices wait for each other too
 
 
@@ -90,39 +88,10 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     Raises: ProcessesDiffer, with ``fail_message`` and in every process: the arrays of some process differ.
     """
     facts = [
-        (pytrees.keystr(path), f"{host.dtype}{host.shape}{_digest(host.tobytes())}", repr(leaf))
+        (pytrees.keystr(path), f"{host.dtype}{host.shape}{digest(host.tobytes())}", repr(leaf))
         for path, leaf in pytrees.leaves_with_path(in_tree) for host in [_host(leaf)]
     ]
-    _check_same(facts, fail_message or "assert_equal: every process must have the same")
-
-
-def _check_same(facts: list[tuple[str, str, str]], message: str) -> None:
-    """Check that all processes pass equal ``facts``: tuples (path, digest, description), compared without descriptions.
-
-    Raises: ProcessesDiffer, in every process: the facts of some process differ from those of process 0.
-    """
-    said = _said_by_all(_digest(repr([fact[:2] for fact in facts]).encode()))
-    others = [number for number in said if said[number] != said[0]]
-    if others:
-        number = process_index() if process_index() in others else others[0]
-        texts = _said_by_all(json.dumps(facts))
-        pairs = zip_longest(json.loads(texts[number]), json.loads(texts[0]), fillvalue=("", "", "nothing"))
-        here, first = next(pair for pair in pairs if pair[0][:2] != pair[1][:2])
-        where = here[0] or first[0]
-        raise ProcessesDiffer(
-            f"{message}, got {here[2]} in process {number} where the first has {first[2]}"
-            f"{f', at {where}' if where else ''}."
-        )
-
-
-def _said_by_all(text: str) -> dict[int, str]:
-    """The ``text`` of each process, by process index; every process must call this function."""
-    joined = runtime.connection()
-    return {0: text} if joined is None else joined.all_say(text, frozenset(range(joined.count)), "multihost_utils")
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    check_same(facts, fail_message or "assert_equal: every process must have the same")
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:

@@ -33,17 +33,18 @@ def make_array_from_callback(
     Raises: ShapeMismatch: a shard has the wrong shape, or the shape cannot be cut so.
     """
     sharding.check_fit("make_array_from_callback", lambda: "the array", tuple(shape))
-    made: dict[Any, Any] = {}
+    made: dict[Any, ConcreteArray] = {}
     shards = []
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple([(cut.start, cut.stop) for cut in index])
         if key not in made:
             data = data_callback(index)
             made[key] = _known(data if dtype is None else np.asarray(data, dtype))
-        shards.append(made[key].value)
+        shards.append(made[key])
     if not shards:
         raise BadArgument("make_array_from_callback: this process must have a device of the sharding, it has none.")
-    return _assemble("make_array_from_callback", tuple(shape), sharding, shards)
+    parts = [shard.value for shard in shards]
+    return _assemble("make_array_from_callback", tuple(shape), sharding, parts, shards[0].type.dtype)
 
 
 def make_array_from_process_local_data(
@@ -104,7 +105,8 @@ def _of_local_data(sharding: Sharding, x: Any, global_shape: Sequence[int] | Non
         first = [k if n == whole else parts.index(k) for k, n, whole, parts in zip(at, data.shape, shape, held)]
         return tuple([slice(k * width, (k + 1) * width) for k, width in zip(first, part)])
 
-    return _assemble("make_array_from_process_local_data", shape, sharding, [data[cut(at)] for at in mine])
+    where, dtype = "make_array_from_process_local_data", local.type.dtype
+    return _assemble(where, shape, sharding, [data[cut(at)] for at in mine], dtype)
 
 
 def make_array_from_single_device_arrays(
@@ -160,10 +162,12 @@ def _check_shards(where: str, shape: Sequence[int], sharding: Sharding, shapes: 
             )
 
 
-def _assemble(where: str, shape: Any, sharding: Sharding, parts: Sequence[np.ndarray[Any, Any]]) -> ConcreteArray:
-    """The array of these shards, one for each device of this process, in order."""
+def _assemble(
+    where: str, shape: Any, sharding: Sharding, parts: Sequence[np.ndarray[Any, Any]], dtype: Any
+) -> ConcreteArray:
+    """The array of these shards, one for each device of this process, in order; of random keys their key data."""
     _check_shards(where, shape, sharding, [part.shape[: len(shape)] for part in parts])
-    kind = array_type(shape, as_array(parts[0]).type.dtype)
+    kind = array_type(shape, dtype)
     if sharding.num_devices == 1 and not hasattr(sharding, "mesh"):
         (device,) = sharding._device_assignment
         note_placement(device)

@@ -280,6 +280,22 @@ class Connection:
         texts = self.client.key_value_dir_get(key)
         return {int(name.rpartition("/")[2]): said for name, said in texts}
 
+    def exchange(self, text: str, name: str) -> dict[int, str]:
+        """All-gather of texts over all processes, which a thread of each calls with the same ``name``, used once.
+
+        It is no joint action: it may come before or after those of other threads.
+
+        Raises: ProcessFailure: one has failed or ended, or does not come in time.
+        """
+        key, everyone = f"handlax/exchanged/{name}", range(self.count)
+        self.client.key_value_set(f"{key}/{self.index}", text)
+        self._wait(key, _LONGEST_WAIT, everyone)
+        texts = {index: str(self.client.key_value_try_get(f"{key}/{index}")) for index in everyone}
+        self._wait(f"{key}/read", _LONGEST_WAIT, everyone)
+        if self.index == 0:
+            self.client.key_value_delete(key)
+        return texts
+
     def take_part(self, who: frozenset[int], what: str, number: int | None = None) -> None:
         """Note a joint action of the processes with these indices before it begins; another ``number``, another action.
 

@@ -76,6 +76,8 @@ LINE = (
     "handlax/scipy",
     "handlax/probability",
     "handlax/sharding",
+    "handlax/checkpoints",
+    "handlax/experimental/array_serialization",
     "handlax/experimental/compilation_cache",
     "handlax/experimental/sparse",
     "handlax/experimental",

@@ -8,6 +8,7 @@ import pytest
 import handlax as hx
 from handlax import NamedSharding, P
 from handlax.experimental import multihost_utils as mh
+from handlax.lowering.clients import agreement
 
 MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
 VALUES = [
@@ -51,7 +52,7 @@ def test_processes_that_differ(monkeypatch):
     def differ(*facts):
         others[:] = ["", json.dumps(facts)]
 
-    monkeypatch.setattr(mh, "_said_by_all", lambda text: {0: text, 1: others.pop(0)})
+    monkeypatch.setattr(agreement, "said_by_all", lambda text: {0: text, 1: others.pop(0)})
     differ(["['a']", "float64(1,)", "0.0"])
     with pytest.raises(AssertionError, match=r"same, got 0.0 in process 1 .* array\(\[-0.\]\), at \['a'\]"):
         mh.assert_equal({"a": np.array([-0.0])})

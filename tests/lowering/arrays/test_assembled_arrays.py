@@ -43,6 +43,15 @@ def test_the_data_of_a_single_process_are_the_array(sharding):
     assert hx.make_array_from_process_local_data(sharding, X, X.shape).tolist() == X.tolist()
 
 
+@pytest.mark.parametrize("sharding", [NamedSharding(MESH, spec) for spec in (P("a"), P("b"), P())], ids=str)
+def test_arrays_of_random_keys(sharding):
+    keys = hx.random.split(hx.random.key(3), 8)
+    for x in (hx.make_array_from_callback((8,), sharding, lambda index: keys[index]),
+              hx.make_array_from_process_local_data(sharding, keys)):
+        assert x.dtype == keys.dtype and x.sharding == sharding
+        assert hx.random.key_data(x).tolist() == hx.random.key_data(keys).tolist()
+
+
 def test_parts_of_other_shapes_or_devices_are_refused():
     sharding = SHARDINGS[0]
     with pytest.raises(errors.ShapeMismatch, match="has the shape"):

@@ -1,0 +1,132 @@
+"""The table of contents of a saved tree: the metadata of a Zarr group, written last, in one step.
+
+    folder/zarr.json               the table, with a digest of itself
+    folder/data.1f0c3a5e/0.w/      an array of Zarr's third format, one for each array of the tree
+
+What ``zarr.json`` names is whole. All else in the folder is of a save that goes on, or was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import NoneType
+from typing import Any, NamedTuple
+
+from ..effects.base.errors import BadCheckpoint
+from ..effects.trees.frozen_tree import Frozen
+from ..effects.trees.path_keys import DictKey
+from ..effects.trees.paths import keystr
+from ..effects.trees.structure import level
+from ..lowering.clients.agreement import digest
+from .stored_leaves import StoredLeaf
+
+TABLE = "zarr.json"
+_FORMAT = 1
+
+
+class Contents(NamedTuple):
+    """The name of the folder of the arrays, the outline of the tree, its leaves, and what the saver has noted."""
+
+    data: str
+    outline: Any
+    leaves: tuple[StoredLeaf, ...]
+    notes: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """The text of the file."""
+        said = {"format": _FORMAT, **self._asdict(), "leaves": [_facts(leaf) for leaf in self.leaves]}
+        attributes = {"handlax": said, "sha256": digest(json.dumps(said).encode())}
+        return json.dumps({"zarr_format": 3, "node_type": "group", "attributes": attributes})
+
+
+def _facts(leaf: StoredLeaf) -> dict[str, Any]:
+    return {name: value for name, value in leaf._asdict().items() if value != StoredLeaf._field_defaults.get(name)}
+
+
+def _leaf(facts: Mapping[str, Any]) -> StoredLeaf:
+    fields: dict[str, Any] = {name: tuple(x) if type(x) is list else x for name, x in facts.items()}
+    return StoredLeaf(**fields)
+
+
+def read_contents(where: str, folder: Path) -> Contents:
+    """The table of contents in a folder. Raises: BadCheckpoint: there is none, or it is not as it was written."""
+    hint = None
+    try:
+        text = (folder / TABLE).read_text()
+        said = json.loads(text)["attributes"]["handlax"]
+        if said["format"] == _FORMAT:
+            leaves = tuple([_leaf(facts) for facts in said["leaves"]])
+            contents = Contents(said["data"], said["outline"], leaves, said["notes"])
+            if str(contents) == text:
+                return contents
+            found = "a damaged one"
+        else:
+            found = f"one of the format {said['format']!r}, where this version reads {_FORMAT}"
+    except FileNotFoundError:
+        found, hint = "none", "a save that was killed leaves none."
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        found = f"{type(error).__name__}: {error}"
+    raise BadCheckpoint(
+        f"{where}: {folder / TABLE} must be the table of contents of a saved tree, got {found}.", hint=hint)
+
+
+def commit(folder: Path, contents: Contents) -> None:
+    """Write the table of contents in one step: a kill at any moment leaves the former one, or this one."""
+    new = folder / f"{TABLE}.new"
+    with open(new, "w") as file:
+        file.write(str(contents))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, folder / TABLE)
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of the files in a folder are on the disk."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def outline_of(tree: Any) -> Any:
+    """The containers of a tree, in JSON: a leaf is 0, ``[0, 0]`` is ``{"list": [0, 0]}``, ``{"a": 0}`` is
+    ``{"dict": [["a", 0]]}``.
+
+    A node that is no list, tuple, dict or None is a dict of its children by name, a frozen tree is the tree, and a key
+    that JSON does not have is its text.
+    """
+    root = level(tree)
+    if root is None:
+        return 0
+    kind, _, keys, children = root
+    inner = [outline_of(child) for child in children]
+    if kind is NoneType:
+        return None
+    if kind is Frozen:
+        return inner[0]
+    if kind in (list, tuple):
+        return {kind.__name__: inner}
+    return {"dict": [[_name(key), child] for key, child in zip(keys, inner)]}
+
+
+def _name(key: Any) -> Any:
+    value = key.key if isinstance(key, DictKey) else None
+    return value if type(value) in (str, int, float, bool) else keystr((key,), simple=True)
+
+
+def plain(outline: Any, leaves: Iterator[Any]) -> Any:
+    """The tree of an outline, with these leaves."""
+    if outline is None:
+        return None
+    if outline == 0:
+        return next(leaves)
+    ((kind, inner),) = outline.items()
+    if kind == "dict":
+        return {key: plain(child, leaves) for key, child in inner}
+    children = [plain(child, leaves) for child in inner]
+    return children if kind == "list" else tuple(children)

@@ -1,0 +1,167 @@
+"""``restore``: each process reads the parts of arrays that its devices hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..effects.base.errors import BadCheckpoint, DTypeMismatch, ShapeMismatch, TreeMismatch, some_of
+from ..effects.core.arrays import as_array, concrete
+from ..effects.sharding.layout import Format
+from ..effects.sharding.named_sharding import Index
+from ..effects.trees import pytrees
+from ..effects.trees.paths import keystr
+from ..effects.types.array_type import ArrayType
+from ..interpreters.transformations.make_program import ShapeDtypeStruct
+from ..lowering.arrays.assembled_arrays import make_array_from_callback
+from ..lowering.arrays.device_put import device_put
+from ..lowering.clients.agreement import check_same
+from .contents import Contents, plain, read_contents
+from .stored_leaves import NUMBERS, StoredLeaf, number_name
+from .zarr_arrays import StoredArray
+
+
+def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
+    """The tree that was saved in a folder, on the devices that ``like`` says.
+
+        restore(path, like) == tree        after save(path, tree), bit for bit, whatever devices the tree was on
+
+    Args:
+        like: a tree with the structure, shapes and dtypes of the saved one. Of an array or a ``ShapeDtypeStruct`` with
+            a sharding the result has this sharding, of one without it is on the default device; of NumPy's arrays and
+            scalars and of Python's numbers and texts it is their like. Without ``like``, dicts, lists, tuples, None and
+            the kinds of leaves are as they were saved, arrays are on the default device, and a node of another type is
+            a dict of its children by name.
+
+    Every process calls it, and reads the parts of arrays that its own devices hold.
+
+    Raises: BadCheckpoint: the folder has no saved tree, or a byte of it is not as it was saved. TreeMismatch,
+    ShapeMismatch, DTypeMismatch: ``like`` differs from it. ProcessesDiffer: the processes see different trees.
+    """
+    folder = Path(os.path.abspath(path))
+    contents = _agreed_contents(folder)
+    if like is None:
+        return plain(contents.outline, iter(_leaves(folder, contents, [None] * len(contents.leaves))))
+    pairs, treedef = pytrees.flatten_with_path(like)
+    _check_paths([leaf.path for leaf in contents.leaves], [keystr(path) for path, _ in pairs])
+    return treedef.unflatten(_leaves(folder, contents, [x for _, x in pairs]))
+
+
+def _agreed_contents(folder: Path) -> Contents:
+    """The table of contents, which all processes find alike. Raises: BadCheckpoint: there is none that is whole."""
+    failure = None
+    try:
+        contents = read_contents("restore", folder)
+        fact = (contents.data, f"the arrays {contents.data}")
+    except BadCheckpoint as error:
+        failure, fact = error, ("", "no saved tree")
+    check_same([("", *fact)], f"restore: every process must find the same tree in {folder}")
+    if failure is not None:
+        raise failure
+    return contents
+
+
+def _check_paths(saved: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raises TreeMismatch: the tree that is asked for has other leaves than the saved one."""
+    if [*saved] == [*wanted]:
+        return
+    texts = []
+    for word, one, other in (("none", saved, {*wanted}), ("more", wanted, {*saved})):
+        paths = [path or "the root" for path in one if path not in other]
+        texts += [f"{word} at {some_of(paths)}"] if paths else []
+    found = " and ".join(texts) or "them in another order"
+    raise TreeMismatch(
+        f"restore: like must have the leaves of the saved tree, got {found}.",
+        hint="restore(path) gives all that was saved, in dicts, lists and tuples.",
+    )
+
+
+Reading = Callable[[], Any]
+"""Waits for a leaf that is being read, and gives it."""
+
+
+def _leaves(folder: Path, contents: Contents, likes: Sequence[Any]) -> list[Any]:
+    """The leaves that are like these, all of which are read at the same time."""
+    readings = [_reading(folder / contents.data, leaf, like) for leaf, like in zip(contents.leaves, likes)]
+    return [reading() for reading in readings]
+
+
+def _reading(data: Path, leaf: StoredLeaf, like: Any) -> Reading:
+    kind = _kind(leaf, like)
+    if leaf.kind in NUMBERS:
+        value = NUMBERS[leaf.kind].read(leaf.text)
+        if kind == leaf.kind:
+            return lambda: value
+        if kind in NUMBERS or leaf.kind == "str":
+            raise _other_kind(leaf, kind)
+        x = as_array(value)
+        wanted = _wanted(leaf, x.type, like)
+        typed = concrete(x.type.update(weak=wanted.weak_type), np.asarray(x))
+        return lambda: _as_kind(kind, typed if wanted.sharding is None else device_put(typed, wanted.sharding))
+    if kind in NUMBERS:
+        raise _other_kind(leaf, kind)
+    wanted, stored = _wanted(leaf, leaf.type, like), StoredArray(data, leaf)
+    if wanted.sharding is None:
+        stored.ask([()])
+        return lambda: _as_kind(kind, concrete(wanted.type, stored.read(())))
+    indices = wanted.sharding.addressable_devices_indices_map(wanted.shape).values()
+    stored.ask(indices)
+    return lambda: _assembled(wanted, stored)
+
+
+def _kind(leaf: StoredLeaf, like: Any) -> str:
+    """The kind of the leaf that is asked for."""
+    if like is None:
+        return leaf.kind
+    if isinstance(like, np.ndarray | np.generic):
+        return "numpy" if isinstance(like, np.ndarray) else "scalar"
+    return number_name(like) or "array"
+
+
+def _other_kind(leaf: StoredLeaf, kind: str) -> DTypeMismatch:
+    return DTypeMismatch(f"restore: like must have the kinds of the saved leaves, got {kind} at {leaf.place}, which is "
+                         f"{leaf.kind}.")
+
+
+def _wanted(leaf: StoredLeaf, saved: ArrayType, like: Any) -> ShapeDtypeStruct:
+    """What is asked for of an array, with its sharding. Raises: ShapeMismatch, DTypeMismatch: another type is saved."""
+    if like is None:
+        return ShapeDtypeStruct(saved.shape, saved.dtype, weak_type=saved.weak)
+    wanted = like if isinstance(like, ShapeDtypeStruct) else ShapeDtypeStruct.like(like)
+    for error, name in ((ShapeMismatch, "shape"), (DTypeMismatch, "dtype")):
+        one, other = getattr(wanted.type, name), getattr(saved, name)
+        if one != other:
+            raise error(
+                f"restore: like must have the {name}s of the saved leaves, got {one} at {leaf.place}, which has "
+                f"{other}.",
+                hint="restore it as it is, then convert it.",
+            )
+    sharding = wanted.sharding
+    if isinstance(sharding, Format):
+        sharding = sharding.row_major_sharding("restore")
+    if getattr(sharding, "of_a_type", False):  # it names no devices
+        sharding = None
+    if sharding is not None:
+        sharding.check_fit("restore", lambda: f"the leaf at {leaf.place}", wanted.shape)
+    return wanted.update(sharding=sharding)
+
+
+def _as_kind(kind: str, x: Any) -> Any:
+    if kind == "array":
+        return x
+    return x.value if kind == "numpy" else x.value[()]
+
+
+def _assembled(wanted: ShapeDtypeStruct, stored: StoredArray) -> Any:
+    """The array with this sharding, of the parts that were asked for."""
+
+    def part(index: Index) -> Any:
+        data = stored.read(index)
+        return concrete(wanted.type.update(shape=data.shape[:len(wanted.shape)]), data)
+
+    x = make_array_from_callback(wanted.shape, wanted.sharding, part)
+    return concrete(wanted.type, None, x.buffer)

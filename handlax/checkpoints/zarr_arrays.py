@@ -1,0 +1,120 @@
+"""Arrays of Zarr's third format, by TensorStore: chunks with checksums, each in a file of its own.
+
+Source: Zarr core specification, version 3; its codecs ``bytes`` and ``crc32c``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..effects.base.errors import BadCheckpoint, MissingModule, NotSaved
+from ..effects.base.lazy_module import late_module
+from ..effects.sharding.named_sharding import Index
+from ..effects.types.dtypes import float0
+from .stored_leaves import Piece, StoredLeaf
+
+_AS_BYTES = frozenset(("uint2", "uint4", "float8_e4m3"))
+"""The dtypes that TensorStore does not know, one element of which is a byte of NumPy's."""
+
+
+def _to_stored(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Elements of an array as TensorStore takes them; those of float0, which have no bytes, as booleans."""
+    if data.dtype.itemsize == 0:
+        return np.zeros(data.shape, bool)
+    return data.view(np.uint8) if data.dtype.name in _AS_BYTES else data
+
+
+def _from_stored(data: np.ndarray[Any, Any], leaf: StoredLeaf) -> np.ndarray[Any, Any]:
+    """The inverse of ``_to_stored``."""
+    if leaf.dtype == "float0":
+        return np.zeros(data.shape, float0)
+    return data.view(leaf.type.dtype) if leaf.dtype in _AS_BYTES else data
+
+
+def tensorstore() -> Any:
+    """The package ``tensorstore``. Raises MissingModule: it is not installed."""
+    try:
+        return late_module("tensorstore")
+    except ModuleNotFoundError:
+        raise MissingModule(
+            "checkpoints: the package tensorstore must be installed, it is not.", hint="pip install 'handlax[save]'."
+        ) from None
+
+
+def _store(folder: Path, leaf: StoredLeaf, **how: Any) -> Any:
+    """TensorStore's promise of the array in ``folder``, whose metadata are known from the leaf."""
+    shape, dtype = leaf.stored
+    metadata = {
+        "shape": shape,
+        "data_type": "uint8" if dtype.name in _AS_BYTES else dtype.name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": leaf.chunk}},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+    }
+    spec = {
+        "driver": "zarr3", "kvstore": {"driver": "file", "path": f"{folder / leaf.name}/"}, "metadata": metadata,
+        "store_data_equal_to_fill_value": True, "fill_missing_data_reads": False,  # a chunk that is missing is an error
+    }
+    return tensorstore().open(spec, **how)
+
+
+def write_arrays(folder: Path, pieces: Sequence[tuple[StoredLeaf, Sequence[Piece]]], create: bool) -> None:
+    """Write pieces of arrays, all of whose bytes are on the disk afterwards; with ``create`` their metadata too.
+
+    Raises: NotSaved: a file cannot be written.
+    """
+    how = {"create": True} if create else {"open": True, "assume_metadata": True}
+    stores = [(leaf, _store(folder, leaf, **how), own) for leaf, own in pieces if create or own]
+    writes = []
+    for leaf, store, own in stores:
+        for index, data in own:
+            if data.size:
+                target = _result(store, leaf)[index]
+                writes.append((leaf, target.write(_to_stored(data), can_reference_source_data_indefinitely=True)))
+    for leaf, promise in [*[(leaf, store) for leaf, store, _ in stores], *writes]:
+        _result(promise, leaf)
+
+
+def _result(promise: Any, leaf: StoredLeaf) -> Any:
+    try:
+        return promise.result()
+    except Exception as error:
+        raise NotSaved(
+            f"save: the leaf at {leaf.place} must be written, got {str(error).partition('[')[0]}"
+        ) from error
+
+
+class StoredArray:
+    """A stored array, of which parts are read."""
+
+    def __init__(self, folder: Path, leaf: StoredLeaf):
+        self.leaf = leaf
+        self.shape, dtype = leaf.stored
+        self.empty = np.empty(self.shape, dtype) if 0 in self.shape else None
+        self._store = _store(folder, leaf, open=True, assume_metadata=True) if self.empty is None else None
+        self._reads: dict[tuple[tuple[int, int, int], ...], Any] = {}
+
+    def ask(self, indices: Iterable[Index]) -> None:
+        """Begin to read the parts at these indices."""
+        for index in indices:
+            key = self._key(index)
+            if self._store is not None and key not in self._reads:
+                self._reads[key] = self._store.result()[index].read()
+
+    def _key(self, index: Index) -> tuple[tuple[int, int, int], ...]:
+        return tuple([cut.indices(size) for cut, size in zip(index, self.shape)])
+
+    def read(self, index: Index) -> np.ndarray[Any, Any]:
+        """The elements at an index that was asked for. Raises: BadCheckpoint: a chunk is missing or damaged."""
+        if self.empty is not None:
+            return _from_stored(self.empty[index], self.leaf)
+        try:
+            return _from_stored(np.asarray(self._reads[self._key(index)].result()), self.leaf)
+        except Exception as error:
+            raise BadCheckpoint(
+                f"restore: the leaf at {self.leaf.place} must be as it was saved, got {str(error).partition('[')[0]}",
+                hint="an earlier checkpoint is not damaged by this one.",
+            ) from error

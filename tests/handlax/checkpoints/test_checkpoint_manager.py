@@ -1,0 +1,90 @@
+"""The last steps and the best ones are kept, and a run that was killed goes on where it was."""
+
+import numpy as np
+import pytest
+from helpers.saved_trees import same
+
+from handlax import errors
+from handlax import numpy as hnp
+from handlax.checkpoints import CheckpointManager
+from handlax.checkpoints.contents import TABLE
+from handlax.checkpoints.saving import FolderLock
+
+
+def tree(step):
+    return {"w": hnp.arange(3.0) + step, "step": step}
+
+
+@pytest.mark.parametrize(("options", "kept"), [
+    (dict(keep=None), [0, 1, 2, 3, 4, 5]),
+    (dict(), [5]),
+    (dict(keep=2), [4, 5]),
+    (dict(keep=2, keep_best=1), [1, 4, 5]),
+    (dict(keep=1, keep_best=3, mode="max"), [0, 2, 3, 5]),
+    (dict(keep_best=1, metric="other"), [0, 5]),
+], ids=str)
+def test_the_last_and_the_best_are_kept(tmp_path, options, kept):
+    losses = [3.0, 0.5, 2.0, 1.0, float("nan"), 0.75]
+    with CheckpointManager(tmp_path, **options) as manager:
+        for step, loss in enumerate(losses):
+            manager.save(step, tree(step), loss=loss, other=step)
+    assert manager.steps() == kept
+    assert sorted(path.name for path in tmp_path.iterdir()) == [str(step) for step in kept]
+    for step in kept:
+        same(manager.restore(step=step), tree(step))
+        np.testing.assert_equal(manager.metrics(step), {"loss": losses[step], "other": step})
+    same(manager.restore(tree(0)), tree(5))
+
+
+def test_a_run_begins_or_goes_on(tmp_path):
+    with CheckpointManager(tmp_path) as manager:
+        assert manager.resume(7, "initial") == (7, "initial")
+        manager.save(3, tree(3))
+    step, found = CheckpointManager(tmp_path).resume(0, tree(0))
+    assert step == 3
+    same(found, tree(3))
+
+
+def test_what_killed_saves_and_removals_have_left_is_not_seen_and_is_removed(tmp_path):
+    with CheckpointManager(tmp_path, keep=3) as manager:
+        manager.save(0, tree(0))
+        manager.save(1, tree(1))
+    (tmp_path / "1" / TABLE).unlink()
+    (tmp_path / "2").mkdir()
+    (tmp_path / "notes").mkdir()
+    lock = FolderLock(tmp_path / "2")
+    lock.acquire()  # as by a save that goes on
+    (tmp_path / "3").mkdir()
+    with CheckpointManager(tmp_path, keep=3) as manager:
+        assert manager.steps() == [0]
+        manager.save(4, tree(4))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "2", "4", "notes"]
+    lock.release()
+    with manager:
+        manager.save(5, tree(5))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "4", "5", "notes"]
+
+
+def test_a_save_that_failed_is_an_error_of_the_next_call(tmp_path):
+    manager = CheckpointManager(tmp_path)
+    manager.save(0, tree(0))
+    manager.wait()
+    (tmp_path / "1").write_text("a file")
+    with pytest.raises(errors.NotSaved):
+        manager.save(1, tree(1))
+    assert manager.steps() == [0]
+
+
+@pytest.mark.parametrize(("act", "error", "message"), [
+    (lambda folder: CheckpointManager(folder, keep=0), errors.BadArgument, "keep must be at least 1, got 0"),
+    (lambda folder: CheckpointManager(folder, mode="least"), errors.BadArgument, "mode must be 'min' or 'max'"),
+    (lambda folder: CheckpointManager(folder).save(-1, 0), errors.BadArgument, "step must be at least 0, got -1"),
+    (lambda folder: CheckpointManager(folder, keep_best=1).save(1, 0), errors.BadArgument, "'loss' must be given"),
+    (lambda folder: CheckpointManager(folder).restore(), errors.BadCheckpoint, "must have a whole tree, got none"),
+    (lambda folder: CheckpointManager(folder).restore(step=3), errors.BadCheckpoint, "got none"),
+    (lambda folder: [manager.save(step, 0) for manager in [CheckpointManager(folder)] for step in (3, 2)],
+     errors.BadArgument, "steps must ascend, got 2 after 3"),
+], ids=["keep", "mode", "step", "metric", "nothing", "no step", "descending"])
+def test_mistakes(tmp_path, act, error, message):
+    with pytest.raises(error, match=message):
+        act(tmp_path)
