@@ -253,8 +253,8 @@ class AsyncManager:
 
         def finish() -> None:
             together(f"{name}/written", lambda: [promise.result() for promise in promises])
-            is_told = process_index() == 0 and on_commit_callback is not None
-            together(f"{name}/committed", on_commit_callback if is_told else lambda: None)
+            told = on_commit_callback if process_index() == 0 else None
+            together(f"{name}/committed", told or (lambda: None))
 
         thread = ThreadPoolExecutor(1, "handlax array_serialization")
         self._writing = thread.submit(finish)
