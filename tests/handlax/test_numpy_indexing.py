@@ -333,6 +333,13 @@ def test_the_position_of_narrow_indices_has_a_dtype_that_holds_it(dtype):
     assert hnp.ravel_multi_index((last, 0 * last), (100, 1)).dtype == dtype
 
 
+def test_elements_are_put_along_the_flattened_array():
+    x, i, values = counted((2, 3)), np.array([4, 0]), np.float32([-1.0, -2.0])
+    expected = x.copy()
+    np.put_along_axis(expected, i, values, None)
+    equal(hnp.put_along_axis(x, i, values, None, inplace=False), expected)
+
+
 def test_open_grids_index_their_product():
     x = counted((3, 4))
     equal(hnp.asarray(x)[hnp.ix_(np.array([2, 0]), np.array([True, False, True, True]))], x[np.ix_([2, 0], [0, 2, 3])])

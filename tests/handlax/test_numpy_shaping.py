@@ -255,6 +255,12 @@ def test_padding_by_a_function_of_each_row(shape):
     assert hnp.pad(x[:0], 0, of_handlax, start=5).shape == x[:0].shape
 
 
+def test_padding_of_named_axes():
+    x = counted((2, 3, 4))
+    for widths in ({-1: (1, 2)}, {0: 2, 2: (0, 1)}):
+        np.testing.assert_array_equal(np.asarray(hnp.pad(x, widths, mode="edge")), np.pad(x, widths, mode="edge"))
+
+
 def test_other_ways_of_padding():
     x = counted((3, 4))
     for kind in ("odd", "even"):

@@ -106,8 +106,7 @@ ASKS = Block((("perform", PLAIN, 3),), (4,))  # of the number that a loop adds t
 STRUCTURES = {
     **{kind: (kind, 1, 3, ASKS) for kind in ("map", "fori", "unrolled", "vmap")},
     "scan": ("scan", 1, 3, False, Block((("perform", PLAIN, 3),), (5, 4))),
-    "nested": (
-        "vmap", 1, 2, Block((("map", 3, 4, Block((("perform", PLAIN, 4), ("perform", PLAIN, 5)), (6,))),), (4,))),
+    "nested": ("vmap", 1, 2, Block((("map", 3, 4, Block((("perform", PLAIN, 4),) * 2, (6,))),), (4,))),
     "counted_while": ("counted_while", 1, 3, None, ASKS), "tested_while": ("tested_while", 1, 0.9, None, ASKS, ASKS),
     "switch": ("switch", 1, (Block((), (1,)), Block((("perform", PLAIN, 1),), (3,)), Block((), (2,)))),
 }
