@@ -18,6 +18,8 @@ from linecache import getlines
 from types import ModuleType
 from typing import Any
 
+from .errors import MissingModule
+
 
 def late_module(name: str) -> Any:
     """The module called ``name``, imported after its packages: ``a``, then ``a.b``, then ``a.b.c``.
@@ -28,6 +30,15 @@ def late_module(name: str) -> Any:
     for path in accumulate(name.split("."), "{}.{}".format):
         module = import_module(path)
     return module
+
+
+def optional_module(name: str, extra: str) -> Any:
+    """The module of a package that the extra brings. Raises MissingModule: it is not installed."""
+    try:
+        return late_module(name)
+    except ModuleNotFoundError:
+        message = f"the package {name} must be installed, it is not."
+        raise MissingModule(message, hint=f"pip install 'handlax[{extra}]'.") from None
 
 
 def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

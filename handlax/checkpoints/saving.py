@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from ..effects.base.errors import BadCheckpoint, HandlaxError, NotSaved
+from ..effects.base.lazy_module import optional_module
 from ..effects.base.source_locations import Site, user_site
 from ..effects.trees import pytrees
 from ..effects.trees.paths import keystr
-from ..lowering.clients.agreement import check_same, exchanged, said_by_all
+from ..lowering.clients.agreement import check_same, said_by_all, together
 from ..lowering.clients.processes import connection
 from .contents import TABLE, Contents, commit, outline_of, read_contents, sync_folder
 from .stored_leaves import Piece, StoredLeaf, agreed_fact, described, known, own_pieces
-from .zarr_arrays import tensorstore, write_arrays
+from .zarr_arrays import write_arrays
 
 _DATA = "data."
 
@@ -57,7 +58,7 @@ def start_saving(
     folder: Path, tree: Any, notes: Mapping[str, Any] | None = None, then: Callable[[], None] = lambda: None
 ) -> Future[None]:
     """``save_async`` with notes in the table of contents; process 0 calls ``then`` when the tree is whole."""
-    tensorstore()
+    optional_module("tensorstore", "save")
     values = [(keystr(path), x) for path, x in pytrees.leaves_with_path(tree)]
     values = [(path, known(path, x)) for path, x in values]
     leaves = tuple([described(number, path, x) for number, (path, x) in enumerate(values)])
@@ -195,21 +196,3 @@ def _write(
         if is_first:
             remove_unnamed(folder)
             lock.release()
-
-
-def together(name: str, act: Callable[[], object]) -> None:
-    """Call ``act()``, and wait until it has ended in all processes, in a thread of each; the name is used once.
-
-    Raises NotSaved: it failed in another process; its own error, if it failed in this one.
-    """
-    failure: Exception | None = None
-    try:
-        act()
-    except Exception as error:
-        failure = error
-    told = exchanged("" if failure is None else str(getattr(failure, "what", failure)), name)
-    if failure is not None:
-        raise failure
-    for number, text in told.items():
-        if text:
-            raise NotSaved(f"{text.rstrip('.')}, in process {number}.")

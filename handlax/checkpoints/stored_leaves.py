@@ -64,7 +64,7 @@ class Piece(NamedTuple):
     data: np.ndarray[Any, Any]
 
 
-class Number(NamedTuple):
+class NumberForm(NamedTuple):
     """How values of a Python type are written as text, and read."""
 
     write: Callable[[Any], str]
@@ -81,12 +81,12 @@ def _read_doubles(text: str) -> tuple[float, ...]:
 
 
 # floats by their bits, which decimal digits do not have of NaN
-NUMBERS: Mapping[str, Number] = MappingProxyType({
-    "bool": Number(str, lambda text: text == "True"),
-    "int": Number(hex, lambda text: int(text, 16)),
-    "float": Number(_doubles, lambda text: _read_doubles(text)[0]),
-    "complex": Number(lambda z: _doubles(z.real, z.imag), lambda text: complex(*_read_doubles(text))),
-    "str": Number(str, str),
+NUMBERS: Mapping[str, NumberForm] = MappingProxyType({
+    "bool": NumberForm(str, lambda text: text == "True"),
+    "int": NumberForm(hex, lambda text: int(text, 16)),
+    "float": NumberForm(_doubles, lambda text: _read_doubles(text)[0]),
+    "complex": NumberForm(lambda z: _doubles(z.real, z.imag), lambda text: complex(*_read_doubles(text))),
+    "str": NumberForm(str, str),
 })
 """Python's types of leaves that the table of contents has, by name."""
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadCheckpoint, MissingModule, NotSaved
-from ..effects.base.lazy_module import late_module
+from ..effects.base.errors import BadCheckpoint, NotSaved
+from ..effects.base.lazy_module import optional_module
 from ..effects.sharding.named_sharding import Index
 from ..effects.types.dtypes import float0
 from .stored_leaves import Piece, StoredLeaf
@@ -35,16 +35,6 @@ def _from_stored(data: np.ndarray[Any, Any], leaf: StoredLeaf) -> np.ndarray[Any
     return data.view(leaf.type.dtype) if leaf.dtype in _AS_BYTES else data
 
 
-def tensorstore() -> Any:
-    """The package ``tensorstore``. Raises MissingModule: it is not installed."""
-    try:
-        return late_module("tensorstore")
-    except ModuleNotFoundError:
-        raise MissingModule(
-            "checkpoints: the package tensorstore must be installed, it is not.", hint="pip install 'handlax[save]'."
-        ) from None
-
-
 def _store(folder: Path, leaf: StoredLeaf, **how: Any) -> Any:
     """TensorStore's promise of the array in ``folder``, whose metadata are known from the leaf."""
     shape, dtype = leaf.stored
@@ -58,7 +48,7 @@ def _store(folder: Path, leaf: StoredLeaf, **how: Any) -> Any:
         "driver": "zarr3", "kvstore": {"driver": "file", "path": f"{folder / leaf.name}/"}, "metadata": metadata,
         "store_data_equal_to_fill_value": True, "fill_missing_data_reads": False,  # a chunk that is missing is an error
     }
-    return tensorstore().open(spec, **how)
+    return optional_module("tensorstore", "save").open(spec, **how)
 
 
 def write_arrays(folder: Path, pieces: Sequence[tuple[StoredLeaf, Sequence[Piece]]], create: bool) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from itertools import zip_longest
 
-from ...effects.base.errors import ProcessesDiffer
+from ...effects.base.errors import NotSaved, ProcessesDiffer
 from .processes import connection
 
 
@@ -40,6 +41,24 @@ def exchanged(text: str, name: str) -> dict[int, str]:
     """``said_by_all`` in a thread beside what the processes do together, by a name that no other call has."""
     joined = connection()
     return {0: text} if joined is None else joined.exchange(text, name)
+
+
+def together(name: str, act: Callable[[], object]) -> None:
+    """Call ``act()``, and wait until it has ended in all processes, in a thread of each; the name is used once.
+
+    Raises NotSaved: it failed in another process; its own error, if it failed in this one.
+    """
+    failure: Exception | None = None
+    try:
+        act()
+    except Exception as error:
+        failure = error
+    told = exchanged("" if failure is None else str(getattr(failure, "what", failure)), name)
+    if failure is not None:
+        raise failure
+    for number, text in told.items():
+        if text:
+            raise NotSaved(f"{text.rstrip('.')}, in process {number}.")
 
 
 def digest(data: bytes) -> str:

@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from ...checkpoints.saving import together
-from ...checkpoints.zarr_arrays import tensorstore
 from ...effects.base.errors import BadArgument, UnknownSharding
+from ...effects.base.lazy_module import optional_module
 from ...effects.core.arrays import ConcreteArray, as_array
 from ...effects.sharding.layout import Format
 from ...effects.sharding.named_sharding import Index, Sharding
 from ...effects.types.dtypes import canonicalize_dtype
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ...lowering.arrays.assembled_arrays import make_array_from_callback
+from ...lowering.clients.agreement import together
 from ...lowering.jit.devices import process_count, process_index
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
     "async_serialize", "get_tensorstore_spec", "is_remote_storage", "run_deserialization", "run_serialization",
 ]
 
-Spec = dict[str, Any]
+StoreSpec = dict[str, Any]
 
 _REMOTE = {"gs": "gcs", "s3": "s3"}
 _NUMBERS = count()
@@ -45,7 +45,7 @@ _NUMBERS = count()
 def get_tensorstore_spec(
     ckpt_path: str | os.PathLike[str], ocdbt: bool = False, process_idx: int | None = None, arr: Any = None, *,
     driver: str = "zarr",
-) -> Spec:
+) -> StoreSpec:
     """The spec of an array at a path, which may begin with ``gs://`` or ``s3://``; with ``arr`` its metadata too.
 
     Args:
@@ -59,7 +59,7 @@ def get_tensorstore_spec(
     place, name = os.path.split(path) if ocdbt else (path, "")
     if scheme:
         bucket, _, inner = place.partition("/")
-        kvstore: Spec = {"driver": _REMOTE[scheme], "bucket": bucket, "path": inner}
+        kvstore: StoreSpec = {"driver": _REMOTE[scheme], "bucket": bucket, "path": inner}
     else:
         kvstore = {"driver": "file", "path": place}
     if ocdbt:
@@ -75,7 +75,7 @@ def is_remote_storage(tspec: Mapping[str, Any] | str) -> bool:
     return tspec.get("driver") in _REMOTE.values() or any(map(is_remote_storage, inner))
 
 
-def _metadata(driver: str, x: Any) -> Spec:
+def _metadata(driver: str, x: Any) -> StoreSpec:
     """What the spec of an array has beside its place: a chunk for each shard."""
     sharding = getattr(x, "sharding", None)
     part = x.shape if sharding is None else sharding.shard_shape(x.shape)
@@ -90,7 +90,7 @@ def _metadata(driver: str, x: Any) -> Spec:
 
 
 async def async_serialize(
-    arr_inp: Any, tensorstore_spec: Spec, commit_future: list[Any] | None = None, context: Any = None,
+    arr_inp: Any, tensorstore_spec: StoreSpec, commit_future: list[Any] | None = None, context: Any = None,
     chunk_layout: Any = None, primary_host: int | None = None, replica_id: int = 0, transaction: Any = None,
 ) -> None:
     """Write the shards of an array that this process holds, of those that several devices hold the ``replica_id``-th.
@@ -110,7 +110,7 @@ async def async_serialize(
     options = _given(context=context, chunk_layout=chunk_layout, transaction=transaction)
     is_maker = primary_host is None or process_index() == primary_host
     how = {"create": True, "open": True} if is_maker else {"open": True, "assume_metadata": True}
-    store = await tensorstore().open({**tensorstore_spec, **made}, **how, **options)
+    store = await optional_module("tensorstore", "save").open({**tensorstore_spec, **made}, **how, **options)
     writes = [store[shard.index].write(np.array(shard.data)) for shard in x.addressable_shards
               if shard.replica_id == replica_id and x.size]
     for write in writes:
@@ -128,7 +128,7 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 async def async_deserialize(
-    in_type: Any, tensorstore_spec: Spec, global_shape: Sequence[int] | None = None, dtype: Any = None,
+    in_type: Any, tensorstore_spec: StoreSpec, global_shape: Sequence[int] | None = None, dtype: Any = None,
     byte_limiter: BytesInFlight | None = None, context: Any = None, chunk_layout: Any = None,
     assume_metadata: bool = False,
 ) -> ConcreteArray:
@@ -147,29 +147,30 @@ async def async_deserialize(
         raise UnknownSharding(f"async_deserialize: a sharding is needed, got {sharding!r}.",
                               hint="NamedSharding(mesh, P()).")
     options = _given(context=context, chunk_layout=chunk_layout)
-    store = await tensorstore().open(tensorstore_spec, open=True, assume_metadata=assume_metadata, **options)
+    tensorstore = optional_module("tensorstore", "save")
+    store = await tensorstore.open(tensorstore_spec, open=True, assume_metadata=assume_metadata, **options)
     shape = tuple(store.shape if global_shape is None else global_shape)
     wanted = canonicalize_dtype(store.dtype.numpy_dtype if dtype is None else dtype)
     sharding.check_fit("async_deserialize", lambda: "the array", shape)
-    boxes = {_box(index, shape): None for index in sharding.addressable_devices_indices_map(shape).values()}
+    places = {_bounds(index, shape): None for index in sharding.addressable_devices_indices_map(shape).values()}
 
-    async def part(box: Box) -> np.ndarray[Any, Any]:
-        data = np.zeros([stop - start for start, stop in box], store.dtype.numpy_dtype)
-        held = tuple([slice(start, min(stop, size)) for (start, stop), size in zip(box, store.shape)])
+    async def part(bounds: Bounds) -> np.ndarray[Any, Any]:
+        data = np.zeros([stop - start for start, stop in bounds], store.dtype.numpy_dtype)
+        held = tuple([slice(start, min(stop, size)) for (start, stop), size in zip(bounds, store.shape)])
         if all([cut.start < cut.stop for cut in held]):
             async with byte_limiter.reading(data.nbytes) if byte_limiter else nullcontext():
                 data[tuple([slice(0, cut.stop - cut.start) for cut in held])] = await store[held].read()
         return data.astype(wanted)
 
-    parts = dict(zip(boxes, await asyncio.gather(*map(part, boxes))))
-    return make_array_from_callback(shape, sharding, lambda index: parts[_box(index, shape)])
+    parts = dict(zip(places, await asyncio.gather(*map(part, places))))
+    return make_array_from_callback(shape, sharding, lambda index: parts[_bounds(index, shape)])
 
 
-Box = tuple[tuple[int, int], ...]
+Bounds = tuple[tuple[int, int], ...]
 """Where a part of an array begins and ends, along each dimension."""
 
 
-def _box(index: Index, shape: Sequence[int]) -> Box:
+def _bounds(index: Index, shape: Sequence[int]) -> Bounds:
     return tuple([cut.indices(size)[:2] for cut, size in zip(index, shape)])
 
 
@@ -195,7 +196,7 @@ class BytesInFlight:
                 self._changed.notify_all()
 
 
-def run_serialization(arrays: Sequence[Any], tensorstore_specs: Sequence[Spec]) -> None:
+def run_serialization(arrays: Sequence[Any], tensorstore_specs: Sequence[StoreSpec]) -> None:
     """Write arrays, and wait until they are on the disk."""
 
     async def run() -> None:
@@ -205,7 +206,7 @@ def run_serialization(arrays: Sequence[Any], tensorstore_specs: Sequence[Spec]) 
 
 
 def run_deserialization(
-    shardings: Sequence[Any], tensorstore_specs: Sequence[Spec], global_shapes: Sequence[Any] | None = None,
+    shardings: Sequence[Any], tensorstore_specs: Sequence[StoreSpec], global_shapes: Sequence[Any] | None = None,
     dtypes: Sequence[Any] | None = None, concurrent_gb: int = 32,
 ) -> list[ConcreteArray]:
     """The arrays of these specs with these shardings, all read at the same time, ``concurrent_gb`` 10^9 bytes at most.
@@ -251,10 +252,13 @@ class AsyncManager:
     def _start(self, promises: Sequence[Any], on_commit_callback: Callable[[], None] | None) -> None:
         name = f"array_serialization/{next(_NUMBERS)}"
 
+        def call_back() -> None:
+            if process_index() == 0 and on_commit_callback is not None:
+                on_commit_callback()
+
         def finish() -> None:
             together(f"{name}/written", lambda: [promise.result() for promise in promises])
-            told = on_commit_callback if process_index() == 0 else None
-            together(f"{name}/committed", told or (lambda: None))
+            together(f"{name}/committed", call_back)
 
         thread = ThreadPoolExecutor(1, "handlax array_serialization")
         self._writing = thread.submit(finish)
@@ -279,7 +283,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
     """
 
     def serialize(
-        self, arrays: Sequence[Any], tensorstore_specs: Sequence[Spec], *,
+        self, arrays: Sequence[Any], tensorstore_specs: Sequence[StoreSpec], *,
         on_commit_callback: Callable[[], None] | None = None, transaction: Any = None,
     ) -> None:
         """Begin to write arrays, when those of the call before are written, whose errors are raised."""
@@ -303,8 +307,8 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         self.serialize(arrays, specs, on_commit_callback=on_commit_callback, transaction=transaction)
 
     def deserialize(
-        self, shardings: Sequence[Any], tensorstore_specs: Sequence[Spec], global_shapes: Sequence[Any] | None = None,
-        dtypes: Sequence[Any] | None = None, concurrent_gb: int = 32,
+        self, shardings: Sequence[Any], tensorstore_specs: Sequence[StoreSpec],
+        global_shapes: Sequence[Any] | None = None, dtypes: Sequence[Any] | None = None, concurrent_gb: int = 32,
     ) -> list[ConcreteArray]:
         """The arrays of these specs with these shardings, after all is written."""
         self.wait_until_finished()

@@ -11,8 +11,8 @@ from handlax import NamedSharding, P, errors, random
 from handlax import numpy as hnp
 from handlax.checkpoints import restore, save
 from handlax.checkpoints.contents import read_contents
-from handlax.checkpoints.zarr_arrays import tensorstore
 from handlax.effects.base import lazy_module
+from handlax.effects.base.lazy_module import optional_module
 
 TREE = {"w": np.arange(12, dtype="float32").reshape(3, 4), "b": [hnp.ones(3, "bfloat16"), hnp.zeros((0, 2))]}
 
@@ -80,5 +80,5 @@ def test_without_tensorstore_the_error_says_what_to_install(monkeypatch):
 
     monkeypatch.setattr(lazy_module, "import_module", missing)
     with pytest.raises(errors.MissingModule, match="tensorstore must be installed") as caught:
-        tensorstore()
+        optional_module("tensorstore", "save")
     assert caught.value.hint == "pip install 'handlax[save]'."
