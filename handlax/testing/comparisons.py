@@ -175,7 +175,8 @@ EDGES: tuple[Callable[[np.ndarray[Any, Any]], Any], ...] = (
     lambda x: True,
     lambda x: not x.size, lambda x: x.ndim and x.size == 1, lambda x: x.size > 1 and not np.any(x),
     lambda x: np.any(x == 0), lambda x: np.any(x < 0), lambda x: np.any(np.isinf(x)), lambda x: np.any(np.isnan(x)),
-    lambda x: np.any(np.abs(x) > 1e6), lambda x: np.any((x == 0) & np.signbit(x)),
+    lambda x: np.any(np.abs(x) > np.float64(1e6)),  # float16 has no 1e6
+    lambda x: np.any((x == 0) & np.signbit(x)),
 )
 DRAWN = 50  # examples of a run
 
