@@ -1,6 +1,15 @@
 """The file of outcomes, and what is said of them."""
 
-from handlax.testing.mutants.outcomes import KILLED, SURVIVED, TIMED_OUT, UNREACHED, AskedTests, Outcome, Outcomes, summary
+from handlax.testing.mutants.outcomes import (
+    KILLED,
+    SURVIVED,
+    TIMED_OUT,
+    UNREACHED,
+    AskedTests,
+    Outcome,
+    Outcomes,
+    summary,
+)
 
 
 def outcome(key, verdict, test=""):
