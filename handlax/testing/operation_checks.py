@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, text_of
+from ..effects.base.errors import BadArgument, BadCall, text_of
 from ..effects.core.arrays import Array, as_array
 from ..effects.core.cell_sources import where_written
 from ..effects.core.columns import COLUMNS, decomposed
@@ -150,14 +150,13 @@ class Draws(NamedTuple):
     def given(cls, op: Operation, operands: Sequence[Arrays]) -> Draws:
         """Raises: BadArgument: there are none, or one is no list of the operands of ``op``."""
         parameters = parameters_of(op)
-        names = ", ".join([str(p) for p in parameters])
+        names = ", ".join(["*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in parameters])
         variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        least = sum(p.kind is not p.VAR_POSITIONAL for p in parameters)
         if not len(operands):
             raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
         for each in operands:
-            is_draw = isinstance(each, Sequence) and (len(each) >= least if variadic else len(each) == least)
-            if not is_draw:
+            as_many = isinstance(each, Sequence) and (variadic or len(each) == len(parameters))
+            if not as_many or isinstance(refusal(op, [as_array(x).type for x in each]), BadCall):
                 raise BadArgument(
                     f"check_operation: each draw must be a list of the operands {names} of {op}, got {text_of(each)}.",
                     hint=f"operands=[[{names}], ...].")

@@ -71,6 +71,8 @@ def test_draws_are_lists_of_as_many_operands_as_there_are(operands):
     with pytest.raises(hx.errors.BadArgument, match=r"a list of the operands x of Same\(\), got") as caught:
         check_operation(operation(), operands)
     assert caught.value.hint == "operands=[[x], ...]."
+    with pytest.raises(hx.errors.BadArgument, match=r"a list of the operands \*types of Sin\(\), got"):
+        check_operation(Sin(), operands)
 
 
 def test_rules_that_no_law_is_about_are_told_where_all_laws_are_checked():
