@@ -62,7 +62,7 @@ def test_where_nothing_is_accepted_the_first_error_is_told():
     def mistaken(op, x):
         raise TypeError("a mistake")
 
-    with pytest.raises(hx.errors.BadArgument, match="accepts none of the operands .*; first TypeError: a mistake"):
+    with pytest.raises(hx.errors.BadArgument, match=r"accepts none of the operands .*; first TypeError: a mistake"):
         check_operation(operation(mistaken))
 
 
