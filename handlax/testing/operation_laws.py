@@ -148,16 +148,16 @@ def _takes_widened(op: Operation, operands: Arrays, wide: Arrays) -> bool:
     """Whether the operation takes the operands in 64 bits."""
     changed = [y.dtype for x, y in zip(operands, wide) if x.dtype != y.dtype]
     declared = op.dtypes is None or all([dtype in op.dtypes for dtype in changed])
-    return not changed or (declared and has_type(op, [as_array(x).type for x in wide]))
+    return not changed or (declared and refusal(op, [as_array(x).type for x in wide]) is None)
 
 
-def has_type(op: Operation, types: Sequence[Any]) -> bool:
-    """Whether ``result_type`` gives a type for operands of these."""
+def refusal(op: Operation, types: Sequence[Any]) -> Exception | None:
+    """What ``result_type`` raises for operands of these types; None: it gives a type."""
     try:
         op.result_type(*types)
-    except (HandlaxError, TypeError, ValueError, IndexError, AssertionError):
-        return False
-    return True
+    except (HandlaxError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
+        return error
+    return None
 
 
 def _along(op: Operation, operands: Sequence[Any], direction: Sequence[Any], moving: Sequence[int]) -> Any:

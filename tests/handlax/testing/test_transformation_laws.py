@@ -313,7 +313,7 @@ def test_a_statement_that_is_refused_leaves_out_no_law_of_its_name():
 
     report = check_transformation(transform, meaning=lambda f: f, examples=1)
     assert "jit" in report.refused and "jit" in held(report) and "compiled" in report.left_out
-    assert "refused, and in no program" in str(report)
+    assert "refused, and in no example" in str(report)
 
 
 # The interpreter of the tutorial, with the rules that stand there, and with mistakes.
