@@ -247,10 +247,10 @@ def _refused(trial: Trial) -> dict[str, str]:
         errors[pair] = error and errors.get(pair, error)
     some = [pair for pair, error in errors.items() if error is None]
     refused: dict[str, str] = {}
-    for (dtype, rank), error in errors.items():
+    for (name, rank), error in errors.items():
         if error is not None:
-            of_dtype, of_rank = dtype not in [pair[0] for pair in some], rank not in [pair[1] for pair in some]
-            refused.setdefault(dtype if of_dtype else rank if of_rank else f"{dtype} of {rank}", _told(error))
+            of_dtype, of_rank = name not in [pair[0] for pair in some], rank not in [pair[1] for pair in some]
+            refused.setdefault(name if of_dtype else rank if of_rank else f"{name} of {rank}", _told(error))
     return refused
 
 
