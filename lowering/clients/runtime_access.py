@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from ...effects.base.deep_calls import caller_of, raise_in
@@ -66,26 +66,46 @@ def _refuse_child() -> None:
 
 _PATIENCE = 60  # seconds for what the runtime computes or compiles at the end
 _GLANCES = 20  # so often, a millisecond apart, other threads are looked at: they use the package now and then
+UNINTERRUPTED: set[CodeType] = set()  # functions that note what they have begun, and end before their thread does
+AT_END: list[Callable[[], None]] = []  # called when other threads have ended
 
 
 def end_threads_at_exit() -> None:
-    """Have SystemExit raised, when Python ends, in other threads that use the package, and wait for their end."""
+    """Have SystemExit raised, when Python ends, in other threads that use the package, wait for their end, and call
+    what is ``AT_END``.
+    """
     atexit.register(_end_threads)
 
 
 def _end_threads() -> None:
     REFUSALS.append(partial(_refuse_others, threading.get_ident()))
-    until, told = time.monotonic() + _PATIENCE, set[int]()
+    until = time.monotonic() + _PATIENCE
+    own = threading.current_thread()
+    threads = [each for each in threading.enumerate() if each is not own and type(each) is not threading._DummyThread]
+    executing = _told_to_end(until)
+    for thread in threads:
+        if thread.ident not in executing:  # it frees what it holds
+            thread.join(max(until - time.monotonic(), 0.0))
+    for function in AT_END:
+        function()
+
+
+def _told_to_end(until: float) -> set[int]:
+    """Have SystemExit raised in threads that use the package; those that execute Python when they no longer do."""
+    told = set[int]()
     for glance in count():
         stacks = {thread: _stack(frame) for thread, frame in sys._current_frames().items()}
-        del stacks[threading.get_ident()]
-        for thread in {thread for thread, stack in stacks.items() if _is_to_end(stack)} - told:
-            raise_in(thread, SystemExit)
-            told.add(thread)
-        if not stacks or time.monotonic() > until or (glance >= _GLANCES and not told & {*stacks}):
+        executing = {*stacks} - {threading.get_ident()}
+        users = {thread for thread in executing if _is_to_end(stacks[thread])}
+        for thread in users - told:
+            if not any([frame.f_code in UNINTERRUPTED for frame in stacks[thread]]):
+                raise_in(thread, SystemExit)
+                told.add(thread)
+        if not executing or time.monotonic() > until or (glance >= _GLANCES and not (users | told) & executing):
             break
         del stacks
         time.sleep(0.001)
+    return executing
 
 
 def _refuse_others(last: int) -> None:

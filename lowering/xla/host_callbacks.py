@@ -12,7 +12,6 @@ have none among them, and what comes before or after the ``ShardMap`` comes befo
 
 from __future__ import annotations
 
-import atexit
 import re
 import threading
 from collections import OrderedDict, deque
@@ -38,7 +37,7 @@ from ...interpreters.core.record import record
 from ...interpreters.core.state_flow import StateFlow
 from ...interpreters.handlers.handler import Handler, handler
 from ...interpreters.handlers.installation import HandlerRun
-from ..clients.runtime_access import CURRENT_HOST_CALL, empty_in_children
+from ..clients.runtime_access import AT_END, CURRENT_HOST_CALL, UNINTERRUPTED, empty_in_children
 from .lazy import runtime
 from .stablehlo_types import storage
 
@@ -241,7 +240,6 @@ class _Thread(threading.local):
 _THREAD = _Thread()
 _PENDING: deque[Any] = deque()
 empty_in_children(_PENDING)
-_BARRIER_AT_EXIT: list[bool] = []
 
 
 class HostCallLaunch:
@@ -309,9 +307,6 @@ class HostCallLaunch:
 def _add_pending(token: Any) -> None:
     """Add a program's token to those that ``effects_barrier`` waits for, and drop those that are ready."""
     with _LOCK:
-        if not _BARRIER_AT_EXIT:
-            _BARRIER_AT_EXIT.append(True)
-            atexit.register(effects_barrier)
         while _PENDING:
             first = _PENDING.popleft()
             if not runtime.is_ready(first):
@@ -339,3 +334,7 @@ def effects_barrier() -> None:
         if not failure.reported:
             failure.reported = True
             raise _fresh_copy(failure.error) from failure.error.__cause__
+
+
+UNINTERRUPTED.add(HostCallLaunch.__call__.__code__)
+AT_END.append(effects_barrier)

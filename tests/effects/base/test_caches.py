@@ -82,7 +82,8 @@ STATE |= {
     "lowering.xla.array_backend:PLACED": "whether arrays were placed on devices",
     "lowering.xla.executables:_LAST": "the token of the last program over several devices, at most one",
     "lowering.xla.host_callbacks:HostCall.launches": "the launches in progress of its program",
-    "lowering.xla.host_callbacks:_BARRIER_AT_EXIT": "whether the barrier is registered",
+    "lowering.clients.runtime_access:AT_END": "what waits for the runtime at the end, of each module",
+    "lowering.clients.runtime_access:UNINTERRUPTED": "functions of the package",
     "lowering.xla.host_callbacks:_PENDING": "what effects_barrier waits for",
 }
 # Dictionaries of instances that are no caches: results depend on them, or they end with the pass that makes them.
