@@ -1,6 +1,8 @@
 """Forked children and daemon threads at the end of Python leave the runtime alone, and end."""
 
 import threading
+import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -103,3 +105,51 @@ def test_a_thread_that_uses_the_package_is_told_once_to_end(monkeypatch):
     runtime_access.check_access()
     with pytest.raises(SystemExit):
         in_thread(runtime_access.check_access)
+
+
+def _in_daemon_thread(function):
+    def call():
+        with suppress(SystemExit):
+            function()
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    return thread
+
+
+class _Freed:
+    """Something whose release lets other threads go on, as that of a buffer does."""
+
+    def __init__(self, events):
+        self.events = events
+
+    def __del__(self):
+        time.sleep(0.1)
+        self.events.append("freed")
+
+
+def test_the_end_waits_until_a_thread_has_freed_what_it_holds(monkeypatch):
+    monkeypatch.setattr(runtime_access, "REFUSALS", [])
+    events, begun = [], threading.Event()
+    monkeypatch.setattr(runtime_access, "AT_END", [lambda: events.append("at end")])
+    package = {"__name__": "handlax.used", "local": threading.local(), "freed": _Freed(events), "begun": begun}
+    exec("def use():\n    local.held = globals().pop('freed')\n    begun.set()\n    while True: pass", package)
+    _in_daemon_thread(package["use"])
+    assert begun.wait(60)
+    runtime_access._end_threads()
+    assert events == ["freed", "at end"]
+
+
+def test_a_thread_that_launches_is_told_to_end_when_it_has(monkeypatch):
+    monkeypatch.setattr(runtime_access, "REFUSALS", [])
+    monkeypatch.setattr(runtime_access, "AT_END", [])
+    begun, launched, noted = threading.Event(), threading.Event(), []
+    package = {"__name__": "handlax.used", "begun": begun, "launched": launched, "noted": noted}
+    exec("def launch():\n    begun.set()\n    launched.wait(60)\n    noted.append(True)\n\n"
+         "def use():\n    launch()\n    while True: pass", package)
+    monkeypatch.setattr(runtime_access, "UNINTERRUPTED", {package["launch"].__code__})
+    user = _in_daemon_thread(package["use"])
+    assert begun.wait(60)
+    threading.Timer(0.1, launched.set).start()
+    runtime_access._end_threads()
+    assert noted == [True] and not user.is_alive()
