@@ -123,10 +123,12 @@ class Svd(Factorisation):
 
 def _routine(op: Svd, platform: str) -> Routine:
     """The routine for an algorithm. Raises MissingRule: the platform has none."""
-    if platform == "cuda" or op.algorithm is SvdAlgorithm.QR:
-        return GESVD
-    if op.algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER):
-        return GESDD
+    own = GESVD if platform == "cuda" else GESDD
+    routines = {
+        None: own, SvdAlgorithm.DEFAULT: own, SvdAlgorithm.QR: GESVD, SvdAlgorithm.DIVIDE_AND_CONQUER: GESDD,
+    }
+    if op.algorithm in routines:
+        return routines[op.algorithm]
     raise no_implementation("svd", "algorithm", op.algorithm, platform)
 
 

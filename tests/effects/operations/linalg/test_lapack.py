@@ -46,6 +46,11 @@ def test_on_a_gpu_the_routine_is_that_of_cusolver(f, target):
     assert "@lapack_" not in text(f, platform="cuda")
 
 
+def test_the_permutation_of_several_factorisations_is_row_major_on_a_gpu_too():
+    line = next(line for line in text(lax.linalg.lu, platform="cuda").splitlines() if "cu_lu_pivots" in line)
+    assert line.count("dense<[1, 0]> : tensor<2xindex>") == 2 and "dense<[0, 1]>" not in line
+
+
 def test_a_routine_that_a_platform_lacks_is_refused_when_the_program_is_lowered():
     with pytest.raises(hx.errors.MissingRule, match=r"geqp3 has no counterpart on the platform 'cuda'"):
         text(lambda x: lax.linalg.qr(x, pivoting=True), platform="cuda")

@@ -1,0 +1,71 @@
+"""Every operation on an accelerator: compiled there, it gives what NumPy gives."""
+
+import numpy as np
+import pytest
+from laws.test_laws import CASES_OF, dealt, examples
+
+import handlax as hx
+from handlax.effects.operations.linalg.eig import Eig
+from handlax.effects.operations.linalg.eigh import Eigh, EighImplementation
+from handlax.effects.operations.linalg.qr import Qr
+from handlax.effects.operations.linalg.schur import Hessenberg, Schur
+from handlax.effects.operations.linalg.svd import Svd, SvdAlgorithm
+from handlax.errors import MissingRule
+from handlax.interpreters.core.record import record
+from handlax.lowering.compile.stablehlo_modules import lower_program
+from handlax.testing import OPERATION_LAWS
+from handlax.testing.closeness import assert_close
+from handlax.testing.operation_laws import joint
+
+COMPILED = next(law for law in OPERATION_LAWS if law.name == "compiled")
+KINDS = [kind for kind in CASES_OF if COMPILED.reason(kind.exempt) is None]
+LOOSE = 100.0  # of float32 products that ask for no precision: XLA takes the 10 bits of TensorFloat-32
+
+
+def lacking(op):
+    """Whether a GPU has no counterpart of the LAPACK routine."""
+    return isinstance(op, Eig | Schur | Hessenberg) or (isinstance(op, Qr) and op.pivoting)
+
+
+def drawn(kind):
+    """The operation of each case of a class of operations as a function of all its draws, with their operands."""
+    for case in CASES_OF[kind]:
+        yield case.op, *joint(case.op, [*examples(case, COMPILED, dtypes=dealt(case, COMPILED), all_pairs=False)])
+
+
+def text(function, operands):
+    program = record(lambda *xs: function(*xs), [hx.typeof(x) for x in operands])
+    return lower_program(program, "f", platform="cuda").text
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_it_is_lowered_for_gpus_without_calls_of_lapack(kind):
+    for op, function, operands in drawn(kind):
+        if lacking(op):
+            with pytest.raises(MissingRule, match="has no counterpart on the platform 'cuda'"):
+                text(function, operands)
+        else:
+            assert "@lapack_" not in text(function, operands)
+
+
+@pytest.mark.parametrize("op", [
+    Eigh(True, True, True, EighImplementation.QDWH), Svd(False, True, SvdAlgorithm.DIVIDE_AND_CONQUER),
+    Svd(False, True, SvdAlgorithm.JACOBI), Svd(False, True, SvdAlgorithm.POLAR),
+], ids=str)
+def test_an_implementation_that_gpus_lack_is_refused(op):
+    with pytest.raises(MissingRule, match="(there is no|no counterpart).* on the platform 'cuda'"):
+        text(*joint(op, [[np.eye(3, dtype="float32")]]))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_it_gives_what_numpy_gives(kind):
+    for op, function, operands in drawn(kind):
+        if lacking(op) or isinstance(op, Eigh | Svd):  # whose vectors have any phase: see test_linear_algebra.py
+            continue
+        with hx.default_device(hx.devices("cpu")[0]):
+            expected = function(*operands)
+        loose = LOOSE if getattr(op, "precision", 0) is None else 1.0
+        for k, (y, z) in enumerate(zip(hx.jit(function)(*operands), expected, strict=True)):
+            assert y.devices() == {hx.devices()[0]}
+            assert_close(y, z, loose, f"{op} on the platform {hx.default_backend()}, result {k}")
