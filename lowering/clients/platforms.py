@@ -47,6 +47,7 @@ _NVIDIA_LIBRARIES = {
     "cudnn": ("libcudnn.so.9",),
     "nvshmem": ("libnvshmem_host.so.3",),
 }
+_CUDA_PLUGIN = "handlax_cuda"
 _CUDA_TARGET_MODULES = ("_solver", "_linalg", "_sparse", "_prng", "_hybrid", "_rnn", "_triton")
 
 COUNTS: Counter[str] = Counter()
@@ -223,10 +224,10 @@ def _make_cuda_client(joined: Connection | None) -> Client:
         if jax_is_loaded():  # two clients cannot both reserve most of the device's memory
             options["preallocate"] = False
         if joined is None:
-            return xc.make_c_api_client("cuda", options, None)
+            return xc.make_c_api_client(_CUDA_PLUGIN, options, None)
         joined.on_failure = joined.end_process
         joined.meet("the GPUs", joined.membership.start_timeout)
-        return xc.make_c_api_client("cuda", {**options, **joined.gpu_options()}, joined.client)
+        return xc.make_c_api_client(_CUDA_PLUGIN, {**options, **joined.gpu_options()}, joined.client)
     except (xc.XlaRuntimeError, ImportError) as error:
         raise PlatformUnavailable(
             f"the CUDA plug-in at {library} does not start: {error}",
@@ -235,15 +236,17 @@ def _make_cuda_client(joined: Connection | None) -> Client:
 
 
 def _load_cuda_plugin(version: str, library: pathlib.Path) -> None:
-    if xc.pjrt_plugin_loaded("cuda"):  # by jax, which then has registered the same handlers
-        if not xc.pjrt_plugin_initialized("cuda"):
-            xc.initialize_pjrt_plugin("cuda")
+    """Load the library under a name of our own: jax refuses to start where the name "cuda" is taken.
+
+    Both register the same handlers, of which XLA keeps one.
+    """
+    if xc.pjrt_plugin_loaded(_CUDA_PLUGIN):  # by a call that then found no GPU
         return
     _preload_nvidia_libraries()
-    api = xc.load_pjrt_plugin_dynamically("cuda", str(library))
-    _profiler.register_plugin_profiler(api)
-    if not xc.pjrt_plugin_initialized("cuda"):
-        xc.initialize_pjrt_plugin("cuda")
+    api = xc.load_pjrt_plugin_dynamically(_CUDA_PLUGIN, str(library))
+    if not xc.pjrt_plugin_loaded("cuda"):  # by jax, which then has registered the profiler
+        _profiler.register_plugin_profiler(api)
+    xc.initialize_pjrt_plugin(_CUDA_PLUGIN)
     _register_cuda_targets(f"jax_cuda{version}_plugin", api)
 
 
