@@ -1,5 +1,4 @@
-"""python -m benchmarks [--platform gpu] [--only NAME ...] [--quick] [--write]: rows, for handlax and JAX in one process.
-"""
+"""python -m benchmarks [--platform gpu] [--only NAME ...] [--quick] [--write]: handlax and JAX in one process."""
 
 from __future__ import annotations
 
@@ -10,8 +9,9 @@ import sys
 import time
 import traceback
 
-import handlax
 import jax
+
+import handlax
 
 from . import report, rows
 from .timing import Plan
@@ -36,7 +36,8 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the rows and stop")
     options = parser.parse_args()
     take(options.platform)
-    chosen = [r for r in rows.OF_PLATFORM[options.platform] if not options.only or any(o in r.name or o == r.theme for o in options.only)]
+    wanted = lambda row: not options.only or any(o in row.name or o == row.theme for o in options.only)
+    chosen = list(filter(wanted, rows.OF_PLATFORM[options.platform]))
     if not chosen:
         parser.error(f"no row is called like {options.only}; --list shows them all")
     if options.list:

@@ -31,8 +31,8 @@ EAGER = [
     lambda x: x.at[3].set(0.0), lambda x: hnp.sort(x), lambda x: x.astype("int32"), lambda x: hnp.concatenate([x, x]),
     lambda x: x.reshape(10, 100) @ x.reshape(100, 10), lambda x: hx.grad(lambda x: (x * x).sum())(x),
     lambda x: hx.vmap(lambda x: x * 2)(x), lambda x: lax.scan(lambda c, x: (c + x, c), 0.0, x)[1],
-    lambda x: lax.cond(x.sum() > 0, hnp.sin, hnp.cos, x), lambda x: hnp.fft.rfft(x), lambda x: hx.jvp(hnp.exp, (x,), (x,))[1],
-    lambda x: hnp.cumsum(x), lambda x: hx.random.normal(hx.random.key(0), x.shape) + x, lambda x: hnp.zeros_like(x),
+    lambda x: lax.cond(x.sum() > 0, hnp.sin, hnp.cos, x), lambda x: hnp.fft.rfft(x), lambda x: hnp.cumsum(x),
+    lambda x: hx.jvp(hnp.exp, (x,), (x,))[1], lambda x: hx.random.normal(hx.random.key(0), x.shape) + x, lambda x: hnp.zeros_like(x),
 ]
 
 
@@ -48,8 +48,8 @@ def test_eager_operations_stay_on_the_gpu(f, gpu):
 
 
 def test_what_is_made_without_a_device_is_on_the_gpu(gpu):
-    made = [hnp.ones(3), hnp.arange(4), hnp.asarray(X), hx.random.key(0), hx.jit(lambda: hnp.eye(2))(), hx.device_put(X)]
-    made += [hx.jit(lambda x: x + 1)(X), hnp.asarray(X) + 1, hx.random.uniform(hx.random.key(0), (3,))]
+    made = [hnp.ones(3), hnp.arange(4), hnp.asarray(X), hx.random.key(0), hx.jit(lambda: hnp.eye(2))()]
+    made += [hx.device_put(X), hx.jit(lambda x: x + 1)(X), hnp.asarray(X) + 1, hx.random.uniform(hx.random.key(0), (3,))]
     assert [x.devices() for x in made] == [{gpu}] * len(made)
 
 
@@ -128,8 +128,11 @@ def test_an_array_of_more_than_two_thousand_million_elements():
 
 def test_threads_compute_at_once(gpu):
     f = hx.jit(lambda x, n: lax.fori_loop(0, n, lambda i, x: x * 1.5 - x * 0.5, x).sum())
-    found = together(8, lambda i: [float(f(X + i, 20)), float((hnp.asarray(X) + i).sum()), float(hx.jit(lambda x: x * i)(X)[3])])
-    for i, (looped, eager, own) in enumerate(found):
+
+    def computed(i):
+        return float(f(X + i, 20)), float((hnp.asarray(X) + i).sum()), float(hx.jit(lambda x: x * i)(X)[3])
+
+    for i, (looped, eager, own) in enumerate(together(8, computed)):
         assert looped == pytest.approx((X + i).sum(), rel=1e-4) and eager == pytest.approx((X + i).sum(), rel=1e-5)
         assert own == pytest.approx(X[3] * i, rel=1e-6)
 

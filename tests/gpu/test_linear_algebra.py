@@ -131,7 +131,7 @@ def test_matrices_that_are_not_finite_have_nan_factors(dtype):
 @each_square
 def test_tridiagonal_form(shape, dtype):
     x = hermitian(shape, dtype)
-    a, d, e, taus = computed(lax.linalg.tridiagonal, x)
+    _, d, e, _ = computed(lax.linalg.tridiagonal, x)
     off = e[..., None] * np.eye(shape[-1] - 1, dtype=e.dtype)
     t = d[..., None] * np.eye(shape[-1], dtype=d.dtype)
     t[..., 1:, :-1] += off
@@ -159,8 +159,8 @@ def test_systems(dtype):
             (found,) = computed(g, *arrays)
             with hx.default_device(hx.devices("cpu")[0]):
                 expected = np.asarray(g(*arrays))
-        tolerance = 2e-4 if expected.real.dtype == "float32" else 1e-10
-        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * abs(expected).max(), err_msg=str(f))
+        rtol = 2e-4 if expected.real.dtype == "float32" else 1e-10
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * abs(expected).max(), err_msg=str(f))
 
 
 @pytest.mark.parametrize("f", [
@@ -170,15 +170,17 @@ def test_systems(dtype):
 ], ids=["cholesky", "lu", "qr", "eigh", "svd", "slogdet", "inv"])
 def test_derivatives_are_those_of_the_host(f):
     x = matrix((4, 4), "float64")
-    both = lambda x: (hx.jacrev(f)(x), hx.jacfwd(f)(x), hx.vmap(hx.grad(lambda x: (f(x) ** 2).sum()))(hnp.stack([x, x.T])))
+    squares = hx.grad(lambda x: (f(x) ** 2).sum())
+    both = lambda x: (hx.jacrev(f)(x), hx.jacfwd(f)(x), hx.vmap(squares)(hnp.stack([x, x.T])))
     with hx.default_device(hx.devices("cpu")[0]):
         expected = hx.tree.leaves(hx.device_get(both(x)))
     for y, z in zip(computed(both, x), expected, strict=True):
         np.testing.assert_allclose(abs(y), abs(z), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("f", [hnp.linalg.eig, linalg.schur, lax.linalg.hessenberg,
-                               lambda x: lax.linalg.qr(x, pivoting=True)], ids=["eig", "schur", "hessenberg", "pivoted"])
+@pytest.mark.parametrize("f", [
+    hnp.linalg.eig, linalg.schur, lax.linalg.hessenberg, lambda x: lax.linalg.qr(x, pivoting=True),
+], ids=["eig", "schur", "hessenberg", "pivoted"])
 def test_what_gpus_lack_is_refused_with_the_way_to_the_host(f):
     x = matrix((4, 4), "float32")
     if hx.default_backend() == "gpu":

@@ -53,7 +53,7 @@ def test_it_is_lowered_for_gpus_without_calls_of_lapack(kind):
     Svd(False, True, SvdAlgorithm.JACOBI), Svd(False, True, SvdAlgorithm.POLAR),
 ], ids=str)
 def test_an_implementation_that_gpus_lack_is_refused(op):
-    with pytest.raises(MissingRule, match="(there is no|no counterpart).* on the platform 'cuda'"):
+    with pytest.raises(MissingRule, match=r"(there is no|no counterpart).* on the platform 'cuda'"):
         text(*joint(op, [[np.eye(3, dtype="float32")]]))
 
 

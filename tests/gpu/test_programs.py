@@ -56,7 +56,8 @@ def test_a_program_gives_what_it_gives_on_the_cpu(name):
 # random numbers
 
 @pytest.mark.parametrize("draw", [
-    lambda k: hx.random.bits(k, (1001,)), lambda k: hx.random.bits(k, (33,), "uint8"), lambda k: hx.random.uniform(k, (7, 9)),
+    lambda k: hx.random.bits(k, (1001,)), lambda k: hx.random.bits(k, (33,), "uint8"),
+    lambda k: hx.random.uniform(k, (7, 9)),
     lambda k: hx.random.key_data(hx.random.split(k, 5)), lambda k: hx.random.key_data(hx.random.fold_in(k, 3)),
     lambda k: hx.random.permutation(k, 50), lambda k: hx.random.randint(k, (20,), 0, 1000),
     lambda k: hx.vmap(lambda k: hx.random.bits(k, (3,)))(hx.random.split(k, 4)),
@@ -171,22 +172,26 @@ def test_a_check_inside_a_compiled_program_is_an_error_as_a_value():
 # exported, on disk, compiled before
 
 EXPORT = """
-import sys, handlax as hx, numpy as np
+import handlax as hx
+from pathlib import Path
 from handlax.export import export
-f = lambda x: (hx.numpy.linalg.cholesky(x @ x.T + 3 * hx.numpy.eye(3)), hx.lax.scan(lambda c, x: (c + x, c), x[0], x)[0])
+
+def f(x):
+    return hx.numpy.linalg.cholesky(x @ x.T + 3 * hx.numpy.eye(3)), hx.lax.scan(lambda c, x: (c + x, c), x[0], x)[0]
+
 for platforms in (["cuda"], ["cpu", "cuda"]):
     made = export(hx.jit(f), platforms=platforms)(hx.ShapeDtypeStruct((3, 3), "float32"))
-    open(sys.argv[1] + "-".join(platforms) if len(sys.argv) > 1 else FOLDER + "-".join(platforms), "wb").write(made.serialize())
+    Path(FOLDER, "-".join(platforms)).write_bytes(made.serialize())
 print(hx.default_backend())
 """
 
 
 def test_what_a_process_without_a_gpu_exports_for_one_is_executed_on_it(tmp_path):
-    code = f"FOLDER = {str(tmp_path / 'to-')!r}\n{EXPORT}"
+    code = f"FOLDER = {str(tmp_path)!r}\n{EXPORT}"
     assert in_new_process(code, HANDLAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="") == "cpu"
     x = np.random.default_rng(0).standard_normal((3, 3)).astype("float32")
     for name in ("cuda", "cpu-cuda"):
-        found = deserialize((tmp_path / f"to-{name}").read_bytes())
+        found = deserialize((tmp_path / name).read_bytes())
         l, total = hx.jit(found.call)(x)
         assert l.devices() == {hx.devices("gpu")[0]}
         np.testing.assert_allclose(l @ l.T, x @ x.T + 3 * np.eye(3), rtol=2e-2, atol=2e-2)
