@@ -22,6 +22,7 @@ from ...effects.base.caches import per_process, process_lock
 from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
 from .genuine_jax import jax_is_loaded
+from .gpu_driver import gpu_is_present
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
 from .open_sockets import listening_ports
 from .processes import Connection, connection
@@ -111,7 +112,7 @@ def _resolve(platform: str | None) -> str:
     if platform is None:
         if allowed:
             return allowed[0]
-        return "cuda" if _cuda_plugin() is not None and _gpu_present() else "cpu"
+        return "cuda" if _cuda_plugin() is not None and gpu_is_present() else "cpu"
     name = _canonical(platform)
     if allowed and name not in allowed:
         raise PlatformUnavailable(
@@ -182,13 +183,6 @@ def _cpu_device_count() -> int:
             f"the number of CPU devices must be a positive integer, got {text!r}", hint=f"set {CPU_COUNT_VARIABLE}=1"
         )
     return int(text)
-
-
-def _gpu_present() -> bool:
-    """Whether the NVIDIA driver shows a device to this process; reads the file system alone, loading no library."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1"):
-        return False
-    return any(pathlib.Path("/dev").glob("nvidia[0-9]*")) or pathlib.Path("/dev/dxg").exists()
 
 
 def _cuda_plugin() -> tuple[str, pathlib.Path] | None:

@@ -96,9 +96,9 @@ except RuntimeError as error: print(error.what)
 def test_an_installed_plugin_without_a_gpu_is_not_chosen(monkeypatch, tmp_path):
     monkeypatch.delenv(platforms.PLATFORMS_VARIABLE, raising=False)
     monkeypatch.setattr(platforms, "_cuda_plugin", lambda: ("13", tmp_path / "xla_cuda_plugin.so"))
-    monkeypatch.setattr(platforms, "_gpu_present", lambda: False)
+    monkeypatch.setattr(platforms, "gpu_is_present", lambda: False)
     assert platforms._resolve(None) == "cpu"
-    monkeypatch.setattr(platforms, "_gpu_present", lambda: True)
+    monkeypatch.setattr(platforms, "gpu_is_present", lambda: True)
     assert platforms._resolve(None) == "cuda"
     monkeypatch.setenv(platforms.PLATFORMS_VARIABLE, "cpu")
     assert platforms._resolve(None) == "cpu"
