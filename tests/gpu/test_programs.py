@@ -9,7 +9,7 @@ from helpers.new_process import in_new_process
 import handlax as hx
 from handlax import debug, lax
 from handlax import numpy as hnp
-from handlax.experimental import io_callback
+from handlax.experimental import checkify, io_callback
 from handlax.experimental.serialize_executable import deserialize_and_load, serialize
 from handlax.export import deserialize, export
 
@@ -164,7 +164,7 @@ def test_debug_nans_names_the_operation():
 
 
 def test_a_check_inside_a_compiled_program_is_an_error_as_a_value():
-    f = hx.checkify.checkify(lambda x: (hx.checkify.check(x.sum() < 0, "sum {}", x.sum()), x)[1])
+    f = checkify.checkify(lambda x: (checkify.check(x.sum() < 0, "sum {}", x.sum()), x)[1])
     error, _ = hx.jit(f)(X)
     assert "sum 12" in error.get()
 
@@ -216,8 +216,9 @@ def test_a_compiled_function_is_loaded_without_compiling():
 
 def test_the_next_process_takes_compiled_programs_from_the_disk(tmp_path):
     code = """
-import handlax as hx, numpy as np
+import handlax as hx, numpy as np, warnings
 from handlax.lowering.clients.platforms import COUNTS
+warnings.simplefilter("error")  # as that of an entry that cannot be loaded
 y = hx.jit(lambda x: hx.numpy.linalg.cholesky(x @ x.T + hx.numpy.eye(4)))(np.ones((4, 4), "float32"))
 print(y.device.platform, COUNTS["compile"], COUNTS["deserialize"], float(y[0, 0]))
 """

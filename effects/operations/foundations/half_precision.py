@@ -13,7 +13,17 @@ from numpy._core._multiarray_umath import __cpu_features__ as _CPU  # type: igno
 
 from ...base.caches import per_process
 from ...base.lazy_module import late_module
-from ...types.dtypes import ANY_FLOATING, ANY_UNSIGNED, FOUR_BITS, bfloat16, float16, float32, int8, itemsize_bits, uint8
+from ...types.dtypes import (
+    ANY_FLOATING,
+    ANY_UNSIGNED,
+    FOUR_BITS,
+    bfloat16,
+    float16,
+    float32,
+    int8,
+    itemsize_bits,
+    uint8,
+)
 
 NumPyFunction = Callable[..., Any]
 HALF = frozenset({float16, bfloat16})
