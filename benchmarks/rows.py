@@ -52,7 +52,7 @@ THEMES = {
 
 THEMES_OF_GPU = {
     "dispatch": rows_dispatch.ROWS,
-    "eager": rows_eager.SINGLE + rows_eager.DRAWS,
+    "eager": rows_eager.SINGLE[:2] + rows_eager.DRAWS,
     "accelerator": rows_accelerator.ROWS,
 }
 

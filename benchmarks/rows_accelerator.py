@@ -117,7 +117,7 @@ def looped(side: Side) -> Callable[[Any], Any]:
     return lambda x: side.lax.fori_loop(0, 1000, lambda i, x: x * 0.999 + 0.001, x)
 
 
-LARGE, WIDE = seeded(1 << 24), seeded(4096, 4096)
+LARGE, WIDE, SQUARE = seeded(1 << 24), seeded(4096, 4096), seeded(128, 128)
 
 ROWS = [
     Row("jit call until its result is there, f32[8]", 1.00,
@@ -125,11 +125,13 @@ ROWS = [
     Row("loop of 1000 steps on the device, f32[8]", 1.03,
         run_time(lambda side: (side.lib.jit(looped(side)), [side.array(X)]), assert_agree, 9)),
     Row("eager x + y, f32[16777216]", 1.00, timed(call(lambda s, x, y: x + y, LARGE, LARGE))),
+    Row("eager matmul, f32[128,128]", 1.00,
+        timed(call(lambda s, x, y: x @ y, SQUARE, SQUARE), check=loosely(1e-2))),
     Row("eager matmul, f32[4096,4096]", 1.03,
         timed(call(lambda s, x, y: x @ y, WIDE, WIDE), check=loosely(1e-2))),
     Row("eager matmul, bf16[4096,4096]", 1.03,
         timed(call(lambda s, x, y: x @ y, WIDE.astype(bfloat16), WIDE.astype(bfloat16)), check=loosely(1e-1))),
-    Row("device_put, f32[16777216]", 1.03, awaited(lambda s, _: s.lib.device_put(LARGE), X)),
+    Row("device_put, f32[16777216]", 1.03, awaited(lambda s, _: s.lib.device_put(LARGE, s.lib.devices()[0]), X)),
     Row("device_get, f32[16777216]", 1.03, awaited(lambda s, x: np.asarray(x * 2).shape[0], LARGE)),
     *[row for step in STEPS for row in step_rows(step)],
 ]
