@@ -37,12 +37,12 @@ class CallShardings(NamedTuple):
         for leaf in pytrees.leaves(self.results, is_requested):
             if leaf is not None and not is_requested(leaf):
                 requested("jit out_shardings", leaf)
-            if isinstance(leaf, Sharding) and (devices := _devices(leaf)):
-                if leaf.memory_kind != (default := memory_kinds(devices[0]).default):
-                    raise BadArgument(
-                        f"jit: results of programs lie in the memory {default!r}, got out_shardings {leaf}.",
-                        hint="device_put(y, sharding) moves them.",
-                    )
+            devices = _devices(leaf) if isinstance(leaf, Sharding) else ()
+            if devices and leaf.memory_kind != memory_kinds(devices[0]).default:
+                raise BadArgument(
+                    f"jit: results must lie in the memory {memory_kinds(devices[0]).default!r}, got {leaf}.",
+                    hint="device_put(y, sharding) moves them.",
+                )
 
     def of_arguments(self, args: Any, kwargs: dict[str, Any]) -> list[Any]:
         """The sharding specified for each leaf of the dynamic arguments, else None. Raises: BadArgument, TreeMismatch.

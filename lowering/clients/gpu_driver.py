@@ -3,7 +3,6 @@
 import os
 import pathlib
 
-
 _DEVICES = pathlib.Path("/dev")
 
 

@@ -5,6 +5,8 @@ import pytest
 from laws.test_laws import CASES_OF, dealt, examples
 
 import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
 from handlax.effects.operations.indexing.gather_scatter import Scatter
 from handlax.effects.operations.linalg.eig import Eig
 from handlax.effects.operations.linalg.eigh import Eigh, EighImplementation
@@ -80,3 +82,15 @@ def test_it_gives_what_numpy_gives(kind):
         except (AssertionError, HandlaxError) as error:
             failures.append(f"{op}: {error}")
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_packed_numbers_are_sorted_and_compared_in_bytes(dtype):
+    x = hnp.asarray([3, 1, 2, 1]).astype(dtype)
+    for f in (lax.sort, lambda x: lax.sort((hnp.arange(4), x)), hnp.argmax, hnp.argmin):
+        program = record(lambda x, f=f: hx.tree.leaves(f(x)), [hx.typeof(x)])
+        lines = lower_program(program, "f", platform="cuda").text.splitlines()
+        packed = [line for line in lines if "i4>" in line]
+        assert packed and not [line for line in packed if not any(word in line for word in ("convert", "return", "func"))]
+    np.testing.assert_array_equal(hx.jit(lax.sort)(x), [1, 1, 2, 3])
+    assert (int(hx.jit(hnp.argmax)(x)), int(hx.jit(hnp.argmin)(x))) == (0, 1)

@@ -350,7 +350,7 @@ def lower_convolution(op: Any, emit: Any, x: Any, y: Any) -> Any:
         return emit.full(0, out)
     if emit.platform == "cuda" and out.dtype.kind in "biu":
         raise MissingRule(
-            f"conv_general_dilated: cuDNN has no convolution of {x.type} that gives {out.dtype} on the platform 'cuda'.",
+            f"conv_general_dilated: cuDNN has no convolution to {out.dtype} on the platform 'cuda', got {x.type}.",
             hint="convert to float64, or compute it on the host: jit(f, device=devices('cpu')[0]).",
         )
     if extents_in(op.padding):
