@@ -8,6 +8,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax.effects.operations.linalg.eigh import EighImplementation
+from handlax.effects.operations.linalg.svd import SvdAlgorithm
 from handlax.scipy import linalg
 
 pytestmark = pytest.mark.gpu
@@ -106,14 +107,34 @@ def test_eigh(shape, dtype, lower, implementation):
     assert residual(x, v * w[..., None, :] @ adjoint(v)) < 20 and (np.diff(w) >= 0).all()
 
 
+@each_dtype
+@each_square
+def test_eig(shape, dtype):
+    x = matrix(shape, dtype)
+    w, v = computed(lambda x: lax.linalg.eig(x, compute_left_eigenvectors=False), x)
+    assert residual(x.astype(v.dtype) @ v, v * w[..., None, :]) < 50
+    np.testing.assert_allclose(np.linalg.norm(v, axis=-2), 1, rtol=1e-5)
+    (alone,) = computed(hnp.linalg.eigvals, x)
+    np.testing.assert_allclose(alone.sum(-1), np.trace(x, axis1=-2, axis2=-1), rtol=1e-3, atol=1e-3)
+
+
+def algorithms():
+    """Those of a singular value decomposition that the platform has."""
+    on_gpu = [SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR]
+    return [None, SvdAlgorithm.QR, *(on_gpu if hx.default_backend() == "gpu" else [])]
+
+
 @pytest.mark.parametrize("full", [False, True])
 @each_dtype
 @each_shape
 def test_svd(shape, dtype, full):
     x = matrix(shape, dtype)
-    u, s, vh = computed(lambda x: lax.linalg.svd(x, full_matrices=full), x)
-    k = s.shape[-1]
-    assert residual(x, u[..., :k] * s[..., None, :] @ vh[..., :k, :]) < 20 and (np.diff(s) <= 0).all()
+    for algorithm in algorithms():
+        u, s, vh = computed(lambda x, a=algorithm: lax.linalg.svd(x, full_matrices=full, algorithm=a), x)
+        k = s.shape[-1]
+        assert u.shape[-1] == (x.shape[-2] if full else k) and vh.shape[-2] == (x.shape[-1] if full else k), algorithm
+        assert residual(x, u[..., :k] * s[..., None, :] @ vh[..., :k, :]) < 50, algorithm
+        assert (np.diff(s) <= 0).all(), algorithm
     (alone,) = computed(lambda x: lax.linalg.svd(x, compute_uv=False), x)
     np.testing.assert_allclose(alone, s, rtol=1e-4 if s.dtype == "float32" else 1e-10)
 
@@ -178,8 +199,8 @@ def test_derivatives_are_those_of_the_host(f):
 
 
 @pytest.mark.parametrize("f", [
-    hnp.linalg.eig, linalg.schur, lax.linalg.hessenberg, lambda x: lax.linalg.qr(x, pivoting=True),
-], ids=["eig", "schur", "hessenberg", "pivoted"])
+    lax.linalg.eig, linalg.schur, lax.linalg.hessenberg, lambda x: lax.linalg.qr(x, pivoting=True),
+], ids=["left eigenvectors", "schur", "hessenberg", "pivoted"])
 def test_what_gpus_lack_is_refused_with_the_way_to_the_host(f):
     x = matrix((4, 4), "float32")
     if hx.default_backend() == "gpu":
