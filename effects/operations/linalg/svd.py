@@ -134,11 +134,12 @@ class Svd(Factorisation):
 
 def _routine(op: Svd, platform: str) -> Routine:
     """The routine for an algorithm. Raises MissingRule: the platform has none."""
+    others: dict[Implementation | None, Routine]
     if platform == "cuda":
         own, others = GESVD, {SvdAlgorithm.JACOBI: GESVDJ, SvdAlgorithm.POLAR: GESVDP}
     else:
         own, others = GESDD, {SvdAlgorithm.DIVIDE_AND_CONQUER: GESDD}
-    routines = {None: own, SvdAlgorithm.DEFAULT: own, SvdAlgorithm.QR: GESVD, **others}
+    routines = others | {None: own, SvdAlgorithm.DEFAULT: own, SvdAlgorithm.QR: GESVD}
     if op.algorithm in routines:
         return routines[op.algorithm]
     raise no_implementation("svd", "algorithm", op.algorithm, platform)
