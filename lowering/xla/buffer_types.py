@@ -104,6 +104,7 @@ def sharding(device: Device, memory_kind: str | None = None) -> BufferSharding:
 
 @cached("shardings", 256)
 def _single(device: Device, memory_kind: str) -> BufferSharding:
+    """The one sharding of this device and kind of memory."""
     return _SINGLE(device, memory_kind=memory_kind)
 
 
