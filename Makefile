@@ -23,9 +23,10 @@ BENCH := $(VENV)-bench
 DEMO := $(VENV)-demo
 LIBRARIES := $(VENV)-libraries
 EFFECTS := $(VENV)-effects
+GPU := $(VENV)-gpu
 ORYX := $(VENV)-oryx
 
-.PHONY: help test sweep mutants branches check fuzz demo bench peer libraries effects clean
+.PHONY: help test sweep mutants branches check fuzz demo bench peer gpu libraries effects clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -69,6 +70,11 @@ bench: $(BENCH)/ready          ## time and memory, side by side with JAX
 peer: $(PEER)/ready          ## the tests that compare with JAX
 	HANDLAX_DISABLE_MOST_OPTIMIZATIONS=0 $(PEER)/bin/pytest -m peer -n $(JOBS) $(ARGS)
 
+gpu: $(GPU)/ready          ## the tests and the benchmark that need an NVIDIA GPU
+	XLA_PYTHON_CLIENT_PREALLOCATE=false HANDLAX_DISABLE_MOST_OPTIMIZATIONS=0 \
+	    $(GPU)/bin/pytest tests/gpu -m gpu -n $(JOBS) $(ARGS)
+	XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU)/bin/python -m benchmarks --platform gpu --write
+
 libraries: $(LIBRARIES)/ready          ## libraries written for JAX, on handlax and on JAX
 	$(LIBRARIES)/bin/python tools/libraries.py $(ARGS)
 	$(LIBRARIES)/bin/pytest -q -p handlax.as_jax.pytest_plugin tests/docs/test_pages.py -k models-under-handlers
@@ -83,6 +89,7 @@ clean:          ## remove environments, caches and builds
 $(DEV)/ready: EXTRAS := test,check
 $(PEER)/ready: EXTRAS := test,peer
 $(BENCH)/ready: EXTRAS := bench
+$(GPU)/ready: EXTRAS := test,bench,gpu
 $(DEMO)/ready: EXTRAS := demo
 $(LIBRARIES)/ready: EXTRAS := test,libraries
 $(EFFECTS)/ready: EXTRAS := effects

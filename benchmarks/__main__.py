@@ -1,15 +1,28 @@
-"""python -m benchmarks [--only NAME ...] [--quick] [--write]: every row, for handlax and JAX in one process."""
+"""python -m benchmarks [--platform gpu] [--only NAME ...] [--quick] [--write]: handlax and JAX in one process."""
 
 from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 import time
 import traceback
 
+import jax
+
+import handlax
+
 from . import report, rows
 from .timing import Plan
+
+
+def take(platform: str) -> None:
+    """Let both libraries compute on a platform, in this process and in those that rows start."""
+    names = {"cpu": "cpu", "gpu": "cuda,cpu"}[platform]
+    os.environ.update(JAX_PLATFORMS=names, HANDLAX_PLATFORMS=names)
+    jax.config.update("jax_platforms", names)
+    handlax.config.update("jax_platforms", names)
 
 
 def main() -> int:
@@ -17,10 +30,14 @@ def main() -> int:
     only = "rows of the theme NAME, or with NAME in their own"
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=only)
     parser.add_argument("--quick", action="store_true", help="three rounds instead of nine; not for figures to publish")
-    parser.add_argument("--write", action="store_true", help="write benchmarks/RESULTS.md and benchmarks/results.png")
+    parser.add_argument("--platform", choices=("cpu", "gpu"), default="cpu", help="where, and thereby which rows")
+    written = "write benchmarks/RESULTS.md and benchmarks/results.png; of a GPU the table in docs/devices.md"
+    parser.add_argument("--write", action="store_true", help=written)
     parser.add_argument("--list", action="store_true", help="print the names of the rows and stop")
     options = parser.parse_args()
-    chosen = [r for r in rows.ROWS if not options.only or any(o in r.name or o == r.theme for o in options.only)]
+    take(options.platform)
+    wanted = lambda row: not options.only or any(o in row.name or o == row.theme for o in options.only)
+    chosen = list(filter(wanted, rows.OF_PLATFORM[options.platform]))
     if not chosen:
         parser.error(f"no row is called like {options.only}; --list shows them all")
     if options.list:
@@ -45,7 +62,7 @@ def main() -> int:
     seconds = time.perf_counter() - started
     print(report.summary(results, seconds))
     if options.write:
-        report.write(results, seconds)
+        report.WRITERS[options.platform](results, seconds)
     return 1 if any(r.error for r in results) else 0
 
 

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import matplotlib
 
+import handlax
+
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 from .timing import Pair, Row
 
 HERE = Path(__file__).parent
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 SMALLEST = 1e-3          # the least ratio that the chart shows
 COLOURS = {"met": "#1b7837", "MISSED": "#c51b2b", "": "#7f7f7f"}
 
@@ -78,6 +81,28 @@ def machine() -> str:
 def write(results: Sequence[Result], seconds: float) -> None:
     (HERE / "RESULTS.md").write_text(table(results, seconds))
     chart(results, HERE / "results.png")
+
+
+def write_devices(results: Sequence[Result], seconds: float) -> None:
+    """Put the figures of a GPU between the marks of docs/devices.md."""
+    page = HERE.parent / "docs" / "devices.md"
+    head, _, rest = page.read_text().partition(BEGIN)
+    page.write_text(head + BEGIN + "\n" + figures(results, seconds) + END + rest.partition(END)[2])
+
+
+def figures(results: Sequence[Result], seconds: float) -> str:
+    """The rows of a GPU as one table, under the devices and versions with which they were measured."""
+    (device,) = handlax.devices()[:1]
+    versions = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
+    lines = [
+        f"{device.device_kind}, {device.client.platform_version.split()[-1]}, {versions}, Python "
+        f"{platform.python_version()}, {machine()}; {summary(results, seconds)}.", "",
+        "| row | handlax | JAX | unit | ratio |", "| --- | ---: | ---: | --- | ---: |",
+    ]
+    for r in results:
+        measured = "" if r.pair is None else f"{figure(r.pair.ours)} | {r.theirs} | {r.row.unit} | {r.pair.ratio:.3f}"
+        lines.append(f"| {r.row.name} | {measured or f'**FAILED**: {r.error} | | |'} |")
+    return "\n".join(lines) + "\n"
 
 
 def table(results: Sequence[Result], seconds: float) -> str:
@@ -142,3 +167,6 @@ def chart(results: Sequence[Result], path: Path) -> None:
     drawing.tight_layout()
     drawing.savefig(path, dpi=110)
     plt.close(drawing)
+
+
+WRITERS = {"cpu": write, "gpu": write_devices}

@@ -1,10 +1,11 @@
-"""All rows, by theme."""
+"""All rows, by platform and theme."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from . import (
+    rows_accelerator,
     rows_checks,
     rows_compiled,
     rows_containers,
@@ -49,4 +50,15 @@ THEMES = {
     "libraries": rows_libraries.ROWS,
 }
 
-ROWS: list[Row] = [dataclasses.replace(row, theme=theme) for theme, found in THEMES.items() for row in found]
+THEMES_OF_GPU = {
+    "dispatch": rows_dispatch.ROWS,
+    "eager": rows_eager.SINGLE[:2] + rows_eager.DRAWS,
+    "accelerator": rows_accelerator.ROWS,
+}
+
+
+def _themed(themes: dict[str, list[Row]]) -> list[Row]:
+    return [dataclasses.replace(row, theme=theme) for theme, found in themes.items() for row in found]
+
+
+OF_PLATFORM = {"cpu": _themed(THEMES), "gpu": _themed(THEMES_OF_GPU)}

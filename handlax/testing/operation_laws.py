@@ -67,7 +67,7 @@ def _types(op: Operation, operands: Arrays) -> None:
     assert [data(x).tobytes() for x in arrays] == before, f"{op}: evaluate must not write to its operands"
 
 
-def _joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[Any]], list[Any]]:
+def joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[Any]], list[Any]]:
     """The operation on all draws as one function of all their operands, so that it is compiled once."""
     ends = list(itertools.accumulate(map(len, draws)))
 
@@ -78,7 +78,7 @@ def _joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[A
 
 
 def _compiled(op: Operation, draws: Sequence[Arrays]) -> None:
-    function, operands = _joint(op, draws)
+    function, operands = joint(op, draws)
     for y, z in zip(jit(function)(*operands), function(*operands)):
         assert_close(y, z, what=f"{op} compiled, against NumPy")
 
@@ -352,7 +352,7 @@ def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
 
     All of the compiled ones are one program, in which XLA compiles once what is equal.
     """
-    f, operands = _joint(op, draws)
+    f, operands = joint(op, draws)
     direction = _direction(operands, 4)
     smooth = [i for i, d in enumerate(direction) if d.dtype != dtypes.float0]
     moving = tuple(direction[i] for i in smooth)

@@ -10,6 +10,7 @@ from ...effects.base.errors import BadArgument, DeviceMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.sharding_constraint import ShardingConstraint
+from ...effects.sharding.devices import memory_kinds
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
@@ -36,6 +37,12 @@ class CallShardings(NamedTuple):
         for leaf in pytrees.leaves(self.results, is_requested):
             if leaf is not None and not is_requested(leaf):
                 requested("jit out_shardings", leaf)
+            devices = _devices(leaf) if isinstance(leaf, Sharding) else ()
+            if devices and leaf.memory_kind != memory_kinds(devices[0]).default:
+                raise BadArgument(
+                    f"jit: results must lie in the memory {memory_kinds(devices[0]).default!r}, got {leaf}.",
+                    hint="device_put(y, sharding) moves them.",
+                )
 
     def of_arguments(self, args: Any, kwargs: dict[str, Any]) -> list[Any]:
         """The sharding specified for each leaf of the dynamic arguments, else None. Raises: BadArgument, TreeMismatch.

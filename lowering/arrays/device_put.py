@@ -121,11 +121,15 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
             _check_same(x, sharding)
         return concrete(x.type, None, runtime.spread(x.value, where))
     (device,) = sharding._device_assignment
-    note_placement(device)
-    if committed and runtime.devices_of(buffer) == (device,):
+    note_placement(device, sharding.memory_kind)
+    where = runtime.sharding(device, sharding.memory_kind)
+    if committed and runtime.lies_at(buffer, where):
         return x
     # a copy: the memory of the array may be donated or shared
-    return concrete(x.type, None, runtime.put(x.value, device))
+    if buffer is None:
+        return concrete(x.type, None, runtime.put_at(x.value.copy(), where))
+    x.block_until_ready()  # XLA ends the process where elements are moved that a failed program never had
+    return concrete(x.type, None, runtime.copied_to(buffer, where))
 
 
 def put_like(y: Any, x: Any, device: Any = None) -> Any:

@@ -22,6 +22,7 @@ from ...effects.base.caches import per_process, process_lock
 from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
 from .genuine_jax import jax_is_loaded
+from .gpu_driver import gpu_is_present
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
 from .open_sockets import listening_ports
 from .processes import Connection, connection
@@ -47,6 +48,7 @@ _NVIDIA_LIBRARIES = {
     "cudnn": ("libcudnn.so.9",),
     "nvshmem": ("libnvshmem_host.so.3",),
 }
+_CUDA_PLUGIN = "handlax_cuda"
 _CUDA_TARGET_MODULES = ("_solver", "_linalg", "_sparse", "_prng", "_hybrid", "_rnn", "_triton")
 
 COUNTS: Counter[str] = Counter()
@@ -110,7 +112,7 @@ def _resolve(platform: str | None) -> str:
     if platform is None:
         if allowed:
             return allowed[0]
-        return "cuda" if _cuda_plugin() is not None and _gpu_present() else "cpu"
+        return "cuda" if _cuda_plugin() is not None and gpu_is_present() else "cpu"
     name = _canonical(platform)
     if allowed and name not in allowed:
         raise PlatformUnavailable(
@@ -183,13 +185,6 @@ def _cpu_device_count() -> int:
     return int(text)
 
 
-def _gpu_present() -> bool:
-    """Whether the NVIDIA driver shows a device to this process; reads the file system alone, loading no library."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1"):
-        return False
-    return any(pathlib.Path("/dev").glob("nvidia[0-9]*")) or pathlib.Path("/dev/dxg").exists()
-
-
 def _cuda_plugin() -> tuple[str, pathlib.Path] | None:
     """The major CUDA version and the path of the plug-in library, newest first, without importing the package."""
     for version in ("13", "12"):
@@ -223,10 +218,10 @@ def _make_cuda_client(joined: Connection | None) -> Client:
         if jax_is_loaded():  # two clients cannot both reserve most of the device's memory
             options["preallocate"] = False
         if joined is None:
-            return xc.make_c_api_client("cuda", options, None)
+            return xc.make_c_api_client(_CUDA_PLUGIN, options, None)
         joined.on_failure = joined.end_process
         joined.meet("the GPUs", joined.membership.start_timeout)
-        return xc.make_c_api_client("cuda", {**options, **joined.gpu_options()}, joined.client)
+        return xc.make_c_api_client(_CUDA_PLUGIN, {**options, **joined.gpu_options()}, joined.client)
     except (xc.XlaRuntimeError, ImportError) as error:
         raise PlatformUnavailable(
             f"the CUDA plug-in at {library} does not start: {error}",
@@ -235,15 +230,17 @@ def _make_cuda_client(joined: Connection | None) -> Client:
 
 
 def _load_cuda_plugin(version: str, library: pathlib.Path) -> None:
-    if xc.pjrt_plugin_loaded("cuda"):  # by jax, which then has registered the same handlers
-        if not xc.pjrt_plugin_initialized("cuda"):
-            xc.initialize_pjrt_plugin("cuda")
+    """Load the library under a name of our own: jax refuses to start where the name "cuda" is taken.
+
+    Both register the same handlers, of which XLA keeps one.
+    """
+    if xc.pjrt_plugin_loaded(_CUDA_PLUGIN):  # by a call that then found no GPU
         return
     _preload_nvidia_libraries()
-    api = xc.load_pjrt_plugin_dynamically("cuda", str(library))
-    _profiler.register_plugin_profiler(api)
-    if not xc.pjrt_plugin_initialized("cuda"):
-        xc.initialize_pjrt_plugin("cuda")
+    api = xc.load_pjrt_plugin_dynamically(_CUDA_PLUGIN, str(library))
+    if not xc.pjrt_plugin_loaded("cuda"):  # by jax, which then has registered the profiler
+        _profiler.register_plugin_profiler(api)
+    xc.initialize_pjrt_plugin(_CUDA_PLUGIN)
     _register_cuda_targets(f"jax_cuda{version}_plugin", api)
 
 

@@ -8,8 +8,6 @@ On an accelerator, or once an array was placed on a device by name, every operat
 
 from __future__ import annotations
 
-import os
-import pathlib
 from collections.abc import Callable
 from functools import partial
 from math import inf
@@ -28,6 +26,7 @@ from ...interpreters.core import evaluate
 from ...interpreters.core.evaluate import Plan
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.references.reference import discharge, references_in
+from ..clients.gpu_driver import gpu_is_present
 from ..xla.array_backend import MOST_AXES, ON_PLACED, PLACED, default_device
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
@@ -113,7 +112,7 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
     def call(*operands: ConcreteArray) -> Any:
         where = committed([x._buffer for x in operands], op.name)
         free = where is None and not hasattr(op, "mesh") and config.current().mesh is None
-        if free and default_device() == runtime.backend("cpu").default_device:
+        if free and (device := default_device()).platform == "cpu" and device == runtime.backend("cpu").default_device:
             return here(*operands)
         return _executed(program, where, operands) if LOWER.has(type(op)) else here(*operands)
 
@@ -143,20 +142,12 @@ def _executed(program: Program, where: Placement | None, operands: tuple[Concret
         fail(error, program.name, operands, _number, ())
 
 
-def _may_be_accelerated() -> bool:
-    """Whether this process may have an accelerator, by the environment and the file system alone."""
-    named = from_environment("platforms")[1]
-    if named:
-        return not named.startswith("cpu")
-    return os.environ.get("CUDA_VISIBLE_DEVICES", "all") not in ("", "-1") and any(
-        pathlib.Path("/dev").glob("nvidia[0-9]*")
-    )
-
-
 @per_process
 def _accelerated() -> bool:
-    """Whether the default device is an accelerator."""
-    return _may_be_accelerated() and default_device().platform != "cpu"
+    """Whether the default device is an accelerator; where none can be, the runtime is not imported to know."""
+    named = from_environment("platforms")[1]
+    possible = not named.startswith("cpu") if named else gpu_is_present()
+    return possible and default_device().platform != "cpu"
 
 
 def install() -> None:

@@ -93,7 +93,7 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
 
         platform_dependent(x, cpu=f, gpu=g, default=h)
 
-    The platform is that of the device in force while it is traced: "cpu", "gpu" (also "cuda", "rocm") or "tpu".
+    The platform is that of the device in force while it is traced: "cpu" or "gpu" (also "cuda").
 
     Raises: BadArgument: there is no function for this platform.
 
@@ -102,11 +102,11 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
     """
     for f in (*per_platform.values(), *([] if default is None else [default])):
         need_function("platform_dependent", f)
-    exact = runtime.backend(platform_in_force()).platform
-    f = per_platform.get(exact) or per_platform.get(default_backend()) or default
+    platform = _default_device().platform
+    f = per_platform.get(platform) or (per_platform.get("cuda") if platform == "gpu" else None) or default
     if f is None:
         raise BadArgument(
-            f"platform_dependent: a function for {default_backend()!r} must be given, got {sorted(per_platform)}.",
+            f"platform_dependent: a function for {platform!r} must be given, got {sorted(per_platform)}.",
             hint="default=f serves all other platforms.",
         )
     return f(*args)

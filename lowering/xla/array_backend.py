@@ -53,9 +53,10 @@ def default_device() -> Any:
     return device
 
 
-def note_placement(device: Any) -> None:
-    """Record that arrays may be on ``device``; checks of devices begin if the platform has others."""
-    if not PLACED and not runtime.is_only_device(device, first_device()):
+def note_placement(device: Any, memory_kind: str | None = None) -> None:
+    """Record that arrays may be on ``device``; checks of devices begin if there are others, or other memories."""
+    elsewhere = memory_kind not in (None, runtime.sharding(device).memory_kind)
+    if not PLACED and (elsewhere or not runtime.is_only_device(device, first_device())):
         PLACED.append(device)
         for listener in ON_PLACED:
             listener()
@@ -107,7 +108,9 @@ class XlaBackend:
 
     def sharding(self, buffer: Any) -> Sharding:
         named = runtime.named_sharding(buffer)
-        return SingleDeviceSharding(runtime.device_of(buffer)) if named is None else named
+        if named is not None:
+            return named
+        return SingleDeviceSharding(runtime.device_of(buffer), memory_kind=buffer._sharding.memory_kind)
 
     def is_committed(self, buffer: Any) -> bool:
         return runtime.is_committed(buffer)

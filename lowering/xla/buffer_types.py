@@ -97,10 +97,15 @@ class _OneDevice(xc.SingleDeviceSharding):
 _SINGLE: type[Any] = _OneDevice if JAXLIB_VERSION.startswith("0.10.") else xc.SingleDeviceSharding
 
 
+def sharding(device: Device, memory_kind: str | None = None) -> BufferSharding:
+    """The one sharding that puts all of a buffer on ``device``, in its default memory or that of another kind."""
+    return _single(device, memory_kind or device.default_memory().kind)
+
+
 @cached("shardings", 256)
-def sharding(device: Device) -> BufferSharding:
-    """The one sharding that puts all of a buffer on ``device``."""
-    return _SINGLE(device, memory_kind=device.default_memory().kind)
+def _single(device: Device, memory_kind: str) -> BufferSharding:
+    """The one sharding of this device and kind of memory."""
+    return _SINGLE(device, memory_kind=memory_kind)
 
 
 class _OverDevices(xc.GSPMDSharding):

@@ -68,12 +68,7 @@ def put(array: Any, device: Device, *, copy: bool = True) -> Buffer:
 
 def copy_to_device(buffer: Buffer, device: Device) -> Buffer:
     """A buffer of equal elements on ``device``; the same buffer where it is on ``device`` already."""
-    if device_of(buffer) == device:
-        return buffer
-    kind = buffer.aval
-    if device.client is not device_of(buffer).client:
-        return put(to_numpy(buffer, kind.dtype, kind.shape), device, copy=False)
-    return _device_put(kind, sharding(device), [buffer], [device], True, False, _ALIAS, True)
+    return copy_to(buffer, sharding(device))
 
 
 def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
@@ -84,7 +79,8 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
     if hasattr(own, "named") and hasattr(where, "named"):
         same = own._internal_device_list == where._internal_device_list
         return bool(same and own._hlo_sharding == where._hlo_sharding)
-    return not hasattr(own, "named") and not hasattr(where, "named") and own._device == where._device
+    one_each = not hasattr(own, "named") and not hasattr(where, "named")
+    return one_each and own._device == where._device and own._memory_kind == where._memory_kind
 
 
 def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
@@ -112,14 +108,24 @@ def copy_to(buffer: Buffer, where: BufferSharding) -> Buffer:
     """A buffer of equal elements that lies and is cut as ``where`` says; the same buffer where it does so already."""
     if lies_at(buffer, where):
         return buffer
-    if not hasattr(where, "named") and named_sharding(buffer) is None:
-        return copy_to_device(buffer, where._device)
-    return put_at(to_numpy(buffer, buffer.aval.dtype, buffer.aval.shape), where)
+    kind = buffer.aval
+    over_many = hasattr(where, "named") or named_sharding(buffer) is not None
+    if over_many or where._device.client is not device_of(buffer).client:
+        return put_at(to_numpy(buffer, kind.dtype, kind.shape), where)
+    return _device_put(kind, where, [buffer], [where._device], True, False, _ALIAS, True)
+
+
+def copied_to(buffer: Buffer, where: BufferSharding) -> Buffer:
+    """A committed buffer of equal elements that lies as ``where`` says, in memory of its own."""
+    moved = copy_to(buffer, where)
+    return assemble([duplicate(buffer)], buffer.aval, where) if moved is buffer else moved
 
 
 def put_at(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
     """The elements of a NumPy array that is no longer written, lying and cut as ``where`` says."""
-    return spread(array, where) if hasattr(where, "named") else put(array, where._device, copy=False)
+    if hasattr(where, "named"):
+        return spread(array, where)
+    return _device_put(aval(array.shape, array.dtype), where, [array], [where._device], True, False, _ALIAS, True)
 
 
 def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:

@@ -54,8 +54,8 @@ def from_dlpack(array: Any, device: Device) -> Buffer:
             pass
     owner = device.client if (device.platform != "cpu") is on_gpu else backend("cuda" if on_gpu else "cpu").client
     source = owner.device_from_local_hardware_id(ordinal) if on_gpu else owner.local_devices()[0]
-    # Reads on the legacy stream, which DLPack numbers 1, are ordered after the exporter's writes.
-    stream = 1 if on_gpu else None
+    # Of the device's own streams, the only ones that it takes; where another was named jaxlib frees the capsule twice.
+    stream = source.get_stream_for_external_ready_events() if on_gpu else None
     capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
     with without_jax():
         found = _jax.dlpack_managed_tensor_to_buffer(capsule, source, stream)

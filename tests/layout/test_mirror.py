@@ -14,6 +14,7 @@ FOLDERS = {
     "docs": "the examples of pages, of docstrings and of examples/ run",
     "errors": "mistakes of users, and what they are told",
     "fuzz_targets": "what ``make fuzz`` tries, and what it has found, tried again",
+    "gpu": "what a GPU computes, beside NumPy and the CPU",
     "golden": "calls recorded with JAX",
     "helpers": "what several test files use",
     "laws": "what holds of every operation, and of every nest of transformations",

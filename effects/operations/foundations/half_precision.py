@@ -13,7 +13,17 @@ from numpy._core._multiarray_umath import __cpu_features__ as _CPU  # type: igno
 
 from ...base.caches import per_process
 from ...base.lazy_module import late_module
-from ...types.dtypes import FOUR_BITS, bfloat16, float16, float32, int4, int8, uint8
+from ...types.dtypes import (
+    ANY_FLOATING,
+    ANY_UNSIGNED,
+    FOUR_BITS,
+    bfloat16,
+    float16,
+    float32,
+    int8,
+    itemsize_bits,
+    uint8,
+)
 
 NumPyFunction = Callable[..., Any]
 HALF = frozenset({float16, bfloat16})
@@ -62,6 +72,13 @@ def silent(f: NumPyFunction) -> NumPyFunction:
 AS_ARRAY: dict[str, Any] = {"out": ...} if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else {}
 
 
+def whole_bytes(dtype: Any) -> Any:
+    """A dtype of all numbers of ``dtype``, whose elements take whole bytes."""
+    if itemsize_bits(dtype) >= 8:
+        return dtype
+    return float32 if dtype in ANY_FLOATING else uint8 if dtype in ANY_UNSIGNED else int8
+
+
 def in_bytes(rule: Callable[..., Any]) -> Callable[..., Any]:
     """The ``evaluate`` rule that computes 4-bit integers in bytes; the result wraps around."""
 
@@ -70,7 +87,7 @@ def in_bytes(rule: Callable[..., Any]) -> Callable[..., Any]:
         dtype = operands[0].dtype
         if dtype not in FOUR_BITS:
             return rule(op, *operands)
-        byte = int8 if dtype == int4 else uint8
+        byte = whole_bytes(dtype)
         y = rule(op, *[x.astype(byte) if x.dtype == dtype else x for x in operands])
         return y.astype(dtype) if isinstance(y, np.ndarray | np.generic) and y.dtype == byte else y
 

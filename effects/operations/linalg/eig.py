@@ -10,21 +10,34 @@ from ...base.errors import MissingRule, NotDifferentiable
 from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.operation import operation, shared
+from ...types.array_type import ArrayType
 from ...types.dtypes import is_complex, to_complex
 from ..elementwise.arithmetic import abs as absolute
-from ..elementwise.comparison import eq, select_n
+from ..elementwise.arithmetic import like
+from ..elementwise.comparison import eq, gt, lt, select_n
 from ..elementwise.complex_parts import complex as complex_number
 from ..elementwise.complex_parts import conj, imag, real
 from ..elementwise.conversion import convert
 from ..foundations.shapes import full, reduce_sum
 from ..manipulation.creation import broadcasted_iota
+from ..manipulation.slicing import concatenate, slice_in_dim
 from ..reductions.reductions import argmax
 from .eigh import eigen_flops
 from .lapack import Factorisation, Implementation, Routine, each_or_nan, info_type, or_nan
 from .lu import Lu, lu_solve
-from .matrices import adjoint, check_matrices, columns_of, conjugate_dot, diagonal, inverse_gaps, product
+from .matrices import (
+    adjoint,
+    check_matrices,
+    columns_of,
+    conjugate_dot,
+    diagonal,
+    inverse_gaps,
+    or_not_finite,
+    product,
+    spoiled,
+)
 
-GEEV = Routine("geev")
+GEEV = Routine("geev", cuda="cusolver_geev_ffi")
 
 
 class EigImplementation(Implementation):
@@ -74,11 +87,37 @@ class Eig(Factorisation):
 
     def lower(op, emit, x):
         w, v = shared(Eig, False, True, False).result_type(x.type)
+        if emit.platform == "cuda" and x.type.size:
+            return _by_cusolver(op, emit, x, w)
         modes = {"compute_left": "V" if op.left else "N", "compute_right": "V" if op.right else "N"}
         values = [w] if is_complex(x.type.dtype) else [w.update(dtype=x.type.dtype)] * 2
         *parts, vl, vr, info = GEEV(emit, x, types=(*values, v, v, info_type(x)), into={}, attributes=modes)
         w = parts[0] if len(parts) == 1 else emit.decompose(complex_number, *parts)
         return or_nan(emit, info, (w, *[vl] * op.left, *[vr] * op.right))
+
+
+def _by_cusolver(op: Eig, emit: Any, x: Any, w: ArrayType) -> tuple[Any, ...]:
+    """The lowering for a GPU. Raises MissingRule: for left eigenvectors, which cuSOLVER has not."""
+    if op.left:
+        raise MissingRule(
+            "eig: left eigenvectors have no counterpart on the platform 'cuda'.",
+            hint="compute them on the host: jit(f, device=devices('cpu')[0]).",
+        )
+    types, cuda = (x.type, w, x.type, x.type, info_type(x)), {"left": False, "right": op.right}
+    _, values, _, v, info = GEEV(emit, emit.decompose(spoiled, x), types=types, cuda=cuda)
+    if not is_complex(x.type.dtype):
+        (v,) = emit.decompose(lambda w, v: [_of_pairs(w, v)], values, v)
+    info = emit.decompose(or_not_finite, info, x)
+    return or_nan(emit, info, (values, v)[: 1 + op.right])
+
+
+def _of_pairs(w: Any, v: Any) -> Any:
+    """``_paired`` of several matrices: column j of a pair's first is its real part, the next one its imaginary part."""
+    last, n = v.ndim - 1, v.shape[-1]
+    turned = lambda k: concatenate([slice_in_dim(v, k, n, axis=last), slice_in_dim(v, 0, k, axis=last)], last)
+    first, second = (columns_of(compare(imag(w), like(imag(w), 0)), n) for compare in (gt, lt))
+    parts = select_n(second, v, turned(n - 1)), select_n(first, select_n(second, like(v, 0), -v), turned(1))
+    return complex_number(*parts)
 
 
 def _of_one(op: Eig, x: np.ndarray[Any, Any]) -> tuple[Any, ...]:

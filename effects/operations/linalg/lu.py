@@ -17,6 +17,7 @@ from ...types.dtypes import int32
 from ...types.sized import smaller
 from ..elementwise.arithmetic import add, like
 from ..elementwise.comparison import eq, lt, select
+from ..foundations.foreign_call import ForeignCall
 from ..foundations.shapes import broadcast_in_dim
 from ..indexing.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ..manipulation.creation import broadcasted_iota
@@ -27,7 +28,6 @@ from .matrices import check_matrices, identity, product, resized, rows_at, trian
 from .triangular import triangular_solve
 
 GETRF = Routine("getrf", cuda="cusolver_getrf_ffi")
-PERMUTATION = Routine("permutation", cuda="cu_lu_pivots_to_permutation")
 
 
 def factorisation_flops(op, operands, results):
@@ -146,7 +146,7 @@ def _emit_permutation(emit: Any, pivots: Any, out: Any) -> Any:
     if not out.size or not count:
         return rows
     if emit.platform == "cuda":
-        return PERMUTATION(emit, pivots, types=[out])[0]
+        return emit.foreign_call(ForeignCall("cu_lu_pivots_to_permutation", [out], batch_dims=axis), [pivots])[0]
 
     def exchange(i: Any, pivots: Any, rows: Any) -> Any:
         j, at_i = dynamic_slice_in_dim(pivots, i, 1, axis), dynamic_slice_in_dim(rows, i, 1, axis)

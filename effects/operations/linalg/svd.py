@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from ...base.errors import BadArgument, NotDifferentiable
 from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.operation import operation, shared
-from ...types.array_type import array_type
+from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import to_real
 from ...types.sized import smaller
 from ..elementwise.arithmetic import like
@@ -31,16 +32,23 @@ from .matrices import (
     or_not_finite,
     product,
     real_part,
+    resized,
     rows_of,
     spoiled,
 )
 
 GESDD = Routine("gesdd")
 GESVD = Routine("gesvd", cuda="cusolver_gesvd_ffi")
+GESVDJ = Routine("gesvdj", cuda="cusolver_gesvdj_ffi")
+GESVDP = Routine("gesvdp", cuda="cusolver_gesvdp_ffi")
+_BATCHED = 32  # cuSOLVER computes matrices of so many rows or columns together by Jacobi's method, all vectors of each
 
 
 class SvdAlgorithm(Implementation):
-    """The algorithm of a singular value decomposition; a CPU has ``DIVIDE_AND_CONQUER`` and, slower, ``QR``."""
+    """The algorithm of a singular value decomposition.
+
+    A CPU has ``DIVIDE_AND_CONQUER`` and, slower, ``QR``; a GPU ``QR``, ``JACOBI`` and ``POLAR``.
+    """
 
     DEFAULT = "default"
     QR = "QR"
@@ -110,10 +118,13 @@ class Svd(Factorisation):
             turned = emit.decompose(lambda x: perform(op, adjoint(x)), x)
             return tuple(emit.decompose(lambda s, *vectors: [s, *map(adjoint, reversed(vectors))], *turned))
         mode = ("A" if op.full_matrices else "S") if op.vectors else "N"
-        cuda = {"full_matrices": op.full_matrices, "compute_uv": op.vectors, "transposed": False}
-        types = (x.type, s, u, vh, info_type(x))
+        cuda = {"full_matrices": op.full_matrices, "compute_uv": op.vectors}
         given = emit.decompose(spoiled, x)
-        _, s, u, vh, info = routine(emit, given, types=types, into={0: 0}, attributes={"mode": mode}, cuda=cuda)
+        if routine in (GESVDJ, GESVDP):
+            s, u, vh, info = _by_own_vectors(routine, emit, given, s, u, vh, cuda)
+        else:
+            types, cuda = (x.type, s, u, vh, info_type(x)), cuda | {"transposed": False}
+            _, s, u, vh, info = routine(emit, given, types=types, into={0: 0}, attributes={"mode": mode}, cuda=cuda)
         return or_nan(emit, emit.decompose(or_not_finite, info, x), (s, u, vh)[:count])
 
     def flops(op, operands, results):
@@ -123,11 +134,28 @@ class Svd(Factorisation):
 
 def _routine(op: Svd, platform: str) -> Routine:
     """The routine for an algorithm. Raises MissingRule: the platform has none."""
-    if platform == "cuda" or op.algorithm is SvdAlgorithm.QR:
-        return GESVD
-    if op.algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER):
-        return GESDD
+    others: dict[Implementation | None, Routine]
+    if platform == "cuda":
+        own, others = GESVD, {SvdAlgorithm.JACOBI: GESVDJ, SvdAlgorithm.POLAR: GESVDP}
+    else:
+        own, others = GESDD, {SvdAlgorithm.DIVIDE_AND_CONQUER: GESDD}
+    routines = others | {None: own, SvdAlgorithm.DEFAULT: own, SvdAlgorithm.QR: GESVD}
+    if op.algorithm in routines:
+        return routines[op.algorithm]
     raise no_implementation("svd", "algorithm", op.algorithm, platform)
+
+
+def _by_own_vectors(
+    routine: Routine, emit: Any, x: Any, s: ArrayType, u: ArrayType, vh: ArrayType, cuda: Mapping[str, bool]
+) -> tuple[Any, Any, Any, Any]:
+    """s, u, vh and info by a routine that returns v, not its adjoint, and of small matrices all vectors."""
+    *lanes, m, n = x.type.shape
+    whole = cuda["full_matrices"] or (routine is GESVDJ and min(m, n) <= _BATCHED)
+    rows, columns = (m, n) if whole else (min(m, n), min(m, n))
+    types = (x.type, s, u.update(shape=(*lanes, m, rows)), vh.update(shape=(*lanes, n, columns)), info_type(x))
+    _, s, all_u, v, info = routine(emit, x, types=types, into={0: 0}, cuda={**cuda, "full_matrices": whole})
+    u, vh = emit.decompose(lambda u_, v: [resized(u_, *u.shape[-2:]), resized(adjoint(v), *vh.shape[-2:])], all_u, v)
+    return s, u, vh, info
 
 
 def _tangents(u: Any, s: Any, vh: Any, dx: Any) -> tuple[Any, Any, Any]:

@@ -37,7 +37,7 @@ from ..elementwise import comparison
 from ..elementwise.arithmetic import add, div, like, mul
 from ..elementwise.comparison import eq, has_zero, ne, select_n
 from ..elementwise.conversion import convert
-from ..foundations.half_precision import AS_ARRAY, HALF, in_bytes, silent
+from ..foundations.half_precision import AS_ARRAY, HALF, in_bytes, silent, whole_bytes
 from ..foundations.shapes import (
     Reduction,
     UfuncReduction,
@@ -270,6 +270,7 @@ class ArgExtreme(Operation):
     def lower(op, emit, x):
         """A reduction of (value, index) pairs; of equal values the first, NaN before any number."""
         (axis,) = op.axes
+        x = emit.convert(x, whole_bytes(x.type.dtype))  # for GPUs XLA reduces no packed elements beside indices
         element, index = x.type.update(shape=()), array_type((), op.index_dtype)
         indices = emit.iota(x.type.update(dtype=op.index_dtype, weak=False), axis)
         starts = [emit.constant(op.unit(x.type.dtype), element), emit.constant(0, index)]

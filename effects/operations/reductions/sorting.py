@@ -27,7 +27,7 @@ from ...types.dtypes import (
 )
 from ...types.extent import as_size, fits
 from ..elementwise.comparison import has_zero, total_order
-from ..foundations.half_precision import HALF
+from ..foundations.half_precision import HALF, whole_bytes
 from ..foundations.shapes import canonical_axis, reshape
 from ..indexing.gather_scatter import gather
 from ..indexing.gather_windows import GatherDimensionNumbers
@@ -137,12 +137,14 @@ class Sort:
         *ys, order = perform(op, *primals, broadcasted_iota("uint32", primals[0].type.shape, op.dimension))
         return ys, [None if dx is None else take_along_axis(dx, order, op.dimension) for dx in tangents]
 
-    def lower(op, emit, *xs):
+    def lower(op, emit, *packed):
+        xs = [emit.convert(x, whole_bytes(x.type.dtype)) for x in packed]  # for GPUs XLA sorts no packed elements
         elements = [x.type.update(shape=()) for x in xs for _ in (0, 1)]
         region = emit.region(elements, lambda *pairs: [_precedes(emit, pairs[: 2 * op.num_keys])])
         stable = "true" if op.is_stable else "false"
         attributes = f"dimension = {op.dimension} : i64, is_stable = {stable}"
-        return emit.ops("sort", *xs, types=[x.type for x in xs], attributes=attributes, regions=region)
+        ys = emit.ops("sort", *xs, types=[x.type for x in xs], attributes=attributes, regions=region)
+        return [emit.convert(y, x.type.dtype) for x, y in zip(packed, ys)]
 
     flops = _comparisons
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
+from ...base.errors import BadArgument, DTypeMismatch, MissingRule, ShapeMismatch
 from ...base.stack import perform
 from ...core.operation import operation, shared
 from ...types.array_type import ArrayType, array_type
@@ -348,6 +348,11 @@ def lower_convolution(op: Any, emit: Any, x: Any, y: Any) -> Any:
     out = emit.made
     if not x.type.size or not y.type.size or not out.size:
         return emit.full(0, out)
+    if emit.platform == "cuda" and out.dtype.kind in "biu":
+        raise MissingRule(
+            f"conv_general_dilated: cuDNN has no convolution to {out.dtype} on the platform 'cuda', got {x.type}.",
+            hint="convert to float64, or compute it on the host: jit(f, device=devices('cpu')[0]).",
+        )
     if extents_in(op.padding):
         x, op = _padded(op, emit, x)
     if not is_complex(out.dtype):

@@ -252,3 +252,10 @@ def test_an_array_is_not_donated_whose_parts_fit_no_result():
         assert y.tolist() == (X * 2).tolist() and x.tolist() == X.tolist()
     x = put("a")
     assert hx.jit(lambda x: x * 2, donate_argnums=0)(x).sharding == by("a") and x.is_deleted()
+
+
+@pytest.mark.parametrize("where", [by("a"), SingleDeviceSharding(DEVICES[0])])
+def test_results_are_not_asked_to_lie_in_another_memory(where):
+    with pytest.raises(errors.BadArgument, match=r"must lie in the memory 'device', got .*pinned_host"):
+        hx.jit(lambda x: x, out_shardings=(where.with_memory_kind("pinned_host"),))
+    assert hx.jit(lambda x: x, out_shardings=where.with_memory_kind("device"))(X).sharding == where

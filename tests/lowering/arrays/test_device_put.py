@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.new_process import in_new_process
 
 import handlax as hx
 from handlax import errors, lax
@@ -169,3 +170,35 @@ def test_each_array_is_donated_or_shared_as_said():
     assert copied.sharding == A and copied is not y
     y.delete()
     assert copied.tolist() == X.tolist()
+
+
+@pytest.mark.parametrize("kind", ["pinned_host", "device"])
+def test_an_array_lies_in_the_memory_that_its_sharding_names_and_programs_move_it(kind):
+    where = SingleDeviceSharding(DEVICES[0], memory_kind=kind)
+    for x in (hx.device_put(X, where), hx.device_put(hx.device_put(X, DEVICES[1]), where)):
+        assert x.sharding == where and x.sharding.memory_kind == kind and hx.device_put(x, where) is x
+        f = hx.jit(lambda x: x * 2)
+        for y in (f(x), f(hx.device_put(x, DEVICES[0])), f(x), x * 2):
+            assert y.sharding.memory_kind == "device" and y.tolist() == (X * 2).tolist()
+        assert hx.device_put(x, DEVICES[0]).sharding.memory_kind == "device"
+
+
+def test_programs_see_the_memory_of_the_only_device():
+    code = """
+import handlax as hx
+from handlax.sharding import SingleDeviceSharding
+(device,) = hx.devices()
+f = hx.jit(lambda x: x + 1)
+x = hx.device_put(1.0, SingleDeviceSharding(device, memory_kind="pinned_host"))
+print(float(f(1.0)), float(f(x)), f(x).sharding.memory_kind, x.sharding.memory_kind)
+"""
+    assert in_new_process(code, HANDLAX_NUM_CPU_DEVICES="1") == "2.0 2.0 device pinned_host"
+
+
+def test_an_array_on_a_device_is_put_there_without_the_host():
+    x = hx.jit(lambda x: x + 1)(X)
+    with hx.transfer_guard_device_to_host("disallow"):
+        y, z = hx.device_put(x, DEVICES[0]), hx.device_put(x, DEVICES[3])
+    assert not x.committed and y.committed and y.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    x.delete()
+    assert y.tolist() == z.tolist() == (X + 1).tolist()

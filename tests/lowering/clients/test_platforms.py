@@ -96,9 +96,9 @@ except RuntimeError as error: print(error.what)
 def test_an_installed_plugin_without_a_gpu_is_not_chosen(monkeypatch, tmp_path):
     monkeypatch.delenv(platforms.PLATFORMS_VARIABLE, raising=False)
     monkeypatch.setattr(platforms, "_cuda_plugin", lambda: ("13", tmp_path / "xla_cuda_plugin.so"))
-    monkeypatch.setattr(platforms, "_gpu_present", lambda: False)
+    monkeypatch.setattr(platforms, "gpu_is_present", lambda: False)
     assert platforms._resolve(None) == "cpu"
-    monkeypatch.setattr(platforms, "_gpu_present", lambda: True)
+    monkeypatch.setattr(platforms, "gpu_is_present", lambda: True)
     assert platforms._resolve(None) == "cuda"
     monkeypatch.setenv(platforms.PLATFORMS_VARIABLE, "cpu")
     assert platforms._resolve(None) == "cpu"
@@ -114,6 +114,20 @@ def test_the_cuda_plugin_is_found_by_path_without_running_its_package(monkeypatc
     assert platforms._cuda_plugin() == ("13", package / "xla_cuda_plugin.so")
 
 
+def test_the_plugin_is_loaded_once_under_a_name_of_its_own(monkeypatch, tmp_path):
+    done, loaded = [], {"cuda"}  # by jax
+    for name, call in {
+        "pjrt_plugin_loaded": loaded.__contains__, "initialize_pjrt_plugin": lambda name: done.append(name),
+        "load_pjrt_plugin_dynamically": lambda name, library: (loaded.add(name), "api")[1],
+    }.items():
+        monkeypatch.setattr(platforms.xc, name, call)
+    monkeypatch.setattr(platforms._profiler, "register_plugin_profiler", lambda api: done.append("profiler"))
+    monkeypatch.setattr(platforms, "_register_cuda_targets", lambda package, api: done.append((package, api)))
+    for _ in range(2):
+        platforms._load_cuda_plugin("13", tmp_path / "xla_cuda_plugin.so")
+    assert done == ["handlax_cuda", ("jax_cuda13_plugin", "api")] and loaded == {"cuda", "handlax_cuda"}
+
+
 def test_processes_meet_before_they_make_clients_of_gpus_and_end_with_one_that_fails(monkeypatch, tmp_path):
     done = []
     joined = SimpleNamespace(
@@ -126,7 +140,7 @@ def test_processes_meet_before_they_make_clients_of_gpus_and_end_with_one_that_f
     monkeypatch.setattr(platforms.xc, "make_c_api_client", lambda *facts: done.append(facts))
     platforms._make_cuda_client(joined)
     options = {"memory_fraction": 0.5, "node_id": 1}
-    assert done == [("the GPUs", 7), ("cuda", options, "the runtime's")] and joined.on_failure == "ends"
+    assert done == [("the GPUs", 7), ("handlax_cuda", options, "the runtime's")] and joined.on_failure == "ends"
 
 
 def test_the_port_told_is_that_of_the_collectives_alone(monkeypatch):

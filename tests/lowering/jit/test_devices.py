@@ -1,5 +1,7 @@
 """Arrays on devices: put there, copied back, awaited; of the eight that the tests have."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,13 @@ def test_the_function_of_the_platform_in_force_is_called():
     assert lax.platform_dependent(1.0, tpu=lambda x: x, default=lambda x: -x) == -1.0
     with pytest.raises(errors.BadArgument, match="must be given"):
         lax.platform_dependent(1.0, tpu=lambda x: x)
+
+
+def test_the_platform_is_that_of_the_default_device_and_cuda_is_a_gpu(monkeypatch):
+    monkeypatch.setattr("handlax.lowering.jit.devices._default_device", lambda: SimpleNamespace(platform="gpu"))
+    assert lax.platform_dependent(1.0, cpu=lambda x: x, cuda=lambda x: x + 1) == 2.0
+    assert lax.platform_dependent(1.0, cpu=lambda x: x, gpu=lambda x: x + 2, default=lambda x: -x) == 3.0
+    assert lax.platform_dependent(1.0, cpu=lambda x: x, default=lambda x: -x) == -1.0
 
 
 def test_keys_stay_keys_and_compare():

@@ -12,7 +12,7 @@ from handlax.effects.base.stack import perform
 from handlax.effects.operations.linalg import lapack
 from handlax.effects.operations.linalg.cholesky import Cholesky
 from handlax.effects.operations.linalg.determinant import Determinant, LogDeterminant
-from handlax.effects.operations.linalg.eig import Eig
+from handlax.effects.operations.linalg.eig import GEEV, Eig, _of_pairs, _paired
 from handlax.effects.operations.linalg.eigh import Eigh
 from handlax.effects.operations.linalg.lu import Lu
 from handlax.effects.operations.linalg.qr import Geqrf, HouseholderProduct, Ormqr, Qr
@@ -28,6 +28,9 @@ FACTORISATIONS = (
     (lax.linalg.cholesky, "cusolver_potrf_ffi"), (lax.linalg.lu, "cusolver_getrf_ffi"),
     (lax.linalg.lu, "cu_lu_pivots_to_permutation"), (lax.linalg.qr, "cusolver_geqrf_ffi"),
     (lax.linalg.qr, "cusolver_orgqr_ffi"),
+    (lambda x: tuple(lax.linalg.eig(x, compute_left_eigenvectors=False)), "cusolver_geev_ffi"),
+    (lambda x: lax.linalg.svd(x, algorithm=SvdAlgorithm.JACOBI), "cusolver_gesvdj_ffi"),
+    (lambda x: lax.linalg.svd(x, algorithm=SvdAlgorithm.POLAR), "cusolver_gesvdp_ffi"),
 )
 
 
@@ -44,6 +47,29 @@ def text(f, **options):
 def test_on_a_gpu_the_routine_is_that_of_cusolver(f, target):
     assert f"@{target}(" in text(f, platform="cuda")
     assert "@lapack_" not in text(f, platform="cuda")
+
+
+@pytest.mark.parametrize(("algorithm", "m", "n"), [("JACOBI", 34, 33), ("POLAR", 34, 20), ("JACOBI", 34, 20)])
+def test_vectors_of_a_gpu_s_algorithms_are_cut_to_those_asked_for(algorithm, m, n):
+    f = lambda x: list(lax.linalg.svd(x, full_matrices=False, algorithm=SvdAlgorithm[algorithm]))
+    program = record(f, [hx.typeof(np.zeros((3, m, n), "complex64"))])
+    call = next(line for line in lower_program(program, "f", platform="cuda").text.splitlines() if "cusolver_" in line)
+    assert f"full_matrices = {str(algorithm == 'JACOBI' and n <= 32).lower()}" in call
+    assert [t.shape for t in program.out_types] == [(3, m, n), (3, n), (3, n, n)]
+
+
+def test_eigenvectors_of_pairs_are_unpacked_as_on_the_host():
+    x = matrix((4, 6, 6), "float64")
+    packed = [GEEV.on_host(x.dtype, 6, False, True)(each, False, True) for each in x]
+    w, v = np.stack([re + 1j * im for re, im, *_ in packed]), np.stack([each[3] for each in packed])
+    assert (w.imag != 0).any() and (w.imag == 0).any()
+    expected = np.stack([_paired(*each) for each in zip(w, v)])
+    np.testing.assert_array_equal(_of_pairs(hx.numpy.asarray(w), hx.numpy.asarray(v)), expected)
+
+
+def test_the_permutation_of_several_factorisations_is_row_major_on_a_gpu_too():
+    line = next(line for line in text(lax.linalg.lu, platform="cuda").splitlines() if "cu_lu_pivots" in line)
+    assert line.count("dense<[1, 0]> : tensor<2xindex>") == 2 and "dense<[0, 1]>" not in line
 
 
 def test_a_routine_that_a_platform_lacks_is_refused_when_the_program_is_lowered():
