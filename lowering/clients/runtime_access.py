@@ -70,14 +70,8 @@ UNINTERRUPTED: set[CodeType] = set()  # functions that note what they have begun
 AT_END: list[Callable[[], None]] = []  # called when other threads have ended
 
 
-def end_threads_at_exit() -> None:
-    """Have SystemExit raised, when Python ends, in other threads that use the package, wait for their end, and call
-    what is ``AT_END``.
-    """
-    atexit.register(_end_threads)
-
-
 def _end_threads() -> None:
+    """Have SystemExit raised in other threads that use the package, wait for their end, and call what is ``AT_END``."""
     REFUSALS.append(partial(_refuse_others, threading.get_ident()))
     until = time.monotonic() + _PATIENCE
     own = threading.current_thread()
@@ -88,6 +82,15 @@ def _end_threads() -> None:
             thread.join(max(until - time.monotonic(), 0.0))
     for function in AT_END:
         function()
+
+
+def end_threads_at_exit() -> None:
+    """Have threads that use the package ended when Python ends, before what has been registered until now is called."""
+    atexit.unregister(_end_threads)
+    atexit.register(_end_threads)
+
+
+end_threads_at_exit()  # a thread may begin to use the runtime when functions can no longer be registered
 
 
 def _told_to_end(until: float) -> set[int]:
