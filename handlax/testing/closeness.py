@@ -5,18 +5,16 @@ A tolerance is relative to the largest element, since a sum of terms is as exact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..effects.base.wrapping import ignoring_errors
 from ..effects.core.arrays import Array, as_array
 from ..effects.trees import pytrees
 from ..effects.trees.structure import at, difference
 from ..effects.types import dtypes
-from .law import Inapplicable
 
 # About 100 roundings: results of one function by two orders of evaluation. Narrow floats have fewer steps to lose bits
 # in, since they are mostly computed in float32 and rounded once; float64 also allows for differing libraries of
@@ -91,8 +89,8 @@ def assert_results_equal(
     about = f"{what}: " if what else ""
     structures = pytrees.structure(actual), pytrees.structure(expected)
     if structures[0] != structures[1]:
-        found, wanted, where = difference(*structures)
-        raise AssertionError(f"{about}the results{where}: {found}, expected {wanted}")
+        got, wanted, where = difference(*structures)
+        raise AssertionError(f"{about}the results{where}: {got}, expected {wanted}")
     for (path, x), y in zip(pytrees.flatten_with_path(actual)[0], pytrees.leaves(expected)):
         what = f"{about}the result{at(path)}"
         if exact or (isinstance(x, Array) and isinstance(y, Array)):
@@ -119,37 +117,3 @@ _FAMILIES: Mapping[str, Callable[[Any], bool]] = MappingProxyType({
     "booleans": dtypes.is_bool, "integers": dtypes.is_integer, "real numbers": dtypes.is_floating,
     "complex numbers": dtypes.is_complex, "others": lambda dtype: True,
 })
-
-
-def assert_quotients(
-    tangents: Sequence[Any], moved: Callable[[float], Sequence[Any]], what: str = "the tangent", narrow: bool = False
-) -> None:
-    """Assert that tangents are central difference quotients of ``moved(d)``, the results a distance ``d`` along.
-
-    They may differ by what rounding the results does to a quotient, and by a part of the tangent itself. Elements that
-    are not finite have no quotient, nor have those that jump or bend in between, where half the distance gives another
-    one. ``narrow``: of 32 bits.
-
-    Raises: Inapplicable: no element has a quotient.
-    """
-    step, tolerance, compared = (1e-2, 2e-2, 0) if narrow else (1e-6, 2e-4, 0)
-    quotients = zip(tangents, _quotients(moved, step), _quotients(moved, step / 2), strict=True)
-    for k, (tangent, (quotient, size), (nearer, _)) in enumerate(quotients):
-        found, noise = data(tangent), 100 * float(dtypes.finfo(quotient.dtype).eps) / step * size
-        apart = np.abs(nearer - quotient)
-        defined = np.isfinite(quotient) & np.isfinite(nearer)
-        defined &= ~(apart > noise + (0.1 if narrow else 0.01) * np.abs(quotient))
-        largest = float(np.abs(quotient[defined]).max(initial=0.0))
-        close = ~defined | np.isclose(found, quotient, rtol=tolerance, atol=tolerance / 10 * largest + noise)
-        assert_all(close, found, quotient, f"{what} of result {k}" if len(tangents) > 1 else what)
-        compared += int(np.count_nonzero(defined))
-    if not compared:
-        raise Inapplicable("no result has a difference quotient: there is none, or it jumps or is not finite")
-
-
-@ignoring_errors
-def _quotients(moved: Callable[[float], Sequence[Any]], step: float) -> list[tuple[np.ndarray[Any, Any], float]]:
-    """The central difference quotients, and the size of the results of which they are."""
-    pairs = [(data(up), data(down)) for up, down in zip(moved(step), moved(-step), strict=True)]
-    size = lambda x: float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
-    return [((up - down) / (2 * step), size(up)) for up, down in pairs]

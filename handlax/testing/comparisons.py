@@ -155,9 +155,9 @@ def compare(
     )
     for check in checks:
         if check.raised and not check.returned:
-            found, expected = check.names
+            actual, expected = check.names
             raise BadArgument(
-                f"compare: {found} and {expected} must return for some inputs, every input raised {check.raised}",
+                f"compare: {actual} and {expected} must return for some inputs, every input raised {check.raised}",
                 hint="inputs= draws a tuple of the arguments that they take.",
             )
     return report
@@ -228,10 +228,10 @@ class DrawnInputs:
 
     def simpler(self, example: Example, fails: Callable[[Example], bool]) -> Example:
         """The simplest inputs found that still fail."""
-        found, over, before = example, False, iter(range(self.place))
+        simplest, over, before = example, False, iter(range(self.place))
 
         def shows(args: Any) -> bool:
-            nonlocal found, over
+            nonlocal simplest, over
             if over or next(before, None) is not None:
                 return False
             try:
@@ -239,11 +239,11 @@ class DrawnInputs:
             except OutOfTime:  # Hypothesis would take it for what is looked for
                 over = True
                 return False
-            found = args if shown else found
+            simplest = args if shown else simplest
             return shown
 
         self.search(shows, Phase.generate, Phase.shrink)
-        return found
+        return simplest
 
     def search(self, condition: Callable[[Any], bool], *phases: Phase) -> None:
         """Draw the examples of the run until the condition holds for one; with ``shrink`` then simpler ones."""
@@ -271,10 +271,10 @@ class Agreement:
     raised: str = ""
 
     def __call__(self, *args: Any) -> None:
-        (found, error), (expected, other) = _outcome(self.f, args), _outcome(self.g, args)
+        (actual, error), (expected, other) = _outcome(self.f, args), _outcome(self.g, args)
         if error is None and other is None:
             self.returned = True
-            assert_results_equal(found, expected, self.loose, exact=self.exact, weak=True)
+            assert_results_equal(actual, expected, self.loose, exact=self.exact, weak=True)
         elif error and other and (isinstance(error, type(other)) or isinstance(other, type(error))):
             self.raised = f"{type(error).__name__}: {error}"
         else:
@@ -298,7 +298,7 @@ def _copied(x: Any) -> Any:
 def _where(f: Compared, way: Way, args: Example) -> str:
     """The first operation that a way computes otherwise, or why it is not known."""
     try:
-        found = first_difference(f, *args, otherwise=way.transform)
+        first = first_difference(f, *args, otherwise=way.transform)
     except Exception as error:  # of a way that is none for a function with more results
         return f"unknown, since {type(error).__name__}: {error}"
-    return "none, where the results of all are kept" if found is None else str(found)
+    return "none, where the results of all are kept" if first is None else str(first)

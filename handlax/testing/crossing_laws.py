@@ -15,7 +15,6 @@ import numpy as np
 from ..effects.base.config import configure
 from ..effects.core.arrays import as_array
 from ..effects.trees import pytrees
-from ..effects.types import dtypes
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
 from .closeness import assert_results_equal
@@ -41,17 +40,6 @@ class CrossingCase(Protocol):
         """
 
 
-def smooth_part(tree: Any) -> list[Any]:
-    """The arrays of a tree that have derivatives, which are those of inexact dtype."""
-    return [y for y in map(as_array, pytrees.leaves(tree)) if dtypes.is_inexact(y.dtype)]
-
-
-def drawn_direction(seed: int, *xs: Any) -> tuple[Any, ...]:
-    """Random tangents of float64 arrays."""
-    rng = np.random.default_rng([seed, 1])  # other numbers than those of inputs
-    return tuple([np.asarray(rng.normal(size=np.shape(x))) for x in xs])
-
-
 def assert_arrays_equal(actual: Any, expected: Any, what: str) -> None:
     """Assert that two trees of results are close. Raises: Inapplicable: they have no arrays to compare."""
     assert_results_equal(actual, expected, what=what)
@@ -60,7 +48,7 @@ def assert_arrays_equal(actual: Any, expected: Any, what: str) -> None:
 
 
 @evaluated()
-def unrolled(case: CrossingCase, nest: Nest, seed: int) -> None:
+def crosses(case: CrossingCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
     case.same(case.crossed(nest)(*inputs), case.unrolled(nest)(*inputs), "with loops and branches, against Python's")
 
@@ -71,24 +59,30 @@ def _jit(case: CrossingCase, nest: Nest, seed: int) -> None:
     case.same(jit(f)(*inputs), evaluated()(f)(*inputs), "jit outside of it")
 
 
-@evaluated()
-def _compiled(case: CrossingCase, nest: Nest, seed: int) -> None:
-    inputs = nest.inputs(seed)
-    case.same(case.crossed(nest, jit)(*inputs), case.crossed(nest)(*inputs), "of a compiled function")
+def inside(transform: Transformation, what: str) -> Callable[..., None]:
+    """The check that the subject makes of a transformed program what it makes of the program."""
+
+    @evaluated()
+    def check(case: CrossingCase, nest: Nest, seed: int) -> None:
+        inputs = nest.inputs(seed)
+        case.same(case.crossed(nest, transform)(*inputs), case.crossed(nest)(*inputs), what)
+
+    return check
 
 
 @evaluated()
 def _lanes(case: CrossingCase, nest: Nest, seed: int) -> None:
     f, rows = case.crossed(nest), [nest.inputs(seed), nest.inputs(seed + 1000)]
-    found = vmap(f)(*[np.stack(column) for column in zip(*rows)])
-    for y in map(as_array, pytrees.leaves(found)):
+    mapped = vmap(f)(*[np.stack(column) for column in zip(*rows)])
+    for y in map(as_array, pytrees.leaves(mapped)):
         assert y.shape[:1] == (len(rows),), f"vmap of it over {len(rows)} lanes gives an array of the type {y.type}"
     for lane, row in enumerate(rows):
-        own = pytrees.map(lambda y, lane=lane: as_array(y)[lane], found)
+        own = pytrees.map(lambda y, lane=lane: as_array(y)[lane], mapped)
         case.same(own, f(*row), f"lane {lane} of vmap")
 
 
 SHORT = "short programs"  # what the law wants that compiles them
 JIT = Law("jit", "jit outside of it changes nothing", _jit, wants=(SHORT,))
-COMPILED = Law("compiled", "of a compiled function it gives what it gives of the function", _compiled)
+INNER_JIT = Law(
+    "inner jit", "of a compiled function it gives what it gives of the function", inside(jit, "of a compiled function"))
 LANES = Law("lanes", "vmap of it equals the lanes one by one", _lanes)

@@ -150,8 +150,8 @@ def simple_programs(nest: Nest) -> list[Nest]:
     """
     has = lambda name: f"hx.{name}(" in nest.source
     forms = [SMOOTH[1], *[ADDED] * has("tell")]
-    found = [program_of(names, forms, forms) for names in ([], *[[name] for name in BROAD if has(name)])]
-    return [each for each in found if len(each.source) < len(nest.source)]
+    simple = [program_of(names, forms, forms) for names in ([], *[[name] for name in BROAD if has(name)])]
+    return [each for each in simple if len(each.source) < len(nest.source)]
 
 
 def program_of(statements: Iterable[str], every: Sequence[str], few: Sequence[str]) -> Nest:
@@ -164,7 +164,9 @@ def program_of(statements: Iterable[str], every: Sequence[str], few: Sequence[st
 
 
 def liveness(nest: Nest) -> tuple[bool, int]:
-    """Whether a program performs effects, and in how many statements of bodies it computes floats for its results."""
+    """How much a program can show of its subject, to choose the best of several by: whether it performs effects, and
+    then how many statements its results depend on that compute floats in bodies of functions.
+    """
     return "hx.tell(" in nest.source, len(COMPUTED.findall(living(nest.source)))
 
 

@@ -32,7 +32,7 @@ from ..interpreters.transformations.derivatives import jvp
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.ahead_of_time import eval_shape
 from .closeness import assert_close
-from .crossing_laws import COMPILED, JIT, LANES, assert_arrays_equal, drawn_direction, smooth_part, unrolled
+from .crossing_laws import INNER_JIT, JIT, LANES, assert_arrays_equal, crosses, inside
 from .drawn_programs import check_on_programs
 from .generator.control import CONTROL
 from .generator.control_flow import CHOOSING
@@ -40,6 +40,7 @@ from .generator.nests import Nest
 from .generator.unrolled import UNROLLED, evaluated
 from .law import Law, Report
 from .recordings import Transformation, plain
+from .tangents import drawn_tangents, smooth_part
 
 
 @dataclass(frozen=True)
@@ -167,23 +168,17 @@ def _merged(case: HandlerCase, nest: Nest, seed: int) -> None:
             case.same((one, ()), (other, ()), what)
 
 
-@evaluated()
-def _checkpoint(case: HandlerCase, nest: Nest, seed: int) -> None:
-    inputs = nest.inputs(seed)
-    case.same(case.crossed(nest, checkpoint)(*inputs), case.crossed(nest)(*inputs), "checkpoint inside the handler")
-
-
 def _each(across: Callable[..., Any]) -> Callable[..., None]:
     """The check that performing for each of three numbers ``across`` them is performing one after the other."""
 
     @evaluated()
     def check(case: HandlerCase, nest: Nest, seed: int) -> None:
         xs = as_array(np.random.default_rng(seed).uniform(-1, 1, 3))
-        found, expected = [
+        actual, expected = [
             case.handled(case.answered(lambda xs, each=each: (hnp.stack([*each(case.tell, xs)]),)))(xs)
             for each in (across, lambda f, xs: [f(x) for x in xs])
         ]
-        case.same(found, expected, "against one after the other")
+        case.same(actual, expected, "against one after the other")
 
     return check
 
@@ -194,9 +189,9 @@ def _derivative(case: HandlerCase, nest: Nest, seed: int) -> None:
     loops, python = [
         lambda *xs, f=f: smooth_part(case.results(f(*xs, k, p))) for f in (case.crossed(nest), case.unrolled(nest))
     ]
-    found, expected = (jvp(f, (x, v, w), drawn_direction(seed, x, v, w)) for f in (loops, python))
-    assert_arrays_equal(found, expected, "jvp, against that with Python's loops and branches")
-    assert_arrays_equal(found[0], loops(x, v, w), "the results of jvp")
+    actual, expected = (jvp(f, (x, v, w), drawn_tangents(seed, x, v, w)) for f in (loops, python))
+    assert_arrays_equal(actual, expected, "jvp, against that with Python's loops and branches")
+    assert_arrays_equal(actual[0], loops(x, v, w), "the results of jvp")
 
 
 @evaluated()
@@ -212,10 +207,11 @@ HANDLER_LAWS = (
     Law("typing", "its state keeps its type", _typed),
     Law("prefix", "a log is a prefix of the next one", _prefix),
     Law("merge", "merge is commutative and associative, it has a unit, and no answer reads the state", _merged),
-    Law("unrolled", "it crosses loops, branches and calls as it crosses those of Python", unrolled),
+    Law("unrolled", "it crosses loops, branches and calls as it crosses those of Python", crosses),
     JIT,
-    COMPILED,
-    Law("checkpoint", "what it handles may be computed again for a derivative", _checkpoint),
+    INNER_JIT,
+    Law("checkpoint", "what it handles may be computed again for a derivative",
+        inside(checkpoint, "checkpoint inside the handler")),
     Law("in a loop", "the iterations of a loop perform one after the other", _each(lax.map)),
     Law("in lanes", "lanes perform in order of their index", _each(lambda f, xs: vmap(f)(xs))),
     LANES,

@@ -101,19 +101,22 @@ class Report:
 
 
 class LawFails(AssertionError):
-    """A law that fails: ``law.check(*example)`` raises again."""
+    """A law that fails: ``law.check(*example)`` raises again, unless the message says that it held."""
 
     def __init__(
-        self, subject: str, law: Law, example: Example, found: BaseException, seed: int, show: Show = sources,
-        reduced: bool = True,
+        self, subject: str, law: Law, example: Example, error: BaseException, seed: int, show: Show = sources,
+        note: str = "",
     ):
         self.law, self.example = law, example
         shown = "".join([f"{line}\n" for line in show(law, example).splitlines() if line.strip()])
-        kind = "" if isinstance(found, AssertionError) else f"{type(found).__name__}: "
-        said = str(found).partition("\nassert ")[0]  # pytest adds what it compared
+        kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+        said = str(error).partition("\nassert ")[0]  # pytest adds what it compared
         text = "\n".join([f"  {line}" for line in f"{kind}{said}".strip().splitlines()])
-        cut = "" if reduced else "The time was over while this was made smaller; seconds= gives more.\n"
-        super().__init__(f"{subject}: it is not so that {law.sentence}.\n{text}\n{shown}{cut}Found with seed={seed}.")
+        super().__init__(f"{subject}: it is not so that {law.sentence}.\n{text}\n{shown}{note}Found with seed={seed}.")
+
+
+OVER = "The time was over while this was made smaller; seconds= gives more.\n"
+ONCE = "It held when it was tried again: something else than the example decides.\n"
 
 
 def check_laws(
@@ -178,23 +181,27 @@ def check_law(
     Args:
         end: when an example that fails is made smaller no further, by the clock; there are ``kept`` seconds at least.
 
-    Raises: LawFails: it fails; with an example that fails alike, and is reduced.
+    Raises: LawFails: it fails; with a reduced example that fails alike, also when it is tried again.
     """
-    found = failure(law, example)
-    reason = str(found) if isinstance(found, Inapplicable) else None if found is None else refusal(found)
-    if found is None or reason is not None:
+    error = failure(law, example)
+    reason = str(error) if isinstance(error, Inapplicable) else None if error is None else refusal(error)
+    if error is None or reason is not None:
         return reason
-    until, in_time = max(end, time.monotonic() + kept), True
+    until, note = max(end, time.monotonic() + kept), ""
 
     def fails(other: Example) -> bool:
-        nonlocal in_time
-        in_time = time.monotonic() < until
-        if not in_time:
+        nonlocal note
+        if time.monotonic() >= until:
+            note = OVER
             raise OutOfTime
-        return manner(failure(law, other)) == manner(found)
+        return manner(failure(law, other)) == manner(error)
 
     small = reduce(example, fails)
-    raise LawFails(subject, law, small, failure(law, small) or found, seed, show, in_time) from found
+    for each in (small, example):
+        again = failure(law, each)
+        if again is not None:
+            raise LawFails(subject, law, each, again, seed, show, note) from error
+    raise LawFails(subject, law, example, error, seed, show, ONCE) from error
 
 
 def failure(law: Law, example: Example) -> Exception | None:

@@ -22,14 +22,14 @@ from ..interpreters.analysis.simplify import dead_code_elimination
 from ..interpreters.analysis.typecheck import typecheck
 from ..interpreters.core.record import record
 from ..interpreters.differentiation.partial_eval import partial_eval_program
-from .closeness import assert_quotients, assert_results_equal
-from .crossing_laws import drawn_direction, smooth_part
+from .closeness import assert_results_equal
 from .drawn_programs import refusal_of, with_reduced_program
 from .generator.control import CONTROL
 from .generator.nests import DIFFERENTIABLE, Nest
 from .generator.unrolled import UNROLLED, evaluated
 from .law import Law, check_law, nothing
-from .operation_laws import assert_preserved, joined_results, pairing
+from .operation_laws import assert_preserved, joined_results
+from .tangents import assert_quotients, drawn_tangents, pairing, smooth_part
 
 
 def check_nest_law(law: Law, nest: Nest, seed: int, *, seconds: float = 10.0) -> str | None:
@@ -60,7 +60,7 @@ def _of_floats(f: Callable[..., Any], k: Any, p: Any) -> Callable[..., Any]:
     return lambda *xs: tuple(smooth_part(f(*xs, k, p)))
 
 
-def compiled(control: Any, f: Callable[..., Any], *inputs: Any) -> Any:
+def jitted(control: Any, f: Callable[..., Any], *inputs: Any) -> Any:
     """The results of the function under ``jit``."""
     return control.jit(f)(*inputs)
 
@@ -120,7 +120,7 @@ def chosen_by_lane(control: Any, f: Callable[..., Any], x: Any, v: Any, w: Any, 
     return control.vmap(f, (None, None, None, 0, 0))(x, v, w, ks, ps)
 
 
-FORWARD: tuple[Change, ...] = (compiled, forwards, pushed, mapped, partly_mapped, chosen_by_lane)
+FORWARD: tuple[Change, ...] = (jitted, forwards, pushed, mapped, partly_mapped, chosen_by_lane)
 REVERSE: tuple[Change, ...] = (*FORWARD, backwards, pulled, transposed)
 
 
@@ -143,7 +143,7 @@ def _agree(nest: Nest, seed: int, changes: Sequence[Change]) -> None:
     names = " of ".join([change.__name__ for change in reversed(changes)]) or "value"
     changed = lambda control: tower(control, nest.function(hx=control), changes)
     expected = evaluated()(changed(UNROLLED))(*inputs)
-    in_force = configure(default_float="float64") if compiled in changes else evaluated()
+    in_force = configure(default_float="float64") if jitted in changes else evaluated()
     assert_results_equal(in_force(changed(CONTROL))(*inputs), expected, what=f"{names}, against loops in Python")
 
 
@@ -169,10 +169,10 @@ def _differences(nest: Nest, seed: int) -> None:
 def _adjoint(nest: Nest, seed: int) -> None:
     """<u, Jv> = <J^T u, v>."""
     x, v, w, k, p = nest.inputs(seed)
-    f, direction = _of_floats(nest, k, p), drawn_direction(seed, x, v, w)
+    f, direction = _of_floats(nest, k, p), drawn_tangents(seed, x, v, w)
     _, dy = CONTROL.jvp(f, (x, v, w), direction)
     y, pull = CONTROL.vjp(f, x, v, w)
-    u = drawn_direction(seed + 1, *y)
+    u = drawn_tangents(seed + 1, *y)
     left, right = pairing(u, dy), pairing(direction, pull(u))
     size = 1.0 + sum([float(np.abs(b).sum()) for b in map(np.asarray, dy)])
     assert abs(left - right) <= 1e-10 * size, f"<u, Jv> = {left}, <J^T u, v> = {right}"
@@ -219,7 +219,7 @@ def _dead_code(nest: Nest, seed: int) -> None:
 
 NEST_LAWS = (
     Law("value", "control flow equals Python's loops and branches", agrees()),
-    Law("compiled", "compiled control flow equals Python's loops and branches", agrees(compiled)),
+    Law("compiled", "compiled control flow equals Python's loops and branches", agrees(jitted)),
     Law("differences", "jvp equals the difference quotient", _differences),
     Law("jvp", "jvp equals that of the unrolled function", agrees(forwards)),
     Law("linearize", "the linear map equals that of the unrolled function", agrees(pushed)),

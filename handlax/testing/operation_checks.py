@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -22,11 +22,23 @@ from ..effects.core.columns import COLUMNS, decomposed
 from ..effects.core.operation import Operation
 from ..effects.operations.random_bits import KEY, random_wrap
 from ..effects.types import dtypes
-from ..effects.types.array_type import Shape, array_type
-from .closeness import brief, data
+from ..effects.types.array_type import ArrayType, Shape, array_type
+from .closeness import data
 from .generator.reducing import reduced
 from .law import Law, Report, check_laws
-from .operation_laws import HALVES, LANES, OPERATION_LAWS, REALS, Arrays, of_one_type, refusal
+from .operation_laws import (
+    HALVES,
+    LANE_COUNT,
+    NO_ROWS,
+    OPERATION_LAWS,
+    REALS,
+    Arrays,
+    described,
+    lacking_rules,
+    of_one_type,
+    ragged_size,
+    refusal,
+)
 from .strategies import Domain, Operands, special_values
 
 SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3), (0,))
@@ -70,16 +82,16 @@ def check_operation(
             numbers after them. For the law of compiled values there are zeros, infinities and NaN among them, of
             integers the ends of the dtype, or the extremes of the domains.
         operands: draws of operands to be used instead, each a list of NumPy arrays, or of arrays of handlax where they
-            are keys.
+            are keys. The domain of an operand is then from its least to its greatest element.
         laws: those to check, all by default.
         examples: how many times operands are drawn, each time of a quarter of the types, where these are many.
         seconds: how long it takes, of which a quarter is kept to make operands that fail fewer, smaller and simpler;
             each law is checked once at least.
         seed: of the first draw.
 
-    Raises: LawFails: a law fails; the error has the operands, reduced, and the lines of the rules that the law is
-        about. BadArgument: ``op`` is none; ``operands`` are no draws of as many as it has; ``result_type`` accepts none
-        that are tried; ``exempt`` names what is neither a law nor a rule.
+    Raises: LawFails: a law fails; the error has the operands, reduced within their domains, and the lines of the rules
+        that the law is about. BadArgument: ``op`` is none; ``operands`` are no draws of as many as it has;
+        ``result_type`` accepts none that are tried; ``exempt`` names what is neither a law nor a rule.
 
     >>> from handlax.operations import Sin
     >>> report = check_operation(Sin(), examples=1)
@@ -107,9 +119,9 @@ def check_operation(
         return subject, drawn
 
     report = check_laws(
-        repr(subject), laws, example, lacks={**subject.exempt, **draws.lacks()},
+        repr(subject), laws, example, lacks={**draws.lacks(), **lacking_rules(type(subject)), **subject.exempt},
         examples=1 if draws.fixed else examples, seconds=seconds, seed=seed, show=_shown,
-        reduce=partial(reduced, smaller=_smaller),
+        reduce=partial(reduced, smaller=draws.smaller),
     )
     about, every = {name for law in laws for name in law.rules}, {*OPERATION_LAWS} <= {*laws}
     unchecked = {name: place for name, place in rules_of(subject).items() if every and name not in about}
@@ -147,11 +159,13 @@ TypeOfOperands = tuple[Operands, Any, tuple[Shape, ...]]
 class Draws(NamedTuple):
     """The operands on which laws are checked: ``fixed`` ones, or those that are drawn of ``types``.
 
-    ``refused``: the dtypes and ranks of which ``result_type`` accepted none, and the first error.
+    ``domains``: where the elements of an operand may lie, by its number and its dtype. ``refused``: the dtypes and
+    ranks of which ``result_type`` accepted none, and the first error.
     """
 
     fixed: list[list[Any]]
     types: list[TypeOfOperands]
+    domains: Mapping[tuple[int, Any], Domain]
     refused: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
@@ -169,33 +183,65 @@ class Draws(NamedTuple):
                 raise BadArgument(
                     f"check_operation: each draw must be a list of the operands {names} of {op}, got {text_of(each)}.",
                     hint=f"operands=[[{names}], ...].")
-        return cls([[_drawn(x) for x in each] for each in operands], [])
+        draws, elements = [[_drawn(x) for x in each] for each in operands], defaultdict[Any, list[Any]](list)
+        for each in draws:
+            for i, x in enumerate(each):
+                if isinstance(x, np.ndarray):
+                    elements[i, x.dtype].append(x.ravel())
+        return cls(draws, [], {key: Domain.around(np.concatenate(arrays)) for key, arrays in elements.items()})
 
     @classmethod
     def of(cls, op: Operation | Operands) -> Draws:
         """Of what an operation accepts."""
-        described, refused = ([op], {}) if isinstance(op, Operands) else accepted_operands(op)
-        types = [(each, dtype, shapes) for each in described for dtype in each.family for shapes in each.shapes]
-        return cls([], [types[i] for i in np.random.default_rng(0).permutation(len(types))], refused)
+        accepted, refused = ([op], {}) if isinstance(op, Operands) else accepted_operands(op)
+        types = [(each, dtype, shapes) for each in accepted for dtype in each.family for shapes in each.shapes]
+        domains = {(i, x.dtype): each[0].domains[i] for each in types for i, x in enumerate(_types_of(each))}
+        return cls([], [types[i] for i in np.random.default_rng(0).permutation(len(types))], domains, refused)
 
     def draw(self, k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
         """The draws of a number for a law: of some types, several of one for ``"lanes"``, further ones with
         ``"extremes"`` among their elements.
         """
-        rng, family = np.random.default_rng(k), _numbers(needs)
+        fits = lambda operands: all([NEEDS[name](operands) for name in needs if name in NEEDS])
         if self.fixed:
-            return [each for each in self.fixed if _all_of(family, each)]
-        some = [each for each in self.types if family is None or each[1] in family]
+            return [each for each in self.fixed if fits(each)]
+        some, rng = [each for each in self.types if fits(_types_of(each))], np.random.default_rng(k)
         some = quarter(some, k) if len(some) > 8 else some  # XLA takes some ten milliseconds for each
-        kinds = [False] * (LANES if "lanes" in wants else 1) + [True] * ("extremes" in wants)
-        drawn = [each.draw(dtype, shapes, rng, extremes=kind) for kind in kinds for each, dtype, shapes in some]
-        return [each for each in drawn if _all_of(family, each)]
+        kinds = [False] * (LANE_COUNT if "lanes" in wants else 1) + [True] * ("extremes" in wants)
+        return [each.draw(dtype, shapes, rng, extremes=kind) for kind in kinds for each, dtype, shapes in some]
 
     def lacks(self) -> dict[str, str]:
-        """The numbers that laws need and of which there are no operands."""
+        """What laws need of operands and none of these have."""
+        every = self.fixed or [*map(_types_of, self.types)]
         shown = lambda family: " or ".join(sorted([dtype.name for dtype in family]))
-        return {name: f"there are no operands of {shown(family)}"
-                for name, family in NUMBERS.items() if not self.draw(0, [name])}
+        reasons = {name: f"there are no operands of {shown(family)}" for name, family in NUMBERS.items()}
+        reasons["rows"] = NO_ROWS
+        return {name: reason for name, reason in reasons.items() if not any(map(NEEDS[name], every))}
+
+    def smaller(self, example: Any) -> Iterator[Any]:
+        """Simpler examples (operation, draws of operands) than this one: with one draw alone, small ones first, with
+        the draws of one type alone, with the axes of one length cut, all or one, or with simpler elements of an
+        operand, in its domain.
+        """
+        op, draws = example
+        alone = sorted(draws, key=lambda draw: sum([x.size for x in draw]))
+        for fewer in [*[[draw] for draw in alone], *of_one_type(draws)]:
+            if len(fewer) < len(draws):
+                yield op, fewer
+        for n in sorted({n for operands in draws for x in operands for n in x.shape if n > 1}, reverse=True):
+            for axes in (range(-8, 0), *[(axis,) for axis in range(-max([x.ndim for draw in draws for x in draw]), 0)]):
+                for part in (slice(n // 2), slice(n // 2, n), slice(n - 1), slice(1, n)):
+                    yield op, [[_cut(x, n, axes, part) for x in operands] for operands in draws]
+        for k, operands in enumerate(draws):
+            for i, x in enumerate(operands):
+                for y in self.domains[i, x.dtype].simpler(x) if isinstance(x, np.ndarray) else ():
+                    yield op, [*draws[:k], [*operands[:i], y, *operands[i + 1 :]], *draws[k + 1 :]]
+
+
+def _types_of(each: TypeOfOperands) -> list[ArrayType]:
+    """The types of operands with one of their dtypes and one of their shapes."""
+    operands, dtype, shapes = each
+    return [array_type(shape, dtype if d.dtype is None else d.dtype) for d, shape in zip(operands.domains, shapes)]
 
 
 def quarter(types: Sequence[TypeOfOperands], k: int) -> list[TypeOfOperands]:
@@ -223,8 +269,8 @@ def accepted_operands(op: Operation) -> tuple[list[Operands], dict[str, str]]:
     trials = [_tried(op, 0, arity) for arity in arities]
     if not any(_accepted(trial) for trial in trials):
         trials += [_tried(op, keys, arity) for arity in arities for keys in range(1, arity + 1)]
-    found = [each for trial in trials for each in _accepted(trial)]
-    if not found:
+    accepted = [each for trial in trials for each in _accepted(trial)]
+    if not accepted:
         first = next((f"; first {_told(error)}" for trial in trials for _, error in trial if error is not None), "")
         raise BadArgument(
             f"check_operation: {op} accepts none of the operands that are tried, numbers of one dtype and keys{first}.",
@@ -234,7 +280,7 @@ def accepted_operands(op: Operation) -> tuple[list[Operands], dict[str, str]]:
     for trial in trials:
         if _accepted(trial):
             refused |= _refused(trial)
-    return found, refused
+    return accepted, refused
 
 
 Trial = list[tuple[Operands, Exception | None]]
@@ -281,7 +327,7 @@ def _tried(op: Operation, keys: int, arity: int) -> Trial:
             declared = KEY if keys else dtype  # beside keys numbers are of other dtypes
             if op.dtypes is None or not arity or declared in op.dtypes:
                 error = refusal(op, [array_type(shape, KEY if i < keys else dtype) for i, shape in enumerate(shapes)])
-                domains = (Keys(),) * keys + (numbers(dtype),) * (arity - keys)
+                domains = (Keys(dtype=KEY),) * keys + (numbers(dtype),) * (arity - keys)
                 trial.append((Operands(op, domains, (shapes,), frozenset([dtype])), error))
     return trial
 
@@ -303,15 +349,17 @@ def _drawn(x: Any) -> Any:
 NUMBERS: Mapping[str, frozenset[Any]] = MappingProxyType({"reals": REALS, "halves": HALVES})
 
 
-def _numbers(needs: Sequence[str]) -> frozenset[Any] | None:
-    """The dtypes of numbers that a law needs; None: any."""
-    return next((NUMBERS[name] for name in needs if name in NUMBERS), None)
-
-
-def _all_of(family: frozenset[Any] | None, operands: Arrays) -> bool:
+def _all_of(family: frozenset[Any], operands: Sequence[Any]) -> bool:
     """Whether operands have real or complex numbers, of these dtypes alone."""
     smooth = [x.dtype for x in operands if dtypes.is_inexact(x.dtype)]
-    return family is None or (bool(smooth) and family.issuperset(smooth))
+    return bool(smooth) and family.issuperset(smooth)
+
+
+# what a law needs of operands, arrays or types
+NEEDS: Mapping[str, Callable[[Sequence[Any]], bool]] = MappingProxyType({
+    **{name: partial(_all_of, family) for name, family in NUMBERS.items()},
+    "rows": lambda operands: ragged_size(operands) is not None,
+})
 
 
 def rules_of(op: Operation) -> dict[str, str]:
@@ -327,47 +375,11 @@ def _shown(law: Law, example: Any) -> str:
     lines = [f"of {op}", *[f"{name}: {written[name]}" for name in law.rules if name in written]]
     for operands in draws:
         for i, x in enumerate(operands):
-            lines.append(f"operand {i}: {as_array(x).type} {brief(data(x))}")
+            lines.append(f"operand {i}: {described(x)}")
     return "\n".join(lines)
-
-
-def _smaller(example: Any) -> Iterator[Any]:
-    """Simpler examples (operation, draws of operands) than this one: with one draw alone, small ones first, with the
-    draws of one type alone, with the axes of one length cut, all or one, or with simpler elements of an operand.
-    """
-    op, draws = example
-    alone = sorted(draws, key=lambda draw: sum([x.size for x in draw]))
-    for fewer in [*[[draw] for draw in alone], *of_one_type(draws)]:
-        if len(fewer) < len(draws):
-            yield op, fewer
-    for n in sorted({n for operands in draws for x in operands for n in x.shape if n > 1}, reverse=True):
-        for axes in (range(-8, 0), *[(axis,) for axis in range(-max([x.ndim for draw in draws for x in draw]), 0)]):
-            for part in (slice(n // 2), slice(n // 2, n), slice(n - 1), slice(1, n)):
-                yield op, [[_cut(x, n, axes, part) for x in operands] for operands in draws]
-    for k, operands in enumerate(draws):
-        for i, x in enumerate(operands):
-            for y in _simpler(x):
-                yield op, [*draws[:k], [*operands[:i], y, *operands[i + 1 :]], *draws[k + 1 :]]
 
 
 def _cut(x: Any, n: int, axes: Collection[int], part: slice) -> Any:
     """A part of an operand, along those of these axes, counted from the last, that have the length ``n``."""
     chosen = [size == n and d - x.ndim in axes for d, size in enumerate(x.shape)]
     return x[tuple([part if yes else slice(None) for yes in chosen])] if any(chosen) else x
-
-
-def _simpler(x: Any) -> Iterator[Any]:
-    """Arrays like an operand of numbers, with 1 for all elements, for those that are finite, or for one of them; or
-    with whole numbers.
-    """
-    if isinstance(x, Array):
-        return
-    ones = np.ones_like(x)
-    yield ones
-    if dtypes.is_inexact(x.dtype):
-        yield np.where(np.isfinite(x), ones, x)
-        yield np.asarray(np.rint(x), x.dtype)
-    for at in map(tuple, np.argwhere(x != ones)):
-        y = x.copy()
-        y[at] = 1
-        yield y

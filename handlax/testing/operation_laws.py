@@ -5,8 +5,9 @@
 ``draws`` are lists of operands, NumPy arrays and arrays of keys. An operation to which a law does not apply declares
 it, with the reason: ``exempt = {name: reason}``.
 
-A law needs ``"reals"``: operands of 32 or 64 bits, ``"halves"``: of 16; its draws want ``"lanes"``, several of one
-type, or ``"extremes"`` of dtypes; and it is about ``rules``, columns of the operation.
+A law needs rules; or ``"reals"``: operands of 32 or 64 bits, ``"halves"``: of 16, ``"rows"``: a ``ragged_size``. Its
+draws want ``"lanes"``, several of one type, or ``"extremes"`` of dtypes; and it is about ``rules``, columns of the
+operation.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from ..effects.base.errors import BadIndex, CannotCross, ConcretizationError, HandlaxError, ShapeMismatch
+from ..effects.base.wrapping import errors_ignored
 from ..effects.core.arrays import Array, as_array, perform
-from ..effects.core.columns import DECOMPOSE, RAGGED
+from ..effects.core.columns import DECOMPOSE, EVALUATE, RAGGED
 from ..effects.core.operation import Operation
 from ..effects.operations.random_bits import random_wrap
 from ..effects.programs.parse_result import parse_program
@@ -38,8 +40,9 @@ from ..interpreters.transformations.derivatives import jvp, linearize, vjp
 from ..interpreters.transformations.make_program import make_program
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.jit.jit import jit
-from .closeness import assert_close, assert_quotients, data
+from .closeness import assert_close, brief, data
 from .law import Inapplicable, Law
+from .tangents import assert_quotients, drawn_tangents, is_smooth, pairing, widened
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -47,6 +50,13 @@ Arrays = Sequence[np.ndarray[Any, Any]]
 NARROW = frozenset(map(np.dtype, ("float32", "complex64")))
 REALS = NARROW | frozenset(map(np.dtype, ("float64", "complex128")))
 HALVES = frozenset([dtypes.float16, dtypes.bfloat16])
+
+
+def lacking_rules(kind: type[Operation]) -> dict[str, str]:
+    """The rules that an operation need not have, that laws need, and that this one has not; with what it lacks so."""
+    has = {"decompose": DECOMPOSE.has(kind), "ragged": RAGGED.complete().has(kind)}
+    said = {"decompose": "it has no decomposition", "ragged": "it has no rule for such lanes"}
+    return {name: said[name] for name, yes in has.items() if not yes}
 
 
 def results(op: Operation, operands: Sequence[Any]) -> list[Any]:
@@ -57,14 +67,28 @@ def results(op: Operation, operands: Sequence[Any]) -> list[Any]:
 def _types(op: Operation, operands: Arrays) -> None:
     arrays = [as_array(x) for x in operands]
     before = [data(x).tobytes() for x in arrays]
-    types = op.result_type(*[x.type for x in arrays])
-    for y, t in zip(results(op, arrays), op.as_results(types)):
+    types = op.as_results(op.result_type(*[x.type for x in arrays]))
+    for y, t in zip(results(op, arrays), types):
         assert y.type is t, f"{op}: result_type is {t}, evaluate gave {y.type}"
         value = data(y)
         if not dtypes.is_extended(t.dtype):
             actual = (value.shape, value.dtype)
             assert actual == (t.shape, t.dtype), f"{op}: the data are {value.dtype}{value.shape}, not {t}"
     assert [data(x).tobytes() for x in arrays] == before, f"{op}: evaluate must not write to its operands"
+    if EVALUATE.has(type(op)):
+        given = errors_ignored(EVALUATE.find(type(op)), op, *map(data, arrays))
+        for y, t in zip(op.as_results(given), types):  # what is made of it has the dtype in any case
+            assert _is_of_width(y, t.dtype), f"{op}: result_type is {t}, evaluate gave numbers of {y.dtype}"
+
+
+def _is_of_width(y: Any, dtype: Any) -> bool:
+    """Whether the floats that a rule gives have the precision of a dtype; those of fewer bits may be rounded ones of
+    32. A Python number has that of any.
+    """
+    if not (isinstance(y, np.ndarray | np.generic) and dtypes.is_inexact(y.dtype) and dtypes.is_inexact(dtype)):
+        return True
+    given, wanted = dtypes.to_real(y.dtype), dtypes.to_real(dtype)
+    return given == wanted or (given == np.float32 and dtypes.itemsize_bits(wanted) < 32)
 
 
 def joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[Any]], list[Any]]:
@@ -83,78 +107,68 @@ def _compiled(op: Operation, draws: Sequence[Arrays]) -> None:
         assert_close(y, z, what=f"{op} compiled, against NumPy")
 
 
-def _smooth(y: Array) -> bool:
-    return dtypes.is_inexact(y.type.dtype)
-
-
-def _direction(operands: Arrays, seed: int) -> list[Any]:
-    """A random tangent of the operands: float0 for those without derivative."""
-    rng = np.random.default_rng([seed, 1])  # other numbers than those of operands
-    draw = lambda x: rng.uniform(-1, 1, x.shape)
-    tangent = lambda x: np.asarray(draw(x) + 1j * draw(x) if x.dtype.kind == "c" else draw(x)).astype(x.dtype)
-    return [tangent(x) if dtypes.is_inexact(x.dtype) else np.zeros(x.shape, dtypes.float0) for x in operands]
-
-
-def _widened(x: Any) -> Any:
-    """``x`` in 64 bits, if it is real or complex in 32 or 16."""
-    return x.astype(f"{x.dtype.kind}{2 * x.dtype.itemsize}") if x.dtype in NARROW else (
-        x.astype("float64") if x.dtype in HALVES else x)
-
-
 def _differences(op: Operation, operands: Arrays) -> None:
-    """The results of ``jvp`` are those of the operation, and the derivative equals the difference quotient, where all
-    operands move, and where each does alone.
+    """The results of ``jvp`` are those of the operation, and the derivative equals the difference quotient, where each
+    operand moves alone, and where all do, by a part of their size.
 
     The quotient is one of 64 bits, which the derivative in 32 bits is to equal too; of an operation that takes 32 bits
     alone it is one of these.
     """
-    direction, every = _direction(operands, 0), list(range(len(operands)))
-    smooth = [i for i in every if dtypes.is_inexact(operands[i].dtype)]
-    wide, wide_direction = list(map(_widened, operands)), list(map(_widened, direction))
+    direction = tuple(map(_of_size, drawn_tangents(0, *operands), operands))
+    every, smooth = list(range(len(operands))), [i for i, x in enumerate(operands) if is_smooth(x)]
+    wide, wide_direction = list(map(widened, operands)), list(map(widened, direction))
     if not _takes_widened(op, operands, wide):
-        wide, wide_direction = list(operands), direction
+        wide, wide_direction = list(operands), list(direction)
     narrow = any([x.dtype in NARROW for x in wide])
-    for moving in (every, *[[i] for i in smooth if len(smooth) > 1]):
-        what = f"{op}: derivative by operand{'s' * (len(moving) > 1)} {', '.join(map(str, moving))}"
+    for moving in (*[[i] for i in smooth if len(smooth) > 1], every):  # alone first: that names the operand
+        named = [i for i in moving if i in smooth] or every
+        what = f"{op}: derivative by operand{'s' * (len(named) > 1)} {', '.join(map(str, named))}"
         y, exact = _along(op, wide, wide_direction, moving)
         for value, own in zip(y, results(op, wide), strict=True):
             assert_close(value, own, what=f"{op}: the result of jvp")
         along = lambda d, moving=moving: _smooth_results(op, wide, wide_direction, moving, d)
         with suppress(Inapplicable):  # of operands where the operation is not finite
-            assert_quotients([dx for dx, value in zip(exact, y) if _smooth(value)], along, what, narrow)
+            assert_quotients([dx for dx, value in zip(exact, y) if is_smooth(value)], along, what, narrow)
         if any(x.dtype != y.dtype for x, y in zip(operands, wide)):
             for value, tangent, expected in zip(*_along(op, operands, direction, moving), exact):
-                if _smooth(value):
+                if is_smooth(value):
                     assert tangent.dtype == value.dtype, f"{what}: the tangent of {value.dtype} is {tangent.dtype}"
                     assert_close(tangent, data(expected).astype(value.dtype), 10.0, f"{what} in 32 bits")
+
+
+def _of_size(tangent: Any, x: Any) -> Any:
+    """A tangent of an operand relative to its elements, where these are above 1, as their rounding is."""
+    if not is_smooth(x):
+        return tangent
+    return (tangent * np.maximum(1, np.abs(np.where(np.isfinite(x), x, 1)))).astype(x.dtype)
 
 
 def _smooth_results(
     op: Operation, operands: Sequence[Any], direction: Sequence[Any], moving: Sequence[int], distance: float
 ) -> list[Array]:
     """The results that have derivatives where the operands of these numbers are so far along a direction."""
-    still = [i not in moving or d.dtype == dtypes.float0 for i, d in enumerate(direction)]
-    moved = [x if rest else np.asarray(x + distance * d) for x, d, rest in zip(operands, direction, still)]
-    return [y for y in results(op, moved) if _smooth(y)]
+    moves = lambda i: i in moving and is_smooth(operands[i])
+    moved = [np.asarray(x + distance * direction[i]) if moves(i) else x for i, x in enumerate(operands)]
+    return [y for y in results(op, moved) if is_smooth(y)]
 
 
 def _narrow_derivatives(op: Operation, operands: Arrays) -> None:
     """The derivatives in 16 bits, forwards and backwards, are those in 64, rounded."""
-    f, wide = lambda *xs: results(op, xs), list(map(_widened, operands))
+    f, wide = lambda *xs: results(op, xs), list(map(widened, operands))
     if not _takes_widened(op, operands, wide):
         raise Inapplicable("it takes no operands of 64 bits, of which the derivative is known better")
 
-    def assert_rounded(found: Sequence[Any], exact: Sequence[Any], of: str) -> None:
-        for y, z in zip(found, exact, strict=True):
+    def assert_rounded(narrow: Sequence[Any], exact: Sequence[Any], of: str) -> None:
+        for y, z in zip(narrow, exact, strict=True):
             if y.dtype != dtypes.float0:
                 assert_close(y, data(z).astype(y.dtype), 10.0, f"{op}: the {of} in 16 bits")
 
-    direction = _direction(operands, 0)
-    y, tangents = jvp(f, tuple(operands), tuple(direction))
-    assert_rounded(tangents, jvp(f, tuple(wide), tuple(map(_widened, direction)))[1], "tangent")
+    direction = drawn_tangents(0, *operands)
+    y, tangents = jvp(f, tuple(operands), direction)
+    assert_rounded(tangents, jvp(f, tuple(wide), tuple(map(widened, direction)))[1], "tangent")
     if not {"transpose", "adjoint"} & set(op.exempt):
-        cts = _direction([data(part) for part in y], 6)
-        exact = vjp(f, *wide)[1](list(map(_widened, cts)))
+        cts = [*drawn_tangents(6, *y)]
+        exact = vjp(f, *wide)[1](list(map(widened, cts)))
         assert_rounded(vjp(f, *operands)[1](cts), exact, "cotangent")
 
 
@@ -184,32 +198,26 @@ def _along(op: Operation, operands: Sequence[Any], direction: Sequence[Any], mov
 def _tangent_types(op: Operation, operands: Arrays) -> None:
     """Tangents have the type of their primal, and cotangents that of their operand; float0 for what has none."""
 
-    def check(of: str, given: Sequence[Any], found: Sequence[Any]) -> None:
-        for x, dx in zip(given, found):
+    def check(of: str, given: Sequence[Any], tangents: Sequence[Any]) -> None:
+        for x, dx in zip(given, tangents):
             t = as_array(x).type
             wanted = (t.shape, dtypes.tangent_dtype(t.dtype))
             assert (dx.shape, dx.dtype) == wanted, f"{op}: the {of} of {t} is {dx.dtype}{dx.shape}"
 
-    direction = _direction(operands, 5)
-    y, dy = jvp(lambda *xs: results(op, xs), tuple(operands), tuple(direction))
+    direction = drawn_tangents(5, *operands)
+    y, dy = jvp(lambda *xs: results(op, xs), tuple(operands), direction)
     check("tangent", y, dy)
     tiny = any(x.dtype in dtypes.ANY_INEXACT - dtypes.INEXACT for x in operands)  # 8-bit floats are not summed
     if not tiny and not {"transpose", "adjoint"} & set(op.exempt):
         _, pull = vjp(lambda *xs: results(op, xs), *operands)
-        check("cotangent", operands, pull(_direction([data(part) for part in y], 6)))
-
-
-def pairing(us: Sequence[Any], vs: Sequence[Any]) -> float:
-    """The pairing <u, v>: the real part of the sum of products, without float0 elements."""
-    pairs = [(data(u), data(v)) for u, v in zip(us, vs) if getattr(u, "dtype", None) != dtypes.float0]
-    return sum(float(np.real(np.sum(_widened(u) * _widened(v)))) for u, v in pairs)
+        check("cotangent", operands, pull([*drawn_tangents(6, *y)]))
 
 
 def _adjoint(op: Operation, operands: Arrays) -> None:
-    direction = _direction(operands, 1)
+    direction = drawn_tangents(1, *operands)
     y, push = linearize(lambda *xs: results(op, xs), *operands)
     _, pull = vjp(lambda *xs: results(op, xs), *operands)
-    cts = _direction([data(part) for part in y], 2)
+    cts = [*drawn_tangents(2, *y)]
     left = pairing(cts, push(*direction))
     traced = make_program(lambda *cts: pull([*cts]))(*cts)  # as jit does, where the values of cotangents are not known
     right = pairing(direction, interpret(traced, [*map(as_array, cts)]))
@@ -222,14 +230,14 @@ def _adjoint(op: Operation, operands: Arrays) -> None:
 
 def _symmetric(op: Operation, operands: Arrays) -> None:
     """D^2 f (u, v) = D^2 f (v, u)."""
-    f = lambda *xs: [y for y in results(op, xs) if _smooth(y)]
-    u, v = (tuple(_direction(operands, seed)) for seed in (7, 8))
+    f = lambda *xs: [y for y in results(op, xs) if is_smooth(y)]
+    u, v = (drawn_tangents(seed, *operands) for seed in (7, 8))
     along = lambda a, b: jvp(lambda *xs: jvp(f, xs, a)[1], tuple(operands), b)[1]
     for k, (left, right) in enumerate(zip(along(u, v), along(v, u))):
         assert_close(left, right, 100.0, f"{op}: the second derivative of result {k} along (u, v) and along (v, u)")
 
 
-LANES = 4  # no axis of operands that are drawn is as long, but for one of a product: a wrong dimension shows
+LANE_COUNT = 4  # no axis of operands that are drawn is as long, but for one of a product: a wrong dimension shows
 
 
 def of_one_type(draws: Sequence[Arrays]) -> list[list[Arrays]]:
@@ -252,19 +260,20 @@ def _lanes(op: Operation, draws: Sequence[Arrays]) -> None:
         for turn in range(max([len(groups), *[len(shape) + 1 for shape in shapes]])):
             group = groups[turn % len(groups)]
             rng = np.random.default_rng([3, zlib.crc32(str(shapes).encode())])
-            for start in range(0, len(group), LANES):
-                lanes = group[start : start + LANES]
-                lanes = [*lanes, *[[_shuffled(x, rng) for x in lanes[0]] for _ in range(LANES - len(lanes))]]
+            for start in range(0, len(group), LANE_COUNT):
+                lanes = group[start : start + LANE_COUNT]
+                lanes = [*lanes, *[[_shuffled(x, rng) for x in lanes[0]] for _ in range(LANE_COUNT - len(lanes))]]
                 _mapped(op, lanes, turn, rng)
 
 
 def _mapped(op: Operation, lanes: Sequence[Arrays], turn: int, rng: np.random.Generator) -> None:
     """``vmap`` over every subset of the operands, each along the next dimension in turn, against a loop over lanes.
 
-    Of more than four operands, over one, over all but one, and over all.
+    Single operands come first, so that an error names the one that is mapped. Of more than four operands, over one,
+    over all but one, and over all.
     """
     operands = lanes[0]
-    for mapped in itertools.product((True, False), repeat=len(operands)):
+    for mapped in sorted(itertools.product((True, False), repeat=len(operands)), key=sum):
         if not any(mapped) or (len(mapped) > 4 and 1 < sum(mapped) < len(mapped) - 1):
             continue
         firsts = [int(rng.integers(x.ndim + 1)) for x in operands]
@@ -277,7 +286,32 @@ def _mapped(op: Operation, lanes: Sequence[Arrays], turn: int, rng: np.random.Ge
         for lane in range(len(lanes)):
             own = [x if a is None else _lane(x, lane, a) for x, a in zip(stacked, axes)]
             for y, expected in zip(mapped_results, results(op, own)):
-                assert_close(np.asarray(data(y)[lane]), expected, 1.0, f"{op} under vmap{tuple(axes)}, lane {lane}")
+                _assert_lane(np.asarray(data(y)[lane]), expected, f"{op} under vmap{tuple(axes)}", lane, own, mapped)
+
+
+def _assert_lane(y: Any, expected: Any, what: str, lane: int, operands: Arrays, mapped: Sequence[bool]) -> None:
+    """Assert that a result is that of a lane alone; the message has the lane and its operands."""
+    try:
+        assert_close(y, expected, what=f"{what}, lane {lane}")
+    except AssertionError as error:
+        of = [f"lane {lane}" if yes else "all lanes" for yes in mapped]
+        lines = [f"operand {i} of {of[i]}: {described(x)}" for i, x in enumerate(operands)]
+        raise AssertionError("\n".join([str(error), *lines])) from None
+
+
+def described(x: Any) -> str:
+    """The type and the elements of an operand, of a large one a part."""
+    return f"{as_array(x).type} {brief(data(x))}"
+
+
+NO_ROWS = "no operand has a first axis of two elements at least whose length no other axis has"
+
+
+def ragged_size(operands: Sequence[Any]) -> int | None:
+    """The length that may differ from lane to lane, of arrays or types, that of first axes alone. None: ``NO_ROWS``."""
+    inner = {n for x in operands for n in x.shape[1:]}
+    sizes = [x.shape[0] for x in operands if x.shape and x.shape[0] > 1 and x.shape[0] not in inner]
+    return sizes[0] if sizes and not any([dtypes.is_extended(x.dtype) for x in operands]) else None
 
 
 UNCROSSED = (CannotCross, ShapeMismatch, ConcretizationError, BadIndex)
@@ -285,12 +319,9 @@ UNCROSSED = (CannotCross, ShapeMismatch, ConcretizationError, BadIndex)
 
 def _ragged(op: Operation, operands: Arrays) -> None:
     """``vmap`` over lanes whose first axes have lengths of their own, known ones and values, equals each lane alone."""
-    if not RAGGED.complete().has(type(op)):
-        raise Inapplicable("it has no rule for such lanes")
-    inner = {size for x in operands for size in x.shape[1:]}
-    size = next((x.shape[0] for x in operands if x.shape and x.shape[0] > 1 and x.shape[0] not in inner), None)
-    if size is None or any([isinstance(x, Array) for x in operands]):
-        raise Inapplicable("no operand has a first axis of a length of its own")
+    size = ragged_size(operands)
+    if size is None:
+        raise Inapplicable(NO_ROWS)
     lengths, numbers = (size, 1, size - 1), [i for i, x in enumerate(operands) if x.shape[:1] == (size,)]
     with_rows = lambda rows: [rows[numbers.index(i)] if i in numbers else x for i, x in enumerate(operands)]
     lanes = [[operands[i][-n:] for i in numbers] for n in lengths]
@@ -303,29 +334,28 @@ def _ragged(op: Operation, operands: Arrays) -> None:
 
     def typed(rows: Any) -> list[Any]:
         xs = list(map(as_array, with_rows(rows)))
-        types, found = op.as_results(op.result_type(*[x.type for x in xs])), results(op, xs)
-        for y, wanted in zip(found, types, strict=True):
+        types, ys = op.as_results(op.result_type(*[x.type for x in xs])), results(op, xs)
+        for y, wanted in zip(ys, types, strict=True):
             assert y.type.shape == wanted.shape, f"{op} in lanes of lengths: the type is {y.type}, expected {wanted}"
-        return found
+        return ys
 
     mapped = vmap(typed, in_axes=(ragged_axis,), out_axes=axes)
     try:
-        found = [mapped(Ragged(packed, *given)) for given in ((lengths,), (np.array(lengths, np.int32), size))]
+        both = [mapped(Ragged(packed, *given)) for given in ((lengths,), (np.array(lengths, np.int32), size))]
     except UNCROSSED as error:  # by a rule, or as lengths of lanes decide what is computed
         raise Inapplicable(str(error).partition("\n")[0]) from error
-    for results_of_all in found:
+    for results_of_all in both:
         for k, y in enumerate(results_of_all):
             for lane, part in enumerate(y if axes[k] == 0 else y.to_list()):
-                assert_close(part, expected[lane][k], 1.0, f"{op} in lanes of lengths {lengths}, lane {lane}")
+                own, are_rows = with_rows(lanes[lane]), [i in numbers for i in range(len(operands))]
+                _assert_lane(part, expected[lane][k], f"{op} in lanes of lengths {lengths}", lane, own, are_rows)
 
 
 def _decomposes(op: Operation, operands: Arrays) -> None:
     """The decomposition gives the results, of their types."""
-    if not DECOMPOSE.has(type(op)):
-        raise Inapplicable("it has no decomposition")
     arrays = [as_array(x) for x in operands]
-    found = op.as_results(DECOMPOSE.find(type(op))(op, *arrays))
-    for y, z in zip(map(as_array, found), results(op, arrays), strict=True):
+    decomposed = op.as_results(DECOMPOSE.find(type(op))(op, *arrays))
+    for y, z in zip(map(as_array, decomposed), results(op, arrays), strict=True):
         assert y.type == z.type, f"{op} decomposed: the type is {y.type}, expected {z.type}"
         assert_close(y, z, what=f"{op} decomposed")
 
@@ -353,7 +383,7 @@ def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
     All of the compiled ones are one program, in which XLA compiles once what is equal.
     """
     f, operands = joint(op, draws)
-    direction = _direction(operands, 4)
+    direction = drawn_tangents(4, *operands)
     smooth = [i for i, d in enumerate(direction) if d.dtype != dtypes.float0]
     moving = tuple(direction[i] for i in smooth)
 
@@ -451,7 +481,7 @@ OPERATION_LAWS = (
     Law("compiled", "evaluate by NumPy equals what is compiled by lower or decompose", _compiled, wants=("extremes",),
         rules=("evaluate", "lower", "decompose")),
     Law("decomposition", "decompose equals evaluate", each(_decomposes), wants=("extremes",),
-        rules=("decompose", "evaluate")),
+        needs=("decompose",), rules=("decompose", "evaluate")),
     Law("finite_differences", "jvp gives the result, and the difference quotient of it", each(smoothly(_differences)),
         ("jvp", "reals"), rules=("jvp",)),
     Law("narrow_derivatives", "derivatives in 16 bits equal those in 64, rounded",
@@ -462,7 +492,8 @@ OPERATION_LAWS = (
         ("transpose", "jvp", "reals"), rules=("transpose", "jvp")),
     Law("symmetric", "second derivatives are symmetric", each(smoothly(_symmetric)), ("jvp", "reals"), rules=("jvp",)),
     Law("vmap", "vmap, which calls batch, equals the loop over lanes", _lanes, wants=("lanes",), rules=("batch",)),
-    Law("ragged", "vmap equals the loop over lanes that have lengths of their own", each(_ragged), rules=("ragged",)),
+    Law("ragged", "vmap equals the loop over lanes that have lengths of their own", each(_ragged), ("ragged", "rows"),
+        rules=("ragged",)),
     Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals"),
         rules=("jvp", "batch", "lower", "decompose")),
     Law("partial_eval", "it gives the same where some operands are known before the others", each(_partition)),

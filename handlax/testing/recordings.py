@@ -166,10 +166,10 @@ def logged_run(program: Any, args: Any, otherwise: Transformation = plain) -> tu
     while True:
         leaves, structure = pytrees.flatten(otherwise(lambda *xs: Logging(room).run(program, xs)[1])(*operands))
         recording = Recording([*names(program)], [*map(data, leaves)])
-        found = dict(counts(program, structure.unflatten(recording.leaves)))
-        if all([count <= room.get(path, ROOM) for path, count in found.items()]):
+        iterations = dict(counts(program, structure.unflatten(recording.leaves)))
+        if all([count <= room.get(path, ROOM) for path, count in iterations.items()]):
             return recording, structure
-        room |= {path: count for path, count in found.items() if count > ROOM}
+        room |= {path: count for path, count in iterations.items() if count > ROOM}
 
 
 def record_run(f: Callable[..., Any], *args: Any, otherwise: Transformation = plain) -> Recording:

@@ -29,11 +29,11 @@ class Difference(NamedTuple):
     line: int
     iterations: tuple[int, ...]
     expected: Sequence[Any]
-    found: Sequence[Any]
+    actual: Sequence[Any]
 
     def __str__(self) -> str:
         around = "".join([f" in iteration {i}" for i in self.iterations])
-        return f"{self.op.name} at {self.file.rpartition('/')[2]}:{self.line}{around}: {self.expected} != {self.found}"
+        return f"{self.op.name} at {self.file.rpartition('/')[2]}:{self.line}{around}: {self.expected} != {self.actual}"
 
 
 class Comparison(NamedTuple):
@@ -49,10 +49,10 @@ class Comparison(NamedTuple):
         The times of two differences are ordered as these are: an operation that has bodies ends after them.
         """
         loops = path.count(None)
-        for k, (eqn, (expected, inside), (found, other)) in enumerate(zip(program.eqns, ys, zs)):
+        for k, (eqn, (expected, inside), (actual, other)) in enumerate(zip(program.eqns, ys, zs)):
             for (body, y, place), z in zip(bodies_of(eqn.op, inside, (*path, k)), other):
                 yield from self.differences(body, y, z, place)
-            pairs = [in_both(y, z, loops) for y, z in zip(expected, found)]
+            pairs = [in_both(y, z, loops) for y, z in zip(expected, actual)]
             same = [self.close(y, z, loops) for y, z in pairs]
             if not np.all(same):
                 iterations = tuple(np.argwhere(~np.all(same, axis=0))[0].tolist())
@@ -94,13 +94,13 @@ def first_difference(
     Raises: BadArgument: ``expected`` was recorded of another program, or of other shapes.
     """
     program = make_program(f)(*args)
-    found, structure = logged_run(program, args, otherwise)
+    actual, structure = logged_run(program, args, otherwise)
     expected = logged_run(program, args)[0] if expected is None else expected
-    for k, (there, here) in enumerate(zip_longest(expected.names, found.names, fillvalue="none")):
+    for k, (there, here) in enumerate(zip_longest(expected.names, actual.names, fillvalue="none")):
         if there != here:
             raise BadArgument(
                 f"first_difference: the run was recorded of another program: its operation {k} is {there}, not {here}.",
                 hint="record it again, of this program.",
             )
-    logs = [structure.unflatten(recording.leaves) for recording in (expected, found)]
+    logs = [structure.unflatten(recording.leaves) for recording in (expected, actual)]
     return min(Comparison(tolerance).differences(program, *logs), key=itemgetter(0), default=(None, None))[1]

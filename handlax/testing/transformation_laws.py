@@ -26,8 +26,8 @@ from ..interpreters.core.body_transform import BodyTransformer
 from ..interpreters.handlers.handle import handle
 from ..interpreters.handlers.handler import handler
 from ..interpreters.transformations.derivatives import jvp
-from .closeness import assert_quotients, assert_results_equal
-from .crossing_laws import COMPILED, JIT, LANES, assert_arrays_equal, drawn_direction, unrolled
+from .closeness import assert_results_equal
+from .crossing_laws import INNER_JIT, JIT, LANES, assert_arrays_equal, crosses
 from .drawn_programs import REFUSALS, check_on_programs, refusal
 from .generator.control import CONTROL, HANDLER, NestTell
 from .generator.control_flow import CHOOSING, NODES, TRACED_LENGTH
@@ -35,6 +35,7 @@ from .generator.nests import Nest
 from .generator.unrolled import SELECTED, UNROLLED, evaluated, next_state
 from .law import Law, Report
 from .recordings import Transformation, plain
+from .tangents import assert_quotients, drawn_tangents
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,9 @@ def _called(case: TransformationCase, nest: Nest, seed: int) -> None:
         calls += 1
         return f(*xs)
 
-    found = case.transform(counted)(*nest.inputs(seed))
-    assert calls, f"its function was not called, and it gave {found!r:.200}"
-    assert pytrees.leaves(found), f"what it gave has no arrays, got {found!r:.200}"
+    given = case.transform(counted)(*nest.inputs(seed))
+    assert calls, f"its function was not called, and it gave {given!r:.200}"
+    assert pytrees.leaves(given), f"what it gave has no arrays, got {given!r:.200}"
 
 
 @evaluated()
@@ -100,16 +101,16 @@ def _meaning(case: TransformationCase, nest: Nest, seed: int) -> None:
 def _related(case: TransformationCase, nest: Nest, seed: int) -> None:
     assert case.related is not None
     f, inputs = under_handler(nest), nest.inputs(seed)
-    found, y = case.transform(f)(*inputs), f(*inputs)
-    assert case.related(found, y), f"{found} is not what belongs to {y}"
+    given, y = case.transform(f)(*inputs), f(*inputs)
+    assert case.related(given, y), f"{given} is not what belongs to {y}"
 
 
 @evaluated()
 def _selected(case: TransformationCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
-    found = case.transform(nest.by(CONTROL, tell=hnp.sin))(*inputs)
+    actual = case.transform(nest.by(CONTROL, tell=hnp.sin))(*inputs)
     expected = case.transform(nest.by(UNROLLED, tell=hnp.sin, **SELECTED))(*inputs)
-    case.same(found, expected, "with loops and branches, against Python's loops and selected results")
+    case.same(actual, expected, "with loops and branches, against Python's loops and selected results")
 
 
 @evaluated()
@@ -120,11 +121,11 @@ def _performed(case: TransformationCase, nest: Nest, seed: int) -> None:
     """
     inputs = nest.inputs(seed)
     for f in (in_order, nest):
-        found, expected = [count_effects(t(f))(*inputs)[0] for t in (case.transform, case.meaning or plain)]
-        assert int(found[0]) == int(expected[0]), f"it performs {found[0]} effects, expected {expected[0]}"
+        actual, expected = [count_effects(t(f))(*inputs)[0] for t in (case.transform, case.meaning or plain)]
+        assert int(actual[0]) == int(expected[0]), f"it performs {actual[0]} effects, expected {expected[0]}"
         if f is in_order or case.meaning is not None:
             what = f"the {expected[0]} effects, in another order or with other operands: what they make of a state"
-            assert_results_equal(found[1], expected[1], what=what)
+            assert_results_equal(actual[1], expected[1], what=what)
 
 
 def in_order(x: Any, v: Any, w: Any, k: Any, p: Any) -> Any:
@@ -144,7 +145,7 @@ COUNTING = handler({NestTell: lambda s, op, x: ((s[0] + 1, next_state(s[1], x)),
 def _effects(case: TransformationCase, nest: Nest, seed: int) -> None:
     inputs = nest.inputs(seed)
     loops, python = (under_handler(case.transform(f)) for f in (nest, by_python(nest)))
-    refused = refusal(loops, *inputs)
+    refused = refusal(under_handler(case.transform(nest)), *inputs)
     if refused is None:
         case.same(loops(*inputs), python(*inputs), "handled outside, against Python's loops")
     else:
@@ -153,8 +154,10 @@ def _effects(case: TransformationCase, nest: Nest, seed: int) -> None:
 
 @evaluated()
 def _again(case: TransformationCase, nest: Nest, seed: int) -> None:
-    f, inputs = case.crossed(nest), nest.inputs(seed)
-    case.same(f(*inputs), f(*inputs), "called again")
+    f, inputs, others = case.crossed(nest), nest.inputs(seed), nest.inputs(seed + 1000)
+    first = f(*inputs)
+    case.same(f(*others), case.crossed(nest)(*others), "called again, with other arguments")
+    case.same(f(*inputs), first, "called again")
 
 
 @evaluated()
@@ -162,7 +165,7 @@ def _tangent(case: TransformationCase, nest: Nest, seed: int) -> None:
     """Unless a branch or trip count changes in between."""
     f, (x, v, w, k, p) = case.crossed(nest), nest.inputs(seed)
     smooth = lambda *xs: [y for y in map(as_array, pytrees.leaves(f(*xs, k, p))) if y.dtype == np.float64]
-    dx, dv, dw = direction = drawn_direction(seed, x, v, w)
+    dx, dv, dw = direction = drawn_tangents(seed, x, v, w)
     y, tangents = jvp(smooth, (x, v, w), direction)
     assert_results_equal(y, smooth(x, v, w), what="the results of jvp")
     assert_quotients(tangents, lambda d: smooth(x + d * dx, v + d * dv, w + d * dw))
@@ -190,15 +193,15 @@ def _parts(case: TransformationCase, nest: Nest, seed: int) -> None:
 
 LOOPS_AND_BRANCHES = ("scan", "fori_loop", "map", "cond", "switch")
 SHARED_LAWS = (
-    Law("unrolled", "it crosses loops and calls as it crosses those of Python", unrolled, without=CHOOSING),
-    Law("choices", "it crosses branches and loops of unknown length as it crosses those of Python", unrolled,
+    Law("again", "its results depend on no earlier call", _again),  # or other laws would fail for it
+    Law("unrolled", "it crosses loops and calls as it crosses those of Python", crosses, without=CHOOSING),
+    Law("choices", "it crosses branches and loops of unknown length as it crosses those of Python", crosses,
         ("values",)),
     Law("effects", "a handler outside of it gets the effects of loops as those of Python's, or they are refused",
         _effects, without=CHOOSING),
     JIT,
-    COMPILED,
+    INNER_JIT,
     LANES,
-    Law("again", "it gives the same when it is called again", _again),
 )
 CALLED = Law("called", "it calls its function, and gives arrays", _called)
 TRANSFORMATION_LAWS = (
@@ -251,7 +254,7 @@ def check_transformation(
     >>> import handlax as hx
     >>> report = check_transformation(hx.checkpoint, meaning=lambda f: f, examples=1)
     >>> [law.name for law, *_ in report.held]
-    ['called', 'meaning', 'performed', 'unrolled', 'effects', 'jit', ...]
+    ['called', 'meaning', 'performed', 'again', 'unrolled', 'effects', 'jit', ...]
     >>> report.left_out["choices"]
     'Python cannot branch on values of the function: they are recorded, or are in boxes'
     """
@@ -300,26 +303,26 @@ def _checked(
 
 def _lacks(case: TransformationCase) -> dict[str, str]:
     """What laws need that the transformation does not have, and why."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     if case.meaning is None:
-        found["a meaning"] = "no meaning is given"
+        reasons["a meaning"] = "no meaning is given"
     if case.related is None:
-        found["a relation"] = "no relation is given"
+        reasons["a relation"] = "no relation is given"
 
     def asks(x: Any, *rest: Any) -> Any:
         if not isinstance(STACK.get(), BodyTransformer):
-            found["boxes"] = "it installs no run with boxes"
+            reasons["boxes"] = "it installs no run with boxes"
         try:
             bool(x > 0)
         except ConcretizationError:
-            found["values"] = "Python cannot branch on values of the function: they are recorded, or are in boxes"
+            reasons["values"] = "Python cannot branch on values of the function: they are recorded, or are in boxes"
         except REFUSALS as error:
-            found["values"] = str(error).splitlines()[0]
+            reasons["values"] = str(error).splitlines()[0]
         return (x,)
 
     with suppress(Exception):  # a law shows it
         case.transform(asks)(*_INPUTS)
-    return found
+    return reasons
 
 
 _INPUTS = (np.float64(0.5), np.zeros(3), np.zeros((2, 3)), np.int32(1), np.bool_(True))

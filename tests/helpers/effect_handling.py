@@ -74,9 +74,9 @@ def equations(block):
     """
     for statement in block.statements:
         kind, *fields = statement
-        if kind in ("handle", "vmap", "derivative", "unrolled"):
+        if kind in ("handle", "vmap", "derivative", "python_loop"):
             (inner,) = inner_blocks(fields)
-            times = fields[1] if kind == "unrolled" else 1
+            times = fields[1] if kind == "python_loop" else 1
             for row, parting, always in [*equations(inner)] * times:
                 if kind == "handle":
                     row, parting = left_by(fields[0], row), left_by(fields[0], parting)

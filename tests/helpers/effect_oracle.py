@@ -52,7 +52,7 @@ def run(block, env, lanes, tag=0):
     return [env[i] for i in block.outs]
 
 
-INLINE = ("handle", "derivative", "vmap", "unrolled")  # what they contain are statements of the block around
+INLINE = ("handle", "derivative", "vmap", "python_loop")  # what they contain are statements of the block around
 
 
 def arithmetic(env, lanes, tag, name, i, j):
@@ -140,7 +140,7 @@ def fori(env, lanes, tag, i, length, body):
     return (yield from loop(range(length), body, step, env[i]))
 
 
-def unrolled(env, lanes, tag, i, length, body):
+def python_loop(env, lanes, tag, i, length, body):
     carry = env[i]
     for k in range(length):
         (carry,) = yield from run(body, [*env, add(carry, 0.1 * k)], lanes, tag)
@@ -335,7 +335,7 @@ def handle(env, lanes, tag, handler, block):
 
 STATEMENTS = {
     "arithmetic": arithmetic, "perform": perform, "cond": cond, "cond_of_all": cond_of_all, "switch": switch,
-    "scan": scan, "map": map_, "fori": fori, "unrolled": unrolled, "python_cond": python_cond,
+    "scan": scan, "map": map_, "fori": fori, "python_loop": python_loop, "python_cond": python_cond,
     "counted_while": counted_while, "tested_while": tested_while,
     "jit": call, "checkpoint": call, "eval_shape": eval_shape, "vmap": vmap, "ragged": ragged,
     "derivative": derivative, "custom": custom, "scoped": scoped, "handle": handle,

@@ -104,7 +104,7 @@ def test_a_program_that_once_differed_means_what_the_oracle_says(program, mode):
 
 ASKS = Block((("perform", PLAIN, 3),), (4,))  # of the number that a loop adds to the others
 STRUCTURES = {
-    **{kind: (kind, 1, 3, ASKS) for kind in ("map", "fori", "unrolled", "vmap")},
+    **{kind: (kind, 1, 3, ASKS) for kind in ("map", "fori", "python_loop", "vmap")},
     "scan": ("scan", 1, 3, False, Block((("perform", PLAIN, 3),), (5, 4))),
     "nested": ("vmap", 1, 2, Block((("map", 3, 4, Block((("perform", PLAIN, 4),) * 2, (6,))),), (4,))),
     "counted_while": ("counted_while", 1, 3, None, ASKS), "tested_while": ("tested_while", 1, 0.9, None, ASKS, ASKS),

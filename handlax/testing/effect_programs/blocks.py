@@ -97,13 +97,13 @@ class RandomHandler(NamedTuple):
 
 def inner_blocks(fields: Iterable[Any]) -> list[Block]:
     """The blocks of a statement."""
-    found: list[Block] = []
+    blocks: list[Block] = []
     for field in fields:
         if isinstance(field, Block):
-            found.append(field)
+            blocks.append(field)
         elif isinstance(field, tuple) and field and isinstance(field[0], Block):
-            found += field
-    return found
+            blocks += field
+    return blocks
 
 
 def row_of(block: Block, parting: bool = False) -> set[int]:
@@ -150,7 +150,7 @@ def count_of(block: Block, effects: set[int]) -> int:
             total += fields[0] in effects
         elif kind in ("cond", "cond_of_all", "python_cond", "switch"):
             total += max(counts)
-        elif kind in ("scan", "map", "fori", "unrolled", "vmap"):
+        elif kind in ("scan", "map", "fori", "python_loop", "vmap"):
             total += counts[0] * fields[1]
         elif kind in ("counted_while", "tested_while"):
             total += 5 * sum(counts)

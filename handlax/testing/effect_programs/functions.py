@@ -104,7 +104,7 @@ def fori(f: Any, x: Any, length: int) -> Any:
     return lax.fori_loop(0, length, lambda k, c: f(c + 0.1 * hnp.asarray(k, "float64")), x)
 
 
-def unrolled(f: Any, x: Any, length: int) -> Any:
+def python_loop(f: Any, x: Any, length: int) -> Any:
     return install.loop(0, length, lambda k, c: f(c + 0.1 * k), x)
 
 

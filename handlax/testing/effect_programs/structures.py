@@ -141,7 +141,7 @@ STRUCTURES = {
         OPERAND, between(1, 3), lambda a, scope, fields: a.chance(0.3), Inner("loop", 3, outs=2))),
     "map": Structure(1, "map_({2}, n{0}, {1})", "{n}", (OPERAND, between(1, 3), Inner("loop", 3))),
     "fori": Structure(1, "fori({2}, n{0}, {1})", "{n}", (OPERAND, between(1, 3), Inner("loop", 3))),
-    "unrolled": Structure(1, "unrolled({2}, n{0}, {1})", "{n}", (OPERAND, between(1, 2), Inner("python", 2))),
+    "python_loop": Structure(1, "python_loop({2}, n{0}, {1})", "{n}", (OPERAND, between(1, 2), Inner("python", 2))),
     "cond": Structure(1, "lax.cond(apart(n{0}, lanes) > {1}, {2}, {3}, {env})", "{env}", (
         OPERAND, RATE, BRANCH, BRANCH)),
     "cond_of_all": Structure(1, "lax.cond(n0 > 0.5, {0}, {1}, {env})", "{env}", (BRANCH_OF_ALL, BRANCH_OF_ALL)),

@@ -41,19 +41,19 @@ def failing_compilations(f: Callable[[], object]) -> Iterator[Fault]:
 def _refused(injection: Injection) -> Iterator[None]:
     """A block in which XLA refuses the program at which the fault is due."""
     executables = late_module("handlax.lowering.xla.executables")
-    compiled = executables.backend_compile_and_load
+    original = executables.backend_compile_and_load
 
     def compile(backend: Any, module: Any, *arguments: Any) -> Any:
         if injection.due():
             injection.place = "in the compiler"
             raise executables._jax.JaxRuntimeError("INTERNAL: a fault of the compiler")
-        return compiled(backend, module, *arguments)
+        return original(backend, module, *arguments)
 
     executables.backend_compile_and_load = compile
     try:
         yield
     finally:
-        executables.backend_compile_and_load = compiled
+        executables.backend_compile_and_load = original
 
 
 def failing_files(

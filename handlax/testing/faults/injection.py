@@ -35,14 +35,17 @@ def place_of(frame: FrameType) -> str:
 
 
 class Injection:
-    """The fault to be: it befalls the ``number``-th of the places that are passed, which is then its ``place``."""
+    """Counts the places at which a call can fail, and says of the ``number``-th, from 0, that it has to fail there.
+
+    ``place``: where that was, as whoever makes it fail has noted; None: the call has not come so far.
+    """
 
     def __init__(self, number: int):
         self.number, self.seen = number, 0
         self.place: str | None = None
 
     def due(self) -> bool:
-        """Whether the fault befalls this place, the next one."""
+        """Whether the call has to fail at this place, which is counted."""
         self.seen += 1
         return self.seen == self.number + 1
 

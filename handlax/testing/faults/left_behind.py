@@ -122,8 +122,8 @@ def _differences(before: Configuration, now: Configuration) -> list[str]:
 def _umask() -> str:
     """The mask of the modes of new files; "" where the system does not tell it: ``os.umask`` changes it to read it."""
     status = Path("/proc/self/status")
-    found = re.search(r"^Umask:\s*(\w+)", status.read_text(), re.MULTILINE) if status.exists() else None
-    return found[1] if found else ""
+    mask = re.search(r"^Umask:\s*(\w+)", status.read_text(), re.MULTILINE) if status.exists() else None
+    return mask[1] if mask else ""
 
 
 _SURROUNDINGS: Mapping[str, Callable[[], object]] = MappingProxyType({
@@ -210,9 +210,9 @@ def _lasting(read: Callable[[], set[T]]) -> set[T]:
     until = time.monotonic() + PATIENCE
     if read():
         gc.collect()
-    while (found := read()) and time.monotonic() < until:
+    while (left := read()) and time.monotonic() < until:
         time.sleep(0.001)
-    return found
+    return left
 
 
 def children() -> Iterator[str]:
@@ -229,11 +229,11 @@ def _children() -> set[int]:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:  # it has none: the tables take milliseconds
         return set()
-    found: set[int] = set()
+    numbers: set[int] = set()
     for table in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):  # of a thread that has ended
-            found.update(map(int, table.read_text().split()))
-    return found
+            numbers.update(map(int, table.read_text().split()))
+    return numbers
 
 
 def open_files() -> Iterator[str]:
@@ -246,13 +246,13 @@ def open_files() -> Iterator[str]:
 
 def _open_files() -> set[tuple[int, str]]:
     """The descriptors and paths of the open files; none where the system does not tell them."""
-    found = set()
+    files = set()
     for entry in os.scandir("/proc/self/fd") if os.path.exists("/proc/self/fd") else ():
         with suppress(OSError):  # closed meanwhile
             path = os.readlink(entry.path)
             if path.startswith("/") and not path.startswith(("/dev/", "/proc/", "/memfd:")):
-                found.add((int(entry.name), path))
-    return found
+                files.add((int(entry.name), path))
+    return files
 
 
 def temporary_files() -> Iterator[str]:

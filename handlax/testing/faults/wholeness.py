@@ -53,8 +53,8 @@ def values() -> Iterator[str]:
     """The values of a program with a handled effect, loops, a branch, lanes and a derivative, executed and compiled."""
     expected = _computed()
     yield ""
-    if (found := _computed()) != expected:
-        yield f"a program must have the values {expected}, got {found}."
+    if (now := _computed()) != expected:
+        yield f"a program must have the values {expected}, got {now}."
 
 
 @effect(vmap="per_lane", diff="stop")

@@ -40,8 +40,8 @@ class FuzzReport(NamedTuple):
 
     def __str__(self) -> str:
         ends = ", ".join([f"{count} {name}" for name, count in self.outcomes.most_common(4)])
-        found = "".join([f"\n  {failure}\n    {data!r}" for failure, data in self.findings])
-        return f"{self.outcomes.total()} inputs ({ends}), {self.lines} lines, {len(self.added)} new inputs{found}"
+        listed = "".join([f"\n  {failure}\n    {data!r}" for failure, data in self.findings])
+        return f"{self.outcomes.total()} inputs ({ends}), {self.lines} lines, {len(self.added)} new inputs{listed}"
 
 
 def fuzz(

@@ -147,5 +147,5 @@ def _memory() -> Iterator[Callable[[], int]]:
 
 def _resident_peak() -> int:
     """The most bytes in memory that this process has had since its count was set back."""
-    found = re.search(r"VmHWM:\s*(\d+) kB", (_OWN / "status").read_text())
-    return 1024 * int(found[1]) if found else 0
+    peak = re.search(r"VmHWM:\s*(\d+) kB", (_OWN / "status").read_text())
+    return 1024 * int(peak[1]) if peak else 0

@@ -24,8 +24,9 @@ class Unfit(Exception):
 class Scope:
     """Where statements are written: the variables ``names``, oldest first, and examples of them in ``space``.
 
-    ``depth``: how many levels of bodies may be nested here; ``around``: what surrounds the statements, in the words of
-    the vocabulary.
+    ``depth``: how many levels of bodies may be nested here. ``around``: what the body stands in, which decides what may
+    be written: of nests a set of words, as ``"reverse"`` for a derivative or ``"handler"``; else of the vocabulary's
+    own type.
     """
 
     def __init__(self, space: dict[Any, Any], names: Iterable[Any], depth: int, around: Any = frozenset()):
@@ -62,9 +63,10 @@ class Vocabulary(NamedTuple):
 
 
 class Author:
-    """Chooses at random: among the kinds of statements of a vocabulary, and among the variables in scope.
+    """Writes a random program: draws the kind of each statement, which asks it for variables, numbers and new names.
 
-    ``size``: the greatest number of statements of a body; ``nesting``: how often a body must have one with bodies.
+    ``random``: whose choices they are. ``vocabulary``: the kinds of statements. ``size``: the greatest number of
+    statements of a body. ``nesting``: the probability that a body must have a statement with a body of its own.
     """
 
     def __init__(self, random: Random, vocabulary: Vocabulary, size: int = 3, nesting: float = 0.5):
@@ -96,18 +98,18 @@ class Author:
 
     def variant(self, variants: Iterable[str]) -> str:
         """One of these variants, of those that the vocabulary has. Raises: Unfit: it has none of them."""
-        found = [each for each in variants if self.has(each)]
-        if not found:
+        known = [each for each in variants if self.has(each)]
+        if not known:
             raise Unfit
-        return self.choice(found)
+        return self.choice(known)
 
     def variable(self, scope: Scope, fits: Callable[[Any], bool] = lambda value: True) -> Any:
         """A variable whose example fits, of the later ones rather, so that few results are dead. Raises: Unfit."""
-        found = [name for name in scope.names if fits(scope[name])]
-        if not found:
+        fitting = [name for name in scope.names if fits(scope[name])]
+        if not fitting:
             raise Unfit
         interest = self.vocabulary.interest
-        return self.weighted({name: (1 + i) ** 2 * interest(scope[name]) for i, name in enumerate(found)})
+        return self.weighted({name: (1 + i) ** 2 * interest(scope[name]) for i, name in enumerate(fitting)})
 
     def statements(self, scope: Scope, size: int, nested: bool = False) -> None:
         """Write up to ``size`` statements; if ``nested``, at least one has bodies, where it fits."""

@@ -29,7 +29,7 @@ class RandomProgram(ABC):
 
     def function(self, **meanings: Any) -> Callable[..., Any]:
         """The function, with other meanings of some names of the prelude."""
-        code = _compiled(self.source)
+        code = _code_of(self.source)
         space = {**imported(self.prelude), **meanings, "__code__": code}  # its lines live as long as its functions
         exec(code, space)
         return space["program"]
@@ -72,7 +72,7 @@ _SERIAL = itertools.count()
 
 
 @cached("random_programs", 1000)
-def _compiled(source: str) -> Any:
+def _code_of(source: str) -> Any:
     """The code of a text, whose lines are in ``linecache``, for tracebacks, as long as it lives."""
     name = f"<program {next(_SERIAL)}>"
     code = compile(source, name, "exec")

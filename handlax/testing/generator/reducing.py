@@ -77,11 +77,10 @@ def smaller_texts(source: str) -> Iterator[str]:
             yield ast.unparse(tree) + "\n"
             parts.insert(i, part)
     length = len(ast.unparse(tree))
-    for target in [node.targets[0] for node in nodes if isinstance(node, ast.Assign)]:
-        if isinstance(target, ast.Name):
-            text = ast.unparse(_Inlining(target.id).visit(ast.parse(source)))
-            if len(text) < length:
-                yield text + "\n"
+    for names in [_assigned(node) for node in nodes if isinstance(node, ast.Assign)]:
+        text = ast.unparse(_Inlining(names).visit(ast.parse(source)))
+        if len(text) < length:
+            yield text + "\n"
     for parent in nodes:
         for get, put in _child_expressions(parent):
             expression = get()
@@ -96,19 +95,32 @@ def smaller_texts(source: str) -> Iterator[str]:
 
 
 class _Inlining(ast.NodeTransformer):
-    """Replaces a variable by what is assigned to it, and removes the assignment."""
+    """Replaces variables by what is assigned to them, alone or in tuples, and removes the assignments."""
 
-    def __init__(self, name: str):
-        self.name, self.value = name, ast.expr()
+    def __init__(self, names: set[str]):
+        self.names, self.values = names, dict[str, ast.expr]()
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        if not (isinstance(target := node.targets[0], ast.Name) and target.id == self.name):
-            return self.generic_visit(node)
-        self.value = self.visit(node.value)
-        return None
+        assigned, value = _assigned(node), self.visit(node.value)
+        if assigned <= self.names:
+            self.values |= _unpacked(node.targets[0], value)
+            return None
+        node.value = value
+        self.values = {name: other for name, other in self.values.items() if name not in assigned}
+        return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.value if node.id == self.name else node
+        return self.values.get(node.id, node)
+
+
+def _unpacked(target: ast.expr, value: ast.expr) -> dict[str, ast.expr]:
+    """The expressions of the variables of a target, a name or a tuple of targets, to which a value is assigned."""
+    if not isinstance(target, ast.Tuple):
+        return {ast.unparse(target): value}
+    parts: list[ast.expr] = [ast.Subscript(value, ast.Constant(i), ast.Load()) for i in range(len(target.elts))]
+    if isinstance(value, ast.Tuple) and len(value.elts) == len(parts):
+        parts = value.elts
+    return {name: part for pair in zip(target.elts, parts) for name, part in _unpacked(*pair).items()}
 
 
 NAMED = ast.Name | ast.Attribute  # what may be a function

@@ -97,13 +97,13 @@ def mutants(root: Path, path: str) -> list[Mutant]:
     [(2, 'factor'), (2, 'factor'), (2, 'factor'), (2, 'factor'), (2, 'constant')]
     """
     text = (root / path).read_text()
-    lines, counts, found = text.splitlines(), Counter[tuple[object, ...]](), list[Mutant]()
+    lines, counts, made = text.splitlines(), Counter[tuple[object, ...]](), list[Mutant]()
     for change, (site, kind, _) in enumerate(changes(ast.parse(text))):
         line, owner = located(site.node).lineno, owner_of(site)
         place = "\n".join(lines[owner.lineno - 1 : owner.end_lineno]), line - owner.lineno, kind
         counts[place] += 1
-        found.append(Mutant(digest(path, *place, counts[place]), path, line, kind, change, reach(site)))
-    return found
+        made.append(Mutant(digest(path, *place, counts[place]), path, line, kind, change, reach(site)))
+    return made
 
 
 def owner_of(site: MutableSite) -> Any:

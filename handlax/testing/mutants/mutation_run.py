@@ -50,13 +50,13 @@ def tests_of(root: Path, word: str) -> list[str]:
             if (root / word).is_file() or Path(path).name.startswith("test_") or path.endswith("_test.py")]
 
 
-def drawn(found: Sequence[Mutant], count: int | None, seed: int) -> list[Mutant]:
+def drawn(candidates: Sequence[Mutant], count: int | None, seed: int) -> list[Mutant]:
     """As many mutants as ``count`` says, by turns of each outermost folder, in an order that the seed determines.
 
     A mutant keeps its place in the order when others come or go, so that a draw can be repeated after a change.
     """
     strata: dict[str, list[Mutant]] = defaultdict(list)
-    for mutant in sorted(found, key=lambda mutant: digest(seed, mutant.key)):
+    for mutant in sorted(candidates, key=lambda mutant: digest(seed, mutant.key)):
         strata[mutant.path.partition("/")[0]].append(mutant)
     turns = sorted((turn, name, mutant) for name, each in strata.items() for turn, mutant in enumerate(each))
     return [mutant for _, _, mutant in turns][:count]
@@ -167,10 +167,11 @@ def main(words: Sequence[str], root: Path | None = None) -> int:
     deadline = time.monotonic() + 60 * asked.minutes
     without = {path for word in asked.without for path in files_of(root, word)}
     sources = [path for word in asked.modules for path in files_of(root, word) if path not in without]
-    found, outcomes = [mutant for path in sources for mutant in mutants(root, path)], Outcomes(root / asked.results)
+    outcomes = Outcomes(root / asked.results)
+    candidates = [mutant for path in sources for mutant in mutants(root, path)]
     if asked.again:
-        found = [each for each in found if each.key in outcomes and outcomes[each.key].is_open]
-    chosen = drawn(found, asked.count, asked.seed)
+        candidates = [each for each in candidates if each.key in outcomes and outcomes[each.key].is_open]
+    chosen = drawn(candidates, asked.count, asked.seed)
     if asked.list:
         return enumerate_changes(root, chosen)
     paths = [path for word in asked.tests for path in tests_of(root, word)]

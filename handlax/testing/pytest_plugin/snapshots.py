@@ -55,14 +55,14 @@ def normalized(text: str) -> str:
     return "".join([_numbered(part) for part in parts])
 
 
-def _heading(found: re.Match[str]) -> str:
-    attributes = _USUAL.sub("", found[1] or "").removesuffix(", ")
+def _heading(module: re.Match[str]) -> str:
+    attributes = _USUAL.sub("", module[1] or "").removesuffix(", ")
     return f"module attributes {{{attributes}}} {{" if attributes else "module {"
 
 
 def _numbered(text: str) -> str:
     numbers: dict[str, str] = {}
-    return _VALUE.sub(lambda found: numbers.setdefault(found[0], f"%{len(numbers)}"), text)
+    return _VALUE.sub(lambda value: numbers.setdefault(value[0], f"%{len(numbers)}"), text)
 
 
 class Snapshots:

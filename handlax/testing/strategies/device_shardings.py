@@ -32,11 +32,11 @@ def meshes(
     >>> find(meshes(), lambda mesh: True).shape_tuple
     (('a', 1),)
     """
-    found = draw(st.permutations(all_devices() if devices is None else [*devices]))
+    ordered = draw(st.permutations(all_devices() if devices is None else [*devices]))
     sizes: list[int] = []
     for _ in range(draw(st.integers(1, len(axis_names)))):
-        sizes.append(draw(st.integers(1, len(found) // prod(sizes))))
-    return Mesh(np.array(found[: prod(sizes)], object).reshape(sizes), tuple(axis_names[: len(sizes)]))
+        sizes.append(draw(st.integers(1, len(ordered) // prod(sizes))))
+    return Mesh(np.array(ordered[: prod(sizes)], object).reshape(sizes), tuple(axis_names[: len(sizes)]))
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...effects.base.errors import BadArgument
 from ...effects.base.wrapping import errors_ignored
 from ...effects.core.operation import Operation
 from ...effects.types.array_type import Shape
-from ...effects.types.dtypes import ANY, holds, integer_range, is_bool, is_complex, is_integer, named
+from ...effects.types.dtypes import ANY, holds, integer_range, is_bool, is_complex, is_inexact, is_integer, named
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,13 @@ class Domain:
     margin: float = 0.1
     imaginary: tuple[float, float] | None = None
     extremes: tuple[float, ...] = ()
+
+    @classmethod
+    def around(cls, x: np.ndarray[Any, Any]) -> Domain:
+        """The domain between the least and the greatest finite element of an array, of its parts if it is complex."""
+        wide = x if is_integer(x.dtype) else x.astype(np.complex128)
+        real, imaginary = [part[np.isfinite(part)].tolist() or [1] for part in (wide.real, wide.imag)]
+        return cls(min(real), max(real), imaginary=(min(imaginary), max(imaginary)))
 
     def elements(self, dtype: Any) -> st.SearchStrategy[Any]:
         """The values of this domain, as scalars of the dtype, without the extremes."""
@@ -83,6 +91,26 @@ class Domain:
         chosen = errors_ignored(drawn.astype, x.dtype)  # 1e30 is an extreme of float16 too: infinity
         return np.asarray(np.where(rng.random(x.shape) < 0.5, chosen, x).astype(x.dtype))
 
+    def simpler(self, x: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+        """Arrays like ``x`` with one plain value of the domain, 1 if it has it, for all elements, for those that are
+        finite, or for one of them; or with whole numbers.
+        """
+        reals, imaginaries = self._intervals(x.dtype), [self.imaginary or (self.low, self.high)]
+        is_within = lambda part, intervals: np.any([(low <= part) & (part <= high) for low, high in intervals], axis=0)
+        plain = _plain(1, reals) + (1j * _plain(0, imaginaries) if is_complex(x.dtype) else 0)
+        alike = np.full(x.shape, plain).astype(x.dtype)
+        yield alike
+        if is_inexact(x.dtype):
+            yield np.where(np.isfinite(x), alike, x)
+            whole = np.rint(x)
+            wide = whole.astype(np.complex128)
+            held = is_within(wide.real, reals) & (not is_complex(x.dtype) or is_within(wide.imag, imaginaries))
+            yield np.asarray(np.where(held, whole, x), x.dtype)
+        for at in map(tuple, np.argwhere(x != alike)):
+            y = x.copy()
+            y[at] = alike[at]
+            yield y
+
     def holds(self, dtype: Any) -> bool:
         """Whether the dtype has values in the domain."""
         dtype = named(self.dtype if self.dtype is not None else dtype)
@@ -90,26 +118,34 @@ class Domain:
 
     def _intervals(self, dtype: np.dtype[Any]) -> list[tuple[Any, Any]]:
         """The ends of the intervals of values of the dtype. Raises: BadArgument: there are none."""
-        found = self._intervals_of(dtype)
-        if not found:
+        intervals = self._intervals_of(dtype)
+        if not intervals:
             raise BadArgument(
                 f"Domain: there must be a value of {dtype} between {self.low} and {self.high}, apart from {self.apart} "
                 f"by {self.margin}, got none.", hint="another domain, or dtypes=, of those that have values in it.",
             )
-        return found
+        return intervals
 
     def _intervals_of(self, dtype: np.dtype[Any]) -> list[tuple[Any, Any]]:
         ends: list[float] = [self.low]
         for point in sorted(self.apart):
             ends += [point - self.margin, point + self.margin]
         ends.append(self.high)
-        found: list[tuple[Any, Any]] = [
+        intervals: list[tuple[Any, Any]] = [
             (max(low, self.low), min(high, self.high)) for low, high in zip(ends[::2], ends[1::2])
         ]
         if is_integer(dtype):
             least, most = integer_range(dtype)
-            found = [(max(least, math.ceil(low)), min(most, math.floor(high))) for low, high in found]
-        return [(low, high) for low, high in found if low <= high]
+            intervals = [(max(least, math.ceil(low)), min(most, math.floor(high))) for low, high in intervals]
+        return [(low, high) for low, high in intervals if low <= high]
+
+
+def _plain(number: int, intervals: Sequence[tuple[Any, Any]]) -> Any:
+    """The whole number in an interval that is nearest to ``number``, the greater of two; without any a middle."""
+    ends = [(math.ceil(low), math.floor(high)) for low, high in intervals]
+    wholes = [min(max(number, first), last) for first, last in ends if first <= last]
+    low, high = intervals[0]
+    return min(wholes, key=lambda whole: (abs(whole - number), -whole), default=low + (high - low) / 2)
 
 
 def _can_hold(dtype: Any, value: float) -> bool:

@@ -85,8 +85,8 @@ def elements(dtype: Any, *, finite: bool = False, bits: bool = False) -> st.Sear
     else:
         others = _patterns(dtype) if bits else _patterns(dtype).map(lambda x: x if x == x else dtype.type(np.nan))
     chosen = [st.sampled_from([*values]) for values in (_held([*_SMALL], dtype), special_values(dtype))]
-    found = st.one_of(*chosen, others)
-    return found.filter(np.isfinite) if finite and not is_integer(dtype) else found
+    every = st.one_of(*chosen, others)
+    return every.filter(np.isfinite) if finite and not is_integer(dtype) else every
 
 
 def _word(dtype: np.dtype[Any]) -> np.dtype[Any]:

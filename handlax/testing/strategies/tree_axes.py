@@ -89,8 +89,8 @@ def in_axes(draw: st.DrawFn, args: tuple[Any, ...]) -> Any:
         raise BadArgument(f"in_axes: an argument must have an axis that can be mapped, got {args!r}.")
     size = draw(st.sampled_from(sizes))
     mapped = draw(st.sampled_from([k for k, shape in enumerate(shapes) if size in shape]))
-    found = [_both_ways([d for d, n in enumerate(shape) if n == size], len(shape)) for shape in shapes]
-    choices = [axes if k == mapped else axes | {None} for k, axes in enumerate(found)]
+    mappable = [_both_ways([d for d, n in enumerate(shape) if n == size], len(shape)) for shape in shapes]
+    choices = [axes if k == mapped else axes | {None} for k, axes in enumerate(mappable)]
     return _prefix(draw, pytrees.unflatten(tree, choices))
 
 

@@ -163,7 +163,7 @@ WRONG = {
     "merge": (hx.handler({Mean: summed}, moves=hx.merge(not_of_equals, 0.0)), 0.5, perform_mean),
     "unrolled": (counting_too(o.Cond), 0, count),
     "jit": (counting(lambda n, y: (n + under(Record), y)), 0, count),
-    "compiled": (counting_too(o.Call), 0, count),
+    "inner jit": (counting_too(o.Call), 0, count),
     "checkpoint": (counting_too(o.Checkpoint), 0, count),
     "in a loop": (counting_too(o.Scan), 0, count),
     "in lanes": (counting_too(o.Lanes), 0, count),

@@ -94,6 +94,28 @@ def test_a_reduced_example_fails_in_the_same_way():
         check_laws("numbers", [Law("small", "numbers are small", check)], lambda law, k: (99,), reduce=reduce)
 
 
+def failing_times(**times):
+    """The law that a number fails as often as ``times`` says of it, and any other one never."""
+    left = {int(name[1:]): count for name, count in times.items()}
+
+    def check(n):
+        left[n] = left.get(n, 0) - 1
+        assert left[n] < 0, f"{n} fails"
+
+    return Law("flaky", "numbers hold", check)
+
+
+def test_what_is_reported_fails_when_it_is_tried_again():
+    """Else it is not the reduced example, or the message says that it held."""
+    reduce = partial(reduced, smaller=lambda example: [(example[0] - 1,)] if example[0] else [])
+    with pytest.raises(LawFails, match="9 fails") as caught:
+        check_laws("numbers", [failing_times(n9=9, n8=1)], lambda law, k: (9,), reduce=reduce)
+    assert caught.value.example == (9,) and "held" not in str(caught.value)
+    with pytest.raises(LawFails, match="9 fails\nIt held when it was tried again: something else than") as caught:
+        check_laws("numbers", [failing_times(n9=1)], lambda law, k: (9,), reduce=reduce)
+    assert caught.value.example == (9,)
+
+
 def fewer(example):
     return [(n,) for n in range(example[0] - 1, -1, -1)]
 

@@ -9,10 +9,16 @@ import pytest
 
 import handlax as hx
 from handlax.operations import Add, Sin
-from handlax.testing import OPERATION_LAWS, check_operation
+from handlax.testing import OPERATION_LAWS, LawFails, check_operation
 from handlax.testing.operation_checks import Draws, quarter
+from handlax.testing.strategies import Domain, Operands
 
-TYPING = [law for law in OPERATION_LAWS if law.name == "typing"]
+
+def law_named(name):
+    return next(law for law in OPERATION_LAWS if law.name == name)
+
+
+TYPING = [law_named("typing")]
 
 
 def operation(result_type=lambda op, x: x, **cells):
@@ -86,3 +92,40 @@ def test_an_exemption_names_a_law_or_a_rule():
     with pytest.raises(hx.errors.BadArgument, match="must be a law or a rule, got 'finite_diferences'") as caught:
         check_operation(operation(exempt={"finite_diferences": "its derivative is 0"}))
     assert "finite_differences" in caught.value.hint
+
+
+def derivative(slope):
+    return lambda op, primals, tangents: (hx.perform(op, *primals), slope(primals[0]) * tangents[0])
+
+
+def test_operands_are_reduced_within_their_domains():
+    """And not to 1, where the slope has a pole, so that the law fails whatever the rule is."""
+    right, wrong = [derivative(lambda x, sign=sign: sign / hx.numpy.sqrt(x * x - 1)) for sign in (1, -1)]
+    op = operation(evaluate=lambda op, x: np.arccosh(x), jvp=wrong)
+    for given, draws in ((Operands(op, (Domain(1.5, 3.0),)), None), (op, [[np.array([2.9, 1.6, 2.2])]])):
+        with pytest.raises(LawFails) as caught:
+            check_operation(given, draws, laws=[law_named("finite_differences")])
+        ((_, ((x,),)),) = [caught.value.example]
+        assert x.ravel().tolist() == [2.0]
+        with hx.rules(jvp={type(op): right}):
+            caught.value.law.check(*caught.value.example)
+
+
+@pytest.mark.parametrize("operands", [[np.ones((2, 2))], [np.ones(1)], [np.ones(())]], ids=lambda xs: f"{xs[0].shape}")
+def test_the_ragged_law_is_left_out_where_no_operand_has_rows(operands):
+    drawn, laws = [], [law_named("typing"), law_named("ragged")]
+    watched = [law._replace(check=lambda *example, law=law: drawn.append(law.name)) for law in laws]
+    reason = "no operand has a first axis of two elements at least whose length no other axis has"
+    op = operation(ragged=lambda op, run, types, x: x)
+    assert check_operation(op, [operands], laws=watched).left_out == {"ragged": reason}
+    shapes = (tuple([x.shape for x in operands]),)
+    described = Operands(op, (Domain(),), shapes=shapes, dtypes=frozenset([np.dtype("float64")]))
+    assert check_operation(described, laws=watched, examples=1).left_out == {"ragged": reason}
+    assert drawn == ["typing"] * 2
+
+
+def test_the_ragged_law_is_checked_on_operands_with_rows_alone():
+    seen = []
+    law = law_named("ragged")._replace(check=lambda op, draws: seen.extend(draws))
+    assert check_operation(operation(ragged=lambda op, run, types, x: x), laws=[law], examples=4).held
+    assert seen and all(x.ndim and x.shape[0] > 1 and x.shape[0] not in x.shape[1:] for (x,) in seen)

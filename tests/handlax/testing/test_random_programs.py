@@ -20,7 +20,7 @@ from handlax.interpreters.analysis.typecheck import typecheck
 from handlax.testing import UNROLLED, Nest, equations, programs, random_program, reduced
 from handlax.testing.generator.author import Author, Scope, Unfit, Vocabulary
 from handlax.testing.generator.equations import arguments, random_equations
-from handlax.testing.generator.reducing import living
+from handlax.testing.generator.reducing import living, smaller_texts
 from handlax.testing.random_programs import VOCABULARIES
 
 
@@ -113,6 +113,21 @@ def test_a_program_of_lanes_is_reduced():
     program = random_program(1, "lanes", depth=1)
     small = reduced(program, lambda other: "hnp." in other.source)
     assert len(small.source) < len(program.source) and small.kinds == program.kinds
+
+
+@pytest.mark.parametrize(("lines", "result"), [
+    (["((y, z), n) = g(x)", "return (z,)"], "(g(x)[0][1],)"),
+    (["(y, z) = (g(x), x)", "return (z, y)"], "(x, g(x))"),
+    (["(y,) = g(x)", "(y,) = g(y)", "return (y,)"], "(g(g(x)[0])[0],)"),
+])
+def test_variables_of_tuples_are_replaced_by_what_is_assigned_to_them(lines, result):
+    source = "".join([f"    {line}\n" for line in lines])
+    assert f"def program(x):\n    return {result}\n" in smaller_texts(f"def program(x):\n{source}")
+
+
+def test_a_variable_that_is_assigned_again_with_others_is_another_one():
+    source = "def program(x):\n    y = g(x)\n    (y, z) = g(y)\n    return (y,)\n"
+    assert "def program(x):\n    y, z = g(g(x))\n    return (y,)\n" in smaller_texts(source)
 
 
 def test_programs_of_lanes_are_of_every_form():

@@ -56,7 +56,7 @@ def test_the_first_difference_is_where_the_fault_strikes(limit, around):
     if found is not None:
         line = growing.__code__.co_firstlineno + 1
         assert (found.op.name, found.iterations, found.line) == ("exp", (expected,), line)
-        assert np.allclose(np.asarray(found.found), 1.1 * np.asarray(found.expected))
+        assert np.allclose(np.asarray(found.actual), 1.1 * np.asarray(found.expected))
 
 
 def test_the_first_difference_is_found_behind_a_loop_of_unknown_length():
@@ -127,7 +127,7 @@ def test_a_difference_in_the_third_iteration_is_found_though_the_loop_hides_it()
     step = lambda c, i: (c + 1.0, hnp.sign(hnp.exp(hnp.where(i == 2, 2.0, 0.0))))
     found = first_difference(lambda xs: lax.scan(step, 0.0, xs), hnp.arange(5), otherwise=faulty(1.0))
     assert (found.op.name, found.iterations) == ("exp", (2,))
-    assert np.isclose(found.expected[0], np.exp(2.0)) and np.isclose(found.found[0], 1.1 * np.exp(2.0))
+    assert np.isclose(found.expected[0], np.exp(2.0)) and np.isclose(found.actual[0], 1.1 * np.exp(2.0))
 
 
 def test_a_difference_in_an_iteration_of_small_values_is_found_before_large_ones():
@@ -314,4 +314,4 @@ def test_a_recorded_run_of_another_program_or_of_other_shapes_is_refused():
 def test_integers_that_are_one_float64_differ():
     many = hnp.asarray(2**60, "int64")
     found = first_difference(lambda x: x + 1, many, otherwise=hx.handle(hx.handler({Add: lambda op, x, y: x})))
-    assert found.op.name == "add" and int(found.expected[0]) == int(found.found[0]) + 1
+    assert found.op.name == "add" and int(found.expected[0]) == int(found.actual[0]) + 1
