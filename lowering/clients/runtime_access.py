@@ -66,6 +66,7 @@ def _refuse_child() -> None:
 
 _PATIENCE = 60  # seconds for what the runtime computes or compiles at the end
 _GLANCES = 20  # so often, a millisecond apart, other threads are looked at: they use the package now and then
+_WITH_THREADS = ("handlax.effects.", "handlax.lowering.")  # packages that begin threads of their own
 UNINTERRUPTED: set[CodeType] = set()  # functions that note what they have begun, and end before their thread does
 AT_END: list[Callable[[], None]] = []  # called when other threads have ended
 
@@ -118,8 +119,9 @@ def _refuse_others(last: int) -> None:
 
 def _is_to_end(stack: list[FrameType]) -> bool:
     """Whether a thread uses the package. One of the package's own, or of the runtime's in a callback, begins there."""
-    functions = [frame for frame in stack if frame.f_globals.get("__name__") != "threading"]
-    return any(map(_is_ours, functions)) and not _is_ours(functions[-1])
+    modules = [frame.f_globals.get("__name__", "") for frame in stack]
+    outermost = next((module for module in reversed(modules) if module != "threading"), "")
+    return any(map(is_ours, modules)) and not outermost.startswith(_WITH_THREADS)
 
 
 def _stack(frame: FrameType | None) -> list[FrameType]:
@@ -128,7 +130,3 @@ def _stack(frame: FrameType | None) -> list[FrameType]:
         frames.append(frame)
         frame = caller_of(frame)
     return frames
-
-
-def _is_ours(frame: FrameType) -> bool:
-    return is_ours(frame.f_globals.get("__name__", ""))

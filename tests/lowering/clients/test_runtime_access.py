@@ -79,6 +79,7 @@ def test_access_is_refused_to_other_threads_at_the_end_alone(monkeypatch):
 @pytest.mark.parametrize(("modules", "ends"), [
     (["handlax.lowering.jit.dispatch", "handlax.effects.base.wrapping", "users", "threading", "threading"], True),
     (["numpy", "handlax.numpy", "users"], True),
+    (["handlax.lowering.jit.dispatch", "users", "handlax.testing.faults.exits", "threading"], True),
     (["users", "threading"], False),
     (["selectors", "handlax.lowering.clients.processes", "handlax.lowering.clients.processes", "threading"], False),
     (["users", "handlax.lowering.xla.host_callbacks"], False),  # the runtime's thread, in a callback
