@@ -472,6 +472,7 @@ def test_what_fails_in_one_process_has_failed_in_each(acting):
             agreement.together("the step", lambda: save(index))
         return type(raised.value), raised.value.what
 
+    assert acting(lambda index: agreement.together("a step", lambda: None)) == [None, None]
     message = "save: the disk must have space, got none"
     assert acting(told) == [(NotSaved, f"{message}, in process 1."), (BadArgument, f"{message}.")]
 
