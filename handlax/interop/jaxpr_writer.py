@@ -212,7 +212,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operation: InForce)
     moving = {i: dx for i, dx in enumerate(tangents) if type(dx) is not _ad.Zero}
     with config.in_force(operation.settings):
         ys, dys = pushed_forward(operation.op, primals, moving)
-    return ys, [_ad.Zero.from_primal_value(y) if dy is None else dy for y, dy in zip(ys, dys)]
+    return ys, [_ad.Zero(jax.typeof(y).to_tangent_aval()) if dy is None else dy for y, dy in zip(ys, dys)]
 
 
 def pushed_forward(op: Operation, xs: Sequence[Any], moving: Mapping[int, Any]) -> tuple[list[Any], list[Any]]:

@@ -177,7 +177,7 @@ def tell_who_leaves(visitors: dict[int, socket.socket]) -> None:
 def is_connected(port: int) -> bool:
     """Whether some process is connected to the port; True where the system has no table of connections."""
     tables = [table for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if table.exists()]
-    rows = [line.split() for table in tables for line in table.read_text().splitlines()[1:]]
+    rows = [line.split() for table in tables for line in table.read_text().splitlines()]
     return not tables or any([row[3] == ESTABLISHED and row[1].endswith(f":{port:04X}") for row in rows])
 
 

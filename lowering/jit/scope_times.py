@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
@@ -51,12 +52,12 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
             for _ in range(calls):
                 block_until_ready(jitted(*args, **kwargs))
         scopes = instruction_scopes(text)
-        seconds: dict[str, float] = {}
+        seconds = defaultdict[str, float](float)
         with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of stats ends the process
             warnings.simplefilter("ignore", DeprecationWarning)
             executed = [*_executed(session.profile_data, text.removeprefix("HloModule ").partition(",")[0], scopes)]
         for name, duration in executed:
-            seconds[scopes[name]] = seconds.get(scopes[name], 0.0) + duration / calls
+            seconds[scopes[name]] += duration / calls
         return dict(sorted(seconds.items()))
 
     return timed

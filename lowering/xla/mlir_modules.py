@@ -6,7 +6,6 @@ A module has a context of its own, so that threads share none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...effects.base.caches import cached
@@ -41,13 +40,11 @@ def portable_artifact(module: Any) -> bytes:
     """
     dialect = mlir_bindings.stablehlo
     window = dialect.StablehloCompatibilityRequirement.WEEK_12
-    with Diagnostics(module.context) as messages:
-        try:
-            target = dialect.get_version_from_compatibility_requirement(window)
-            return bytes(_jax.mlir.serialize_portable_artifact(module, target, use_mixed_serialization=True))
-        except _jax.JaxRuntimeError as error:
-            found = messages[0] if messages else str(error)
-            raise NotExportable(f"export: the program must be one of StableHLO {target}, got {found}.") from error
+    try:
+        target = dialect.get_version_from_compatibility_requirement(window)
+        return bytes(_jax.mlir.serialize_portable_artifact(module, target, use_mixed_serialization=True))
+    except _jax.JaxRuntimeError as error:
+        raise NotExportable(f"export: the program must be one of StableHLO {target}, got {error}.") from error
 
 
 def read_artifact(artifact: bytes) -> Any:
@@ -56,17 +53,14 @@ def read_artifact(artifact: bytes) -> Any:
     Raises: BadArtifact: the bytes are none, or one that is younger than this version of jaxlib.
     """
     _check_sections(artifact)
-    context = mlir_bindings.new_context()
-    with Diagnostics(context) as messages:
-        try:
-            return _jax.mlir.deserialize_portable_artifact(artifact, context)
-        except (_jax.JaxRuntimeError, ValueError) as error:
-            found = messages[0] if messages else str(error)
-            raise BadArtifact(
-                f"deserialize: the program must be a portable artifact of StableHLO that jaxlib {JAXLIB_VERSION} "
-                f"reads, got: {found}.",
-                hint="a program of a later jaxlib needs that one, or one of twelve weeks before it.",
-            ) from error
+    try:  # what MLIR finds stands on the error stream: a handler of its messages, called without Python's lock, crashes
+        return _jax.mlir.deserialize_portable_artifact(artifact, mlir_bindings.new_context())
+    except (_jax.JaxRuntimeError, ValueError) as error:
+        raise BadArtifact(
+            f"deserialize: the program must be a portable artifact of StableHLO that jaxlib {JAXLIB_VERSION} "
+            f"reads, got: {error}.",
+            hint="a program of a later jaxlib needs that one, or one of twelve weeks before it.",
+        ) from error
 
 
 def _check_sections(artifact: bytes) -> None:
@@ -183,22 +177,3 @@ def _all_of(dialect: str, kind: str, operations: Iterable[Any]) -> list[Any]:
 
 def _symbol(op: Any) -> str:
     return str(mlir_bindings.ir.StringAttr(op.operation.attributes["sym_name"]).value)
-
-
-class Diagnostics:
-    """What MLIR says while it reads or writes, instead of on the error stream."""
-
-    def __init__(self, context: Any):
-        self.context, self.found = context, list[str]()
-
-    def __enter__(self) -> list[str]:
-        self.handler = self.context.attach_diagnostic_handler(self._take)
-        return self.found
-
-    def _take(self, diagnostic: Any) -> bool:
-        with suppress(RuntimeError):  # it quotes bytes that are no text
-            self.found.append(str(diagnostic.message))
-        return True
-
-    def __exit__(self, *error: Any) -> None:
-        self.handler.detach()

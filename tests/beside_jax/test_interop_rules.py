@@ -274,3 +274,23 @@ def test_lanes_in_the_order_of_a_state_are_a_loop_of_jax(moves):
     same(jax.jvp(to_jax(f), (xs,), (xs,)), hx.jvp(f, (xs,), (xs,)))
     rows = np.stack([xs, xs[::-1]])
     same(jax.vmap(to_jax(f))(rows), hx.vmap(f)(rows))
+
+
+def test_an_integer_result_of_an_operation_has_no_tangent():
+    @hx.operation
+    class HalvedAndRounded:
+        multiple_results = True
+
+        def result_type(op, x):
+            return x, hx.ShapeDtypeStruct(x.shape, "int32")
+
+        def decompose(op, x):
+            return x / 2, x.astype("int32")
+
+        def jvp(op, primals, tangents):
+            return hx.perform(op, *primals), (tangents[0] / 2, None)
+
+    f = lambda x: hx.perform(HalvedAndRounded(), x)
+    (y, n), (dy, dn) = jax.jvp(to_jax(f), (X[0],), (X[1],))
+    same((y, n), f(X[0])), same(dy, X[1] / 2)
+    assert dn.dtype == jax.dtypes.float0

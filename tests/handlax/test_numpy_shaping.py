@@ -211,6 +211,12 @@ def test_reversal_and_rotation(shape, data):
     moves(lambda x: hnp.roll(x, shifts, axes), x)
 
 
+def test_of_several_shifts_each_has_an_axis():
+    x = counted((2, 3))
+    with pytest.raises(hx.errors.ShapeMismatch, match="roll: one shift, or one for each axis, is needed, got 3"):
+        hnp.roll(x, (1, 1, 1), (0, 1))
+
+
 MODES = ["edge", "reflect", "symmetric", "wrap", "mean", "median", "maximum", "minimum", "linear_ramp"]
 
 

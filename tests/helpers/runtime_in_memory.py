@@ -45,6 +45,10 @@ class MemoryClient:
         with self.table.changed:
             return [(key, text) for key, text in self.table.texts.items() if key.startswith(prefix)]
 
+    def key_value_delete(self, prefix):
+        with self.table.changed:
+            self.table.texts = {key: text for key, text in self.table.texts.items() if not key.startswith(prefix)}
+
     def wait_at_barrier(self, name, milliseconds, numbers):
         table = self.table
         with table.changed:

@@ -157,7 +157,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("lowering/compile/test_eager_compilation.py", "effects/core/test_arrays.py"),
         "the runtime as arrays use it"),
     "lowering/clients/agreement.py": (
-        ("handlax/experimental/test_multihost_utils.py", "handlax/checkpoints/test_saving.py"),
+        ("handlax/experimental/test_multihost_utils.py", "lowering/clients/test_processes.py"),
         "texts of several processes, compared"),
     "lowering/clients/jaxlib_modules.py": (
         ("lowering/xla/test_jax_import_guard.py", "lowering/xla/test_executables.py"), "jaxlib's own modules"),

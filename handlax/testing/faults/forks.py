@@ -67,9 +67,7 @@ def _forked(child: Callable[[], object], patience: float) -> BaseException | Non
     said = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python's: this process has several threads
-        number = os.fork()
-    if number == 0:
-        _end(child, sink)
+        number = os.fork() or _end(child, sink)
     os.close(sink)
     try:
         said = _all_of(source, time.monotonic() + patience)

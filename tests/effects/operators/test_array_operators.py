@@ -61,6 +61,12 @@ def test_shifts_powers_and_products():
     assert [x.tolist() for x in divmod(hnp.asarray(X), 2)] == [x.tolist() for x in np.divmod(X, 2)]
 
 
+def test_powers_of_integers_are_numpys_whatever_the_exponents():
+    x, y = np.array([[-1], [0], [2], [3]]), np.array([0, 1, 5, 63, 64, 101])
+    for f in (operator.pow, hx.jit(operator.pow)):
+        np.testing.assert_array_equal(f(hnp.asarray(x), hnp.asarray(y)), x**y)
+
+
 def test_what_is_no_operand_is_left_to_the_other():
     class Other:
         def __radd__(self, x):

@@ -30,6 +30,13 @@ def test_shape_dtype_and_weakness_tell_types_apart():
     assert kinds[0].update(weak=True) is kinds[2] and kinds[1].update(shape=()) is kinds[0]
 
 
+def test_what_an_update_does_not_name_stays():
+    t = array_type((2,), f32, True).along(frozenset([("i", 2)]))
+    assert t.update() is t
+    for other in (t.update(shape=(3,)), t.update(dtype="int32"), t.update(weak=False)):
+        assert other.varying == t.varying and other is not t
+
+
 def test_a_type_cannot_be_changed():
     with pytest.raises(errors.Immutable):
         array_type((), f32).shape = (3,)

@@ -5,8 +5,6 @@ The oracle is the nest itself in plain Python: a loop for each loop and for each
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from helpers.log_nests import BRANCHES, COUNTER, STACKING, Results, Tick, counting, jit, random_nest
@@ -15,7 +13,6 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 from handlax import probability as hp
-from handlax.interpreters.handlers.log_axes import LogAxis, outside
 from handlax.library import call_and_reap, sow, tell, writer
 
 
@@ -166,9 +163,13 @@ def test_what_a_rule_logs_stands_as_what_its_function_would_return(rule, compile
         assert np.asarray(entry).tolist() == np.outer(np.arange(5.0), np.arange(1.0, 4.0)).tolist()
 
 
-def test_the_axes_of_an_entry_are_those_of_the_example():
-    """That of the module: an effect in ``scan(vmap(scan(f)))``, whose lanes have crossed the inner loop."""
-    loop = lambda n: SimpleNamespace(stacks=True, crossed=0, length=n, backwards=False)
-    in_the_outer_loop = outside([LogAxis(3, True, 1)], loop(5))
-    assert in_the_outer_loop == (LogAxis(3, True, 0), LogAxis(5, False))
-    assert outside(in_the_outer_loop, loop(7)) == (LogAxis(7, False), *in_the_outer_loop)
+def test_lanes_that_have_crossed_a_loop_within_another_stand_between_the_two():
+    """The example of the module: ``scan(vmap(scan(f)))``."""
+
+    def inner(x, j):
+        tell(x + j)
+        return x, x + j
+
+    outer = lambda c, i: (c, hx.vmap(lambda x: lax.scan(inner, i * x, hnp.arange(2.0))[1])(hnp.arange(5.0)))
+    (entry,), y = hx.handle(writer, ())(lambda: lax.scan(outer, None, hnp.arange(1.0, 4.0))[1])()
+    assert y.shape == (3, 5, 2) and np.asarray(entry).tolist() == y.tolist()

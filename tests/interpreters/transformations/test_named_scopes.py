@@ -179,15 +179,17 @@ def test_elsewhere_a_site_is_the_line_being_executed():
     assert [eqn.site.scopes for eqn in program.eqns] == [()]  # a program is relative to what surrounds it
 
 
-def test_what_is_raised_in_a_scope_leaves_no_site_behind():
+def test_each_operation_in_a_scope_has_its_own_line_also_after_one_that_fails():
     def f(x):
         with hx.named_scope("a"):
+            y = hnp.sin(x)
             with suppress(errors.ShapeMismatch):
-                lax.concatenate([x, hnp.ones(2)], 0)
-        return hnp.sin(x)
+                lax.concatenate([y, hnp.ones(2)], 0)
+            return hnp.cos(y)
 
-    *_, sine = hx.make_program(f)(hnp.ones((1, 3))).eqns
-    assert (sine.site.line, sine.site.scopes) == (f.__code__.co_firstlineno + 4, ())
+    first, *_, last = hx.make_program(f)(hnp.ones((1, 3))).eqns
+    assert (first.op.name, last.op.name) == ("sin", "cos")
+    assert [each.site.line - f.__code__.co_firstlineno for each in (first, last)] == [2, 5]
 
 
 def test_a_scope_opened_by_a_clause_lies_within_those_of_the_operation():

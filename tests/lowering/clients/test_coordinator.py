@@ -72,6 +72,15 @@ def test_a_process_says_its_line_and_no_more(index):
         assert not visitor.hears(SECRET, 2)
 
 
+def test_a_port_is_connected_while_a_connection_to_it_is_open():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert not coordinator.is_connected(port)
+        with socket.create_connection(("127.0.0.1", port)), listener.accept()[0]:
+            assert coordinator.is_connected(port)
+        assert not coordinator.is_connected(port)
+
+
 @pytest.mark.parametrize("facts", [{"secret": ""}, {"secret": "shark"}])
 def test_who_does_not_know_the_secret_is_sent_away_and_takes_no_number(meeting, facts):
     gather, visit = meeting

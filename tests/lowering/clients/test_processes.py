@@ -3,6 +3,7 @@
 import io
 import json
 import socket
+import threading
 import time
 from contextlib import ExitStack, suppress
 from types import SimpleNamespace
@@ -14,8 +15,8 @@ from helpers.other_threads import OtherThread, together
 from helpers.runtime_in_memory import MemoryClient, Table
 
 import handlax as hx
-from handlax.effects.base.errors import ProcessesDiffer, ProcessFailure
-from handlax.lowering.clients import processes
+from handlax.effects.base.errors import BadArgument, HandlaxError, NotSaved, ProcessesDiffer, ProcessFailure
+from handlax.lowering.clients import agreement, processes
 from handlax.lowering.clients.coordinator import tell_who_leaves
 from handlax.lowering.clients.processes import Connection, Membership, connect, connection, failure_of_others
 
@@ -441,6 +442,50 @@ def test_two_meet_say_and_end_together(two):
     two(lambda each: each.close())
     assert two.table.left == BOTH and two.started.stdin.getvalue() == "done" and two.failed == [[], []]
     assert not any([each.failure or each.is_asking() for each in two.each])
+
+
+@pytest.fixture
+def acting(two, monkeypatch):
+    """The results of a call in each process, which finds its own connection."""
+    local = threading.local()
+    monkeypatch.setattr(agreement, "connection", lambda: local.each)
+
+    def act(each, call):
+        local.each = each
+        return call()
+
+    return lambda call: two(lambda each: act(each, lambda: call(each.index)))
+
+
+def test_texts_are_exchanged_beside_what_is_done_together(two, acting):
+    assert acting(lambda index: agreement.exchanged(f"of {index}", "once")) == [{0: "of 0", 1: "of 1"}] * 2
+    assert not two.each[0].client.key_value_dir_get("") and two.each[0].actions.shared_with(1).count == 0
+
+
+def test_what_fails_in_one_process_has_failed_in_each(acting):
+    def save(index):
+        if index == 1:
+            raise BadArgument("save: the disk must have space, got none.")
+
+    def told(index):
+        with pytest.raises(HandlaxError) as raised:
+            agreement.together("the step", lambda: save(index))
+        return type(raised.value), raised.value.what
+
+    assert acting(lambda index: agreement.together("a step", lambda: None)) == [None, None]
+    message = "save: the disk must have space, got none"
+    assert acting(told) == [(NotSaved, f"{message}, in process 1."), (BadArgument, f"{message}.")]
+
+
+@pytest.mark.parametrize(("sent", "line", "rest"), [
+    (b"missing 3\nmore", "missing 3", b"more"), (b"missing", "missing", b""), (b"", "", b""), (b"a\0b\n", "", b"b\n"),
+])
+def test_a_line_is_read_to_its_end_and_no_further(sent, line, rest):
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            theirs.sendall(sent)
+        assert processes._line_of(ours) == line and ours.recv(64) == rest
 
 
 def test_who_does_not_come_in_time_is_waited_for_no_longer(two):

@@ -17,6 +17,7 @@ from laws.inputs_elementwise import CASES
 import handlax as hx
 from handlax import lax, random
 from handlax.effects.operations.foundations.elementwise_factory import Elementwise
+from handlax.effects.operations.foundations.shapes import ReduceSum
 from handlax.effects.operations.random_bits import RandomBits
 from handlax.errors import ShapeMismatch
 from handlax.interpreters.core import evaluate
@@ -275,6 +276,15 @@ def test_a_function_that_is_called_again_and_again_gives_the_same(name):
         np.testing.assert_allclose(np.asarray(y), numpy(data), rtol=1e-5)
     with hx.configure(debug_nans=True), pytest.raises(FloatingPointError, match="NaN"):
         hx.numpy.var(device(np.where(data > 0.7, np.nan, data), np.float32))
+
+
+def test_how_equal_operations_are_executed_is_decided_once_for_each_type():
+    xs = [hx.numpy.ones(n, "float32") for n in (3, 4, 3)]
+    hx.clear_caches()
+    made = hx.cache_info()["executors"].misses
+    for x in xs:
+        hx.perform(ReduceSum((0,)), x)
+    assert hx.cache_info()["executors"].misses == made + 2
 
 
 def test_random_words_are_compiled_and_draws_stay_the_same():

@@ -33,3 +33,13 @@ def test_indices_may_be_mapped_along_any_axis(call, axis):
     f = CALLS[call]
     found = hx.vmap(lambda i, u: f(x, i, u), (axis, 0))(np.moveaxis(indices, 0, axis), updates)
     np.testing.assert_array_equal(found, [f(x, i, u) for i, u in zip(indices, updates)])
+
+
+def test_a_function_is_applied_once_for_each_index():
+    x, rows = np.arange(12, dtype="float32").reshape(4, 3), [2, 0, 2]
+    expected = x.copy()
+    for row in rows:
+        expected[row] = 2 * expected[row] + 1
+    f = lambda x: lax.scatter_apply(x, np.array(rows)[:, None], lambda y: 2 * y + 1, SCATTER, update_shape=(3, 3))
+    for way in (f, hx.jit(f)):
+        np.testing.assert_array_equal(way(x), expected)

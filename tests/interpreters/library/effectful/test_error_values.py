@@ -149,6 +149,8 @@ def test_an_error_is_checked_again():
     rows = checkify.checkify(lambda xs: lax.map(f, xs))(hnp.float32([1.0, -4.0]))
     assert said(rows[0]) == "x must be positive, got -4.0."
     assert check_error(init_error) is None and init_error.get() is None
+    types = lambda error: [*map(hx.typeof, hx.tree.leaves(error))]
+    assert types(init_error) == types(checkify.checkify(f)(1.0)[0])
 
 
 def test_a_gradient_is_checked_and_has_no_derivative_by_the_error():
