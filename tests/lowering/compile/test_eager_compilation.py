@@ -425,11 +425,12 @@ def test_an_operation_without_evaluate_is_compiled_alone_and_in_eager_programs()
         assert f(3.0) == 3.0
 
 
-@pytest.mark.parametrize(("others", "made"), [({}, ["sin", "cos", "cos"]), ({"lower": {Cos: "sine"}}, ["sin", "cos"] * 2)],
-                         ids=["of cos alone", "of another column too"])
+@pytest.mark.parametrize(("others", "made"), [
+    ({}, ["sin", "cos", "cos"]), ({"lower": {Cos: "sine"}}, ["sin", "cos"] * 2),
+], ids=["of cos alone", "of another column too"])
 def test_a_scope_of_evaluate_rules_leaves_other_operations_their_executors(others, made, monkeypatch):
-    seen, executor, x = [], evaluate.executor, hx.numpy.ones(3)
-    monkeypatch.setattr(evaluate, "executor", lambda program, bare: seen.append(program.name) or executor(program, bare))
+    seen, make, x = [], evaluate.executor, hx.numpy.ones(3)
+    monkeypatch.setattr(evaluate, "executor", lambda program, bare: seen.append(program.name) or make(program, bare))
     evaluate.forget_executors()
     with hx.rules(evaluate={Cos: lambda op, x: 3 * x}, **others):
         for _ in range(2):
