@@ -138,8 +138,8 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     types = tuple([x.type for x in operands])
     key = types[0] if len(types) == 1 else types
     interpreted = op.bodied and settings.disable_jit
-    # a scope has rules of its own; and the dictionary is read before a plan is asked for: see ``forget_executors``
-    memo = None if settings.mark is None or interpreted else op.memo or _shared_memo(op)
+    # the dictionary is read before a plan is asked for: see ``forget_executors``
+    memo = op.memo or _shared_memo(op) if _as_outside(op, settings) and not interpreted else None
     functions = None if memo is None else memo.functions
     try:
         f = None if functions is None else functions.get(key)
@@ -152,6 +152,12 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     if functions is not None and key not in functions:
         _FUNCTIONS.add(functions, key, f)
     return y
+
+
+def _as_outside(op: Operation, settings: config.Configuration) -> bool:
+    """Whether an operation has the executor that it has outside of all scopes of rules."""
+    return settings.mark is not None or not (
+        op.bodied or EVALUATE.in_scope(type(op)) or [*settings.tables] != [EVALUATE.name])
 
 
 def _executor_of(op: Operation, types: tuple[Any, ...], interpreted: bool) -> Executor:

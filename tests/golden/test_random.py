@@ -11,9 +11,9 @@ from .random_cases import CASES
 
 NAMED = labelled(CASES)
 RECORDED = recorded("random.json")
-NUMBERS = re.compile(r"(?i)(?<=key) \d+|\((\d+,? ?)*\)")  # of a key, and shapes
+NUMBERS = re.compile(r"(?i)(?<=key) \d+|\((\d+,? ?)*\)|\[[\d,]*\]|-?\b\d+(\.\d+)?\b")
 PROGRAMS = [*{NUMBERS.sub("", label): label for label in reversed(NAMED)}.values()]
-"""Calls of which no two differ in the number of a key or in a shape alone: the others are compiled alike."""
+"""Calls of which no two differ in numbers and shapes alone: the others are compiled alike."""
 DRAWS = [*[part for part in all_parts(NAMED) if part.values[1] != "jit"], *parts(PROGRAMS, "jit")]
 
 

@@ -64,6 +64,11 @@ def name_of_operation(node: ast.AST) -> bool:
     return isinstance(owner, ast.Name | ast.Attribute) and ast.unparse(owner).rpartition(".")[2] in OPERATIONS
 
 
+def assigns_a_name(node: ast.AST) -> bool:
+    """Whether something is assigned the name of an operation."""
+    return isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and name_of_operation(node.value)
+
+
 class Substituted(ast.NodeTransformer):
     """Puts for each of some local names the expression that it was assigned."""
 
@@ -76,13 +81,15 @@ class Substituted(ast.NodeTransformer):
 
 def with_names_substituted(module: ast.Module) -> ast.Module:
     """The module in which ``name``, where ``name = op.name`` stands in the same scope, is ``op.name``."""
+    if not any(map(assigns_a_name, ast.walk(module))):
+        return module
     functions = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     outside = [line for line in module_level(module.body)
                if not isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
     for lines in [outside, *[function.body for function in functions]]:
         values = {}
         for node in [inner for line in lines for inner in ast.walk(line)]:
-            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and name_of_operation(node.value):
+            if assigns_a_name(node):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 values |= {target.id: node.value for target in targets if isinstance(target, ast.Name)}
         for line in lines if values else []:

@@ -14,6 +14,13 @@ from handlax import numpy as hnp
 FUNCTIONS, ELEMENTS = 20, 1 << 18  # of float32: a mebibyte
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_what_is_alive_before():
+    """The garbage collector does not pass over what other tests have left, seconds each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @hx.effect
 class Tick:
     def result_type(op):

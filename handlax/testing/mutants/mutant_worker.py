@@ -15,6 +15,7 @@ the ``sources`` of which the executed lines are to be reported for every test.
 
 import ast
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -205,6 +206,7 @@ def main(modules: Sequence[str]) -> None:
     for module in modules:
         with contextlib.suppress(ImportError):  # what is not installed is of no use to the tests
             importlib.import_module(module)
+    gc.freeze()  # what is imported: the collector of a forked process passes over none of it, and copies no page
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # and the tests that run end
     warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # that it is multi-threaded, and forks
     sys.path.insert(0, os.getcwd())

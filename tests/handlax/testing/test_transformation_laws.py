@@ -100,7 +100,7 @@ def performed_backwards(f):
 def test_results_without_difference_quotients_leave_out_the_law_of_tangents(made):
     wrong = lambda f: lambda *xs: [made(y) for y in f(*xs) if y.dtype == np.float64]
     laws = [law for law in TRANSFORMATION_LAWS if law.name in ("again", "tangent")]
-    report = check_transformation(wrong, laws=laws, examples=2)
+    report = check_transformation(wrong, laws=laws, examples=1)
     assert held(report) == {"again"} and "no result has a difference quotient" in report.left_out["tangent"]
 
 

@@ -77,7 +77,7 @@ def value(line):
     return np.array(json.loads(line.partition(" ")[2]))
 
 
-@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.sweep), 4])
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.sweep)])
 def test_one_program_gives_the_same_on_one_process_and_on_several(count):
     lines: list[str] = []
     exec(PROGRAM, {"hx": hx, "print": lambda *words: lines.append(" ".join(words))})

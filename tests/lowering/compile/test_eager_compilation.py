@@ -25,6 +25,7 @@ from handlax.interpreters.core.eager_programs import eager_program
 from handlax.lowering.compile.eager_compilation import _compiled_here
 from handlax.lowering.compile.estimate import estimate
 from handlax.lowering.xla.array_backend import PLACED
+from handlax.operations import Cos
 
 
 def device(x, dtype):
@@ -432,3 +433,17 @@ def test_an_operation_without_evaluate_is_compiled_alone_and_in_eager_programs()
     np.testing.assert_allclose(composed(xs), np.sin(xs) + np.sin(2 * xs), rtol=1e-6)
     with hx.rules(evaluate={Sine: lambda op, x: x}):
         assert f(3.0) == 3.0
+
+
+@pytest.mark.parametrize(("others", "made"), [
+    ({}, ["sin", "cos", "cos"]), ({"lower": {Cos: "sine"}}, ["sin", "cos"] * 2),
+], ids=["of cos alone", "of another column too"])
+def test_a_scope_of_evaluate_rules_leaves_other_operations_their_executors(others, made, monkeypatch):
+    seen, make, x = [], evaluate.executor, hx.numpy.ones(3)
+    monkeypatch.setattr(evaluate, "executor", lambda program, bare: seen.append(program.name) or make(program, bare))
+    evaluate.forget_executors()
+    with hx.rules(evaluate={Cos: lambda op, x: 3 * x}, **others):
+        for _ in range(2):
+            np.testing.assert_allclose([lax.sin(x), lax.cos(x)], [np.sin(x), 3 * x], rtol=1e-6)
+    assert [name for name in seen if name in made] == made
+    np.testing.assert_allclose(lax.cos(x), np.cos(x), rtol=1e-6)

@@ -11,6 +11,7 @@ import pytest
 from helpers.other_threads import OtherThread
 
 import handlax as hx
+from handlax.testing.mutants import fork_server, mutation_run
 from handlax.testing.mutants.coverage_map import CoveringTests, fastest
 from handlax.testing.mutants.fork_server import FinishedTests, ForkServer
 from handlax.testing.mutants.mutable_code import Mutant
@@ -35,13 +36,13 @@ def unseen(x):
     return -x
 
 
-def spin(n):
-    while n:
-        n -= 1
-    return n
+def told(event):
+    event.set()
+    return event.wait()
 '''
 TESTS = '''
 import os
+import threading
 
 import pytest
 import rules
@@ -51,8 +52,8 @@ def test_slope():
     assert rules.slope(3.0, 0.5) == 1.0
 
 
-def test_spin():
-    assert rules.spin(3) == 0
+def test_told():
+    assert rules.told(threading.Event())
 
 
 def test_that_passes_once():
@@ -61,6 +62,13 @@ def test_that_passes_once():
     assert not os.path.exists("executed")
     open("executed", "w").close()
 '''
+
+
+@pytest.fixture(autouse=True)
+def nothing_preloaded(monkeypatch):
+    """Servers import nothing beforehand: these tests need nothing of it."""
+    monkeypatch.setattr(fork_server, "PRELOADED", ())
+    monkeypatch.setattr(mutation_run, "LIBRARY", ())
 
 
 @pytest.fixture
@@ -95,7 +103,7 @@ def test_mutants_of_a_module_are_killed_or_survive(project):
     assert verdict("constant", "SCALE = 3") == "killed"            # executed by the import
     assert verdict("guard", "pass") == "survived"                  # no test passes None
     assert verdict("sign", "return x") == "unreached"
-    assert verdict("statement", "pass") == "timed out"             # n -= 1
+    assert verdict("statement", "pass") == "timed out"             # event.set()
     assert said[-1].startswith(f"{len(found)} mutants: ")
     assert (folder / "rules.py").read_text() == before
     assert not list(folder.glob(".pytest_cache")) + list(folder.glob(".hypothesis"))
