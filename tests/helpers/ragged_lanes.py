@@ -93,14 +93,14 @@ class RaggedCase:
             lanes = [leaves(self.f(*[lane(x, i, s) for x, s in zip(xs, self.shared)])) for i in range(self.count)]
             return sum(map(_loss, lanes), hnp.float32(0)), lanes
 
-    def check(self, way: Callable[[Any], Any] = lambda f: f, shown: Callable[[Any], Any] = lambda y: y) -> None:
-        """Values and gradients, of one function to which ``way`` is applied, are those of the loop.
+    def computed(self, args: Sequence[Any], data: Sequence[Any]) -> tuple[Any, Any]:
+        """The results of all lanes, and the gradients of the loss."""
+        return self.mapped(*args), hx.grad(self.loss)(data)
 
-        ``shown``: moves the lanes of the results to the front.
-        """
-        ys, gradients = way(lambda args, data: (self.mapped(*args), hx.grad(self.loss)(data)))(self.args, self.data)
+    def check(self, results: Any, gradients: Any) -> None:
+        """They are those of the loop."""
         wanted_gradients, wanted_lanes = hx.grad(self.loop, has_aux=True)(self.data)
-        columns = [column for y in leaves(shown(ys)) for column in _columns(y)]
+        columns = [column for y in leaves(results) for column in _columns(y)]
         for lanes, wanted in zip(columns, zip(*wanted_lanes) if self.count else [()] * len(columns), strict=True):
             for a, b in zip(lanes, wanted, strict=True):
                 np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-4, atol=2e-5)
@@ -126,7 +126,8 @@ def law_of_lanes(
     )
     @pytest.mark.parametrize("name", cases)
     def eager(name: str, lengths: Sequence[int], static: bool) -> None:
-        RaggedCase(*cases[name], lengths, static, name not in inner_loops).check()
+        case = RaggedCase(*cases[name], lengths, static, name not in inner_loops)
+        case.check(*case.computed(case.args, case.data))
 
     @pytest.mark.sweep
     @pytest.mark.parametrize(
@@ -136,7 +137,8 @@ def law_of_lanes(
     )
     @pytest.mark.parametrize("name", cases)
     def compiled(name: str, lengths: Sequence[int], static: bool) -> None:
-        RaggedCase(*cases[name], lengths, static, name not in inner_loops).check(hx.jit)
+        case = RaggedCase(*cases[name], lengths, static, name not in inner_loops)
+        case.check(*hx.jit(case.computed)(case.args, case.data))
 
     return eager, compiled
 

@@ -66,7 +66,8 @@ test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)
 @pytest.mark.parametrize("name", ["x[k]", "x[0], x[-1]"])
 def test_elements_of_lanes_that_have_them(name, static):
     f = {"x[k]": lambda x, s: x[hnp.abs(s).astype(int)], "x[0], x[-1]": lambda x, s: x[0] + 2 * x[-1]}[name]
-    RaggedCase(f, "rows number", 0, [3, 4, 5], static).check()
+    case = RaggedCase(f, "rows number", 0, [3, 4, 5], static)
+    case.check(*case.computed(case.args, case.data))
 
 
 def test_folds_of_an_empty_lane_are_units():
@@ -87,7 +88,8 @@ FACTORS = {
 @pytest.mark.parametrize("lengths", [[3, 1, 4, 1], [3, 0, 40, 1, 3, 35, 2]], ids=str)
 @pytest.mark.parametrize("name", FACTORS)
 def test_matrices_of_two_known_lengths_are_decomposed_with_those_of_their_size(name, lengths):
-    RaggedCase(FACTORS[name], "rows", R, lengths, True).check(hx.jit)
+    case = RaggedCase(FACTORS[name], "rows", R, lengths, True)
+    case.check(hx.jit(lambda *xs: case.mapped(*xs))(*case.args), hx.grad(case.loss)(case.data))
 
 
 @pytest.mark.parametrize("static", [True, False])
