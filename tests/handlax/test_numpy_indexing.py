@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.compiled_at_once import also_compiled, later
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,16 +24,23 @@ def equal(found, wanted):
     np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
+def both(wanted, f, *xs):
+    """Assert that ``f`` gives this; ``also_compiled`` asserts it of the compiled function."""
+    equal(f(*xs), wanted)
+    later(lambda found: equal(found, wanted), f, *xs)
+
+
+@also_compiled
 @given(INDEXED)
 def test_indexing_agrees_with_numpy(case):
     shape, index = case
     x = counted(shape)
     wanted = x[index]
-    equal(hnp.asarray(x)[index], wanted)
-    equal(hx.jit(lambda x: x[index])(x), wanted)
+    both(wanted, lambda x: x[index], hnp.asarray(x))
     equal(hx.vmap(lambda x: x[index])(np.stack([x, 2 * x])), np.stack([wanted, 2 * wanted]))
 
 
+@also_compiled
 @given(INDEXED)
 def test_indices_that_are_not_known_give_the_same(case):
     shape, index = case
@@ -46,7 +54,7 @@ def test_indices_that_are_not_known_give_the_same(case):
             whole[k] = part
         return x[tuple(whole)]
 
-    equal(hx.jit(read)(x, *[np.asarray(index[k], "int32") for k in at]), x[index])
+    later(lambda found: equal(found, x[index]), read, x, *[np.asarray(index[k], "int32") for k in at])
 
 
 @given(INDEXED)
@@ -68,6 +76,7 @@ WRITES = {
 }
 
 
+@also_compiled
 @given(INDEXED, st.sampled_from(list(WRITES)))
 def test_updates_agree_with_numpy(case, way):
     shape, index = case
@@ -77,8 +86,7 @@ def test_updates_agree_with_numpy(case, way):
         wanted[index] = 7
     else:
         WRITES[way].at(wanted, index, np.float32(7))
-    equal(getattr(hnp.asarray(x).at[index], way)(7), wanted)
-    equal(hx.jit(lambda x: getattr(x.at[index], way)(7))(x), wanted)
+    both(wanted, lambda x: getattr(x.at[index], way)(7), hnp.asarray(x))
 
 
 @given(INDEXED)
@@ -184,6 +192,7 @@ def test_arrays_cannot_be_written_to():
         hnp.arange(3)[0] = 1
 
 
+@also_compiled
 @given(RANKED, st.data())
 def test_take_and_its_modes(shape, data):
     x = counted(shape)
@@ -191,13 +200,14 @@ def test_take_and_its_modes(shape, data):
     n = x.size if axis is None else shape[axis]
     inside = data.draw(arrays("int32", shapes(max_dims=2, min_side=1, max_side=3), domain=Domain(-n, n - 1)))
     anywhere = 3 * inside
-    for found in (hnp.take, hx.jit(hnp.take, static_argnames=("axis", "mode"))):
-        equal(found(x, inside, axis=axis), np.take(x, inside, axis))
-        for mode in ("clip", "wrap"):
-            equal(found(x, anywhere, axis=axis, mode=mode), np.take(x, anywhere, axis, mode=mode))
+    both(np.take(x, inside, axis), lambda x, i: hnp.take(x, i, axis), x, inside)
+    for mode in ("clip", "wrap"):
+        wanted = np.take(x, anywhere, axis, mode=mode)
+        both(wanted, lambda x, i, mode=mode: hnp.take(x, i, axis, mode=mode), x, anywhere)
     equal(hnp.take(x, 3 * np.array([-x.size, 0, x.size]), fill_value=-1), [-1, 1, -1])
 
 
+@also_compiled
 @given(RANKED, st.data())
 def test_take_and_put_along_an_axis(shape, data):
     x = counted(shape)
@@ -205,8 +215,7 @@ def test_take_and_put_along_an_axis(shape, data):
     n = shape[axis]
     sizes = tuple(data.draw(st.integers(1, 3)) if d == axis else m for d, m in enumerate(shape))
     i = data.draw(arrays("int32", sizes, domain=Domain(-n, n - 1)))
-    for found in (hnp.take_along_axis, hx.jit(hnp.take_along_axis, static_argnums=2)):
-        equal(found(x, i, axis), np.take_along_axis(x, i, axis))
+    both(np.take_along_axis(x, i, axis), lambda x, i: hnp.take_along_axis(x, i, axis), x, i)
     times = np.zeros(shape, "float32")
     places = tuple(
         i if d == axis else np.arange(m).reshape([m if e == d else 1 for e in range(len(shape))])
@@ -249,11 +258,12 @@ def test_in_place_functions_give_a_new_array_or_an_error():
             call()
 
 
+@also_compiled
 @given(broadcastable_shapes(3))
 def test_where_broadcasts(drawn):
     c, x, y = map(counted, drawn)
     equal(hnp.where(c % 2 == 0, x, -y), np.where(c % 2 == 0, x, -y))
-    equal(hx.jit(hnp.where)(c > 2, x, 0.0), np.where(c > 2, x, np.float32(0)))
+    both(np.where(c > 2, x, np.float32(0)), lambda c, x, y: hnp.where(c, x, y), c > 2, x, 0.0)
 
 
 def test_where_promotes_as_operators_do():
@@ -263,20 +273,22 @@ def test_where_promotes_as_operators_do():
         hnp.where(True, 1)
 
 
+@also_compiled
 @given(arrays("int32", shapes(min_dims=1), domain=Domain(0, 1)), st.integers(0, 9))
 def test_nonzero_gives_the_first_places_in_row_major_order(x, size):
     wanted = np.nonzero(x)
     for found, places in zip(hnp.nonzero(x), wanted, strict=True):
         equal(found, places)
-    for f in (hnp.nonzero, hx.jit(hnp.nonzero, static_argnames=("size", "fill_value"))):
-        for found, places in zip(f(x, size=size, fill_value=-5), wanted, strict=True):
-            equal(found, np.concatenate([places[:size], np.full(max(size - places.size, 0), -5)]))
+    filled = [np.concatenate([places[:size], np.full(max(size - places.size, 0), -5)]) for places in wanted]
+    for axis, places in enumerate(filled):
+        both(places, lambda x, axis=axis: hnp.nonzero(x, size=size, fill_value=-5)[axis], x)
     equal(hnp.argwhere(x), np.argwhere(x))
     equal(hnp.flatnonzero(x), np.flatnonzero(x))
     with pytest.raises(hx.errors.ConcretizationError, match="size"):
         hx.jit(hnp.nonzero)(x)
 
 
+@also_compiled
 @given(RANKED, st.data())
 def test_compress_and_extract(shape, data):
     x = counted(shape)
@@ -284,18 +296,18 @@ def test_compress_and_extract(shape, data):
     c = data.draw(arrays("bool", (shape[axis],)))
     equal(hnp.compress(c, x, axis), np.compress(c, x, axis))
     equal(hnp.extract(x > 2, x), np.extract(x > 2, x))
-    filled = hx.jit(lambda c, x: hnp.compress(c, x, axis, size=shape[axis], fill_value=-1))(c, x)
     wanted = np.compress(c, x, axis)
     more = [(0, shape[axis] - wanted.shape[axis]) if d == axis else (0, 0) for d in range(len(shape))]
-    equal(filled, np.pad(wanted, more, constant_values=-1))
+    both(np.pad(wanted, more, constant_values=-1),
+         lambda c, x: hnp.compress(c, x, axis, size=shape[axis], fill_value=-1), c, x)
 
 
+@also_compiled
 @given(arrays("int32", (4,), domain=Domain(-6, 6)))
 def test_choose_and_its_modes(i):
     choices = [np.arange(4), 10 + np.arange(4), np.int64(7)]
     for mode in ("clip", "wrap"):
-        equal(hnp.choose(i, choices, mode=mode), np.choose(i, choices, mode=mode))
-        equal(hx.jit(lambda i: hnp.choose(i, choices, mode=mode))(i), np.choose(i, choices, mode=mode))
+        both(np.choose(i, choices, mode=mode), lambda i, mode=mode: hnp.choose(i, choices, mode=mode), i)
     inside = np.abs(i) % 3
     equal(hnp.choose(inside, choices), np.choose(inside, choices))
     with pytest.raises(hx.errors.BadArgument):

@@ -8,21 +8,27 @@ import handlax as hx
 from handlax import numpy as hnp
 
 WAYS = pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
-DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+DTYPES = "float32", "float64", "complex64", "complex128"
+
+
+def of_all_dtypes(way, f, *operands):
+    """By dtype, operands, each made by a function of it, and the results of ``f``, all by one function."""
+    xs = {dtype: [operand(dtype) for operand in operands] for dtype in DTYPES}
+    results = way(lambda xs: {dtype: f(*own) for dtype, own in xs.items()})(xs)
+    return [(dtype, xs[dtype], results[dtype]) for dtype in DTYPES]
 
 
 @WAYS
-@DTYPES
 @pytest.mark.parametrize(("left", "right"), [
     ((5, 5), (5,)), ((5, 5), (5, 2)), ((3, 5, 5), (5,)), ((5, 5), (3, 5, 2)), ((3, 5, 5), (2, 1, 5, 2)),
     ((0, 0), (0, 2)), ((0, 2, 2), (2, 3)),
 ])
-def test_solutions_are_numpys(left, right, dtype, way):
-    a, b = matrix(left, dtype) + 3 * np.eye(left[-1], dtype=dtype), matrix(right, dtype, 1)
-    x = way(hnp.linalg.solve)(a, b)
-    expected = np.linalg.solve(a, b)
-    np.testing.assert_allclose(x, expected, rtol=1e3 * np.finfo(dtype).eps, atol=1e3 * np.finfo(dtype).eps)
-    assert x.dtype == dtype
+def test_solutions_are_numpys(left, right, way):
+    makes = lambda dtype: matrix(left, dtype) + 3 * np.eye(left[-1], dtype=dtype), lambda dtype: matrix(right, dtype, 1)
+    for dtype, (a, b), x in of_all_dtypes(way, hnp.linalg.solve, *makes):
+        tolerance = 1e3 * np.finfo(dtype).eps
+        np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=tolerance, atol=tolerance)
+        assert x.dtype == dtype
 
 
 @WAYS
@@ -34,17 +40,17 @@ def test_a_singular_system_has_an_infinite_solution_or_nan_and_spoils_no_other(w
 
 
 @WAYS
-@DTYPES
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (3, 6, 6), (0, 0), (2, 0, 0)], ids=str)
-def test_determinants_and_inverses_are_numpys(shape, dtype, way):
-    a = matrix(shape, dtype)
-    tolerance = {"rtol": 1e3 * np.finfo(dtype).eps, "atol": 1e2 * np.finfo(dtype).eps}
-    np.testing.assert_allclose(way(hnp.linalg.det)(a), np.linalg.det(a), **tolerance)
-    for found, expected in zip(way(hnp.linalg.slogdet)(a), np.linalg.slogdet(a)):
-        np.testing.assert_allclose(found, expected, **tolerance)
-        assert found.dtype == expected.dtype
-    y = np.asarray(way(hnp.linalg.inv)(a))
-    assert residual(np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape), a @ y) < 500 if y.size else y.shape == shape
+def test_determinants_and_inverses_are_numpys(shape, way):
+    f = lambda a: (hnp.linalg.det(a), hnp.linalg.slogdet(a), hnp.linalg.inv(a))
+    for dtype, (a,), (determinant, logarithm, inverse) in of_all_dtypes(way, f, lambda dtype: matrix(shape, dtype)):
+        tolerance = {"rtol": 1e3 * np.finfo(dtype).eps, "atol": 1e2 * np.finfo(dtype).eps}
+        np.testing.assert_allclose(determinant, np.linalg.det(a), **tolerance)
+        for found, expected in zip(logarithm, np.linalg.slogdet(a)):
+            np.testing.assert_allclose(found, expected, **tolerance)
+            assert found.dtype == expected.dtype
+        y, one = np.asarray(inverse), np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape)
+        assert residual(one, a @ y) < 500 if y.size else y.shape == shape
 
 
 def minors(a):
@@ -84,13 +90,13 @@ def test_second_derivatives_of_the_logarithm_of_a_determinant():
 
 
 @WAYS
-@DTYPES
 @pytest.mark.parametrize("mode", ["reduced", "complete", "r", "raw"])
-def test_factors_by_mode_are_numpys(mode, dtype, way):
-    a = matrix((6, 4), dtype)
-    found, expected = way(lambda a: hnp.linalg.qr(a, mode))(a), np.linalg.qr(a, mode)
-    for x, y in zip([found] if mode == "r" else found, [expected] if mode == "r" else expected):
-        np.testing.assert_allclose(x, y, atol=1e2 * np.finfo(dtype).eps)
+def test_factors_by_mode_are_numpys(mode, way):
+    factors = of_all_dtypes(way, lambda a: hnp.linalg.qr(a, mode), lambda dtype: matrix((6, 4), dtype))
+    for dtype, (a,), found in factors:
+        expected = np.linalg.qr(a, mode)
+        for x, y in zip([found] if mode == "r" else found, [expected] if mode == "r" else expected):
+            np.testing.assert_allclose(x, y, atol=1e2 * np.finfo(dtype).eps)
 
 
 def test_tensors_are_solved_for_and_inverted():
@@ -114,18 +120,25 @@ def test_other_shapes_are_refused(call):
 
 
 @WAYS
-@DTYPES
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_pseudo_inverses_ranks_and_condition_numbers_are_numpys(dtype, way):
+    orders = ("nuc", 2, -2, 1, "fro")
+
+    @way
+    def everything(a, h):
+        inverses = hnp.linalg.pinv(a), hnp.linalg.pinv(h, 1e-3, hermitian=True)
+        norms = [hnp.linalg.norm(a, order, (1, 2)) for order in orders]
+        return *inverses, hnp.linalg.matrix_rank(h), hnp.linalg.cond(a), norms
+
     a = matrix((2, 5, 3), dtype)
     h = a @ np.conj(np.swapaxes(a, -1, -2))
+    inverse, hermitian, rank, condition, norms = everything(a, h)
     tolerance = {"rtol": 1e4 * np.finfo(dtype).eps, "atol": 1e4 * np.finfo(dtype).eps}
-    np.testing.assert_allclose(way(hnp.linalg.pinv)(a), np.linalg.pinv(a), **tolerance)
-    hermitian = way(lambda h: hnp.linalg.pinv(h, 1e-3, hermitian=True))(h)
+    np.testing.assert_allclose(inverse, np.linalg.pinv(a), **tolerance)
     np.testing.assert_allclose(hermitian, np.linalg.pinv(h, 1e-3), **tolerance)
-    assert way(hnp.linalg.matrix_rank)(h).tolist() == [3, 3]
-    np.testing.assert_allclose(way(hnp.linalg.cond)(a), np.linalg.cond(a), **tolerance)
-    for order in ("nuc", 2, -2, 1, "fro"):
-        found = way(lambda a: hnp.linalg.norm(a, order, (1, 2)))(a)
+    assert rank.tolist() == [3, 3]
+    np.testing.assert_allclose(condition, np.linalg.cond(a), **tolerance)
+    for order, found in zip(orders, norms, strict=True):
         np.testing.assert_allclose(found, np.linalg.norm(a, order, (1, 2)), **tolerance)
 
 

@@ -1,9 +1,8 @@
 """Functions that move elements agree with NumPy on shapes and values, eager and compiled, mapped and differentiated."""
 
-import functools
-
 import numpy as np
 import pytest
+from helpers.compiled_at_once import also_compiled, later
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,38 +19,20 @@ def counted(shape, dtype="float32"):
     return np.arange(1, 1 + int(np.prod(shape, dtype=int)), dtype=dtype).reshape(shape)
 
 
-MET = []  # the functions that ``agrees`` was asked about, their arguments and what they should give
-
-
 def agrees(f, g, *xs):
     """Assert that ``f`` gives what NumPy's ``g`` gives; ``also_compiled`` asserts it of the compiled function."""
     wanted = g(*xs)
     same(f(*xs), wanted)
-    MET.append((f, xs, wanted))
+    later(lambda found: same(found, wanted), f, *xs)
 
 
-def same(found, wanted, what=""):
+def same(found, wanted):
     left, right = (v if isinstance(v, (list, tuple)) else [v] for v in (found, wanted))
-    assert len(left) == len(right), what
+    assert len(left) == len(right)
     for one, other in zip(left, right):
-        np.testing.assert_array_equal(np.asarray(one), other, err_msg=what)
-        assert one.shape == np.shape(other), what
-        assert one.dtype == np.asarray(other).dtype, what
-
-
-def also_compiled(test):
-    """The test, after whose examples the functions that ``agrees`` met are compiled, all as one program."""
-
-    @functools.wraps(test)
-    def tested(*args, **kwargs):
-        MET.clear()
-        test(*args, **kwargs)
-        functions, operands, wanted = zip(*MET)
-        found = hx.jit(lambda operands: [f(*xs) for f, xs in zip(functions, operands)])(operands)
-        for f, xs, y, z in zip(functions, operands, found, wanted):
-            same(y, z, f"{f.__name__} in line {f.__code__.co_firstlineno} of {[x.shape for x in xs]}, compiled")
-
-    return tested
+        np.testing.assert_array_equal(np.asarray(one), other)
+        assert one.shape == np.shape(other)
+        assert one.dtype == np.asarray(other).dtype
 
 
 def moves(f, x):

@@ -86,27 +86,30 @@ class RaggedCase:
             hx.Ragged(x, r.segment_lengths, r.longest) if is_ragged(r) else x for x, r in zip(data, self.args)
         ]
 
-    def loop(self, data: Sequence[Any]) -> list[list[Any]]:
-        """The results of each lane."""
+    def loop(self, data: Sequence[Any]) -> tuple[Any, list[list[Any]]]:
+        """The loss and the results of each lane."""
         xs = self.filled(data)
         with hx.disable_jit(self.by_python):
-            return [leaves(self.f(*[lane(x, i, s) for x, s in zip(xs, self.shared)])) for i in range(self.count)]
+            lanes = [leaves(self.f(*[lane(x, i, s) for x, s in zip(xs, self.shared)])) for i in range(self.count)]
+            return sum(map(_loss, lanes), hnp.float32(0)), lanes
 
-    def check_values(self, results: Any) -> None:
+    def computed(self, args: Sequence[Any], data: Sequence[Any]) -> tuple[Any, Any]:
+        """The results of all lanes, and the gradients of the loss."""
+        return self.mapped(*args), hx.grad(self.loss)(data)
+
+    def check(self, results: Any, gradients: Any) -> None:
+        """They are those of the loop."""
+        wanted_gradients, wanted_lanes = hx.grad(self.loop, has_aux=True)(self.data)
         columns = [column for y in leaves(results) for column in _columns(y)]
-        wanted_columns = zip(*self.loop(self.data)) if self.count else [()] * len(columns)
-        for lanes, wanted in zip(columns, wanted_columns, strict=True):
+        for lanes, wanted in zip(columns, zip(*wanted_lanes) if self.count else [()] * len(columns), strict=True):
             for a, b in zip(lanes, wanted, strict=True):
                 np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-4, atol=2e-5)
+        for a, b in zip(hx.tree.leaves(gradients), hx.tree.leaves(wanted_gradients), strict=True):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-3, atol=2e-4)
 
     def loss(self, data: Sequence[Any]) -> Any:
         ys = leaves(self.mapped(*self.filled(data)))
         return _loss([x for y in ys for x in (hx.tree.leaves(y.data) if is_ragged(y) else [y])])
-
-    def check_gradients(self, gradients: Any) -> None:
-        wanted = hx.grad(lambda xs: sum(map(_loss, self.loop(xs)), hnp.float32(0)))(self.data)
-        for a, b in zip(hx.tree.leaves(gradients), hx.tree.leaves(wanted), strict=True):
-            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-3, atol=2e-4)
 
 
 def law_of_lanes(
@@ -124,8 +127,7 @@ def law_of_lanes(
     @pytest.mark.parametrize("name", cases)
     def eager(name: str, lengths: Sequence[int], static: bool) -> None:
         case = RaggedCase(*cases[name], lengths, static, name not in inner_loops)
-        case.check_values(case.mapped(*case.args))
-        case.check_gradients(hx.grad(case.loss)(case.data))
+        case.check(*case.computed(case.args, case.data))
 
     @pytest.mark.sweep
     @pytest.mark.parametrize(
@@ -136,8 +138,7 @@ def law_of_lanes(
     @pytest.mark.parametrize("name", cases)
     def compiled(name: str, lengths: Sequence[int], static: bool) -> None:
         case = RaggedCase(*cases[name], lengths, static, name not in inner_loops)
-        case.check_values(hx.jit(lambda *xs: case.mapped(*xs))(*case.args))
-        case.check_gradients(hx.jit(hx.grad(case.loss))(case.data))
+        case.check(*hx.jit(case.computed)(case.args, case.data))
 
     return eager, compiled
 

@@ -148,7 +148,7 @@ def check(name, at, every=1):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_interrupt_at_a_block_leaves_the_library_whole(name):
-    check(name, "blocks", every=3)  # the others, and the first of each three again, are among the calls of the sweep
+    check(name, "blocks", every=5)  # the others, and the first of each five again, are among the calls of the sweep
 
 
 @pytest.mark.sweep

@@ -20,9 +20,9 @@ KEY = random.key(4)
 def test_jit_and_vmap_change_no_draw(name):
     model, _ = MODELS[name]
     expected = hp.seed(hp.trace(model), KEY)()
-    same(hx.jit(hp.seed(hp.trace(model), KEY))(), expected)
-    same(hp.seed(hx.jit(hp.trace(model)), KEY)(), expected)
-    same(hp.seed(hp.trace(hx.jit(model)), KEY)(), expected)
+    nests = [hp.trace(model), hx.jit(hp.trace(model)), hp.trace(hx.jit(model))]
+    for found in hx.jit(lambda: [hp.seed(nest, KEY)() for nest in nests])():
+        same(found, expected)
     many = hx.vmap(lambda key: hp.seed(hp.trace(model), key)())(random.split(KEY, 2))
     each = [hp.seed(hp.trace(model), key)() for key in random.split(KEY, 2)]
     same(many, hx.tree.map(lambda *xs: hnp.stack(xs), *each))

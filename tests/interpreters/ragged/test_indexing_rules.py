@@ -105,8 +105,7 @@ def test_a_place_that_a_lane_may_not_have_is_filled(place):
 def test_slices_of_lanes_that_have_them(name, compiled):
     case = RaggedCase(*NOT_EMPTY[name], [3, 4, 2], not compiled)
     run = hx.jit(lambda *xs: case.mapped(*xs)) if compiled else case.mapped
-    case.check_values(run(*case.args))
-    case.check_gradients(hx.grad(case.loss)(case.data))
+    case.check(run(*case.args), hx.grad(case.loss)(case.data))
 
 
 def test_updates_without_an_index_are_refused_and_not_added_for_padding():

@@ -67,8 +67,7 @@ test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)
 def test_elements_of_lanes_that_have_them(name, static):
     f = {"x[k]": lambda x, s: x[hnp.abs(s).astype(int)], "x[0], x[-1]": lambda x, s: x[0] + 2 * x[-1]}[name]
     case = RaggedCase(f, "rows number", 0, [3, 4, 5], static)
-    case.check_values(case.mapped(*case.args))
-    case.check_gradients(hx.grad(case.loss)(case.data))
+    case.check(*case.computed(case.args, case.data))
 
 
 def test_folds_of_an_empty_lane_are_units():
@@ -90,8 +89,7 @@ FACTORS = {
 @pytest.mark.parametrize("name", FACTORS)
 def test_matrices_of_two_known_lengths_are_decomposed_with_those_of_their_size(name, lengths):
     case = RaggedCase(FACTORS[name], "rows", R, lengths, True)
-    case.check_values(hx.jit(lambda *xs: case.mapped(*xs))(*case.args))
-    case.check_gradients(hx.grad(case.loss)(case.data))
+    case.check(hx.jit(lambda *xs: case.mapped(*xs))(*case.args), hx.grad(case.loss)(case.data))
 
 
 @pytest.mark.parametrize("static", [True, False])

@@ -17,7 +17,7 @@ from handlax.interpreters.analysis import repeats
 from handlax.lowering.xla import disk_cache
 from handlax.lowering.xla.lazy import runtime
 
-DEPTH = 14
+DEPTH = 8
 WS = 0.05 * np.random.default_rng(0).normal(size=(DEPTH, 8, 8)).astype("float32")
 X = np.linspace(-1.0, 1.0, 64, dtype="float32").reshape(8, 8)
 CROSSING = re.compile(r'optimization_barrier|inlineable = "false"')
@@ -26,8 +26,9 @@ WHOLE = {"split_repeats": False}
 
 @pytest.fixture(autouse=True)
 def boundaries_between_all_repeats(monkeypatch):
-    """Also in programs that gain nothing by them, such as these without their gradients."""
+    """Also in programs that gain nothing by them, such as these, which are short, without their gradients."""
     monkeypatch.setattr(repeats, "LEAST_DUPLICATION", 0.0)
+    monkeypatch.setattr(repeats, "LEAST_SAVED", 30)
     hx.clear_caches()
     yield
     hx.clear_caches()

@@ -311,7 +311,7 @@ def check_pairing(found, dys, dxs, us):
 
 
 @pytest.mark.parametrize("name", DEFINITION)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_every_owner_of_axes_gives_the_definition(name, data):
     check_values(name, data)

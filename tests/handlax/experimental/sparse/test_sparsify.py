@@ -119,7 +119,7 @@ OF_SUMS = {
 def test_entries_that_are_stored_twice_are_summed_before_what_is_not_additive(name, format):
     f, dtypes = OF_SUMS[name]
     indices = hnp.array([[0, 1], [-1, 0], [0, 1], [1, 2], [1, 0], [0, 3], [1, 0], [2, 2]])
-    for dtype in dtypes:
+    for dtype in dtypes[:: 1 if format == "BCOO" else 4]:
         data = [1, 5, 100, 7, -1 + 2**-10, 9, 1, 3] if dtype in FLOATS else [1, 5, 101, 7, 100, 9, 101, 3]
         x = FORMATS[format](BCOO((hnp.array(data, dtype), indices), shape=(2, 3)))
         want = f(x.todense())
