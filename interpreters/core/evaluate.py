@@ -139,7 +139,8 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     key = types[0] if len(types) == 1 else types
     interpreted = op.bodied and settings.disable_jit
     # the dictionary is read before a plan is asked for: see ``forget_executors``
-    memo = op.memo or _shared_memo(op) if _as_outside(op, settings) and not interpreted else None
+    own = interpreted or (settings.mark is None and _in_scope(op, settings))
+    memo = None if own else op.memo or _shared_memo(op)
     functions = None if memo is None else memo.functions
     try:
         f = None if functions is None else functions.get(key)
@@ -154,10 +155,9 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     return y
 
 
-def _as_outside(op: Operation, settings: config.Configuration) -> bool:
-    """Whether an operation has the executor that it has outside of all scopes of rules."""
-    return settings.mark is not None or not (
-        op.bodied or EVALUATE.in_scope(type(op)) or [*settings.tables] != [EVALUATE.name])
+def _in_scope(op: Operation, settings: config.Configuration) -> bool:
+    """Whether the executor of an operation may be another one within the scopes of rules in force."""
+    return op.bodied or EVALUATE.in_scope(type(op)) or [*settings.tables] != [EVALUATE.name]
 
 
 def _executor_of(op: Operation, types: tuple[Any, ...], interpreted: bool) -> Executor:
