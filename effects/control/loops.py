@@ -11,6 +11,7 @@ from ..base.errors import (
     BadArgument,
     DTypeMismatch,
     ShapeMismatch,
+    ShardingTypeError,
     TracerIntegerConversionError,
     TreeMismatch,
     need_function,
@@ -34,6 +35,7 @@ from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
 from ..trees import pytrees
 from ..trees.structure import describe
+from ..types.array_type import ArrayType
 from ..types.dtype_promotion import promote
 from ..types.dtypes import iinfo, int32
 from ..types.extent import Extent, is_size, positive, unbound
@@ -159,7 +161,7 @@ def scan_as(
     need_no_container(name, xs_tree)
     carries, slices = [as_array(c) for c in carries], [as_array(x) for x in slices]
     size = _length(name, slices, xs_tree, length)
-    rows = [x.type.update(shape=x.type.shape[1:]) for x in slices]
+    rows = [_row_type(name, x.type, xs_tree, i) for i, x in enumerate(slices)]
     count = len(carries)
 
     def step(*values: Any) -> tuple[Any, Any]:
@@ -185,6 +187,17 @@ def scan_as(
     start = [initial_carry(c, t) for c, t in zip(carries, outside)]
     op = Scan(bodies, len(captured), count, size, bool(reverse), unrolled)
     return pytrees.unflatten(body.structure, perform_bodies(op, *captured, *start, *slices))
+
+
+def _row_type(name: str, xs: ArrayType, tree: Any, i: int) -> ArrayType:
+    """The type of a slice of leaf ``i`` of the tree of ``xs``. Raises: ShardingTypeError: slices are on other devices.
+    """
+    if xs.cut is not None and xs.cut.of_dimension(0) is not None and not xs.cut.hides:
+        raise ShardingTypeError(
+            f"{name}: the leading dimension of xs must be whole, got {xs}{at_path(tree, i)}.",
+            hint="hx.reshard(xs, spec) with None as its first entry.",
+        )
+    return xs.without_dimension(0)
 
 
 def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -> int:

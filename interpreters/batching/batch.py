@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 from ...effects.base.errors import CannotCross
@@ -14,11 +15,15 @@ from ...effects.control.lanes import Lanes
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import BATCH, COLLECTIVE, AxisRule
 from ...effects.core.named_axes import Axis
-from ...effects.core.operation import Operation, effects_text
+from ...effects.core.operation import Operation, effects_text, result_type
+from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.operations.foundations.sharding_constraint import hide, reveal, states
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
-from ...effects.types.array_type import ArrayType, array_type
+from ...effects.sharding.named_sharding import NamedSharding, cut_over
+from ...effects.sharding.sharding_rules import entries_of
+from ...effects.types.array_type import ArrayType
 from ...effects.types.extent import described
 from ..core.body_transform import BodyTransformer, cross, transform_body
 from ..core.record import Record
@@ -56,8 +61,16 @@ def lane_box(run: Run, value: Any, dim: Any, type: ArrayType, site: Any) -> Batc
 
 def lane_type(type: ArrayType, dim: int) -> ArrayType:
     """The type of one lane of an array of this type that is mapped along ``dim``."""
-    shape = type.shape
-    return array_type(shape[:dim] + shape[dim + 1 :], type.dtype, type.weak, type.varying)
+    return type.without_dimension(dim)
+
+
+def type_of_lanes(lane: ArrayType, dim: int, size: Any, cut: NamedSharding | None) -> ArrayType:
+    """The type of ``size`` lanes of this type along ``dim``; ``cut`` is how a vector of lanes is cut."""
+    t = lane.with_dimension(dim, size)
+    if cut is None:
+        return t
+    entries = [*entries_of(lane)]
+    return t.cut_by(cut_over(cut.mesh, [*entries[:dim], cut.spec[0], *entries[dim:]]))
 
 
 class Batch(BodyTransformer):
@@ -65,10 +78,10 @@ class Batch(BodyTransformer):
 
     Answers operations with one of its boxes as operand, those that name its axis, and every effect; forwards the rest.
     The mark of a value is its mapped dimension, None for a value that all lanes share. ``how``: what a subclass has to
-    know about the lanes.
+    know about the lanes. ``cut``: how a vector of lanes is cut along explicit axes, or None.
     """
 
-    __slots__ = ("size", "axis_name", "how", "crossed")
+    __slots__ = ("size", "axis_name", "how", "cut", "crossed")
 
     def __init__(
         self, outer: Run, size: int, axis_name: Hashable | None = None, site: tuple[Any, int] | None = None,
@@ -78,6 +91,7 @@ class Batch(BodyTransformer):
         self.size = size
         self.axis_name = axis_name
         self.how = how
+        self.cut: NamedSharding | None = None
         self.crossed = 0  # the loops and lanes in whose body this is, and around which the lanes are
         if axis_name is not None:
             self.scope = (Binding(((axis_name, size),)), *outer.scope)
@@ -93,11 +107,11 @@ class Batch(BodyTransformer):
     def of_lanes(self, size: int, outer: Run) -> Batch:
         """This handler for another number of lanes: ``size``."""
         run = type(self)(outer, size, self.axis_name, None, self.how)
-        run.crossed = self.crossed
+        run.crossed, run.cut = self.crossed, self.cut
         return run
 
     def key(self) -> Any:
-        return (type(self), self.size, self.axis_name, self.crossed, self.how)
+        return (type(self), self.size, self.axis_name, self.crossed, self.how, self.cut)
 
     def flow(self, op: HigherOrder) -> StateFlow:
         """How ``vmap`` enters the bodies of an operation: it counts loops if a body may perform effects."""
@@ -115,10 +129,9 @@ class Batch(BodyTransformer):
         return value if mark is None else lane_box(self, value, mark, lane_type(value.type, mark), self.cell.site)
 
     def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
-        shape = type.shape
         if type.varying:
             type = type.along(type.varying - {(self.axis_name, self.size)})
-        return (type if mark is None else type.update(shape=(*shape[:mark], self.size, *shape[mark:])),)
+        return (type if mark is None else type_of_lanes(type, mark, self.size, self.cut),)
 
     def force(self, x: Any, mark: int | None) -> Sequence[Any]:
         dim, (value,) = self.split(x)
@@ -204,7 +217,7 @@ class Batch(BodyTransformer):
         recorder = Record(BASE, "")
         shared = [(recorder.input(x.type), x) for x, d in zip(values, dims) if d is None]
         each = [axis_at(x, d, 0, self.size) for x, d in zip(values, dims) if d is not None]
-        rows = iter([recorder.input(x.type.update(shape=x.type.shape[1:])) for x in each])
+        rows = iter([recorder.input(lane_type(x.type, 0)) for x in each])
         fixed = iter([box for box, _ in shared])
         results = recorder.answer(op, tuple([next(fixed) if d is None else next(rows) for d in dims]))
         body = recorder.freeze(op.as_results(results), op.name)
@@ -324,7 +337,7 @@ class Batch(BodyTransformer):
                 open = op.effectful or op.bodied
                 alike = op.effectful and op.vmap == "once" and all([d is None for d in dims])
                 ruled = not open or (BATCH.has(type(op)) and not alike)
-                answer = by_batch_rule(op, dims, values, self.axis_name, self.size) if ruled else None
+                answer = by_batch_rule(op, dims, values, self.axis_name, self.size, self.cut) if ruled else None
                 if answer is None and op.bodied:
                     return self._bodies(op, operands, dims, values)
                 y, dim = self._effect(op, dims, *values) if answer is None else pair_of(
@@ -342,12 +355,39 @@ class Batch(BodyTransformer):
         return self.box(dim, (y,))
 
 
-def by_batch_rule(op: Any, dims: Sequence[Any], values: Sequence[Any], axis_name: Hashable, size: int) -> Any:
+def by_batch_rule(
+    op: Any, dims: Sequence[Any], values: Sequence[Any], axis_name: Hashable, size: int,
+    cut: NamedSharding | None = None,
+) -> Any:
     """The results of an operation by its batch rule, and the dimension along which they are mapped."""
     rule = BATCH.find(type(op))
     if type(rule) is AxisRule:
-        return rule(op, dims, *values, axis=(axis_name, size))
-    return rule(op, dims, *values)
+        rule = partial(rule, axis=(axis_name, size))
+    return apply_rule(rule, op, dims, values, cut)
+
+
+def apply_rule(
+    rule: Any, op: Any, dims: Sequence[Any], values: Sequence[Any], cut: NamedSharding | None = None
+) -> Any:
+    """The results of a batch rule, of which each lane is cut as the operation's type says, and the lanes as ``cut``.
+
+    Where types state cuts, a rule that performs other operations is called on hidden operands. None: it has no answer.
+    """
+    stated = states([x.type for x in values]) or (op.states_cut and op.mesh.explicit_axes)
+    if not stated or op.bodied or op.effectful:
+        return rule(op, dims, *values)
+    if isinstance(op, Elementwise) and len({(x.type.shape, d) for x, d in zip(values, dims) if x.type.shape}) == 1:
+        return rule(op, dims, *values)  # performs the operation itself
+    types = [x.type if d is None else lane_type(x.type, d) for x, d in zip(values, dims)]
+    lanes = op.as_results(result_type(op, tuple(types)))
+    answer = rule(op, dims, *map(hide, values))
+    if answer is None:
+        return None
+    y, dim = answer
+    ys = op.as_results(y)
+    each = dim if isinstance(dim, (tuple, list)) else (dim,) * len(ys)
+    of_all = [t if d is None else type_of_lanes(t, d, z.type.shape[d], cut) for z, t, d in zip(ys, lanes, each)]
+    return op.from_results([reveal(z, t.cut) for z, t in zip(ys, of_all)]), dim
 
 
 def may_perform(op: HigherOrder) -> bool:
@@ -377,7 +417,8 @@ def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], S
     count = len(key) // 2
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:
-        y, dim = BATCH.find(type(op))(op, key[count:], *values)
+        cuts = [t.cut and t.cut.of_dimension(d) for t, d in zip(key, key[count:]) if d is not None]
+        y, dim = apply_rule(BATCH.find(type(op)), op, key[count:], values, cuts[0])
         return (y,), (dim, None if dim is None else lane_type(y.type, dim))
 
     return rule, key[:count]

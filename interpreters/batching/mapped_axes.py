@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, some_of
+from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, ShardingTypeError, some_of
 from ...effects.control.recorded_bodies import at_path
 from ...effects.core.arrays import Array
 from ...effects.core.containers import container_kind, is_axis, is_container, is_spec, need_no_container
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
+from ...effects.operations.foundations.sharding_constraint import reveal
+from ...effects.sharding.sharding_rules import shown
 from ...effects.trees import pytrees
 
 
@@ -122,6 +124,34 @@ def lane_count(
     )
 
 
+def lanes_cut(where: str, dims: Sequence[int | None], xs: Sequence[Any]) -> Any:
+    """How a vector of the lanes is cut along explicit axes, as the mapped dimensions are; None: they are whole.
+
+    Raises: ShardingTypeError: the mapped dimensions are cut in different ways, or an argument that all lanes share is
+    cut along the same axis.
+    """
+    shared = [x.type for x, d in zip(xs, dims) if d is None and isinstance(x, Array) and x.type.cut is not None]
+    mapped = [(x.type, d) for x, d in zip(xs, dims) if d is not None]
+    cuts = {t.cut and t.cut.of_dimension(d) for t, d in mapped} or {None}
+    hidden = [cut for cut in cuts if cut is not None and cut.hides]
+    if hidden:
+        return hidden[0]
+    if len(cuts) > 1:
+        along = ", ".join([str(d) for _, d in mapped])
+        raise ShardingTypeError(
+            f"{where}: mapped dimensions must be cut alike, got {shown([t for t, _ in mapped])} along {along}.",
+            hint="hx.reshard(x, spec) cuts one of the arguments as the others are.",
+        )
+    (cut,) = cuts
+    for t in shared:
+        if cut is not None and {*cut.spec.axes} & {*t.cut.spec.axes}:
+            raise ShardingTypeError(
+                f"{where}: lanes are cut along {cut.spec[0]!r}, so that no argument that they share can be, got {t}.",
+                hint="hx.reshard(x, spec) cuts it along another axis.",
+            )
+    return cut
+
+
 def stacked(run: Any, y: Any, target: int | None, results: Any = None, i: int = 0) -> Any:
     """A result for all lanes as an array with the mapped axis at ``target``; None: the value that all lanes share.
 
@@ -139,6 +169,7 @@ def stacked(run: Any, y: Any, target: int | None, results: Any = None, i: int = 
     if mapped:
         return move_axis(y.value, y.dim, target)
     shape = y.type.shape
-    return broadcast_in_dim(
+    z = broadcast_in_dim(
         y, (*shape[:target], run.size, *shape[target:]), [d + (d >= target) for d in range(len(shape))]
     )
+    return z if run.cut is None else reveal(z, run.part_types(target, y.type)[0].cut)

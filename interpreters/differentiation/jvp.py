@@ -16,9 +16,12 @@ from typing import Any
 from ...effects.base import config
 from ...effects.base.errors import HandlaxError, NotDifferentiable
 from ...effects.base.stack import BASE, STACK, Run, current, inside
-from ...effects.core.columns import JVP, zeros_like
+from ...effects.core.columns import JVP, componentwise, is_linear, multilinear, zero, zeros_like
 from ...effects.core.named_axes import under
-from ...effects.core.operation import Operation
+from ...effects.core.operation import Operation, result_type
+from ...effects.operations.dot_general import multilinear_or_zero
+from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.operations.foundations.sharding_constraint import hide, reveal, states
 from ...effects.programs.program import Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
@@ -39,10 +42,6 @@ class JvpBox(SitedBox):
     __slots__ = ("primal", "tangent")
     primal: Any
     tangent: Any
-
-    @property
-    def known_sharding(self) -> Any:
-        return self.primal.known_sharding
 
     def _unknown(self, error: type[HandlaxError], what: str, hint: str) -> Any:
         """The primal as a Python value for ``bool(x)`` and ``int(x)``, where it has one; other values would lose the
@@ -164,10 +163,37 @@ class Jvp(BodyTransformer):
             if self.crosses(op) and not JVP.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
-            y, dy = pair_of(f"{op.name}, jvp", "result, tangent", rule(op, *self.parts(operands)))
+            y, dy = apply_rule(rule, op, *self.parts(operands))
             return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple_results else self.pair(y, dy)
         finally:
             STACK.set(around)
+
+
+PERFORMING_ITSELF = (multilinear, multilinear_or_zero, componentwise, zero)
+"""Rules that perform no operation but that of which they are, on operands and tangents."""
+
+
+def apply_rule(rule: Any, op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Sequence[Any]:
+    """The results of a jvp rule and their tangents, which are cut as the results.
+
+    Where types state cuts, a rule that performs other operations is called on hidden operands.
+    """
+    if not states([x.type for x in primals]) or op.bodied or op.effectful:
+        return _pair(rule, op, primals, tangents)
+    if isinstance(op, Elementwise) or is_linear(rule) or rule in PERFORMING_ITSELF:
+        y, dy = _pair(rule, op, primals, tangents)
+        ys = op.as_results(y)
+    else:
+        types = op.as_results(result_type(op, tuple([x.type for x in primals])))
+        y, dy = _pair(rule, op, tuple(map(hide, primals)), tuple(map(hide, tangents)))
+        ys = [reveal(part, t.cut) for part, t in zip(op.as_results(y), types)]
+    dys = [None if part is None else reveal(part, own.type.cut) for part, own in zip(op.as_results(dy), ys)]
+    return op.from_results(ys), op.from_results(dys)
+
+
+def _pair(rule: Any, op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Sequence[Any]:
+    """The result of a rule and its tangent. Raises: TreeMismatch: it returned no pair."""
+    return pair_of(f"{op.name}, jvp", "result, tangent", rule(op, primals, tangents))
 
 
 def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
@@ -179,7 +205,7 @@ def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], S
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:
         tangents = scattered(values[count:], [t is not None for t in types[count:]])
-        y, dy = JVP.find(type(op))(op, values[:count], tuple(tangents))
+        y, dy = apply_rule(JVP.find(type(op)), op, values[:count], tuple(tangents))
         return ((y,), False) if dy is None else ((y, dy), True)
 
     return rule, [t for t in types if t is not None]
