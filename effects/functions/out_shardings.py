@@ -32,7 +32,7 @@ def cuts_result(f: F) -> F:
     It is called on hidden arguments, so that the result need not be cut as theirs are.
     """
 
-    code: Any = unwrap(f).__code__  # type: ignore[attr-defined]
+    code: Any = unwrap(f).__code__
     names = code.co_varnames[: code.co_argcount]
     place = names.index("out_sharding") if "out_sharding" in names else len(names)
 

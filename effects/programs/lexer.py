@@ -148,7 +148,7 @@ class Tokens:
         if not any(texts):
             return None
         entries = [UNCONSTRAINED if text == "?" else tuple(re.findall(r"\w+", text)) for text in texts]
-        names = {axis for entry in entries if entry is not UNCONSTRAINED for axis in entry}
+        names = {axis for entry in entries if isinstance(entry, tuple) for axis in entry}
         for mesh in self.meshes:
             if names <= {*mesh.explicit_axes}:
                 return cut_over(mesh, entries)

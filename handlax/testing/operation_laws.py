@@ -428,7 +428,7 @@ def _sharded(op: Operation, draws: Sequence[Arrays]) -> None:
     if not cut_draws:
         raise Inapplicable("no operand can be cut")
     function, operands = _joint(op, cut_draws)
-    whole = [y for xs in cut_draws for y in results(op, [as_array(x).value for x in xs])]
+    whole = [y for xs in cut_draws for y in results(op, [data(as_array(x)) for x in xs])]
     for y, z in zip(jit(function)(*operands), whole, strict=True):
         assert_close(np.asarray(data(y)), z, 10.0, f"{op} of cut operands")
         stated = tuple(y.type.sharding.spec) if y.type.cut is not None else (None,) * y.ndim
@@ -438,7 +438,7 @@ def _sharded(op: Operation, draws: Sequence[Arrays]) -> None:
 
 def _cut_operands(op: Operation, operands: Arrays, mesh: Mesh) -> list[list[Any]]:
     """The operands cut along one dimension, of one of them and of all, in each way that the operation takes."""
-    ways = {(i, d) for i, x in enumerate(operands) for d in range(x.ndim)}
+    ways: set[tuple[int | None, int]] = {(i, d) for i, x in enumerate(operands) for d in range(x.ndim)}
     ways |= {(None, d) for _, d in ways}
     found = []
     for only, d in sorted(ways, key=str):

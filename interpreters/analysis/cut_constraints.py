@@ -26,7 +26,7 @@ def with_constraints(program: Program) -> Program:
     equations: list[RetainedEquation] = []
     for (op, args, results, outs), site in zip(program.steps(), program.sites):
         operands = [program.consts[-1 - n].type if n < 0 else types[n] for n in args]
-        op = op.map_bodies(with_constraints) if op.bodied else op
+        op = op.map_bodies(with_constraints) if op.bodied else op  # type: ignore[attr-defined]
         whole = op.from_results([*map(_whole, outs)])
         constraints = _constraints(operands, outs) if not op.states_cut else [None] * len(outs)
         made = tuple([n if cut is None else fresh + k for k, (n, cut) in enumerate(zip(results, constraints))])
