@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
@@ -103,11 +104,13 @@ def compare(
 
     Results are equal if their trees have one structure, and their leaves one shape, dtype and weakness, and close
     values. A leaf that NumPy or another library gives need have the same kind of dtype alone, since defaults differ: it
-    is compared in the narrower dtype of both.
+    is compared in the narrower dtype of both. Where both raise errors, the class of one must be that of the other, or
+    derived from it, and they must return for some inputs.
 
     The first inputs are the simplest that the strategy draws, then such, if it draws any, with an array that is empty,
     of one element, or of zeros, and with a zero, a negative, an infinite or a large number, NaN, or -0.0: ten inputs,
-    which are compared whatever ``seconds`` says.
+    which are compared whatever ``seconds`` says. The others are the examples of Hypothesis as it draws them; each fifty
+    numbers begin anew.
 
     Args:
         others: functions that ``f`` is to equal, of NumPy arrays; they may be other libraries'.
@@ -117,10 +120,10 @@ def compare(
         examples: how many inputs are drawn, for all functions and ways in turn.
         seconds: how long it takes, beyond the first inputs, of which a quarter is kept to make those that show a
             difference simpler.
-        seed: of the first inputs.
+        seed: the number of the first inputs.
 
     Raises: LawFails: they differ; with the simplest inputs found, and, if a way differs, the first operation to do so.
-    BadArgument: there is nothing to compare with, or what is drawn are no tuples.
+    BadArgument: there is nothing to compare with, what is drawn are no tuples, or every input raised.
 
     >>> import numpy as np
     >>> from hypothesis import strategies as st
@@ -133,9 +136,11 @@ def compare(
     if not (others or ways):
         raise BadArgument("compare: there must be another function or a way to execute this one, got neither.")
     name, *names = _names([f, *others])
-    laws = [Law(other, f"{name} equals {other}", _equals(f, g, loose, exact=False)) for g, other in zip(others, names)]
-    by_ways = [(way.name, _equals(way.transform(f), f, loose, exact=True)) for way in ways]
-    laws += [Law(way, f"{name} is the same by {way}", check) for way, check in by_ways]
+    checks = [Agreement(f, g, (name, other), loose, exact=False) for g, other in zip(others, names)]
+    laws = [Law(other, f"{name} equals {other}", check) for check, other in zip(checks, names)]
+    for way in ways:
+        checks.append(Agreement(way.transform(f), f, (f"{name} by {way.name}", name), loose, exact=True))
+        laws.append(Law(way.name, f"{name} is the same by {way.name}", checks[-1]))
     drawn, by_name = DrawnInputs(inputs), {way.name: way for way in ways}
 
     def show(law: Law, args: Example) -> str:
@@ -144,10 +149,18 @@ def compare(
         where = "" if way is None else f"\nThe first operation that differs: {_where(f, way, args)}"
         return f"The inputs: {args}{where}"
 
-    return check_laws(
+    report = check_laws(
         name, laws, drawn.example, lacks={way.name: reason for way in ways if (reason := way.missing()) is not None},
         examples=examples, least=len(EDGES), seconds=seconds, seed=seed, reduce=drawn.simpler, show=show,
     )
+    for check in checks:
+        if check.raised and not check.returned:
+            found, expected = check.names
+            raise BadArgument(
+                f"compare: {found} and {expected} must return for some inputs, every input raised {check.raised}",
+                hint="inputs= draws a tuple of the arguments that they take.",
+            )
+    return report
 
 
 def _names(functions: Sequence[Compared]) -> list[str]:
@@ -162,10 +175,10 @@ EDGES: tuple[Callable[[np.ndarray[Any, Any]], Any], ...] = (
     lambda x: True,
     lambda x: not x.size, lambda x: x.ndim and x.size == 1, lambda x: x.size > 1 and not np.any(x),
     lambda x: np.any(x == 0), lambda x: np.any(x < 0), lambda x: np.any(np.isinf(x)), lambda x: np.any(np.isnan(x)),
-    lambda x: np.any(np.abs(x) > 1e6), lambda x: np.any((x == 0) & np.signbit(x)),
+    lambda x: np.any(np.abs(x) > np.float64(1e6)),  # float16 has no 1e6
+    lambda x: np.any((x == 0) & np.signbit(x)),
 )
-PERIOD = 32  # numbers of inputs, of which the first have the edges
-DRAWN = 50  # inputs among which an edge is looked for
+DRAWN = 50  # examples of a run
 
 
 def _has(edge: Callable[[Any], Any], args: Any) -> bool:
@@ -178,43 +191,44 @@ def _has(edge: Callable[[Any], Any], args: Any) -> bool:
 
 
 class DrawnInputs:
-    """Inputs by number, which a strategy of Hypothesis draws, and simpler ones in place of the last."""
+    """Inputs by number, the same for all laws, and simpler ones in place of the last.
+
+    ``DRAWN`` consecutive numbers have the examples of one run of Hypothesis: of each edge the first that has it, then
+    the others as they are drawn. A strategy with fewer examples repeats them.
+    """
 
     def __init__(self, strategy: SearchStrategy[Any]):
         self.strategy = strategy
-        self.last: int | None = None  # the number of the last inputs
-        self.args: Any = None  # they themselves; they are those in a ``place`` of what is drawn with a ``seed``
-        self.seed, self.place = 0, 0
-        self.some: tuple[int | None, list[Any]] = None, []  # a seed, and inputs among which edges are looked for
+        self.run: int | None = None  # the number of the last run, which is its seed
+        self.drawn: list[Any] = []  # its examples
+        self.order: list[int] = []  # their places in it, by the numbers of inputs
+        self.place = 0  # that of the last inputs
 
     def example(self, law: Law, number: int) -> Example:
-        """The inputs of a number, the same for all laws.
-
-        The first are the simplest, and those with an edge, if some are drawn; others the second that Hypothesis draws,
-        since the first are its simplest.
-        """
-        if number != self.last:
-            turn, self.last, self.place = number % PERIOD, number, 0
-            if turn < len(EDGES):
-                self.seed = number - turn
-                if self.some[0] != self.seed:
-                    self.some = self.seed, self.draws(self.seed, DRAWN)
-                drawn = self.some[1]
-                self.place = next((k for k, args in enumerate(drawn, 1) if _has(EDGES[turn], args)), 0)
-            if not self.place:
-                self.seed, drawn = number, self.draws(number, 2)
-                self.place = len(drawn)
-            self.args = drawn[self.place - 1]
-        if not isinstance(self.args, tuple):
+        """The inputs of a number."""
+        run, turn = divmod(number, DRAWN)
+        if run != self.run:
+            self.run, self.drawn = run, []
+            self.search(self.keeps, Phase.generate)
+            first = [next((k for k, args in enumerate(self.drawn) if _has(edge, args)), 0) for edge in EDGES]
+            self.order = [*dict.fromkeys([*first, *range(len(self.drawn))])]
+        self.place = self.order[turn % len(self.order)]
+        args = self.drawn[self.place]
+        if not isinstance(args, tuple):
             raise BadArgument(
-                f"compare: inputs must draw tuples of arguments, got {type(self.args).__name__}.",
+                f"compare: inputs must draw tuples of arguments, got {type(args).__name__}.",
                 hint="inputs=st.tuples(strategy) for a single argument.",
             )
-        return self.args
+        return args
+
+    def keeps(self, args: Any) -> bool:
+        """Keep what is drawn, and go on."""
+        self.drawn.append(args)
+        return False
 
     def simpler(self, example: Example, fails: Callable[[Example], bool]) -> Example:
         """The simplest inputs found that still fail."""
-        found, over, before = example, False, iter(range(1, self.place))
+        found, over, before = example, False, iter(range(self.place))
 
         def shows(args: Any) -> bool:
             nonlocal found, over
@@ -228,36 +242,53 @@ class DrawnInputs:
             found = args if shown else found
             return shown
 
-        self.search(self.seed, shows, Phase.generate, Phase.shrink)
+        self.search(shows, Phase.generate, Phase.shrink)
         return found
 
-    def draws(self, seed: int, count: int) -> list[Any]:
-        """The first inputs that are drawn with a seed."""
-        drawn: list[Any] = []
-
-        def enough(args: Any) -> bool:
-            drawn.append(args)
-            return len(drawn) == count
-
-        self.search(seed, enough, Phase.generate)
-        return drawn[:count]
-
-    def search(self, seed: int, condition: Callable[[Any], bool], *phases: Phase) -> None:
-        """Draw inputs with a seed until the condition holds for some; in phases with ``shrink`` then simpler ones."""
+    def search(self, condition: Callable[[Any], bool], *phases: Phase) -> None:
+        """Draw the examples of the run until the condition holds for one; with ``shrink`` then simpler ones."""
         options = settings(
             max_examples=DRAWN, deadline=None, database=None, phases=phases, suppress_health_check=list(HealthCheck))
-        with suppress(NoSuchExample, Flaky):  # flaky where the time has ended, or a condition that counts
-            hypothesis.find(self.strategy, condition, settings=options, random=Random(seed))
+        with suppress(NoSuchExample, Flaky):  # flaky where the time has ended
+            hypothesis.find(self.strategy, condition, settings=options, random=Random(self.run))
 
 
-def _equals(f: Compared, g: Compared, loose: float, exact: bool) -> Callable[..., None]:
-    """The check that two functions give equal results; whether all dtypes must be the same is ``exact``."""
+@dataclass(eq=False)
+class Agreement:
+    """The check that two functions give equal results, or errors of one kind: one's class is that of the other, or is
+    derived from it.
 
-    def check(*args: Any) -> None:
-        expected, found = (h(*pytrees.map(_copied, args)) for h in (g, f))
-        assert_results_equal(found, expected, loose, exact=exact, weak=True)
+    Whether all dtypes must be the same is ``exact``. ``returned``: both gave a result for some inputs; ``raised``: the
+    last error that both raised.
+    """
 
-    return check
+    f: Compared
+    g: Compared
+    names: tuple[str, str]
+    loose: float
+    exact: bool
+    returned: bool = False
+    raised: str = ""
+
+    def __call__(self, *args: Any) -> None:
+        (found, error), (expected, other) = _outcome(self.f, args), _outcome(self.g, args)
+        if error is None and other is None:
+            self.returned = True
+            assert_results_equal(found, expected, self.loose, exact=self.exact, weak=True)
+        elif error and other and (isinstance(error, type(other)) or isinstance(other, type(error))):
+            self.raised = f"{type(error).__name__}: {error}"
+        else:
+            raised = [(name, e) for name, e in zip(self.names, (error, other)) if e is not None]
+            said = [f"{name} raises {type(e).__name__}: {e}" for name, e in raised]
+            raise AssertionError("\n".join(said)) from raised[0][1]
+
+
+def _outcome(f: Compared, args: Example) -> tuple[Any, Exception | None]:
+    """What a function returns for copies of arguments, or the error that it raises."""
+    try:
+        return f(*pytrees.map(_copied, args)), None
+    except Exception as error:
+        return None, error
 
 
 def _copied(x: Any) -> Any:

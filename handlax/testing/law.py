@@ -74,8 +74,9 @@ class Report:
     """What a check found.
 
     ``held``: the laws that held. ``left_out``: the laws that do not apply, by name, and why. ``refused``: what the
-    subject refuses, statements and expressions, and why; the programs of the check do not have them. ``unchecked``: the
-    rules of the subject that no law is about, and where they are written.
+    subject refuses, statements and expressions, or dtypes and ranks, and why; no example has them. ``unchecked``: the
+    rules of the subject that no law is about, and where they are written. ``shapes``: those of the operands on which an
+    operation was checked, by their dtypes.
     """
 
     subject: str
@@ -83,15 +84,17 @@ class Report:
     left_out: Mapping[str, str]
     refused: Mapping[str, str] = field(default_factory=dict)
     unchecked: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        names = [*[each.law.name for each in self.held], *self.left_out, *self.refused, *self.unchecked]
+        names = [*[each.law.name for each in self.held], *self.left_out, *self.refused, *self.unchecked, *self.shapes]
         width = max(map(len, names), default=0)
         lines = [f"{self.subject}: laws that hold: {len(self.held)}"]
         for law, examples, seconds in self.held:
             lines.append(f"  {law.name:{width}}  {examples:4} examples  {seconds:5.2f} s  {law.sentence}")
-        for title, reasons in (("laws left out", self.left_out), ("refused, and in no program", self.refused),
-                               ("rules that no law is about", self.unchecked)):
+        for title, reasons in (("laws left out", self.left_out), ("refused, and in no example", self.refused),
+                               ("rules that no law is about", self.unchecked),
+                               ("dtypes of operands, and their shapes", self.shapes)):
             lines += [f"{title}: {len(reasons)}"] * bool(reasons)
             lines += [f"  {name:{width}}  {reason}" for name, reason in reasons.items()]
         return "\n".join(lines)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, text_of
+from ..effects.base.errors import BadArgument, BadCall, text_of
 from ..effects.core.arrays import Array, as_array
 from ..effects.core.cell_sources import where_written
 from ..effects.core.columns import COLUMNS, decomposed
@@ -25,7 +26,7 @@ from ..effects.types.array_type import Shape, array_type
 from .closeness import brief, data
 from .generator.reducing import reduced
 from .law import Law, Report, check_laws
-from .operation_laws import HALVES, LANES, OPERATION_LAWS, REALS, Arrays, has_type, of_one_type
+from .operation_laws import HALVES, LANES, OPERATION_LAWS, REALS, Arrays, of_one_type, refusal
 from .strategies import Domain, Operands, special_values
 
 SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3), (0,))
@@ -59,7 +60,8 @@ def check_operation(
         jit(op) == evaluate(op),   jvp(op) == differences,   <u, Jv> == <J^T u, v>,   vmap(op) == the loop over lanes
 
     and so on: the report has a sentence for each. A law that the operation declares exempt, or that is about numbers
-    that it does not accept, is left out, with the reason; so are rules that no law is about, such as ``sparse``.
+    that it does not accept, is left out, with the reason. The report has the dtypes and shapes of the operands, what
+    ``result_type`` refused of those tried, and, if all laws are checked, the rules that none is about, as ``sparse``.
 
     Args:
         op: an operation, or one with the domains, shapes and dtypes of its operands. By default these are numbers
@@ -70,13 +72,14 @@ def check_operation(
         operands: draws of operands to be used instead, each a list of NumPy arrays, or of arrays of handlax where they
             are keys.
         laws: those to check, all by default.
-        examples: how many times operands are drawn.
+        examples: how many times operands are drawn, each time of a quarter of the types, where these are many.
         seconds: how long it takes, of which a quarter is kept to make operands that fail fewer, smaller and simpler;
             each law is checked once at least.
         seed: of the first draw.
 
     Raises: LawFails: a law fails; the error has the operands, reduced, and the lines of the rules that the law is
-        about. BadArgument: ``op`` is none, or ``result_type`` accepts no operands that are tried.
+        about. BadArgument: ``op`` is none; ``operands`` are no draws of as many as it has; ``result_type`` accepts none
+        that are tried; ``exempt`` names what is neither a law nor a rule.
 
     >>> from handlax.operations import Sin
     >>> report = check_operation(Sin(), examples=1)
@@ -89,37 +92,82 @@ def check_operation(
             f"check_operation: an operation is needed, got {text_of(op)}.",
             hint=f"{op.__name__}(), with its fields." if made else "an instance of a class that is @hx.operation.",
         )
-    draws = Draws.given(operands) if operands is not None else Draws.of(op)
-    op = op.op if isinstance(op, Operands) else op
+    subject = op.op if isinstance(op, Operands) else op
     laws = OPERATION_LAWS if laws is None else tuple(laws)
-    about = {name for law in laws for name in law.rules}
+    _need_known_exemptions(subject, laws)
+    draws = Draws.given(subject, operands) if operands is not None else Draws.of(op)
+    checked: dict[str, dict[str, None]] = defaultdict(dict)  # shapes, by dtypes
+
+    def example(law: Law, k: int) -> Any:
+        drawn = draws.draw(k, law.needs, law.wants)
+        for arrays in drawn:
+            types = [as_array(x).type for x in arrays]
+            names = dict.fromkeys([t.dtype.name for t in types])
+            checked[" and ".join(names)][" ".join([str([*t.shape]) for t in types])] = None
+        return subject, drawn
+
     report = check_laws(
-        repr(op), laws, lambda law, k: (op, draws.draw(k, law.needs, law.wants)), lacks={**op.exempt, **draws.lacks()},
+        repr(subject), laws, example, lacks={**subject.exempt, **draws.lacks()},
         examples=1 if draws.fixed else examples, seconds=seconds, seed=seed, show=_shown,
         reduce=partial(reduced, smaller=_smaller),
     )
-    return replace(report, unchecked={name: place for name, place in rules_of(op).items() if name not in about})
+    about, every = {name for law in laws for name in law.rules}, {*OPERATION_LAWS} <= {*laws}
+    unchecked = {name: place for name, place in rules_of(subject).items() if every and name not in about}
+    shapes = {names: ", ".join(each) for names, each in sorted(checked.items())}
+    return replace(report, refused=draws.refused, unchecked=unchecked, shapes=shapes)
+
+
+def _need_known_exemptions(op: Operation, laws: Sequence[Law]) -> None:
+    """Raises BadArgument if ``exempt`` names what is no law, no rule and nothing that a law needs."""
+    names = {*COLUMNS, *[name for law in (*OPERATION_LAWS, *laws) for name in (law.name, *law.needs)]}
+    for name in op.exempt:
+        if name not in names:
+            raise BadArgument(
+                f"check_operation: what {op} is exempt from must be a law or a rule, got {name!r}.",
+                hint=f"the names are {', '.join(sorted(names))}.")
+
+
+def parameters_of(op: Operation) -> list[inspect.Parameter]:
+    """The parameters of ``result_type`` that are operands."""
+    return list(inspect.signature(op.result_type).parameters.values())
+
+
+TypeOfOperands = tuple[Operands, Any, tuple[Shape, ...]]
+"""Operands with one of their dtypes, and one of their shapes."""
 
 
 class Draws(NamedTuple):
-    """The operands on which laws are checked: ``fixed`` ones, or those that are drawn of ``types``."""
+    """The operands on which laws are checked: ``fixed`` ones, or those that are drawn of ``types``.
+
+    ``refused``: the dtypes and ranks of which ``result_type`` accepted none, and the first error.
+    """
 
     fixed: list[list[Any]]
-    types: list[tuple[Operands, Any, tuple[Shape, ...]]]
+    types: list[TypeOfOperands]
+    refused: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
-    def given(cls, operands: Sequence[Arrays]) -> Draws:
-        """Raises: BadArgument: there are none."""
+    def given(cls, op: Operation, operands: Sequence[Arrays]) -> Draws:
+        """Raises: BadArgument: there are none, or one is no list of the operands of ``op``."""
+        parameters = parameters_of(op)
+        names = ", ".join(["*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in parameters])
+        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         if not len(operands):
             raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
+        for each in operands:
+            as_many = isinstance(each, Sequence) and (variadic or len(each) == len(parameters))
+            if not as_many or isinstance(refusal(op, [as_array(x).type for x in each]), BadCall):
+                raise BadArgument(
+                    f"check_operation: each draw must be a list of the operands {names} of {op}, got {text_of(each)}.",
+                    hint=f"operands=[[{names}], ...].")
         return cls([[_drawn(x) for x in each] for each in operands], [])
 
     @classmethod
     def of(cls, op: Operation | Operands) -> Draws:
-        """Of what an operation accepts, in an order in which each quarter is of all kinds."""
-        described = [op] if isinstance(op, Operands) else accepted_operands(op)
+        """Of what an operation accepts."""
+        described, refused = ([op], {}) if isinstance(op, Operands) else accepted_operands(op)
         types = [(each, dtype, shapes) for each in described for dtype in each.family for shapes in each.shapes]
-        return cls([], [types[i] for i in np.random.default_rng(0).permutation(len(types))])
+        return cls([], [types[i] for i in np.random.default_rng(0).permutation(len(types))], refused)
 
     def draw(self, k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
         """The draws of a number for a law: of some types, several of one for ``"lanes"``, further ones with
@@ -129,7 +177,7 @@ class Draws(NamedTuple):
         if self.fixed:
             return [each for each in self.fixed if _all_of(family, each)]
         some = [each for each in self.types if family is None or each[1] in family]
-        some = some[k % 4 :: 4] if len(some) > 8 else some  # XLA takes some ten milliseconds for each
+        some = quarter(some, k) if len(some) > 8 else some  # XLA takes some ten milliseconds for each
         kinds = [False] * (LANES if "lanes" in wants else 1) + [True] * ("extremes" in wants)
         drawn = [each.draw(dtype, shapes, rng, extremes=kind) for kind in kinds for each, dtype, shapes in some]
         return [each for each in drawn if _all_of(family, each)]
@@ -141,40 +189,94 @@ class Draws(NamedTuple):
                 for name, family in NUMBERS.items() if not self.draw(0, [name])}
 
 
-def accepted_operands(op: Operation) -> list[Operands]:
+def quarter(types: Sequence[TypeOfOperands], k: int) -> list[TypeOfOperands]:
+    """The ``k``-th quarter of the types of each rank and kind of dtype, one at least; any four in a row are all."""
+    alike: dict[Any, list[TypeOfOperands]] = defaultdict(list)
+    for each in types:
+        _, dtype, shapes = each
+        alike[_ranks(shapes), "f" if dtype in dtypes.FLOATING else dtype.kind].append(each)
+    return [each for group in alike.values() for n in [min(4, len(group))] for each in group[k % n :: n]]
+
+
+def _ranks(shapes: Sequence[Shape]) -> tuple[int, ...]:
+    return tuple(map(len, shapes))
+
+
+def accepted_operands(op: Operation) -> tuple[list[Operands], dict[str, str]]:
     """What an operation accepts, by shapes, of the operands that are tried: numbers; if it takes none, keys first.
+
+    With it the dtypes and ranks that ``result_type`` refused.
 
     Raises: BadArgument: there are none.
     """
-    parameters = list(inspect.signature(type(op).result_type).parameters.values())[1:]
+    parameters = parameters_of(op)
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     fixed = sum(p.kind is not p.VAR_POSITIONAL for p in parameters)
     arities = range(fixed, fixed + 3 * variadic + 1)
-    found = [each for arity in arities for each in _accepted(op, 0, arity)]
-    found = found or [each for arity in arities for keys in range(1, arity + 1) for each in _accepted(op, keys, arity)]
+    trials = [_tried(op, 0, arity) for arity in arities]
+    if not any(_accepted(trial) for trial in trials):
+        trials += [_tried(op, keys, arity) for arity in arities for keys in range(1, arity + 1)]
+    found = [each for trial in trials for each in _accepted(trial)]
     if not found:
+        first = next((f"; first {_told(error)}" for trial in trials for _, error in trial if error is not None), "")
         raise BadArgument(
-            f"check_operation: {op} accepts none of the operands that are tried, numbers of one dtype and keys.",
+            f"check_operation: {op} accepts none of the operands that are tried, numbers of one dtype and keys{first}.",
             hint="give some: check_operation(Operands(op, domains, shapes)), or operands=[[x, y], ...].",
         )
-    return found
+    refused: dict[str, str] = {}
+    for trial in trials:
+        if _accepted(trial):
+            refused |= _refused(trial)
+    return found, refused
 
 
-def _accepted(op: Operation, keys: int, arity: int) -> list[Operands]:
-    """The operands that an operation accepts of those tried, ``arity`` many: the first ``keys`` are random keys, the
-    others numbers; an element for each tuple of shapes and dtype.
+Trial = list[tuple[Operands, Exception | None]]
+"""Operands that are tried, and what ``result_type`` raises for them."""
+
+
+def _accepted(trial: Trial) -> list[Operands]:
+    return [each for each, error in trial if error is None]
+
+
+def _refused(trial: Trial) -> dict[str, str]:
+    """The dtypes of which nothing was accepted, the ranks, and else the dtypes of a rank; each with the first error."""
+    errors: dict[tuple[str, str], Exception | None] = {}
+    for each, error in trial:
+        (dtype,), (ranks,) = each.family, map(_ranks, each.shapes)
+        pair = dtype.name, f"rank {' and '.join(map(str, ranks))}"
+        errors[pair] = error and errors.get(pair, error)
+    some = [pair for pair, error in errors.items() if error is None]
+    refused: dict[str, str] = {}
+    for (name, rank), error in errors.items():
+        if error is not None:
+            of_dtype, of_rank = name not in [pair[0] for pair in some], rank not in [pair[1] for pair in some]
+            refused.setdefault(name if of_dtype else rank if of_rank else f"{name} of {rank}", _told(error))
+    return refused
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def _tried(op: Operation, keys: int, arity: int) -> Trial:
+    """The operands that are tried of the dtypes that an operation declares, and what ``result_type`` raises for them.
+
+    There are ``arity`` of them, the first ``keys`` random keys, the others numbers: an element for each tuple of shapes
+    and dtype.
     """
     families = [(shape,) * arity for shape in SHAPES]
     families += [(*((),) * k, (2, 3), *((),) * (arity - k - 1)) for k in range(arity)] if arity > 1 else []
     families += PRODUCTS if arity == 2 else ()
     tried = DTYPES if not keys else BESIDE_KEYS if keys < arity else BESIDE_KEYS[:1]
-    found = []
+    trial: Trial = []
     for shapes in families:
         for dtype in tried:
-            if _accepts(op, [array_type(shape, KEY if i < keys else dtype) for i, shape in enumerate(shapes)]):
+            declared = KEY if keys else dtype  # beside keys numbers are of other dtypes
+            if op.dtypes is None or not arity or declared in op.dtypes:
+                error = refusal(op, [array_type(shape, KEY if i < keys else dtype) for i, shape in enumerate(shapes)])
                 domains = (Keys(),) * keys + (numbers(dtype),) * (arity - keys)
-                found.append(Operands(op, domains, (shapes,), frozenset([dtype])))
-    return found
+                trial.append((Operands(op, domains, (shapes,), frozenset([dtype])), error))
+    return trial
 
 
 def numbers(dtype: Any) -> Domain:
@@ -182,11 +284,6 @@ def numbers(dtype: Any) -> Domain:
     if dtypes.is_integer(dtype):
         return Domain(extremes=tuple(special_values(dtype).tolist()))
     return FLOATS if dtype in dtypes.FLOATING else Domain()
-
-
-def _accepts(op: Operation, types: Sequence[Any]) -> bool:
-    first = [t for t in types if t.dtype == KEY] or types  # beside keys numbers are of other dtypes
-    return (op.dtypes is None or all([t.dtype in op.dtypes for t in first])) and has_type(op, types)
 
 
 def _drawn(x: Any) -> Any:

@@ -207,7 +207,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/testing/crossing_laws.py": (
         ("handlax/testing/test_handler_laws.py", "handlax/testing/test_transformation_laws.py"), "laws of both"),
     "handlax/testing/drawn_programs.py": (("handlax/testing/test_handler_laws.py",), "the programs of its checks"),
-    "handlax/testing/operation_checks.py": (("handlax/testing/test_operation_laws.py",), "the draws of its laws"),
     "handlax/testing/run_differences.py": (("handlax/testing/test_recordings.py",), "the comparison of recordings"),
     "handlax/testing/faults/injection.py": (
         ("handlax/testing/faults/test_moments.py", "handlax/testing/faults/test_failures.py"),

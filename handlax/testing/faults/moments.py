@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import FrameType, MappingProxyType
 from typing import Any
 
+from ...effects.base.errors import need_one_of
 from ...effects.base.wrapping import is_scoped
 from .injection import Fault, Injection, every_fault, place_of
 
@@ -69,13 +70,14 @@ def interrupts(
 
     Raises: AssertionError: an exception left something changed: handlers, settings, caches, threads, or the values of
     a program; or there is no moment in the thread of the caller, such as in a function that calls in another one.
-    BadArgument: ``every`` is below 1.
+    BadArgument: ``at`` is none of these; ``every`` is below 1.
 
     >>> import handlax as hx
     >>> f = hx.jit(hx.grad(lambda x: x * x))
     >>> {type(fault.left).__name__ for fault in interrupts(lambda: f(3.0), at="calls")}
     {'KeyboardInterrupt'}
     """
+    need_one_of("interrupts: at", at, MOMENTS)
     return every_fault(f, lambda injection: _raising(injection, MOMENTS[at], error), every=every)
 
 

@@ -1,5 +1,5 @@
-"""The one way in which values that fail are made small; and smaller programs: statements are removed, and expressions
-replaced by subexpressions or arguments.
+"""Values that fail are made small by removing parts; of programs, statements are removed, and expressions replaced by
+subexpressions or arguments. What Hypothesis draws, as for ``compare``, is shrunk by Hypothesis instead.
 
 Source: Zeller & Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28 (2002), section 3
 """

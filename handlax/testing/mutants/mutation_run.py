@@ -15,7 +15,7 @@ from ...effects.base.errors import BadArgument
 from .coverage_map import CoverageMap, CoveringTests
 from .fork_server import ForkServer
 from .mutable_code import Mutant, Mutation, digest, mutants, mutation
-from .outcomes import KILLED, SURVIVED, TIMED_OUT, UNREACHED, Outcome, Outcomes, summary
+from .outcomes import KILLED, SURVIVED, TIMED_OUT, UNREACHED, AskedTests, Outcome, Outcomes, summary
 
 PACKAGE = Path(__file__).resolve().parents[3]  # where this package lies
 # what tests of other projects import of it
@@ -79,8 +79,10 @@ def batches(tests: Sequence[CoveringTests], budget: float) -> Iterator[list[Cove
 class Trials:
     """Executes mutants with the tests that reach them."""
 
-    def __init__(self, root: Path, server: ForkServer, coverage: CoverageMap, budget: float, patience: float):
-        self.root, self.server, self.coverage, self.budget, self.patience = root, server, coverage, budget, patience
+    def __init__(
+        self, tests: AskedTests, server: ForkServer, coverage: CoverageMap, budget: float, patience: float
+    ):
+        self.tests, self.server, self.coverage, self.budget, self.patience = tests, server, coverage, budget, patience
         self.sound: dict[str, bool] = {}  # by test: whether it passes on its own without a mutant
         self.slowness = 1.0  # how many times as long as when their times were recorded the tests may take
 
@@ -96,7 +98,7 @@ class Trials:
                 break
         return Outcome(
             mutant.key, mutant.path, mutant.line, mutant.kind, change.before, change.after, verdict, killer, done,
-            sum([len(each.tests) for each in tests]), round(time.monotonic() - start, 2))
+            sum([len(each.tests) for each in tests]), round(time.monotonic() - start, 2), self.tests.state_for(killer))
 
     def verdict(self, mutant: Mutant, change: Mutation, batch: Sequence[CoveringTests]) -> tuple[str, str, int]:
         """What becomes of a mutant under some tests, the test that failed, and how many were run."""
@@ -171,18 +173,19 @@ def main(words: Sequence[str], root: Path | None = None) -> int:
     chosen = drawn(found, asked.count, asked.seed)
     if asked.list:
         return enumerate_changes(root, chosen)
-    pending = [each for each in chosen if asked.again or each.key not in outcomes]
-    tests = [path for word in asked.tests for path in tests_of(root, word)]
+    paths = [path for word in asked.tests for path in tests_of(root, word)]
+    tests = AskedTests(root, paths)
+    pending = [each for each in chosen if asked.again or not (each.key in outcomes and tests.hold(outcomes[each.key]))]
     with ForkServer(root, () if root.resolve() == PACKAGE else LIBRARY) as server:
         coverage = CoverageMap(root, root / ".mutants" / "coverage")
-        if not coverage.collect(server, tests, sources, asked.seconds, deadline, say):
+        if not coverage.collect(server, paths, sources, asked.seconds, deadline, say):
             say("the time is over: the next call goes on to find out which tests execute which lines")
         elif coverage.is_empty():
             say(f"no test of {' '.join(asked.tests)} passes without a mutant, so that none can be killed")
             return 2
         else:
-            execute(pending, Trials(root, server, coverage, asked.budget, asked.patience), outcomes, deadline)
-    ended = [outcomes[mutant.key] for mutant in chosen if mutant.key in outcomes]
+            execute(pending, Trials(tests, server, coverage, asked.budget, asked.patience), outcomes, deadline)
+    ended = [outcomes[each.key] for each in chosen if each.key in outcomes and tests.hold(outcomes[each.key])]
     say(summary(ended))
     return int(any([each.is_open for each in ended]))
 
@@ -202,7 +205,7 @@ def execute(pending: Sequence[Mutant], trials: Trials, outcomes: Outcomes, deadl
         if time.monotonic() > deadline:
             say(f"the time is over: {len(pending) - number + 1} are left, and begun by the next call")
             return
-        if change := mutation(trials.root, mutant):
+        if change := mutation(trials.tests.root, mutant):
             outcomes.add(outcome := trials.outcome(mutant, change))
             left = (time.monotonic() - start) / number * (len(pending) - number)
             say(f"[{number}/{len(pending)}, {left:.0f} s left] {outcome}")

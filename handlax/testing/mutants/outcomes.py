@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from .mutable_code import digest
+
 KILLED, SURVIVED, TIMED_OUT, UNREACHED = "killed", "survived", "timed out", "unreached"
 
 
@@ -25,6 +27,7 @@ class Outcome(NamedTuple):
     run: int  # how many tests were run, of how many that reach the line
     reaching: int
     seconds: float
+    state: str = ""  # of the tests that it depends on; empty in a file that is older than this field
 
     @property
     def is_open(self) -> bool:
@@ -35,6 +38,22 @@ class Outcome(NamedTuple):
         by = f" by {self.test}" if self.verdict == KILLED else f", {self.run} of {self.reaching} tests" * self.is_open
         change = f"{self.before}  ->  {self.after}"
         return f"{self.path}:{self.line}  {self.kind}  {change}  {self.verdict}{by} ({self.seconds:.1f} s)"
+
+
+class AskedTests:
+    """The test files of a run. An outcome holds while those that it depends on are unchanged."""
+
+    def __init__(self, root: Path, paths: Sequence[str]):
+        self.root = root
+        self.state = digest(*[(path, (root / path).read_text()) for path in paths])
+
+    def state_for(self, killer: str) -> str:
+        """A digest of what a verdict depends on: the file of the test that failed, or else all test files."""
+        file = self.root / killer.partition("::")[0]
+        return digest(file.read_text()) if file.is_file() else self.state
+
+    def hold(self, outcome: Outcome) -> bool:
+        return outcome.state in ("", self.state_for(outcome.test))
 
 
 class Outcomes:

@@ -13,10 +13,11 @@ from handlax import lax
 from handlax import numpy as hnp
 from handlax.operations import Sin
 from handlax.testing import WAYS, LawFails, Way, assert_close, compare, comparisons
-from handlax.testing.comparisons import on_devices
+from handlax.testing.comparisons import DrawnInputs, on_devices
 from handlax.testing.strategies import Domain, arrays
 
 VECTORS = st.tuples(arrays("float64", (8,), domain=Domain(-3.0, 3.0)))
+PAIRS = st.tuples(*[arrays("float64", (3,), domain=Domain(-3.0, 3.0))] * 2)
 
 
 def test_a_function_equals_another_library_s():
@@ -79,12 +80,63 @@ def test_what_breaks_functions_is_among_the_first_inputs(broken, of):
         compare(hnp.asarray, partial, inputs=st.tuples(of), examples=9, seconds=300.0)
 
 
-def test_an_exception_comes_with_the_inputs():
+def test_inputs_are_distinct_and_few_are_zeros():
+    """Of each argument."""
+    seen = []
+    compare(lambda y, x: seen.append((y, x)) or y, lambda y, x: y, inputs=PAIRS, seconds=300.0)
+    assert len(seen) == len({repr(args) for args in seen}) == 50
+    assert min([sum(args[i].any() for args in seen) for i in range(2)]) >= 30
+
+
+@pytest.mark.parametrize("seed", range(0, 500, 50))
+def test_a_quadrant_that_is_wrong_is_found_with_any_seed(seed):
+    def arctan2(y, x):
+        with np.errstate(over="ignore"):
+            quotient = y / np.where(x == 0, 1.0, x)
+        return np.where(x == 0, np.arctan2(y, x), np.arctan(quotient) + np.pi * (x < 0))
+
+    drawn = DrawnInputs(PAIRS)
+    inputs = [drawn.example(None, number) for number in range(seed, seed + 50)]
+    assert not all([np.allclose(arctan2(*args), np.arctan2(*args)) for args in inputs])
+
+
+def test_an_exception_comes_with_the_inputs_and_the_function_that_raised_it():
     def broken(x):
         raise ValueError(f"there is no way, of {x.size}")
 
-    with pytest.raises(LawFails, match=r"(?s)ValueError: there is no way, of 8\n.*The inputs: \(array\(\[0"):
+    said = r"(?s)  broken raises ValueError: there is no way, of 8\n.*The inputs: \(array\(\[0"
+    with pytest.raises(LawFails, match=said):
         compare(hnp.sin, broken, inputs=VECTORS)
+    with pytest.raises(LawFails, match=r"  sin by broken raises ValueError: there is no way, of 8\n"):
+        compare(hnp.sin, inputs=VECTORS, ways=[Way("broken", lambda f: broken)])
+
+
+def positive(error):
+    """A function that raises an error where an element is negative."""
+    def identity(x):
+        if np.any(x < 0):
+            raise error("must be positive")
+        return x
+
+    return identity
+
+
+def test_functions_that_raise_one_kind_of_error_agree():
+    """Also if one's class is derived from the other's, as those of this library are from Python's."""
+    (held,) = compare(positive(ValueError), positive(hx.errors.BadArgument), inputs=VECTORS, seconds=300.0).held
+    assert held.examples == 50
+
+
+def test_functions_that_raise_two_kinds_of_errors_differ():
+    said = "identity 1 raises ValueError: must be positive\n  identity 2 raises TypeError: must be positive\n"
+    with pytest.raises(LawFails, match=said):
+        compare(positive(ValueError), positive(TypeError), inputs=VECTORS)
+
+
+def test_functions_that_raise_for_every_input_are_not_compared():
+    said = "<lambda> 1 and <lambda> 2 must return for some inputs, every input raised TypeError: .*takes 0 positional"
+    with pytest.raises(hx.errors.BadArgument, match=said):
+        compare(lambda: 0.0, lambda: 0.0, inputs=VECTORS, examples=3)
 
 
 def test_a_report_says_that_there_is_one_device(monkeypatch):

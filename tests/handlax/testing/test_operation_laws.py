@@ -13,6 +13,7 @@ import pytest
 import handlax as hx
 from handlax import numpy as hnp
 from handlax.effects.operations import random_bits
+from handlax.effects.operations.elementwise.transcendental import Log
 from handlax.testing import OPERATION_LAWS, LawFails, check_operation
 from handlax.testing.operation_laws import LANES
 from handlax.testing.strategies import Domain, Operands
@@ -485,7 +486,7 @@ def test_a_wrong_dimension_of_lanes_is_named():
 
 
 def test_the_lines_of_rules_are_relative_to_the_working_directory(monkeypatch, tmp_path):
-    rules = lambda: check_operation(square(sparse=lambda op, x: x), laws=COMPILED, examples=1).unchecked["sparse"]
+    rules = lambda: check_operation(square(sparse=lambda op, x: x), examples=1, seconds=0.0).unchecked["sparse"]
     monkeypatch.chdir(Path(__file__).parent)
     assert re.fullmatch(r"test_operation_laws\.py:\d+", rules())
     monkeypatch.chdir(tmp_path)
@@ -520,3 +521,56 @@ def test_a_ragged_rule_whose_result_has_another_type_fails():
     law = [law for law in OPERATION_LAWS if law.name == "ragged"]
     with pytest.raises(LawFails, match=r"the type is f\d\d\[n\d.*\], expected f\d\d\[\]"):
         check_operation(LargestOfAll(), laws=law)
+
+
+def scaled_sine(factor, slope):
+    """``factor * sin(x)``, of which ``jvp`` multiplies the slope by ``slope``."""
+    @hx.operation
+    class ScaledSine:
+        def result_type(op, x):
+            return x
+
+        def evaluate(op, x):
+            return np.asarray(factor * np.sin(x))
+
+        def jvp(op, primals, tangents):
+            (x,), (dx,) = primals, tangents
+            return hx.perform(op, x), factor * slope * hnp.cos(x) * dx
+
+    return ScaledSine()
+
+
+@pytest.mark.parametrize("factor", [1e-5, 1.0, 1e7])
+def test_a_slope_is_checked_whatever_its_size(factor):
+    (law,) = [law for law in OPERATION_LAWS if law.name == "finite_differences"]
+    draws = [[np.array([0.5, -2.0, 3.0])]]
+    law.check(scaled_sine(factor, 1.0), draws)
+    for slope in (-1.0, 1.001):
+        with pytest.raises(AssertionError, match="derivative by operand 0"):
+            law.check(scaled_sine(factor, slope), draws)
+
+
+def test_where_there_is_no_quotient_nothing_is_asked_of_the_slope():
+    (law,) = [law for law in OPERATION_LAWS if law.name == "finite_differences"]
+    law.check(Log(), [[np.array([-1.0, 2.0])], [np.array(1e-7)]])
+
+
+def test_transposes_are_traced():
+    (law,) = [law for law in OPERATION_LAWS if law.name == "adjoint"]
+
+    @hx.operation
+    class Doubled:
+        def result_type(op, x):
+            return x
+
+        def evaluate(op, x):
+            return 2 * x
+
+        def jvp(op, primals, tangents):
+            return hx.perform(op, *primals), hx.perform(op, *tangents)
+
+        def transpose(op, ct, x):
+            return hnp.asarray(2 * np.asarray(ct))
+
+    with pytest.raises(hx.errors.TracerArrayConversionError):
+        law.check(Doubled(), [[np.ones(3)]])

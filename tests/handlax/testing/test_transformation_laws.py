@@ -101,7 +101,7 @@ def test_results_without_difference_quotients_leave_out_the_law_of_tangents(made
     wrong = lambda f: lambda *xs: [made(y) for y in f(*xs) if y.dtype == np.float64]
     laws = [law for law in TRANSFORMATION_LAWS if law.name in ("again", "tangent")]
     report = check_transformation(wrong, laws=laws, examples=2)
-    assert held(report) == {"again"} and "no float64 result has a difference quotient" in report.left_out["tangent"]
+    assert held(report) == {"again"} and "no result has a difference quotient" in report.left_out["tangent"]
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
@@ -313,7 +313,7 @@ def test_a_statement_that_is_refused_leaves_out_no_law_of_its_name():
 
     report = check_transformation(transform, meaning=lambda f: f, examples=1)
     assert "jit" in report.refused and "jit" in held(report) and "compiled" in report.left_out
-    assert "refused, and in no program" in str(report)
+    assert "refused, and in no example" in str(report)
 
 
 # The interpreter of the tutorial, with the rules that stand there, and with mistakes.

@@ -78,6 +78,11 @@ def test_faults_go_on_from_one_to_a_later_one(injector, every):
         next(injector(program, every=every))
 
 
+def test_moments_of_an_unknown_name_are_refused():
+    with pytest.raises(hx.errors.BadArgument, match="at must be 'blocks', 'calls', 'lines' or 'instructions', got 'ca"):
+        interrupts(program, at="call")
+
+
 @pytest.mark.parametrize(("at", "listen", "listening"), [
     ("calls", sys.setprofile, sys.getprofile), ("lines", sys.settrace, sys.gettrace),
 ])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from handlax.testing.mutants.coverage_map import CoveringTests, fastest
 from handlax.testing.mutants.fork_server import FinishedTests, ForkServer
 from handlax.testing.mutants.mutable_code import Mutant
 from handlax.testing.mutants.mutation_run import Trials, batches, command, drawn, files_of, main
+from handlax.testing.mutants.outcomes import AskedTests
 
 FOREVER = float("inf")
 
@@ -98,12 +100,17 @@ def test_mutants_of_a_module_are_killed_or_survive(project):
     assert (folder / "rules.py").read_text() == before
     assert not list(folder.glob(".pytest_cache")) + list(folder.glob(".hypothesis"))
 
-    # again: nothing is executed that has an outcome, and with a new test only what survived
+    # nothing is executed once more but what a change of the tests concerns: with a further file, what none has killed
     assert execute() == (1, [line for line in said if not line.startswith("[")])
-    with (folder / "test_rules.py").open("a") as file:
-        file.write("\n\ndef test_guard():\n    with pytest.raises(ValueError):\n        rules.slope(None, 0)\n")
-    execute("--again")
-    assert outcomes(folder)["guard", "pass"]["test"] == "test_rules.py::test_guard"
+    guard = folder / "test_guard.py"
+    guard.write_text("import pytest, rules\n\ndef test():\n    with pytest.raises(ValueError): rules.slope(None, 0)\n")
+    both = "--tests", "test_rules.py", "test_guard.py"
+    executed = lambda: [line for line in execute(*both)[1] if re.match(r"\[.* left\]", line)]
+    assert len(executed()) == len([each for each in found.values() if each["verdict"] != "killed"])
+    assert outcomes(folder)["guard", "pass"]["test"] == "test_guard.py::test"
+    guard.write_text("import rules\n\ndef test():\n    rules.slope(1, 0)\n")
+    assert any("survived" in line and "guard" in line for line in executed())
+    assert executed() == []
 
 
 def test_mutants_are_only_listed(project):
@@ -146,7 +153,7 @@ class Slow:
     (Slow(FOREVER), "timed out", [limit for n in range(7) for limit in [6.0 * 2**n] * 2]),
 ])
 def test_a_mutant_times_out_where_its_tests_do_not_without_it(server, verdict, limits):
-    trials = Trials(Path(), server, None, budget=60.0, patience=1.0)
+    trials = Trials(AskedTests(Path(), []), server, None, budget=60.0, patience=1.0)
     assert trials.verdict(named("rules.py")[0], object(), [CoveringTests("test_rules.py", ["t"], 1.0)])[0] == verdict
     assert server.limits == limits
 

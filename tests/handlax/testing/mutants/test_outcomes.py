@@ -1,6 +1,15 @@
 """The file of outcomes, and what is said of them."""
 
-from handlax.testing.mutants.outcomes import KILLED, SURVIVED, TIMED_OUT, UNREACHED, Outcome, Outcomes, summary
+from handlax.testing.mutants.outcomes import (
+    KILLED,
+    SURVIVED,
+    TIMED_OUT,
+    UNREACHED,
+    AskedTests,
+    Outcome,
+    Outcomes,
+    summary,
+)
 
 
 def outcome(key, verdict, test=""):
@@ -33,6 +42,25 @@ def test_a_last_line_that_was_cut_off_is_dropped(tmp_path):
 def test_what_no_test_has_seen_is_open():
     assert [outcome("a", verdict).is_open for verdict in (KILLED, TIMED_OUT, SURVIVED, UNREACHED)] == [
         False, False, True, True]
+
+
+def test_an_outcome_holds_while_the_tests_that_it_depends_on_are_the_same(tmp_path):
+    asked = lambda *names: AskedTests(tmp_path, names)
+    for name in "test_a.py", "test_b.py":
+        (tmp_path / name).write_text("")
+    by_one, by_all = outcome("a", KILLED, "test_a.py::test"), outcome("b", SURVIVED)
+    before = asked("test_a.py", "test_b.py")
+    kept = [each._replace(state=before.state_for(each.test)) for each in (by_one, by_all)]
+    holding = lambda tests: [*map(tests.hold, [*kept, by_one, by_all])]
+
+    assert holding(before) == [True, True, True, True]
+    assert holding(asked("test_a.py")) == [True, False, True, True]  # without a state an outcome holds
+    (tmp_path / "test_b.py").write_text("x = 1")
+    assert holding(asked("test_a.py", "test_b.py")) == [True, False, True, True]
+    (tmp_path / "test_a.py").write_text("x = 1")
+    assert holding(asked("test_a.py", "test_b.py")) == [False, False, True, True]
+    (tmp_path / "test_a.py").unlink()
+    assert holding(asked("test_b.py")) == [False, False, True, True]
 
 
 def test_an_outcome_names_the_place_the_change_and_the_test():
