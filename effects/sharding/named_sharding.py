@@ -21,6 +21,13 @@ from .mesh_scope import get_abstract_mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
 Index = tuple[slice, ...]
+Bounds = tuple[tuple[int, int], ...]
+"""Where a part of an array begins and ends, along each dimension; unlike an index it is hashable."""
+
+
+def bounds(index: Index, shape: Sequence[int]) -> Bounds:
+    """The bounds of a part at an index of slices of step 1, in an array of this shape."""
+    return tuple([cut.indices(size)[:2] for cut, size in zip(index, shape)])
 
 
 class Tiles(NamedTuple):

@@ -36,7 +36,7 @@ from ..base.errors import (
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_internal
-from .extent_factors import VARIABLES, Monomial, PositivePart, Quotient, Remainder, Symbol
+from .extent_factors import VARIABLES, Monomial, PositivePart, Quotient, Remainder, Symbol, degree
 
 _INTERNED: dict[Any, Extent] = {}
 LONGEST = 2**31 - 2  # indices along a lane, and the lane's length, are int32
@@ -116,8 +116,7 @@ class Extent(ImmutableObject):
 
     def __pow__(self, exponent: Any) -> Any:
         """Of symbols and a positive integer a polynomial, up to ``DEGREE``; otherwise computed on the values."""
-        degree = max([len(monomial) for monomial, _ in self.terms])
-        if self.scope is not None and type(exponent) is int and 0 < exponent * degree <= DEGREE:
+        if self.scope is not None and type(exponent) is int and 0 < exponent * degree(self) <= DEGREE:
             return prod([self] * exponent)
         return self.value**exponent
 

@@ -59,3 +59,8 @@ class Remainder(NamedTuple):
 
 
 Monomial = tuple[Any, ...]  # its factors: indices of lengths, in order, symbols, then atoms. (0, 0, 1) is n0*n0*n1
+
+
+def degree(size: Any) -> int:
+    """The greatest number of lengths and atoms in a term of a size, the total degree of its polynomial; 1 of an int."""
+    return max([len(monomial) for monomial, _ in getattr(size, "terms", ())], default=1)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..base.errors import BadArgument, BadShape
 from ..base.immutables import OwnCopy
 from .extent import DEGREE, SYMBOLIC, Extent, extent, least, length, positive, unbound
-from .extent_factors import VARIABLES, PositivePart, Quotient, Remainder, Symbol
+from .extent_factors import VARIABLES, PositivePart, Quotient, Remainder, Symbol, degree
 from .sized import larger, smaller
 
 
@@ -141,11 +141,6 @@ def _parsed(text: str, function: str) -> ast.expr:
         return ast.parse(text.strip().replace("^", "**"), mode="eval").body
     except (SyntaxError, UnicodeEncodeError) as error:
         raise BadShape(f"{function}: sizes must be written as in '2*b + 1, max(n - 1, 0), 4', got {text!r}.") from error
-
-
-def degree(size: Any) -> int:
-    """The greatest number of lengths and atoms in a term of a size."""
-    return max([len(monomial) for monomial, _ in getattr(size, "terms", ())], default=1)
 
 
 def _size(node: ast.expr, scope: SymbolicScope, text: str) -> Any:

@@ -173,7 +173,10 @@ def own_pieces(number: int, x: Any) -> list[Piece]:
 
 
 def writers(number: int, x: ConcreteArray) -> list[Shard]:
-    """One of the shards with each part of an array: of those that have the same part the ``number``-th, in turn."""
+    """The shards that are written of an array: of each part that several devices hold, one replica.
+
+    It is the ``number``-th, modulo how many there are, so that over arrays with different numbers all devices write.
+    """
     holders: dict[int, list[Shard]] = {}
     for shard, tile in zip(x.global_shards, x.sharding.tiles(len(x.type.shape)).of_device):
         holders.setdefault(tile, []).append(shard)
@@ -189,7 +192,8 @@ def agreed_fact(leaf: StoredLeaf, x: Any) -> tuple[str, str, str]:
 
 
 def _elements(x: Any) -> np.ndarray[Any, Any]:
-    """A copy of the elements of an array, of random keys their key data: later changes of ``x`` do not change it."""
+    """The elements of an array, of random keys their key data, in memory of its own: ``x`` may be changed or donated.
+    """
     if not isinstance(x, ConcreteArray):
         return np.array(x, dtypes.named(x.dtype))
     from_device = x._buffer is not None and {device.platform for device in x.devices()} != {"cpu"}

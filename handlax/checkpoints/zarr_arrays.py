@@ -13,7 +13,7 @@ import numpy as np
 
 from ..effects.base.errors import BadCheckpoint, NotSaved
 from ..effects.base.lazy_module import optional_module
-from ..effects.sharding.named_sharding import Index
+from ..effects.sharding.named_sharding import Bounds, Index, bounds
 from ..effects.types.dtypes import float0
 from .stored_leaves import Piece, StoredLeaf
 
@@ -52,7 +52,9 @@ def _store(folder: Path, leaf: StoredLeaf, **how: Any) -> Any:
 
 
 def write_arrays(folder: Path, pieces: Sequence[tuple[StoredLeaf, Sequence[Piece]]], create: bool) -> None:
-    """Write pieces of arrays, all of whose bytes are on the disk afterwards; with ``create`` their metadata too.
+    """Write pieces of arrays to their stores in ``folder``, and return when all bytes are on the disk.
+
+    ``create``: write the metadata of each array too, which one process does for all.
 
     Raises: NotSaved: a file cannot be written.
     """
@@ -85,24 +87,21 @@ class StoredArray:
         self.shape, dtype = leaf.stored
         self.empty = np.empty(self.shape, dtype) if 0 in self.shape else None
         self._store = _store(folder, leaf, open=True, assume_metadata=True) if self.empty is None else None
-        self._reads: dict[tuple[tuple[int, int, int], ...], Any] = {}
+        self._reads: dict[Bounds, Any] = {}
 
     def ask(self, indices: Iterable[Index]) -> None:
         """Begin to read the parts at these indices."""
         for index in indices:
-            key = self._key(index)
+            key = bounds(index, self.shape)
             if self._store is not None and key not in self._reads:
                 self._reads[key] = self._store.result()[index].read()
-
-    def _key(self, index: Index) -> tuple[tuple[int, int, int], ...]:
-        return tuple([cut.indices(size) for cut, size in zip(index, self.shape)])
 
     def read(self, index: Index) -> np.ndarray[Any, Any]:
         """The elements at an index that was asked for. Raises: BadCheckpoint: a chunk is missing or damaged."""
         if self.empty is not None:
             return _from_stored(self.empty[index], self.leaf)
         try:
-            return _from_stored(np.asarray(self._reads[self._key(index)].result()), self.leaf)
+            return _from_stored(np.asarray(self._reads[bounds(index, self.shape)].result()), self.leaf)
         except Exception as error:
             raise BadCheckpoint(
                 f"restore: the leaf at {self.leaf.place} must be as it was saved, got {str(error).partition('[')[0]}",

@@ -21,7 +21,7 @@ from ..effects.operations.manipulation.rearranging import expand_dims
 from ..effects.operations.manipulation.slicing import axis_at, lane_count, lanes_first
 from ..effects.programs.primitives import Primitive
 from ..interpreters.batching.batch import by_batch_rule, lane_type
-from ..interpreters.differentiation.deferred_rules import pair_of
+from ..interpreters.core.rule_results import pair_of
 from .checked_results import checked_results, list_of, types_of_results
 from .rule_registries import RuleRegistry
 

@@ -112,5 +112,4 @@ def _granule(device: Any, process_is_granule: bool) -> int:
             f"create_hybrid_device_mesh: every device must say its slice, got {device!r} without slice_index.",
             hint="process_is_granule=True makes a block of every process.",
         )
-    number: int = device.slice_index
-    return number
+    return int(device.slice_index)

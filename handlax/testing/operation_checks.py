@@ -127,9 +127,17 @@ def _need_known_exemptions(op: Operation, laws: Sequence[Law]) -> None:
                 hint=f"the names are {', '.join(sorted(names))}.")
 
 
-def parameters_of(op: Operation) -> list[inspect.Parameter]:
-    """The parameters of ``result_type`` that are operands."""
-    return list(inspect.signature(op.result_type).parameters.values())
+def operand_names(op: Operation) -> list[str]:
+    """The operands' names in the signature of ``result_type``: ``x``, and ``*xs`` where there may be any number."""
+    parameters = inspect.signature(op.result_type).parameters.values()
+    return ["*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in parameters]
+
+
+def arity_of(op: Operation) -> tuple[int, bool]:
+    """How many operands an operation has at least, and whether it may have more."""
+    names = operand_names(op)
+    variadic = any([name.startswith("*") for name in names])
+    return len(names) - variadic, variadic
 
 
 TypeOfOperands = tuple[Operands, Any, tuple[Shape, ...]]
@@ -148,14 +156,15 @@ class Draws(NamedTuple):
 
     @classmethod
     def given(cls, op: Operation, operands: Sequence[Arrays]) -> Draws:
-        """Raises: BadArgument: there are none, or one is no list of the operands of ``op``."""
-        parameters = parameters_of(op)
-        names = ", ".join(["*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in parameters])
-        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        """The draws that a user gives, each a list of an operation's operands, as arrays.
+
+        Raises: BadArgument: there are no draws, or one is not such a list.
+        """
+        names, (fixed, variadic) = ", ".join(operand_names(op)), arity_of(op)
         if not len(operands):
             raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
         for each in operands:
-            as_many = isinstance(each, Sequence) and (variadic or len(each) == len(parameters))
+            as_many = isinstance(each, Sequence) and (variadic or len(each) == fixed)
             if not as_many or isinstance(refusal(op, [as_array(x).type for x in each]), BadCall):
                 raise BadArgument(
                     f"check_operation: each draw must be a list of the operands {names} of {op}, got {text_of(each)}.",
@@ -209,9 +218,7 @@ def accepted_operands(op: Operation) -> tuple[list[Operands], dict[str, str]]:
 
     Raises: BadArgument: there are none.
     """
-    parameters = parameters_of(op)
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    fixed = sum(p.kind is not p.VAR_POSITIONAL for p in parameters)
+    fixed, variadic = arity_of(op)
     arities = range(fixed, fixed + 3 * variadic + 1)
     trials = [_tried(op, 0, arity) for arity in arities]
     if not any(_accepted(trial) for trial in trials):

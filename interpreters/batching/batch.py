@@ -28,10 +28,9 @@ from ...effects.types.extent import described
 from ..core.body_transform import BodyTransformer, cross, transform_body
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
-from ..core.rule_results import need_lanes
+from ..core.rule_results import need_lanes, pair_of
 from ..core.sited_box import SitedBox
 from ..core.state_flow import STATELESS, StateFlow
-from ..differentiation.deferred_rules import pair_of
 from ..differentiation.linear_rules import cross_linear
 from .divergent_lanes import all_branches, while_any
 

@@ -1,5 +1,5 @@
-"""What rules return, checked: of ``evaluate`` against the types that the operation declares, of ``batch`` the mapped
-dimension, of ``transpose`` the cotangents.
+"""What rules return, checked: of ``evaluate`` against the types that the operation declares, of ``jvp`` that it is a
+pair, of ``batch`` the mapped dimension, of ``transpose`` the cotangents.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadCall, DTypeMismatch, HandlaxError, NotAnArray, ShapeMismatch
+from ...effects.base.errors import BadCall, DTypeMismatch, HandlaxError, NotAnArray, ShapeMismatch, TreeMismatch
 from ...effects.core.arrays import Array
 from ...effects.core.operation import Operation
 from ...effects.types.array_type import ArrayType
@@ -72,6 +72,13 @@ def _rank(dtype: Any) -> int:
 
 def _mismatch(kind: type[HandlaxError], op: Operation, expected: ArrayType, got: str) -> HandlaxError:
     return kind(f"{op.name}: evaluate must return {expected}, as result_type says, got {got}.", hint=_HINT)
+
+
+def pair_of(shown: str, what: str, returned: Any) -> Sequence[Any]:
+    """The two parts, named by ``what``, of the pair that a rule returned. Raises: TreeMismatch: it is no pair."""
+    if isinstance(returned, (tuple, list)) and len(returned) == 2:
+        return returned
+    raise TreeMismatch(f"{shown}: the rule must return ({what}), got {type(returned).__name__}.")
 
 
 def need_lanes(op: Operation, y: Any, dim: Any, size: Any) -> None:

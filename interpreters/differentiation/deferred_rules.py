@@ -19,7 +19,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch, TreeMismatch
+from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch
 from ...effects.base.frozen_values import Value
 from ...effects.base.source_locations import Site
 from ...effects.core.arrays import Array, as_array, is_number, scalar
@@ -76,13 +76,6 @@ def checked(shown: str, what: str, y: Any, t: ArrayType) -> Array:
     if is_number(y) and is_inexact(t.dtype):
         return scalar(y, t.dtype, t.weak)  # rounded once, from its full value
     return convert(x, t.dtype, t.weak)
-
-
-def pair_of(shown: str, what: str, returned: Any) -> Sequence[Any]:
-    """The two parts, named by ``what``, of the pair that a rule returned. Raises: TreeMismatch: it is no pair."""
-    if isinstance(returned, (tuple, list)) and len(returned) == 2:
-        return returned
-    raise TreeMismatch(f"{shown}: the rule must return ({what}), got {type(returned).__name__}.")
 
 
 def full(values: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:

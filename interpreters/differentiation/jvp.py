@@ -29,8 +29,8 @@ from ..analysis.dependence import scattered
 from ..core.body_transform import BodyTransformer, cross
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
+from ..core.rule_results import pair_of
 from ..core.sited_box import SitedBox
-from .deferred_rules import pair_of
 
 _PROGRAMS = ProgramCache("jvp_program")
 """Derivative programs, by program, inputs that have a tangent and settings."""

@@ -11,7 +11,7 @@ from ...effects.base.errors import BadArgument, DeviceMismatch, DTypeMismatch, S
 from ...effects.core.arrays import ConcreteArray, as_array, concrete, from_numpy
 from ...effects.operations.foundations.shapes import canonical_shape
 from ...effects.sharding.devices import is_addressable
-from ...effects.sharding.named_sharding import NamedSharding, Sharding
+from ...effects.sharding.named_sharding import Bounds, NamedSharding, Sharding, bounds
 from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import canonical
@@ -33,10 +33,10 @@ def make_array_from_callback(
     Raises: ShapeMismatch: a shard has the wrong shape, or the shape cannot be cut so.
     """
     sharding.check_fit("make_array_from_callback", lambda: "the array", tuple(shape))
-    made: dict[Any, ConcreteArray] = {}
+    made: dict[Bounds, ConcreteArray] = {}
     shards = []
     for index in sharding.addressable_devices_indices_map(shape).values():
-        key = tuple([(cut.start, cut.stop) for cut in index])
+        key = bounds(index, shape)
         if key not in made:
             data = data_callback(index)
             made[key] = _known(data if dtype is None else np.asarray(data, dtype))

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.new_process import inherited
+from helpers.package_source import ROOT
 from helpers.stand_in_clusters import KILLED, KUBECTL, MPIRUN, SCONTROL, SRUN, Kubernetes
 
-ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCKS = {
     section.partition("\n")[0]: FENCE.findall(section)

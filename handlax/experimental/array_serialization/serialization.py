@@ -24,7 +24,7 @@ from ...effects.base.errors import BadArgument, UnknownSharding
 from ...effects.base.lazy_module import optional_module
 from ...effects.core.arrays import ConcreteArray, as_array
 from ...effects.sharding.layout import Format
-from ...effects.sharding.named_sharding import Index, Sharding
+from ...effects.sharding.named_sharding import Bounds, Sharding, bounds
 from ...effects.types.dtypes import canonicalize_dtype
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ...lowering.arrays.assembled_arrays import make_array_from_callback
@@ -152,26 +152,18 @@ async def async_deserialize(
     shape = tuple(store.shape if global_shape is None else global_shape)
     wanted = canonicalize_dtype(store.dtype.numpy_dtype if dtype is None else dtype)
     sharding.check_fit("async_deserialize", lambda: "the array", shape)
-    places = {_bounds(index, shape): None for index in sharding.addressable_devices_indices_map(shape).values()}
+    places = {bounds(index, shape): None for index in sharding.addressable_devices_indices_map(shape).values()}
 
-    async def part(bounds: Bounds) -> np.ndarray[Any, Any]:
-        data = np.zeros([stop - start for start, stop in bounds], store.dtype.numpy_dtype)
-        held = tuple([slice(start, min(stop, size)) for (start, stop), size in zip(bounds, store.shape)])
+    async def part(place: Bounds) -> np.ndarray[Any, Any]:
+        data = np.zeros([stop - start for start, stop in place], store.dtype.numpy_dtype)
+        held = tuple([slice(start, min(stop, size)) for (start, stop), size in zip(place, store.shape)])
         if all([cut.start < cut.stop for cut in held]):
             async with byte_limiter.reading(data.nbytes) if byte_limiter else nullcontext():
                 data[tuple([slice(0, cut.stop - cut.start) for cut in held])] = await store[held].read()
         return data.astype(wanted)
 
     parts = dict(zip(places, await asyncio.gather(*map(part, places))))
-    return make_array_from_callback(shape, sharding, lambda index: parts[_bounds(index, shape)])
-
-
-Bounds = tuple[tuple[int, int], ...]
-"""Where a part of an array begins and ends, along each dimension."""
-
-
-def _bounds(index: Index, shape: Sequence[int]) -> Bounds:
-    return tuple([cut.indices(size)[:2] for cut, size in zip(index, shape)])
+    return make_array_from_callback(shape, sharding, lambda index: parts[bounds(index, shape)])
 
 
 class BytesInFlight:
@@ -226,7 +218,7 @@ class GlobalAsyncCheckpointManagerBase(ABC):
 
     @abstractmethod
     def check_for_errors(self) -> None:
-        """Raise what went wrong in the thread, if it has ended."""
+        """Raise the error of the write in the background, if it has ended with one; do not wait for it."""
 
     @abstractmethod
     def wait_until_finished(self) -> None:
@@ -265,7 +257,7 @@ class AsyncManager:
         thread.shutdown(wait=False)
 
     def check_for_errors(self) -> None:
-        """Raise what went wrong in the thread, if it has ended."""
+        """Raise the error of the write in the background, if it has ended with one; do not wait for it."""
         if self._writing is not None and self._writing.done():
             self.wait_until_finished()
 

@@ -21,7 +21,7 @@ MOVEMENTS = (None, "carry", "append", "sum", "max", "split", "tally")
 
 
 def rates_of(kinds: Collection[str], movements: Collection[str | None]) -> Mapping[tuple[str, str | None], int]:
-    """How often a handler that is drawn has a first clause of each (kind, state movement), among these.
+    """The weights with which a random handler's first clause has each (kind, state movement), of those asked for.
 
     Raises: BadArgument: no handler has such a pair.
     """
