@@ -35,7 +35,6 @@ from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
 from ..trees import pytrees
 from ..trees.structure import describe
-from ..types.array_type import ArrayType
 from ..types.dtype_promotion import promote
 from ..types.dtypes import iinfo, int32
 from ..types.extent import Extent, is_size, positive, unbound
@@ -161,7 +160,7 @@ def scan_as(
     need_no_container(name, xs_tree)
     carries, slices = [as_array(c) for c in carries], [as_array(x) for x in slices]
     size = _length(name, slices, xs_tree, length)
-    rows = [_row_type(name, x.type, xs_tree, i) for i, x in enumerate(slices)]
+    rows = [x.type.without_dimension(0) for x in slices]
     count = len(carries)
 
     def step(*values: Any) -> tuple[Any, Any]:
@@ -189,17 +188,6 @@ def scan_as(
     return pytrees.unflatten(body.structure, perform_bodies(op, *captured, *start, *slices))
 
 
-def _row_type(name: str, xs: ArrayType, tree: Any, i: int) -> ArrayType:
-    """The type of a slice of leaf ``i`` of the tree of ``xs``. Raises: ShardingTypeError: slices are on other devices.
-    """
-    if xs.cut is not None and xs.cut.of_dimension(0) is not None and not xs.cut.hides:
-        raise ShardingTypeError(
-            f"{name}: the leading dimension of xs must be whole, got {xs}{at_path(tree, i)}.",
-            hint="hx.reshard(xs, spec) with None as its first entry.",
-        )
-    return xs.without_dimension(0)
-
-
 def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -> int:
     """``value``, the argument ``what`` of the function ``name``, as a Python integer.
 
@@ -217,8 +205,8 @@ def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -
 def _length(name: str, slices: list[Any], tree: Any, length: Any) -> int:
     """The number of iterations of a scan: ``length``, or the leading size of the slices.
 
-    Raises: ShapeMismatch: a leaf has no leading axis, or leading sizes or ``length`` differ. BadArgument: ``length`` is
-    negative or no integer, or there are neither slices nor ``length``.
+    Raises: ShapeMismatch: a leaf has no leading axis, or leading sizes or ``length`` differ. ShardingTypeError: the
+    leading axis is cut. BadArgument: ``length`` is negative or no integer, or there are neither slices nor ``length``.
     """
     if length is not None:
         hint = "make it static (static_argnums), or use fori_loop, which takes bounds that are computed."
@@ -231,6 +219,12 @@ def _length(name: str, slices: list[Any], tree: Any, length: Any) -> int:
             raise ShapeMismatch(
                 f"{name}: xs must have a leading axis, got {x.type}{at_path(tree, i)}.",
                 hint="pass it by closure instead.",
+            )
+        cut = x.type.cut
+        if cut is not None and cut.spec[0] is not None and not cut.hides:
+            raise ShardingTypeError(
+                f"{name}: the leading dimension of xs must be whole, got {x.type}{at_path(tree, i)}.",
+                hint="hx.reshard(xs, spec) with None as its first entry.",
             )
         size = x.type.shape[0]
         if length is None:

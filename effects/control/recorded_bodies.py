@@ -202,10 +202,10 @@ def _common(
 
 def common_type(one: ArrayType, other: ArrayType) -> ArrayType | None:
     """The type that both become where at most weak types become strong or are promoted; None if there is none."""
-    cut = common_cut(one, other)
-    if cut is DIFFERENT:
+    if one.cut != other.cut:
+        one, other = hidden_alike(one, other)
+    if one.cut != other.cut:
         return None
-    one, other = one.cut_by(cut), other.cut_by(cut)
     if one == other:
         return one
     strong, weak = (one, other) if other.weak else (other, one)
@@ -215,13 +215,10 @@ def common_type(one: ArrayType, other: ArrayType) -> ArrayType | None:
     return one.update(dtype=dtype, weak=stays_weak)
 
 
-DIFFERENT = object()
-
-
-def common_cut(one: ArrayType, other: ArrayType) -> Any:
-    """The cut of both: of values of which one is hidden the hidden one. ``DIFFERENT``: they state different ones."""
+def hidden_alike(one: ArrayType, other: ArrayType) -> tuple[ArrayType, ArrayType]:
+    """Both types, with the cut of the hidden one where one is hidden."""
     hidden = [t.cut for t in (one, other) if t.cut is not None and t.cut.hides]
-    return hidden[0] if hidden else one.cut if one.cut == other.cut else DIFFERENT
+    return (one.cut_by(hidden[0]), other.cut_by(hidden[0])) if hidden else (one, other)
 
 
 def absorbs(strong: ArrayType, weak: ArrayType) -> bool:
@@ -291,16 +288,16 @@ def next_carry(
 
 
 def _next(name: str, structure: Any, i: int, t: ArrayType, result: ArrayType, below: int) -> ArrayType:
-    cut = common_cut(t, result) if result.shape == t.shape else DIFFERENT
-    if cut is not DIFFERENT:
-        t, result = t.cut_by(cut), result.cut_by(cut)
+    if t.cut != result.cut and t.shape == result.shape:
+        t, result = hidden_alike(t, result)
+    if t.cut == result.cut and t.shape == result.shape:
         if result.dtype == t.dtype:
             return t.along(t.varying | result.varying)
         if t.weak and absorbs(result, t):
             return result.update(weak=False).along(t.varying | result.varying)
     where = at_path(structure, i, below)
     hint = "a loop cannot change the shape of what it carries."
-    if result.shape == t.shape and cut is DIFFERENT:
+    if result.shape == t.shape and result.cut != t.cut:
         hint = "hx.reshard(x, spec) cuts the start, or the result of the body, as the other is."
     elif result.shape == t.shape:
         hint = f"start from a value of type {result}, or convert in the body with astype."

@@ -31,15 +31,14 @@ def cuts_result(f: F) -> F:
 
     It is called on hidden arguments, so that the result need not be cut as theirs are.
     """
-
     code: Any = unwrap(f).__code__
-    names = code.co_varnames[: code.co_argcount]
-    place = names.index("out_sharding") if "out_sharding" in names else len(names)
+    last = code.co_argcount - 1
+    positional = code.co_varnames[last] == "out_sharding"
 
     @wraps(f)
     def cutting(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        if len(args) > place and out_sharding is None and place < len(names):
-            args, out_sharding = args[:place], args[place]
+        if positional and len(args) == last + 1:
+            args, out_sharding = args[:last], args[last]
         if out_sharding is None:
             return f(*args, **kwargs)
         args, kwargs = LaterLayers.hidden((args, kwargs))

@@ -17,7 +17,7 @@ from ...effects.core.columns import BATCH, COLLECTIVE, AxisRule
 from ...effects.core.named_axes import Axis
 from ...effects.core.operation import Operation, effects_text, result_type
 from ...effects.operations.foundations.elementwise_factory import Elementwise
-from ...effects.operations.foundations.sharding_constraint import hide, reveal, states
+from ...effects.operations.foundations.sharding_constraint import cut_of, hide, reveal, states
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
@@ -58,18 +58,11 @@ def lane_box(run: Run, value: Any, dim: Any, type: ArrayType, site: Any) -> Batc
     return new
 
 
-def lane_type(type: ArrayType, dim: int) -> ArrayType:
-    """The type of one lane of an array of this type that is mapped along ``dim``."""
-    return type.without_dimension(dim)
-
-
 def type_of_lanes(lane: ArrayType, dim: int, size: Any, cut: NamedSharding | None) -> ArrayType:
     """The type of ``size`` lanes of this type along ``dim``; ``cut`` is how a vector of lanes is cut."""
     t = lane.with_dimension(dim, size)
-    if cut is None:
-        return t
-    entries = [*entries_of(lane)]
-    return t.cut_by(cut_over(cut.mesh, [*entries[:dim], cut.spec[0], *entries[dim:]]))
+    entries = entries_of(lane)
+    return t if cut is None else t.cut_by(cut_over(cut.mesh, (*entries[:dim], *cut.spec, *entries[dim:])))
 
 
 class Batch(BodyTransformer):
@@ -125,7 +118,9 @@ class Batch(BodyTransformer):
 
     def box(self, mark: int | None, parts: Sequence[Any]) -> Any:
         (value,) = parts
-        return value if mark is None else lane_box(self, value, mark, lane_type(value.type, mark), self.cell.site)
+        if mark is None:
+            return value
+        return lane_box(self, value, mark, value.type.without_dimension(mark), self.cell.site)
 
     def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
         if type.varying:
@@ -216,7 +211,7 @@ class Batch(BodyTransformer):
         recorder = Record(BASE, "")
         shared = [(recorder.input(x.type), x) for x, d in zip(values, dims) if d is None]
         each = [axis_at(x, d, 0, self.size) for x, d in zip(values, dims) if d is not None]
-        rows = iter([recorder.input(lane_type(x.type, 0)) for x in each])
+        rows = iter([recorder.input(x.type.without_dimension(0)) for x in each])
         fixed = iter([box for box, _ in shared])
         results = recorder.answer(op, tuple([next(fixed) if d is None else next(rows) for d in dims]))
         body = recorder.freeze(op.as_results(results), op.name)
@@ -362,22 +357,22 @@ def by_batch_rule(
     rule = BATCH.find(type(op))
     if type(rule) is AxisRule:
         rule = partial(rule, axis=(axis_name, size))
-    return apply_rule(rule, op, dims, values, cut)
+    if op.states_cut or any(map(cut_of, values)):
+        return blind_rule(rule, cut, op, dims, *values)
+    return rule(op, dims, *values)
 
 
-def apply_rule(
-    rule: Any, op: Any, dims: Sequence[Any], values: Sequence[Any], cut: NamedSharding | None = None
-) -> Any:
-    """The results of a batch rule, of which each lane is cut as the operation's type says, and the lanes as ``cut``.
-
-    Where types state cuts, a rule that performs other operations is called on hidden operands. None: it has no answer.
+def blind_rule(rule: Any, cut: NamedSharding | None, op: Any, dims: Sequence[Any], *values: Any) -> Any:
+    """What the batch rule gives for operands of which some are cut: each lane of the results is cut as the type of the
+    operation's results says, a vector of lanes as ``cut``. A rule that performs other operations is called on hidden
+    operands.
     """
-    stated = states([x.type for x in values]) or (op.states_cut and op.mesh.explicit_axes)
+    stated = states(map(cut_of, values)) or (op.states_cut and op.mesh.explicit_axes)
     if not stated or op.bodied or op.effectful:
         return rule(op, dims, *values)
     if isinstance(op, Elementwise) and len({(x.type.shape, d) for x, d in zip(values, dims) if x.type.shape}) == 1:
         return rule(op, dims, *values)  # performs the operation itself
-    types = [x.type if d is None else lane_type(x.type, d) for x, d in zip(values, dims)]
+    types = [x.type if d is None else x.type.without_dimension(d) for x, d in zip(values, dims)]
     lanes = op.as_results(result_type(op, tuple(types)))
     answer = rule(op, dims, *map(hide, values))
     if answer is None:
@@ -416,9 +411,12 @@ def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], S
     count = len(key) // 2
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:
-        cuts = [t.cut and t.cut.of_dimension(d) for t, d in zip(key, key[count:]) if d is not None]
-        y, dim = apply_rule(BATCH.find(type(op)), op, key[count:], values, cuts[0])
-        return (y,), (dim, None if dim is None else lane_type(y.type, dim))
+        rule = BATCH.find(type(op))
+        if op.states_cut or any(map(cut_of, values)):
+            cuts = [t.cut and t.cut.of_dimension(d) for t, d in zip(key, key[count:]) if d is not None]
+            rule = partial(blind_rule, rule, cuts[0])
+        y, dim = rule(op, key[count:], *values)
+        return (y,), (dim, None if dim is None else y.type.without_dimension(dim))
 
     return rule, key[:count]
 

@@ -11,7 +11,7 @@ from ...effects.core.arrays import Array
 from ...effects.core.containers import container_kind, is_axis, is_container, is_spec, need_no_container
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.operations.foundations.sharding_constraint import reveal
-from ...effects.sharding.sharding_rules import shown
+from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.trees import pytrees
 
 
@@ -124,29 +124,30 @@ def lane_count(
     )
 
 
-def lanes_cut(where: str, dims: Sequence[int | None], xs: Sequence[Any]) -> Any:
+def lanes_cut(where: str, dims: Sequence[int | None], xs: Sequence[Any]) -> NamedSharding | None:
     """How a vector of the lanes is cut along explicit axes, as the mapped dimensions are; None: they are whole.
 
     Raises: ShardingTypeError: the mapped dimensions are cut in different ways, or an argument that all lanes share is
     cut along the same axis.
     """
-    shared = [x.type for x, d in zip(xs, dims) if d is None and isinstance(x, Array) and x.type.cut is not None]
     mapped = [(x.type, d) for x, d in zip(xs, dims) if d is not None]
-    cuts = {t.cut and t.cut.of_dimension(d) for t, d in mapped} or {None}
+    cuts = {t.cut and t.cut.of_dimension(d) for t, d in mapped}
+    if cuts <= {None}:
+        return None
     hidden = [cut for cut in cuts if cut is not None and cut.hides]
     if hidden:
         return hidden[0]
     if len(cuts) > 1:
-        along = ", ".join([str(d) for _, d in mapped])
         raise ShardingTypeError(
-            f"{where}: mapped dimensions must be cut alike, got {shown([t for t, _ in mapped])} along {along}.",
+            f"{where}: mapped dimensions must be cut alike, got {'; '.join([f'{t} along {d}' for t, d in mapped])}.",
             hint="hx.reshard(x, spec) cuts one of the arguments as the others are.",
         )
     (cut,) = cuts
-    for t in shared:
-        if cut is not None and {*cut.spec.axes} & {*t.cut.spec.axes}:
+    for x, d in zip(xs, dims):
+        if d is None and isinstance(x, Array) and x.type.cut and {*cut.spec.axes} & {*x.type.cut.spec.axes}:
             raise ShardingTypeError(
-                f"{where}: lanes are cut along {cut.spec[0]!r}, so that no argument that they share can be, got {t}.",
+                f"{where}: lanes are cut along {cut.spec[0]!r}, so that no argument that they share can be, got "
+                f"{x.type}.",
                 hint="hx.reshard(x, spec) cuts it along another axis.",
             )
     return cut

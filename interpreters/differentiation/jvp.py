@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ...effects.base import config
@@ -21,7 +22,7 @@ from ...effects.core.named_axes import under
 from ...effects.core.operation import Operation, result_type
 from ...effects.operations.dot_general import multilinear_or_zero
 from ...effects.operations.foundations.elementwise_factory import Elementwise
-from ...effects.operations.foundations.sharding_constraint import hide, reveal, states
+from ...effects.operations.foundations.sharding_constraint import cut_of, hide, reveal, states
 from ...effects.programs.program import Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
@@ -163,37 +164,31 @@ class Jvp(BodyTransformer):
             if self.crosses(op) and not JVP.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
-            y, dy = apply_rule(rule, op, *self.parts(operands))
+            primals, tangents = self.parts(operands)
+            rule = partial(blind_rule, rule) if any(map(cut_of, primals)) else rule
+            y, dy = pair_of(f"{op.name}, jvp", "result, tangent", rule(op, primals, tangents))
             return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple_results else self.pair(y, dy)
         finally:
             STACK.set(around)
 
 
-PERFORMING_ITSELF = (multilinear, multilinear_or_zero, componentwise, zero)
-"""Rules that perform no operation but that of which they are, on operands and tangents."""
+_PERFORM_ONE = (multilinear, multilinear_or_zero, componentwise, zero)
+"""Rules that perform their operation alone, on operands and tangents, as rules of linear operations do."""
 
 
-def apply_rule(rule: Any, op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Sequence[Any]:
-    """The results of a jvp rule and their tangents, which are cut as the results.
-
-    Where types state cuts, a rule that performs other operations is called on hidden operands.
+def blind_rule(rule: Any, op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Sequence[Any]:
+    """What the jvp rule gives for operands of which some are cut: results and their tangents are cut as the type of
+    the operation's results says. A rule that performs other operations is called on hidden operands.
     """
-    if not states([x.type for x in primals]) or op.bodied or op.effectful:
-        return _pair(rule, op, primals, tangents)
-    if isinstance(op, Elementwise) or is_linear(rule) or rule in PERFORMING_ITSELF:
-        y, dy = _pair(rule, op, primals, tangents)
-        ys = op.as_results(y)
-    else:
-        types = op.as_results(result_type(op, tuple([x.type for x in primals])))
-        y, dy = _pair(rule, op, tuple(map(hide, primals)), tuple(map(hide, tangents)))
-        ys = [reveal(part, t.cut) for part, t in zip(op.as_results(y), types)]
-    dys = [None if part is None else reveal(part, own.type.cut) for part, own in zip(op.as_results(dy), ys)]
+    if op.bodied or op.effectful or not states(map(cut_of, primals)):
+        return rule(op, primals, tangents)
+    types = op.as_results(result_type(op, tuple([x.type for x in primals])))
+    if not (isinstance(op, Elementwise) or is_linear(rule) or rule in _PERFORM_ONE):
+        primals, tangents = tuple(map(hide, primals)), tuple(map(hide, tangents))
+    y, dy = pair_of(f"{op.name}, jvp", "result, tangent", rule(op, primals, tangents))
+    ys = [reveal(part, t.cut) for part, t in zip(op.as_results(y), types)]
+    dys = [None if part is None else reveal(part, t.cut) for part, t in zip(op.as_results(dy), types)]
     return op.from_results(ys), op.from_results(dys)
-
-
-def _pair(rule: Any, op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Sequence[Any]:
-    """The result of a rule and its tangent. Raises: TreeMismatch: it returned no pair."""
-    return pair_of(f"{op.name}, jvp", "result, tangent", rule(op, primals, tangents))
 
 
 def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
@@ -205,7 +200,9 @@ def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], S
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:
         tangents = scattered(values[count:], [t is not None for t in types[count:]])
-        y, dy = apply_rule(JVP.find(type(op)), op, values[:count], tuple(tangents))
+        rule = JVP.find(type(op))
+        rule = partial(blind_rule, rule) if any(map(cut_of, values)) else rule
+        y, dy = rule(op, values[:count], tuple(tangents))
         return ((y,), False) if dy is None else ((y, dy), True)
 
     return rule, [t for t in types if t is not None]

@@ -124,7 +124,7 @@ class _Backward:
         operands = [types[n] if x is None else x for n, x in zip(args, operands)]
         if self.cuts and not (op.bodied or isinstance(op, Elementwise)):
             given = [x for x in (*operands, *op.as_results(ct)) if x is not None]
-            if states([x if isinstance(x, ArrayType) else x.type for x in given]):
+            if states([x.cut if isinstance(x, ArrayType) else x.type.cut for x in given]):
                 ct = op.from_results([*map(hide, op.as_results(ct))])
                 operands = [*map(hide, operands)]
         for n, part in zip(args, _cotangents(op, ct, operands, linear)):

@@ -146,7 +146,8 @@ def performed_wide(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def as_type(x: Any, type: ArrayType) -> Any:
     """``x`` converted to the dtype and weakness of a type, varying and cut as it is."""
-    return reveal(vary(convert(x, type.dtype, type.weak), type.varying), type.cut)
+    y = vary(convert(x, type.dtype, type.weak), type.varying)
+    return y if y.type.cut is type.cut else reveal(y, type.cut)
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Array:

@@ -7,8 +7,9 @@ type of the operation's result says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from ...base.errors import BadArgument
@@ -66,6 +67,10 @@ class ShardingConstraint:
     flops = data_movement
 
 
+cut_of: Callable[[Any], NamedSharding | None] = attrgetter("type.cut")
+"""How the type of a value says that it is cut. Of every operation it is asked: it costs no call of Python."""
+
+
 def reveal(x: Any, cut: NamedSharding | None) -> Any:
     """The value, of whose type this is the cut; None: it is whole."""
     before = x.type.cut
@@ -83,7 +88,7 @@ def hide(x: Any) -> Any:
     return x if x is None or x.type.cut is None else reveal(x, x.type.cut.hidden)
 
 
-def states(types: Sequence[ArrayType]) -> bool:
-    """Whether some of the types state a cut, and none is hidden: then rules are called on hidden operands."""
-    cuts = [t.cut for t in types if t.cut is not None]
-    return bool(cuts) and not any([cut.hides for cut in cuts])
+def states(cuts: Iterable[NamedSharding | None]) -> bool:
+    """Whether values of these cuts state some, and none is hidden: then rules are called on hidden operands."""
+    stated = [cut for cut in cuts if cut is not None]
+    return bool(stated) and not any([cut.hides for cut in stated])
