@@ -17,7 +17,7 @@ def no_sharding(name: str, out_sharding: Any) -> None:
     if out_sharding is not None and (not isinstance(out_sharding, NamedSharding) or out_sharding.spec.axes):
         raise BadArgument(
             f"{name}: the sharding of the result must be None, as the compiler chooses it, got {out_sharding!r}.",
-            hint="leave it out; with_sharding_constraint(y, sharding) says how the result is cut.",
+            hint="leave it out; hx.reshard(y, sharding) cuts the result.",
         )
 
 

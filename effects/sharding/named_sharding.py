@@ -340,7 +340,7 @@ def _named(mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | No
     return sharding
 
 
-def cut_over(mesh: MeshAxes, entries: Sequence[Any]) -> NamedSharding | None:
+def cut_over(mesh: Mesh | AbstractMesh, entries: Sequence[Any]) -> NamedSharding | None:
     """The cut of a type whose dimensions have these entries: over the abstract mesh, as to its explicit axes alone.
 
     None where all are whole, so that types of whole values are the same with and without a mesh. UNCONSTRAINED hides a

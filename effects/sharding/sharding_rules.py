@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..base.errors import ShardingTypeError
 from ..types.array_type import ArrayType
-from .mesh import MeshAxes
+from .mesh import AbstractMesh
 from .named_sharding import NamedSharding, cut_over
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
@@ -77,7 +77,7 @@ def reduced(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]
 # The types of results
 
 
-def hidden(mesh: MeshAxes, t: ArrayType) -> ArrayType:
+def hidden(mesh: AbstractMesh, t: ArrayType) -> ArrayType:
     """The type with every dimension left to the compiler."""
     return t.cut_by(cut_over(mesh, [UNCONSTRAINED] * len(t.shape)))
 

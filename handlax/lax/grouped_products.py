@@ -122,8 +122,7 @@ def ragged_dot_general(
         if roles.group is not None:
             inner = ((0, *inner[0]), (roles.group, *inner[1]))
     z = dot_general(kept, y, (inner, batch), precision, preferred_element_type)
-    z = move_axis(z, len(batch[0]), 0) if roles.ragged in roles.inner[0] else z
-    return z
+    return move_axis(z, len(batch[0]), 0) if roles.ragged in roles.inner[0] else z
 
 
 def _roles(numbers: Any, x: ArrayType, y: ArrayType) -> _Roles:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.core.arrays import ConcreteArray, concrete
+from ...effects.core.operation import shared
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint
 from ...effects.programs.program import Program, derived_once
+from ...effects.sharding.mesh import AxisType
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import UNCONSTRAINED
 from ...effects.types.array_type import ArrayType
@@ -22,25 +24,28 @@ def with_constraints(program: Program) -> Program:
     """
     if not states_cuts(program):
         return program
-    types, fresh = program.numbered_types(), len(program.numbered_types())
-    equations: list[RetainedEquation] = []
-    for (op, args, results, outs), site in zip(program.steps(), program.sites):
-        operands = [program.consts[-1 - n].type if n < 0 else types[n] for n in args]
-        op = op.map_bodies(with_constraints) if op.bodied else op  # type: ignore[attr-defined]
-        whole = op.from_results([*map(_whole, outs)])
-        constraints = _constraints(operands, outs) if not op.states_cut else [None] * len(outs)
-        made = tuple([n if cut is None else fresh + k for k, (n, cut) in enumerate(zip(results, constraints))])
-        fresh += len(made)
-        equations.append(RetainedEquation(op, args, made, whole, site))
-        for n, raw, cut, t in zip(results, made, constraints, outs):
-            if cut is not None:
-                equations.append(RetainedEquation(ShardingConstraint(cut), (raw,), (n,), _whole(t), site))
-    outs_of_equations = [op.from_results([*map(_whole, op.as_results(t))]) for op, t in zip(program.ops, program.types)]
-    on_whole = Program(
-        [*map(_whole, program.in_types)], program.ops, program.args, outs_of_equations, program.outs,
-        [*map(_whole_array, program.consts)], program.sites, program.name,
+    whole = Program(
+        [*map(_whole, program.in_types)], program.ops, program.args,
+        [op.from_results([*map(_whole, op.as_results(t))]) for op, t in zip(program.ops, program.types)],
+        program.outs, [*map(_whole_array, program.consts)], program.sites, program.name,
     )
-    return assemble(on_whole, equations, program.outs)
+    types = program.numbered_types()
+    fresh = len(types)
+    equations: list[RetainedEquation] = []
+    for (op, args, results, outs), whole_outs, site in zip(program.steps(), whole.types, program.sites):
+        operands = [program.consts[-1 - n].type if n < 0 else types[n] for n in args]
+        constraints = _constraints(operands, outs)
+        if op.bodied:
+            op = op.map_bodies(with_constraints)  # type: ignore[attr-defined]
+        elif isinstance(op, ShardingConstraint):
+            op, constraints = shared(ShardingConstraint, _automatic(op.sharding)), [None]
+        raw = tuple([n if cut is None else fresh + k for k, (n, cut) in enumerate(zip(results, constraints))])
+        fresh += len(raw)
+        equations.append(RetainedEquation(op, args, raw, whole_outs, site))
+        for n, k, cut, t in zip(results, raw, constraints, outs):
+            if cut is not None:
+                equations.append(RetainedEquation(shared(ShardingConstraint, cut), (k,), (n,), _whole(t), site))
+    return assemble(whole, equations, program.outs)
 
 
 @derived_once
@@ -62,8 +67,14 @@ def _constraints(operands: Sequence[ArrayType], results: Sequence[ArrayType]) ->
     made = []
     for t in results:
         spec = [rest] * len(t.shape) if t.cut is None else [rest if entry is None else entry for entry in t.cut.spec]
-        made.append(None if {*spec} == {UNCONSTRAINED} else cuts[0].with_spec(spec))
+        made.append(None if {*spec} == {UNCONSTRAINED} else _automatic(cuts[0].with_spec(spec)))
     return made
+
+
+def _automatic(sharding: NamedSharding) -> NamedSharding:
+    """The same over automatic axes, so that the types of values that it constrains state no cut."""
+    axes = sharding.mesh.axis_names
+    return sharding.update(mesh=sharding.mesh.update(axis_types=(AxisType.Auto,) * len(axes)))
 
 
 def _whole(t: ArrayType) -> ArrayType:

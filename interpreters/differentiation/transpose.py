@@ -98,7 +98,7 @@ class _Backward:
         if part.type.varying is not varying:
             part = with_varying(part, varying)
         cut = self.types[n].cut
-        if cut is None and n >= len(self.tape.in_types):  # of a whole value, such as one to repeat, as is at hand
+        if cut is None and n >= len(self.tape.in_types):  # inside, the cotangent of a whole value is not made whole
             cut = part.type.cut if grads[n] is None else grads[n].type.cut
         if part.type.cut is not cut:
             part = reveal(part, cut)

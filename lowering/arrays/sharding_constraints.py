@@ -74,7 +74,7 @@ def hidden(tree: Any) -> Any:
 
 
 def left_to(mesh: AbstractMesh, tree: Any) -> Any:
-    """A tree of arrays whose types state what they can along the explicit axes of another mesh: nothing."""
+    """A tree with its arrays hidden, over another mesh of the same axes."""
 
     def left(x: Any) -> Any:
         if not isinstance(x, Array) or x.type.cut is None:

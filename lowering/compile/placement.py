@@ -102,8 +102,8 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     if not named:
         return wanted or by_settings()
     concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]
-    in_force = config.current().mesh
-    if wanted is None and not concrete and in_force is not None and in_force.abstract_mesh in named:
+    in_force = None if wanted is not None or concrete else config.current().mesh
+    if in_force is not None and in_force.shape_tuple in [mesh.shape_tuple for mesh in named]:
         return over(in_force)
     devices = wanted.devices if wanted is not None else concrete[0]._assignment if concrete else ()
     for mesh in concrete:

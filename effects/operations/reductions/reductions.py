@@ -315,8 +315,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     Array([4, 6], dtype=int64)
     """
     x = as_array(operand)
-    y = _sum(x, canonical_axes(axes, len(x.type.shape), "reduce_sum"))
-    return y
+    return _sum(x, canonical_axes(axes, len(x.type.shape), "reduce_sum"))
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:

@@ -119,8 +119,7 @@ def matmul(
         z = perform(plan.op, x, y)
     else:
         z = contract(x, y, plan.op.dimension_numbers, precision, preferred_element_type)
-    z = shapes.permute(z, plan.order) if plan.order is not None else z
-    return z
+    return shapes.permute(z, plan.order) if plan.order is not None else z
 
 
 class MatmulPlan(NamedTuple):
@@ -202,8 +201,7 @@ def tensordot(
             tuple([canonical_axis(d, rank, "tensordot") for d in shapes.axes_listed(side)])
             for side, rank in zip(axes, (left, right))
         ])
-    z = contract(x, y, (inner, ((), ())), precision, preferred_element_type)
-    return z
+    return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:

@@ -96,8 +96,7 @@ def percentile(
     Array(2., dtype=float32)
     """
     no_out(out, "percentile")
-    y = _quantile("percentile", a, _numbers(_hundredth(q)), axis, method, keepdims, False, weights)
-    return y
+    return _quantile("percentile", a, _numbers(_hundredth(q)), axis, method, keepdims, False, weights)
 
 
 def nanpercentile(
