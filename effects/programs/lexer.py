@@ -144,12 +144,12 @@ class Tokens:
         return type
 
     def cut_of(self, texts: Sequence[str]) -> Any:
-        """The cut of a type from the texts of axes in its dimensions. Raises ParseError: no mesh has these axes."""
+        """The cut of a type from the texts of axes in its dimensions. Raises ParseError: no mesh has these, or two have."""
         if not any(texts):
             return None
         entries = [UNCONSTRAINED if text == "?" else tuple(re.findall(r"\w+", text)) for text in texts]
         names = {axis for entry in entries if isinstance(entry, tuple) for axis in entry}
-        for mesh in self.meshes:
-            if names <= {*mesh.explicit_axes}:
-                return cut_over(mesh, entries)
-        return self.fail("a mesh with the axes of this type", hint="over AbstractMesh('a': 2) before the program.")
+        meshes = [mesh for mesh in self.meshes if names <= {*mesh.explicit_axes}]
+        if len(meshes) != 1:
+            self.fail("one mesh with the axes of this type", hint="over AbstractMesh('a': 2) before the program.")
+        return cut_over(meshes[0], entries)

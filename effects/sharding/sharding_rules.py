@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..base.errors import ShardingTypeError
 from ..types.array_type import ArrayType
 from .mesh import AbstractMesh
-from .named_sharding import NamedSharding, cut_over
+from .named_sharding import cut_over
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
 Entry = Any  # of a dimension: None, an axis, or a tuple of axes, the first one major
@@ -90,15 +90,21 @@ def cut_results(
 
     Raises: ShardingTypeError: the operands do not fit, or the results could not be cut so.
     """
-    cuts = [t.cut for t in operands if t.cut is not None]
-    for cut in cuts:
-        if cut.mesh != cuts[0].mesh:
-            raise ShardingTypeError(
-                f"{name}: operands must be cut over one mesh, got {cuts[0].mesh} and {cut.mesh}.",
-                hint="hx.reshard(x, NamedSharding(mesh, spec)).",
-            )
+    mesh = one_mesh(name, operands)
     rows = _joined(name, rule, operands) if isinstance(rule, ShardingRule) else rule
-    return [_cut(name, t, row, cuts[0], operands) for t, row in zip(results, rows)]
+    return [_cut(name, t, row, mesh, operands) for t, row in zip(results, rows)]
+
+
+def one_mesh(name: str, types: Sequence[ArrayType]) -> AbstractMesh:
+    """The mesh over which the types are cut that state cuts. Raises: ShardingTypeError: they are over different ones.
+    """
+    meshes = [*dict.fromkeys([t.cut.mesh for t in types if t.cut is not None])]
+    if len(meshes) > 1:
+        raise ShardingTypeError(
+            f"{name}: values must be cut over one mesh, got {shown(types)} over {' and '.join(map(str, meshes))}.",
+            hint="hx.reshard(x, NamedSharding(mesh, spec)), with the mesh of the others.",
+        )
+    return meshes[0]
 
 
 def _joined(name: str, rule: ShardingRule, operands: Sequence[ArrayType]) -> list[list[Entry]]:
@@ -135,7 +141,7 @@ def _entry(
 
 
 def _cut(
-    name: str, t: ArrayType, entries: Sequence[Entry], cut: NamedSharding, operands: Sequence[ArrayType]
+    name: str, t: ArrayType, entries: Sequence[Entry], mesh: AbstractMesh, operands: Sequence[ArrayType]
 ) -> ArrayType:
     """A result with these entries. Raises: ShardingTypeError: an axis stands twice, or a size does not divide."""
     names = PartitionSpec(*entries).axes
@@ -143,7 +149,7 @@ def _cut(
         twice = next(name for name in names if names.count(name) > 1)
         raise ShardingTypeError(
             f"{name}: the result would be cut twice along {twice!r}, got {shown(operands)}.", hint=ANOTHER_WAY)
-    sizes = dict(cut.mesh.shape_tuple)
+    sizes = dict(mesh.shape_tuple)
     for n, entry in zip(t.shape, entries):
         count = parts(sizes, entry)
         if n % count:
@@ -152,7 +158,7 @@ def _cut(
                 f"{shown(operands)}.",
                 hint=ANOTHER_WAY,
             )
-    return t.cut_by(cut_over(cut.mesh, entries))
+    return t.cut_by(cut_over(mesh, entries))
 
 
 def parts(sizes: dict[Hashable, int], entry: Entry) -> int:

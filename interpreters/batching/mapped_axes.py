@@ -12,6 +12,7 @@ from ...effects.core.containers import container_kind, is_axis, is_container, is
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.operations.foundations.sharding_constraint import reveal
 from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.sharding_rules import one_mesh
 from ...effects.trees import pytrees
 
 
@@ -137,6 +138,7 @@ def lanes_cut(where: str, dims: Sequence[int | None], xs: Sequence[Any]) -> Name
     hidden = [cut for cut in cuts if cut is not None and cut.hides]
     if hidden:
         return hidden[0]
+    one_mesh(where, [t for t, _ in mapped])
     if len(cuts) > 1:
         raise ShardingTypeError(
             f"{where}: mapped dimensions must be cut alike, got {'; '.join([f'{t} along {d}' for t, d in mapped])}.",

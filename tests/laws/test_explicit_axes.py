@@ -8,8 +8,8 @@ import pytest
 import handlax as hx
 from handlax import P, lax, nn
 from handlax import numpy as hnp
-from handlax.errors import ShardingTypeError, StateTypeError
-from handlax.sharding import auto_axes
+from handlax.errors import BadArgument, ShapeMismatch, ShardingTypeError, StateTypeError
+from handlax.sharding import AxisType, auto_axes
 from handlax.testing.operation_laws import assert_preserved
 
 MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
@@ -181,6 +181,23 @@ def test_what_is_ambiguous_is_an_error_with_its_remedy(f, arguments, error, foun
     assert raised.value.hint
 
 
+def test_values_over_two_meshes_do_not_meet():
+    other = MESH.update(axis_types=(AxisType.Explicit, AxisType.Auto))
+    x, y = cut(M, "a"), hx.device_put(M, hx.NamedSharding(other, P("a")))
+    assert tell(x) == tell(y)
+    for f in (hnp.add, hx.vmap(hnp.add)):
+        with pytest.raises(ShardingTypeError, match=r"cut over one mesh, got f32\[8@a,4\] and f32\[8@a,4\] over"):
+            hx.jit(f)(x, y)
+
+
+def test_what_is_cut_has_equal_parts_and_partial_sums_are_refused():
+    with pytest.raises(ShapeMismatch, match=r"multiple of 2, cut by P.*, got size 3"):
+        hx.jit(lambda: hx.reshard(hnp.ones((3, 4)), hx.NamedSharding(MESH, P("a"))))()
+    for partial in ("unreduced", "reduced"):
+        with pytest.raises(BadArgument, match=f"whole sums on every device, got .*{partial}={{'a'}}"):
+            P("b", **{partial: {"a"}})
+
+
 def test_an_operation_of_the_users_has_a_rule_or_is_refused():
     @hx.operation
     class Doubled:
@@ -214,6 +231,8 @@ def test_in_and_out_shardings_are_in_types():
         lowered = hx.jit(lambda x: x.sum(0)).lower(hx.ShapeDtypeStruct((8, 4), "float32", sharding=hx.NamedSharding(
             MESH, P("a", "b"))))
         assert str(lowered.out_avals) == "f32[4@b]"
+    described = hx.ShapeDtypeStruct((8, 4), "float32", sharding=hx.NamedSharding(MESH, P("a", "b")))
+    assert [*map(str, hx.make_program(lambda x: x.sum(0))(described).out_types)] == ["f32[4@b]"]
 
 
 def test_types_are_stated_by_every_call_and_by_eager_operations():
@@ -237,7 +256,7 @@ def test_types_pickle_and_programs_without_their_mesh_do_not_parse():
     assert pickle.loads(pickle.dumps(t)) is t
     text = str(hx.make_program(lambda x: x + 1)(cut(M, "a")))
     assert text.startswith("over AbstractMesh('a': 2, 'b': 4")
-    assert "a mesh with the axes" in str(hx.parse_program(text.partition("\n")[2]).failure())
+    assert "one mesh with the axes" in str(hx.parse_program(text.partition("\n")[2]).failure())
 
 
 def test_a_gradient_sends_what_it_must():

@@ -6,6 +6,7 @@ import handlax as hx
 from handlax import P, lax
 from handlax import numpy as hnp
 from handlax.interpreters.analysis.cut_constraints import states_cuts, with_constraints
+from handlax.interpreters.analysis.typecheck import typecheck
 from handlax.sharding import AxisType
 
 MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
@@ -28,6 +29,11 @@ def test_each_result_is_constrained_as_its_type_states():
     assert [str(t) for t in (*q.in_types, *q.out_types)] == ["f32[8,4]", "f32[4]"]
     assert specs(q) == [("a", "b"), ("b",)]
     np.testing.assert_allclose(q(X)[0], np.sin(X).sum(0), rtol=1e-5)
+
+
+def test_the_program_on_whole_types_is_well_typed():
+    f = lambda x: lax.fori_loop(0, 2, lambda i, c: hx.reshard(c * 2, hx.NamedSharding(MESH, P("a"))), x)
+    typecheck(with_constraints(program(f, "a")))
 
 
 def test_whole_programs_and_operations_without_a_cut_are_as_they_were():

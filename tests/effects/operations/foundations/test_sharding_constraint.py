@@ -5,7 +5,7 @@ import pytest
 
 import handlax as hx
 from handlax import P
-from handlax.effects.operations.foundations.sharding_constraint import ShardingConstraint, hide, reveal, states
+from handlax.effects.operations.foundations.sharding_constraint import ShardingConstraint, cut_of, hide, reveal, states
 from handlax.effects.sharding.named_sharding import NamedSharding
 
 MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
@@ -32,7 +32,8 @@ def test_hidden_values_are_the_same_values_in_the_same_place():
     y = hide(x)
     assert str(y.type) == "f32[8@?,4@?]" and y.buffer is x.buffer
     assert hide(None) is None and hide(arr()).type.cut is None
-    assert states([x.type]) and not states([y.type]) and not states([x.type, y.type]) and not states([arr().type])
+    stated, hidden, whole = map(cut_of, (x, y, arr()))
+    assert states([stated, whole]) and not states([hidden]) and not states([stated, hidden]) and not states([whole])
 
 
 @pytest.mark.parametrize("operation", [lambda x: hx.numpy.sort(x, 0), lambda x: x.sum(0), lambda x: x.reshape(16, 2)])
