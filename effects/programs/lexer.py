@@ -144,7 +144,7 @@ class Tokens:
         return type
 
     def cut_of(self, texts: Sequence[str]) -> Any:
-        """The cut of a type from the texts of axes in its dimensions. Raises ParseError: no mesh has these, or two have."""
+        """The cut of a type from the texts of axes in its dimensions. Raises ParseError: not one mesh has these."""
         if not any(texts):
             return None
         entries = [UNCONSTRAINED if text == "?" else tuple(re.findall(r"\w+", text)) for text in texts]
