@@ -38,13 +38,13 @@ def with_constraints(program: Program) -> Program:
         if op.bodied:
             op = op.map_bodies(with_constraints)  # type: ignore[attr-defined]
         elif isinstance(op, ShardingConstraint):
-            op, constraints = shared(ShardingConstraint, _automatic(op.sharding)), [None]
+            op, constraints = _constraint(op.sharding), [None]
         raw = tuple([n if cut is None else fresh + k for k, (n, cut) in enumerate(zip(results, constraints))])
         fresh += len(raw)
         equations.append(RetainedEquation(op, args, raw, whole_outs, site))
         for n, k, cut, t in zip(results, raw, constraints, outs):
             if cut is not None:
-                equations.append(RetainedEquation(shared(ShardingConstraint, cut), (k,), (n,), _whole(t), site))
+                equations.append(RetainedEquation(_constraint(cut), (k,), (n,), _whole(t), site))
     return assemble(whole, equations, program.outs)
 
 
@@ -67,14 +67,14 @@ def _constraints(operands: Sequence[ArrayType], results: Sequence[ArrayType]) ->
     made = []
     for t in results:
         spec = [rest] * len(t.shape) if t.cut is None else [rest if entry is None else entry for entry in t.cut.spec]
-        made.append(None if {*spec} == {UNCONSTRAINED} else _automatic(cuts[0].with_spec(spec)))
+        made.append(None if {*spec} == {UNCONSTRAINED} else cuts[0].with_spec(spec))
     return made
 
 
-def _automatic(sharding: NamedSharding) -> NamedSharding:
-    """The same over automatic axes, so that the types of values that it constrains state no cut."""
-    axes = sharding.mesh.axis_names
-    return sharding.update(mesh=sharding.mesh.update(axis_types=(AxisType.Auto,) * len(axes)))
+def _constraint(sharding: NamedSharding) -> Any:
+    """The constraint over automatic axes, so that the type of its result states no cut."""
+    automatic = (AxisType.Auto,) * len(sharding.mesh.axis_names)
+    return shared(ShardingConstraint, sharding.update(mesh=sharding.mesh.update(axis_types=automatic)))
 
 
 def _whole(t: ArrayType) -> ArrayType:
