@@ -37,8 +37,8 @@ def with_constraints(program: Program) -> Program:
         constraints = _constraints(operands, outs)
         if op.bodied:
             op = op.map_bodies(with_constraints)  # type: ignore[attr-defined]
-        elif isinstance(op, ShardingConstraint):
-            op, constraints = _constraint(op.sharding), [None]
+        elif op.states_cut:
+            op, constraints = _constraint(op.sharding), [None]  # type: ignore[attr-defined]
         raw = tuple([n if cut is None else fresh + k for k, (n, cut) in enumerate(zip(results, constraints))])
         fresh += len(raw)
         equations.append(RetainedEquation(op, args, raw, whole_outs, site))
