@@ -179,7 +179,7 @@ def array_type(
 ) -> ArrayType:
     """The interned type of this shape (ints and ``Extent``s), dtype (or scalar type, or name) and weakness.
 
-    Raises: ShapeMismatch: it has 2**63 bytes or more, or a dimension that cannot be cut into equal parts.
+    Raises: ShapeMismatch: it has 2**63 bytes or more.
     """
     key = (shape, dtype, weak, varying, cut)
     cached = _INTERNED.get(key)
@@ -192,8 +192,6 @@ def array_type(
     size = prod(sizes)
     if type(new) is ArrayType and max(size, *sizes, 0) * int(dtype.itemsize) >= 2**63:
         raise ShapeMismatch(f"an array must have fewer than 2**63 bytes, got {short_name(dtype)}{list(sizes)}.")
-    if cut is not None:
-        cut.check_fit("array type", lambda: "an array", sizes)
     for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, cut, size, size * int(dtype.itemsize))):
         assign(new, value)
     # setdefault: two threads that create the same type get one object

@@ -26,7 +26,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     It is its own derivative and transpose; under ``vmap`` the compiler chooses how the mapped dimension is cut. Inside
     of a program a dimension that cannot be cut into equal parts is padded by the compiler. Along explicit axes, whose
-    parts types state, it asserts that ``x`` is cut so; ``reshard`` cuts it.
+    equal parts types state, it asserts that ``x`` is cut so; ``reshard`` cuts it.
 
     Args:
         shardings: a sharding, a PartitionSpec over the mesh in force, or a tree of them, a prefix of ``x``.
@@ -35,10 +35,10 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     cut into equal parts. BadArgument: a leaf is no sharding. DeviceMismatch: ``x``, or the rest of the program, is on
     other devices. ShardingTypeError: along explicit axes it is cut otherwise.
     """
-    return _constrained("with_sharding_constraint", x, shardings, asserts=True)
+    return _resharded("with_sharding_constraint", x, shardings, asserts=True)
 
 
-def _constrained(where: str, x: Any, shardings: Any, asserts: bool = False) -> Any:
+def _resharded(where: str, x: Any, shardings: Any, asserts: bool = False) -> Any:
     """``reshard`` under the name ``where`` in errors; ``asserts``: ``with_sharding_constraint``."""
     leaves, tree = pytrees.flatten(x)
     wanted = for_leaves(where, shardings, x)
@@ -50,8 +50,9 @@ def _constrained(where: str, x: Any, shardings: Any, asserts: bool = False) -> A
         over(cut.mesh)  # later calls must check their arguments' devices
         value = as_array(leaf)
         shape = value.type.shape
-        if current() is BASE or len(cut.spec) > len(shape):
-            cut.check_fit(where, partial(leaf_name, "x", x, i), shape)
+        of_equal_parts = cut if current() is BASE or len(cut.spec) > len(shape) else cut.cut(len(shape))
+        if of_equal_parts is not None:
+            of_equal_parts.check_fit(where, partial(leaf_name, "x", x, i), shape)
         if cut.mesh.explicit_axes:
             if UNCONSTRAINED in cut.spec:
                 entries = zip(cut.spec, entries_of(value.type))
@@ -65,7 +66,7 @@ def _constrained(where: str, x: Any, shardings: Any, asserts: bool = False) -> A
     return pytrees.unflatten(tree, placed)
 
 
-LaterLayers.resharded = staticmethod(_constrained)
+LaterLayers.resharded = staticmethod(_resharded)
 
 
 def hidden(tree: Any) -> Any:
@@ -116,4 +117,4 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Args and Raises: as of ``with_sharding_constraint``, which along explicit axes asserts how values are cut.
     """
-    return _constrained("reshard", xs, out_shardings)
+    return _resharded("reshard", xs, out_shardings)

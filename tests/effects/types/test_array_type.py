@@ -59,5 +59,3 @@ def test_a_type_states_how_dimensions_are_cut_along_explicit_axes():
     assert cut.update(dtype=np.dtype("int32")).cut == cut.cut and cut.update(shape=(4,)).cut is None
     assert str(cut.with_dimension(0, 5)) == "f32[5,2@rows,3]" and cut.without_dimension(0) is array_type((3,), f32)
     assert cut.cut_by(None) is array_type((2, 3), f32) and array_type((2, 3), f32, cut=cut.cut) is cut
-    with pytest.raises(errors.ShapeMismatch, match=r"dimension 0 of an array must be a multiple of 2, .* got size 3"):
-        hx.core.ShapedArray((3, 3), "float32", sharding=cut.sharding)
