@@ -420,13 +420,13 @@ def _sharded(op: Operation, draws: Sequence[Arrays]) -> None:
     if len(devices) < 2:
         raise Inapplicable("there is one device")
     mesh = Mesh(np.array(devices), ("cut",), (AxisType.Explicit,))
-    cut_draws = [cut for operands in draws for cut in _cut_operands(op, operands, mesh)]
-    if not cut_draws:
+    pairs = [(cut, operands) for operands in draws for cut in _cut_operands(op, operands, mesh)]
+    if not pairs:
         raise Inapplicable("no operand can be cut")
-    function, operands = _joint(op, cut_draws)
-    whole = [y for xs in cut_draws for y in results(op, [data(as_array(x)) for x in xs])]
-    for y, z in zip(jit(function)(*operands), whole, strict=True):
-        assert_close(np.asarray(data(y)), z, 10.0, f"{op} of cut operands")
+    function, cut_operands = _joint(op, [cut for cut, _ in pairs])
+    whole = [y for _, operands in pairs for y in results(op, operands)]
+    for y, z in zip(jit(function)(*cut_operands), whole, strict=True):
+        assert_close(y, z, 10.0, f"{op} of cut operands")
         stated = tuple(y.type.sharding.spec) if y.type.cut is not None else (None,) * y.ndim
         lies = (*y.sharding.spec, *[None] * (y.ndim - len(y.sharding.spec)))
         assert lies == stated, f"{op}: the result lies as {lies}, its type is {y.type}"

@@ -160,6 +160,7 @@ def test_types_values_and_places(name):
     (hnp.dot, [A_, (N, None, "a")], ShardingTypeError, "cut twice along 'a'"),
     (lambda x: hnp.cumsum(x, 0), [AB], ShardingTypeError, "cumsum: dimensions that it works along must be whole"),
     (lambda x: hnp.sort(x, 0), [AB], ShardingTypeError, "sort"),
+    (lambda x: lax.reduce_and(x, (0,)), [(data((8, 4), "int32"), "a")], ShardingTypeError, "reduce_and: dimensions"),
     (lambda x: x.reshape(32), [_A], ShardingTypeError, "reshape: the result may be cut in several ways"),
     (lambda x: x.reshape(2, 4, 4), [(M, "b")], ShardingTypeError, "reshape"),
     (lambda x: lax.slice(x, (0, 0), (3, 4)), [A_], ShardingTypeError, "multiple of 2, got size 3"),

@@ -213,6 +213,10 @@ class BitwiseReduction(UfuncReduction):
     dtypes = BOOL | INTEGER | FOUR_BITS
     jvp = zero
 
+    def sharding_rule(op, operands, results):  # between devices there are "and" and "or" of booleans alone
+        logical = operands[0].dtype in BOOL and op.stablehlo != "xor"
+        return reduced(op, operands, results)._replace(whole=() if logical else op.axes)
+
     def keywords(self, dtype: Any) -> dict[str, Any]:
         return {"axis": self.axes, "initial": self.unit(dtype)}
 

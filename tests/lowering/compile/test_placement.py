@@ -127,6 +127,13 @@ def test_collective_programs_are_launched_one_after_the_other_without_harm():
     np.testing.assert_allclose(y, z, rtol=1e-3)
 
 
+def test_what_devices_cannot_reduce_together_is_named():
+    bits = hx.device_put(np.arange(8), NamedSharding(GRID, P("a")))
+    with pytest.raises(errors.CompileError, match="got and of s64") as error:
+        hx.jit(lambda x: hx.lax.reduce_and(x, (0,)))(bits)
+    assert "reshard" in error.value.hint
+
+
 def test_results_are_placed_as_their_types_state():
     mesh = hx.make_mesh((2,), ("a",), devices=hx.devices("cpu")[:2])
     stated = cut(mesh, "a").cut(1)
