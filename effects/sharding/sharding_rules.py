@@ -9,9 +9,10 @@ A rule calls each dimension of operands and results by a factor, as Shardy's do;
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
-from ..base.errors import ShardingTypeError
+from ..base.errors import RegistrationError, ShardingTypeError
 from ..types.array_type import ArrayType
 from .mesh import AbstractMesh
 from .named_sharding import cut_over
@@ -143,15 +144,20 @@ def _entry(
 def _cut(
     name: str, t: ArrayType, entries: Sequence[Entry], mesh: AbstractMesh, operands: Sequence[ArrayType]
 ) -> ArrayType:
-    """A result with these entries. Raises: ShardingTypeError: an axis stands twice, or a size does not divide."""
+    """A result with these entries. Raises: ShardingTypeError: an axis stands twice, or a size does not divide.
+    RegistrationError: the rule does not fit the result.
+    """
     names = PartitionSpec(*entries).axes
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ShardingTypeError(
             f"{name}: the result would be cut twice along {twice!r}, got {shown(operands)}.", hint=ANOTHER_WAY)
+    if len(entries) != len(t.shape):
+        raise RegistrationError(
+            f"{name}: sharding_rule must name each dimension of its result {t}, got {len(entries)} of them.")
     sizes = dict(mesh.shape_tuple)
     for n, entry in zip(t.shape, entries):
-        count = parts(sizes, entry)
+        count = prod([sizes[axis] for axis in entry_axes(entry)])
         if n % count:
             raise ShardingTypeError(
                 f"{name}: a dimension that is cut along {entry!r} must be a multiple of {count}, got size {n} from "
@@ -159,14 +165,6 @@ def _cut(
                 hint=ANOTHER_WAY,
             )
     return t.cut_by(cut_over(mesh, entries))
-
-
-def parts(sizes: dict[Hashable, int], entry: Entry) -> int:
-    """The number of parts of a dimension with this entry, of a mesh with axes of these sizes."""
-    count = 1
-    for axis in entry_axes(entry):
-        count *= sizes[axis]
-    return count
 
 
 def shown(types: Sequence[ArrayType]) -> str:

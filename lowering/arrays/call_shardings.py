@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import BadArgument, DeviceMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
-from ...effects.operations.foundations.sharding_constraint import ShardingConstraint
+from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import interpret
 from ...effects.sharding.mesh import Mesh
@@ -158,11 +158,16 @@ def with_argument_cuts(request: TraceRequest, shardings: Sequence[Sharding | Non
 
 def with_result_cuts(trace: Trace, shardings: Sequence[Sharding | None]) -> Trace:
     """The trace of the function whose results are resharded along explicit axes."""
-    explicit = [s if s is not None and over_mesh(s).mesh.explicit_axes else None for s in shardings]
+    explicit = [s is not None and bool(over_mesh(s).mesh.explicit_axes) for s in shardings]
     recorded = trace.recorded
     if not any(explicit):
         return trace
-    program, _ = record_apart(lambda *xs: (constrained(interpret(recorded, xs), explicit), None), recorded.in_types)
+
+    def resharded(*xs: Any) -> Any:
+        ys = interpret(recorded, xs)
+        return [reveal(y, s.cut(len(y.type.shape))) if yes else y for y, s, yes in zip(ys, shardings, explicit)], None
+
+    program, _ = record_apart(resharded, recorded.in_types)
     closed = close(program)
     return trace._replace(recorded=program, program=closed.program, captured=closed.captured)
 

@@ -62,7 +62,8 @@ class ShardingConstraint:
         return ct if op.mesh.explicit_axes else perform(op, ct)  # a cotangent is revealed as its primal is cut
 
     def lower(op, emit, x):
-        return x if {*op.sharding.spec} == {UNCONSTRAINED} else emit.sharding_constraint(x, op.sharding)
+        says_nothing = op.mesh.size == 1 or {*op.sharding.spec} == {UNCONSTRAINED}
+        return x if says_nothing else emit.sharding_constraint(x, op.sharding)
 
     flops = data_movement
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handlax.effects.base.errors import ShardingTypeError
+from handlax.effects.base.errors import RegistrationError, ShardingTypeError
 from handlax.effects.sharding.mesh import AbstractMesh, AxisType
 from handlax.effects.sharding.named_sharding import cut_over
 from handlax.effects.sharding.partition_spec import UNCONSTRAINED
@@ -48,6 +48,11 @@ def test_what_does_not_fit_is_an_error_with_its_remedy(rule, operands, shape, fo
     with pytest.raises(ShardingTypeError, match=found) as error:
         result(rule, operands, shape)
     assert "reshard" in error.value.hint
+
+
+def test_a_rule_names_each_dimension_of_a_result():
+    with pytest.raises(RegistrationError, match=r"name each dimension of its result f32\[8\], got 2 of them"):
+        result(ShardingRule(["i"], ["ij"]), [typed((8,), "a")], (8,))
 
 
 def test_whole_dimensions_join_with_any_unless_they_must_be_equal():
