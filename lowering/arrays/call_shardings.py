@@ -158,14 +158,14 @@ def with_argument_cuts(request: TraceRequest, shardings: Sequence[Sharding | Non
 
 def with_result_cuts(trace: Trace, shardings: Sequence[Sharding | None]) -> Trace:
     """The trace of the function whose results are resharded along explicit axes."""
-    explicit = [s is not None and bool(over_mesh(s).mesh.explicit_axes) for s in shardings]
+    explicit = [s if s is not None and over_mesh(s).mesh.explicit_axes else None for s in shardings]
     recorded = trace.recorded
     if not any(explicit):
         return trace
 
     def resharded(*xs: Any) -> Any:
         ys = interpret(recorded, xs)
-        return [reveal(y, s.cut(len(y.type.shape))) if yes else y for y, s, yes in zip(ys, shardings, explicit)], None
+        return [y if s is None else reveal(y, s.cut(len(y.type.shape))) for y, s in zip(ys, explicit)], None
 
     program, _ = record_apart(resharded, recorded.in_types)
     closed = close(program)
