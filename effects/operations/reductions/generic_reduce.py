@@ -248,8 +248,8 @@ def starts_and_operands(name: str, init_values: Any, operands: Any) -> tuple[lis
     return starts, xs, tree
 
 
-@cuts_result
 @boundary
+@cuts_result
 def reduce(
     operands: Any,
     init_values: Any,
